@@ -1,0 +1,96 @@
+# Every target sets up what it needs in .venv, from nothing but a Python (3.11 or newer) and its pip.
+#   make demo | test | check | docs | cov | bench | corpus | clean
+#   PYTHON=/path/to/python   the interpreter to build .venv with
+#   ARGS="-k name"           further arguments for the command that runs
+
+MAKEFLAGS += --no-print-directory
+
+VENV ?= .venv
+BIN := $(VENV)/bin
+PYTHONS := python3.14 python3.13 python3.12 python3.11 python3 python
+SUITABLE := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+export NO_MKDOCS_2_WARNING := 1
+DEMO ?= -m examples.demo
+
+# Stamps: what .venv holds. `dev` holds all that `run` does.
+RUN := $(VENV)/.stamp-run
+DEV := $(VENV)/.stamp-dev
+
+.PHONY: help demo test test-all cov corpus check format docs docs-serve bench clean
+
+help:
+	@sed -n 's/^#   //p' Makefile
+
+demo: $(RUN)
+	@$(BIN)/python $(DEMO) $(ARGS)
+
+test: $(DEV)
+	@$(BIN)/python -m pytest $(ARGS)
+
+# The suite on every Python from 3.11 on that is found on PATH or under pyenv.
+test-all:
+	@seen=; for python in $(PYTHONS) "$${PYENV_ROOT:-$$HOME/.pyenv}"/versions/*/bin/python; do \
+	  "$$python" -c '$(SUITABLE)' 2>/dev/null || continue; \
+	  version=$$("$$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
+	  case " $$seen " in *" $$version "*) continue;; esac; seen="$$seen $$version"; \
+	  echo "== Python $$version"; \
+	  $(MAKE) test PYTHON="$$python" VENV=".venv-$$version" || exit 1; \
+	done; test -n "$$seen" || { echo "No Python 3.11 or newer was found." >&2; exit 1; }
+
+cov: $(DEV)
+	@$(BIN)/python -m coverage run -m pytest $(ARGS)
+	@$(BIN)/python -m coverage report
+
+# The large corpora at full size, and property tests with many more examples.
+corpus: $(DEV)
+	@AGENTS_TOOLS_CORPUS=full $(BIN)/python -m pytest --hypothesis-profile=long --timeout=1800 $(ARGS)
+
+check: $(DEV)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright --warnings
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/mkdocs build --strict
+
+format: $(DEV)
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+docs: $(DEV)
+	$(BIN)/mkdocs build --strict
+
+docs-serve: $(DEV)
+	$(BIN)/mkdocs serve
+
+bench: $(DEV)
+	@$(BIN)/python -m tests.benchmarks $(ARGS)
+
+# Everything that the other targets made, environments included.
+clean:
+	rm -rf .venv .venv-* .bench site dist build htmlcov .coverage .coverage.*
+	rm -rf .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(DEV): pyproject.toml | $(BIN)/python
+	@echo "Installing the package with everything for development (once) …"
+	@$(PIP) install 'pip>=25.1' # the first that reads dependency groups
+	@$(PIP) install --editable '.[all]' --group dev
+	@touch $(RUN) $@
+
+$(RUN): pyproject.toml | $(BIN)/python
+	@echo "Installing the package (once) …"
+	@$(PIP) install --editable '.[cli]'
+	@touch $@
+
+$(BIN)/python:
+	@for python in $(or $(PYTHON),$(PYTHONS)); do \
+	  "$$python" -c '$(SUITABLE)' 2>/dev/null || continue; \
+	  echo "Making $(VENV) with $$("$$python" --version) …"; \
+	  "$$python" -m venv --clear $(VENV) && exit 0; \
+	  rm -rf $(VENV); exit 1; \
+	done; \
+	echo "agents_tools needs Python 3.11 or newer with venv and pip; none of '$(or $(PYTHON),$(PYTHONS))' is." >&2; \
+	echo "Install one, or name it: make PYTHON=/path/to/python3.12 …" >&2; \
+	exit 1

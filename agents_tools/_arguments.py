@@ -1,0 +1,532 @@
+"""Reads a model's JSON arguments into the arguments of a call, or says what is wrong with them."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import typing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from inspect import Parameter
+from typing import Any
+
+from agents_tools._json import JsonFault, check_bounds, check_keys
+from agents_tools._leaf import Leaf, leaf_of, no_keys, null_means
+from agents_tools._signature import EMPTY, LEFT_OUT
+from agents_tools._text import describe_value, shorten
+from agents_tools.errors import ArgumentProblem, ModelBehaviorError
+
+__all__ = ["ArgumentReader", "Field"]
+
+Arguments = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """One argument that a model may give: a parameter and what is known of its values.
+
+    Attributes:
+        name: The parameter's name.
+        key: The name that the model uses; another one where the parameter has an alias.
+        kind: The kind of parameter, as in `inspect.Parameter`.
+        leaf: Its type.
+        default: What stands in when it is not given; `EMPTY` where it must be given.
+        default_factory: Makes what stands in, instead of `default`.
+        fill: Whether the default is not the function's own and has to be passed.
+    """
+
+    name: str
+    key: str
+    kind: Any
+    leaf: Leaf
+    default: Any = EMPTY
+    default_factory: Callable[[], Any] | None = None
+    fill: bool = False
+
+    @property
+    def required(self) -> bool:
+        """Whether the model must give it."""
+        return self.default is EMPTY and self.default_factory is None
+
+
+class ArgumentReader:
+    """Reads JSON text into the arguments of one tool, by parameter name.
+
+    An argument that is not given is left out, so that the function's own default applies.
+
+    Args:
+        tool: The tool's name, for error messages.
+        fields: The arguments it takes.
+        extras: The type of further arguments, where the tool takes any.
+        json_schema: Gives the tool's JSON Schema, for error messages.
+        fill: Whether every argument that has a default is filled in.
+    """
+
+    def __init__(
+        self,
+        tool: str,
+        fields: Sequence[Field],
+        extras: Leaf | None,
+        json_schema: Callable[[], dict[str, Any]],
+        *,
+        fill: bool = False,
+    ) -> None:
+        self._tool = tool
+        self._fields = fields
+        self._extras = extras
+        self._json_schema = json_schema
+        self._none_required = not any(field.required for field in fields)
+        self._fills = [
+            (field.name, field.default_factory or (lambda default=field.default: default))
+            for field in fields
+            if not field.required and (fill or field.fill) and field.default is not LEFT_OUT
+        ]
+        self._exact: Any = None
+        self.read = self._reader()
+
+    def _reader(self) -> Callable[[str], Arguments]:
+        # The fast validator reads what is written just as the schema says, and passes over
+        # unknown keys. It need not see them: when there are no more colons than keys it has
+        # read, no key is unknown and none repeated. Anything else gets a close look.
+        validate = _validator(self._fields, self._extras, fast=True).validate_json
+        count = _key_counter(self._fields, self._extras)
+        look_closely, mend, fills = self._look_closely, self._mend, self._fills
+        leaves = [field.leaf for field in self._fields] + [self._extras or _NO_EXTRAS]
+        # What has no recursive type cannot nest deeply without being refused for its types.
+        small = _SMALL if any(leaf.definitions for leaf in leaves) else _LONGEST_NUMBER
+        from pydantic_core import ValidationError  # noqa: PLC0415 - the validator has loaded it
+
+        def read(text: str) -> Arguments:
+            """Read the text.
+
+            Raises:
+                ModelBehaviorError: The text is no JSON, or not what the tool accepts.
+            """
+            try:
+                if len(text) > small:
+                    check_bounds(text)
+                try:
+                    arguments = validate(text)
+                except ValidationError:
+                    arguments = look_closely(text)
+                else:
+                    if text.count(":") > count(arguments):
+                        arguments = look_closely(text)
+            except Exception as error:  # noqa: BLE001 - told apart in `_mend`
+                return mend(text, error)
+            return arguments
+
+        def read_and_fill(text: str) -> Arguments:
+            arguments = read(text)
+            for name, make in fills:
+                if name not in arguments:
+                    arguments[name] = make()
+            return arguments
+
+        return read_and_fill if fills else read
+
+    def _look_closely(self, text: str) -> Arguments:
+        """Read a text by all the rules, and look for unknown and repeated keys."""
+        if self._exact is None:
+            self._exact = _validator(self._fields, self._extras, fast=False)
+        arguments = self._exact.validate_json(text)
+        check_keys(text)
+        return arguments
+
+    def _mend(self, text: Any, error: Exception | None) -> Arguments:
+        """Read what models are known to send for an object; everything else is an error."""
+        from pydantic_core import ValidationError  # noqa: PLC0415 - not before a tool is called
+
+        if not isinstance(text, str):
+            return self.read(_as_text(text, self._tool))
+        if isinstance(error, JsonFault):
+            raise self._fault(error.kind, str(error)) from None
+        if text.strip() in {"", "null"} and self._none_required:
+            return self.read("{}")
+        if error is not None and not isinstance(error, ValidationError):
+            raise error  # a validator of the tool's author failed: the tool's error, not the model's
+        if error is not None and (syntax := _syntax_error(text, error)):
+            raise self._fault("json_syntax", syntax) from None
+        data = _parsed(text)
+        if isinstance(data, str) and data.lstrip().startswith("{"):
+            return self.read(data)
+        if not isinstance(data, dict):
+            raise self._fault("no_object", f"expected one JSON object, got {describe_value(data)}")
+        fields = typing.cast("Arguments", data)
+        problems = _problems(error, fields, self)
+        mended = _decoded(fields, problems)
+        if mended is not None:
+            return self.read(mended)
+        raise self._error(problems)
+
+    def _fault(self, kind: str, message: str) -> ModelBehaviorError:
+        problem = ArgumentProblem(path=(), expected="one JSON object", got="", kind=kind)
+        return ModelBehaviorError(
+            f"Invalid arguments for tool {self._tool!r}: {message}. "
+            "Send one JSON object with the tool's parameters.",
+            problems=[problem],
+        )
+
+    def _error(self, problems: Sequence[ArgumentProblem]) -> ModelBehaviorError:
+        lines = [f"- {_line(problem)}" for problem in problems[:_MAX_PROBLEMS]]
+        if len(problems) > _MAX_PROBLEMS:
+            lines.append(f"and {len(problems) - _MAX_PROBLEMS:,} more")
+        text = "\n".join([f"Invalid arguments for tool {self._tool!r}:", *lines])
+        return ModelBehaviorError(shorten(text, _MAX_MESSAGE), problems=problems)
+
+    def known_keys(self, path: Sequence[str | int]) -> list[str] | None:
+        """List the keys that the schema names for the object at a path."""
+        root = self._json_schema()
+        found = list(_schemas_at(root, path))
+        names = [name for schema in found for name in schema.get("properties", ())]
+        return names or None
+
+    def wanted(self, path: Sequence[str | int]) -> str:
+        """Say in words what type the schema asks for at a path."""
+        root = self._json_schema()
+        words = [_type_in_words(schema) for schema in _schemas_at(root, path)]
+        return next(filter(None, words), "a value")
+
+
+_SMALL = 130
+"""No text of this length can break a limit: 65 levels take at least 134 characters."""
+
+_LONGEST_NUMBER = 4_300
+"""No text of this length can break a limit other than that of depth."""
+
+_NO_EXTRAS = leaf_of(str)
+
+_MAX_PROBLEMS = 10
+_MAX_MESSAGE = 2_000
+_SURROGATE = (
+    "the text holds half of a surrogate pair (\\ud800 to \\udfff), which is no character; "
+    "write characters beyond \\uffff as they are or as a whole pair"
+)
+
+
+def _validator(fields: Sequence[Field], extras: Leaf | None, *, fast: bool) -> Any:
+    from pydantic_core import SchemaValidator  # noqa: PLC0415 - heavy; built at first use
+
+    schema: dict[str, Any] = {
+        "type": "typed-dict",
+        "fields": {field.name: _field_schema(field, fast=fast) for field in fields},
+        "extra_behavior": "ignore" if fast else "forbid",
+    }
+    if extras is not None:
+        schema |= {"extra_behavior": "allow", "extras_schema": extras.fast if fast else extras.core}
+    leaves = [field.leaf for field in fields] + ([extras] if extras is not None else [])
+    definitions = {
+        definition["ref"]: definition
+        for leaf in leaves
+        for definition in (leaf.fast_definitions if fast else leaf.definitions)
+    }
+    if definitions:
+        schema = {
+            "type": "definitions",
+            "schema": schema,
+            "definitions": list(definitions.values()),
+        }
+    return SchemaValidator(typing.cast("Any", schema))
+
+
+def _field_schema(field: Field, *, fast: bool) -> dict[str, Any]:
+    core = field.leaf.fast if fast else field.leaf.core
+    if not fast and not field.required and not field.leaf.admits_null and field.default is not LEFT_OUT:
+        default = field.default
+        core = null_means(core, field.default_factory or (lambda: default))
+    schema: dict[str, Any] = {
+        "type": "typed-dict-field",
+        "schema": core,
+        "required": field.required,
+    }
+    if field.key != field.name:
+        schema["validation_alias"] = field.key
+    return schema
+
+
+def _key_counter(fields: Sequence[Field], extras: Leaf | None) -> Callable[[Arguments], int]:
+    """Count the keys that validated arguments were made from: as many as can be told."""
+    counted = [field for field in fields if field.leaf.count_keys not in {None, no_keys}]
+    del extras  # what is inside further arguments is not counted: such texts get a close look
+    if not counted:
+        return len
+    nested = [(field.name, typing.cast("Any", field.leaf.count_keys)) for field in counted]
+
+    def count(arguments: Arguments) -> int:
+        found = len(arguments)
+        for name, counter in nested:
+            if name in arguments:
+                found += counter(arguments[name])
+        return found
+
+    return count
+
+
+def _as_text(arguments: Any, tool: str) -> str:
+    if arguments is None:
+        return ""
+    if isinstance(arguments, (bytes, bytearray)):
+        try:
+            return arguments.decode()
+        except UnicodeDecodeError as error:
+            raise ModelBehaviorError(
+                f"Invalid arguments for tool {tool!r}: the text is not UTF-8 ({error.reason} "
+                f"at byte {error.start})."
+            ) from None
+    raise ModelBehaviorError(
+        f"Invalid arguments for tool {tool!r}: expected JSON text, got a Python "
+        f"{type(arguments).__name__}."
+    )
+
+
+def _parsed(text: str) -> Any:
+    from pydantic_core import from_json  # noqa: PLC0415 - error path only
+
+    return from_json(text)
+
+
+def _syntax_error(text: str, error: Any) -> str | None:
+    if error.error_count() > 1:
+        return None
+    first = error.errors(include_url=False, include_input=False)[0]
+    if first["type"] == "string_unicode" and not first["loc"]:
+        return _SURROGATE
+    if first["type"] != "json_invalid":
+        return None
+    reason: str = first.get("ctx", {}).get("error", "")
+    if text.startswith("\ufeff"):
+        return "the text begins with a byte order mark (U+FEFF), which JSON does not allow"
+    if text.lstrip().startswith("```"):
+        return "the JSON is wrapped in a code fence (```); send the bare object"
+    if "surrogate" in reason or "hex escape" in reason:
+        return f"{_SURROGATE} ({reason})"
+    if "recursion limit" in reason:
+        return "arrays and objects are nested too deep"
+    if "EOF" in reason:
+        return f"the JSON is incomplete, it ends too early ({reason})"
+    if "trailing characters" in reason:
+        return f"something follows after the JSON object ({reason})"
+    return f"not valid JSON ({reason})"
+
+
+def _problems(
+    error: Any, data: Arguments, reader: ArgumentReader
+) -> list[ArgumentProblem]:
+    """Turn pydantic's errors into one problem for each place."""
+    found: dict[tuple[str | int, ...], ArgumentProblem] = {}
+    for item in error.errors(include_url=False):
+        path, value = _located(item["loc"], data, item["type"])
+        problem = _problem(path, value, item, reader)
+        before = found.get(path)
+        if before is None or before.kind in _OF_NULL:
+            found[path] = problem
+        elif problem.kind not in _OF_NULL and problem.expected not in before.expected:
+            expected = f"{before.expected} or {problem.expected}"
+            found[path] = ArgumentProblem(
+                path=path, expected=expected, got=before.got, kind=before.kind
+            )
+    return list(found.values())
+
+
+_OF_NULL = {"none_required", "agents_tools_json_value"}
+_MISSING_KINDS = {
+    "missing",
+    "missing_argument",
+    "missing_keyword_only_argument",
+    "missing_positional_only_argument",
+}
+_UNKNOWN_KINDS = {"extra_forbidden", "unexpected_keyword_argument"}  # of TypedDicts, dataclasses
+_NOT_GIVEN = object()
+
+
+def _located(
+    location: Sequence[str | int], data: Any, kind: str
+) -> tuple[tuple[str | int, ...], Any]:
+    """Walk the data along pydantic's location, leaving out the labels of union arms."""
+    path: list[str | int] = []
+    value = data
+    for index, step in enumerate(location):
+        if isinstance(value, dict) and step in value:
+            value = typing.cast("Arguments", value)[typing.cast("str", step)]
+        elif isinstance(value, list) and isinstance(step, int):
+            items = typing.cast("list[Any]", value)
+            value = items[step] if step < len(items) else _NOT_GIVEN
+        elif kind in _MISSING_KINDS and index == len(location) - 1:
+            value = _NOT_GIVEN
+        else:
+            continue
+        path.append(step)
+    return tuple(path), value
+
+
+def _problem(
+    path: tuple[str | int, ...], value: Any, item: Any, reader: ArgumentReader
+) -> ArgumentProblem:
+    kind: str = item["type"]
+    got = "nothing" if value is _NOT_GIVEN else describe_value(value)
+    if kind in _MISSING_KINDS:
+        return ArgumentProblem(
+            path=path, expected=f"{reader.wanted(path)} (required)", got=got, kind="missing"
+        )
+    if kind in _UNKNOWN_KINDS:
+        known = reader.known_keys(path[:-1])
+        return ArgumentProblem(
+            path=path, expected=_nearest(str(path[-1]), known), got=got, kind="unknown_key"
+        )
+    return ArgumentProblem(path=path, expected=_expectation(item), got=got, kind=kind)
+
+
+def _nearest(key: str, known: list[str] | None) -> str:
+    if not known:
+        return "no arguments at all"
+    close = difflib.get_close_matches(key[:64], known, n=1, cutoff=0.6)
+    lowered = {name.lower().replace("_", ""): name for name in known}
+    match = close[0] if close else lowered.get(key.lower().replace("_", "").replace("-", ""))
+    if match:
+        return f"did you mean {match!r}?"
+    return "the known keys are " + shorten(", ".join(known), 120)
+
+
+def _expectation(item: Any) -> str:
+    kind: str = item["type"]
+    if kind == "finite_number":
+        return "a finite number"
+    if kind in {"value_error", "assertion_error"}:
+        return shorten(str(item["ctx"].get("error") or "another value"), 160)
+    message: str = item["msg"]
+    for start in ("Input should be ", "Input should "):
+        message = message.removeprefix(start)
+    return shorten(_EXPECTED.get(kind, message), 160)
+
+
+_EXPECTED = {
+    "int_type": "an integer",
+    "float_type": "a finite number",
+    "bool_type": "true or false",
+    "string_type": "a string",
+    "list_type": "an array",
+    "dict_type": "an object",
+    "model_type": "an object",
+    "model_attributes_type": "an object",
+    "dataclass_type": "an object",
+    "agents_tools_json_value": "a JSON value (NaN and Infinity are none)",
+}
+
+
+def _line(problem: ArgumentProblem) -> str:
+    where = format_path(problem.path)
+    if problem.kind == "unknown_key":
+        return f"{where}: unknown, {problem.expected}"
+    if problem.kind == "missing":
+        return f"{where}: missing, expected {problem.expected}"
+    return f"{where}: expected {problem.expected}, got {problem.got}"
+
+
+_WORD = re.compile(r"\w{1,64}")
+
+
+def format_path(path: Sequence[str | int]) -> str:
+    """Write a path the way code would: `location.points[3].lat`."""
+    text = ""
+    for step in path:
+        if isinstance(step, int):
+            text += f"[{step}]"
+        elif _WORD.fullmatch(step):
+            text += f".{step}" if text else step
+        else:
+            text += f"[{describe_value(step)}]"
+    return shorten(text, 120) or "arguments"
+
+
+_WANTS_JSON = {
+    "list_type",
+    "dict_type",
+    "model_type",
+    "model_attributes_type",
+    "dataclass_type",
+    "tuple_type",
+    "set_type",
+    "frozen_set_type",
+}
+
+
+def _decoded(data: Arguments, problems: Sequence[ArgumentProblem]) -> str | None:
+    """Decode the JSON texts that stand where lists or objects belong; `None` if there is none."""
+    from pydantic_core import from_json, to_json  # noqa: PLC0415 - error path only
+
+    decoded = False
+    for problem in problems:
+        if problem.kind not in _WANTS_JSON or not problem.path:
+            continue
+        holder: Any = data
+        for step in problem.path[:-1]:
+            holder = holder[step]
+        text = holder[problem.path[-1]]
+        if not isinstance(text, str) or not text.lstrip().startswith(("[", "{")):
+            continue
+        try:
+            check_bounds(text)
+            check_keys(text)
+            holder[problem.path[-1]] = from_json(text)
+        except ValueError:
+            continue
+        decoded = True
+    return to_json(data, inf_nan_mode="constants").decode() if decoded else None
+
+
+# --- looking things up in the tool's JSON Schema
+
+
+def _schemas_at(root: dict[str, Any], path: Sequence[str | int]) -> Iterator[Mapping[str, Any]]:
+    """Find the schemas of what stands at a path: several where a union leaves it open."""
+    current = list(_arms(root, root, 0))
+    for step in path:
+        below: list[Mapping[str, Any]] = []
+        for schema in current:
+            found: Any = None
+            if isinstance(step, int):
+                found = schema.get("items")
+            else:
+                found = schema.get("properties", {}).get(step)
+                if found is None:
+                    found = schema.get("additionalProperties")
+            if isinstance(found, dict):
+                below.extend(_arms(root, typing.cast("dict[str, Any]", found), 0))
+        current = below
+    return iter(current)
+
+
+def _arms(
+    root: dict[str, Any], schema: Mapping[str, Any], depth: int
+) -> Iterator[Mapping[str, Any]]:
+    if depth > 8:  # noqa: PLR2004 - a reference may point at itself
+        return
+    reference = schema.get("$ref")
+    if isinstance(reference, str) and reference.startswith("#/$defs/"):
+        target = root.get("$defs", {}).get(reference.removeprefix("#/$defs/"), {})
+        yield from _arms(root, target, depth + 1)
+        return
+    arms = schema.get("anyOf") or schema.get("oneOf")
+    if not arms:
+        yield schema
+        return
+    for arm in arms:
+        yield from _arms(root, arm, depth + 1)
+
+
+_WORDS = {
+    "string": "a string",
+    "integer": "an integer",
+    "number": "a number",
+    "boolean": "true or false",
+    "array": "an array",
+    "object": "an object",
+}
+
+
+def _type_in_words(schema: Mapping[str, Any]) -> str | None:
+    if "enum" in schema:
+        return shorten("one of " + ", ".join(map(describe_value, schema["enum"])), 120)
+    if "const" in schema:
+        return describe_value(schema["const"])
+    return _WORDS.get(schema.get("type", ""))

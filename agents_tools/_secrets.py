@@ -1,0 +1,412 @@
+"""Masks secrets in texts: registered values in their usual encodings, and keys of known shapes."""
+
+from __future__ import annotations
+
+import binascii
+import functools
+import re
+import threading
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
+
+from agents_tools.errors import UserTypeError, UserValueError
+
+if TYPE_CHECKING:
+    from array import array
+
+    class HiddenValue(Protocol):
+        """An object that holds a secret back, such as pydantic's `SecretStr`."""
+
+        def get_secret_value(self) -> str | bytes:
+            """Give the secret."""
+            ...
+
+
+__all__ = ["MASK", "forget_secret", "mask", "mask_json", "register_secret"]
+
+MASK = "***"
+"""What stands in the place of a secret."""
+
+SHORTEST = 6
+"""Bytes that a registered value must have: a shorter one is found by chance."""
+
+LONGEST = 1 << 15
+"""Bytes that a registered value may have."""
+
+
+def register_secret(value: str | bytes | HiddenValue) -> None:
+    """Mask a value from now on, wherever the library shows, logs or reports text.
+
+    It is also found in base64 (standard and URL-safe, anywhere in what was encoded), in
+    hexadecimal digits, with any of its characters percent-encoded, and as JSON or a `bytes`
+    literal writes it. Blanks and line ends around it do not count. Registering a value again
+    changes nothing. The registry is meant for the tens or hundreds of secrets of a process: each
+    text is searched once for each form of each value.
+
+    Args:
+        value: The secret: text, bytes, or an object with `get_secret_value()`.
+
+    Raises:
+        UserTypeError: The value is none of these.
+        UserValueError: It has fewer than 6 or more than 32,768 bytes.
+    """
+    secret = _revealed(value)
+    if not SHORTEST <= len(secret) <= LONGEST:
+        raise UserValueError(
+            f"A secret to register has {SHORTEST} to {LONGEST:,} bytes, this one has "
+            f"{len(secret):,}. A shorter one would be masked all over ordinary text; register "
+            "the whole secret, and only where one is set."
+        )
+    forms = tuple(_forms(secret))
+    with _lock:
+        _registered[secret] = forms
+        _refresh()
+
+
+def forget_secret(value: str | bytes | HiddenValue) -> None:
+    """Stop masking a registered value; one that is not registered is no error."""
+    secret = _revealed(value)
+    with _lock:
+        _registered.pop(secret, None)
+        _refresh()
+
+
+def mask(text: str) -> str:
+    """Replace every secret in a text by `***`.
+
+    Secrets are the registered values (see `register_secret`) and what looks like one: keys of
+    well-known services, JSON Web Tokens, bearer tokens, private keys, cookies, passwords in
+    addresses, and what is assigned to a name such as `password` or `api_key`; percent-encoded or
+    in base64 as well. The time grows with the length of the text alone, whatever stands in it.
+    """
+    spans = list(_spans(text))
+    if "%" in text and (decoded := _decoded(text)):
+        plain, places = decoded
+        spans += ((places[start], places[end]) for start, end in _spans(plain))
+    return _without(text, spans) if spans else text
+
+
+def mask_json(value: Any) -> Any:
+    """Copy a JSON value with every secret in it masked, keys of objects included.
+
+    A text or number under a key such as `password` is masked whatever it is. A value that is no
+    JSON is kept, except that `bytes` are masked too. What is nested more than 200 levels deep is
+    masked as a whole.
+    """
+    return _masked(value, _DEEPEST, named=False)
+
+
+# What is registered
+
+
+Form: TypeAlias = tuple[str, int, int]
+"""A text that gives a secret away, and how many characters before and behind it go as well.
+
+In base64 a character beside the text may belong to the secret in part.
+"""
+
+_lock = threading.Lock()
+_registered: dict[bytes, tuple[Form, ...]] = {}
+_forms_now: tuple[Form, ...] = ()  # replaced as a whole, so that reading needs no lock
+
+
+def _refresh() -> None:
+    global _forms_now  # noqa: PLW0603 - the registry is the state of this module
+    _forms_now = tuple({form: None for forms in _registered.values() for form in forms})
+
+
+def _revealed(value: object) -> bytes:
+    if not isinstance(value, str | bytes) and hasattr(value, "get_secret_value"):
+        value = cast("HiddenValue", value).get_secret_value()
+    if isinstance(value, str):
+        value = value.encode("utf-8", "surrogatepass")
+    if not isinstance(value, bytes):
+        raise UserTypeError(
+            "A secret is a str, bytes or an object with get_secret_value(), "
+            f"not {type(value).__name__}."
+        )
+    return value.strip()
+
+
+def _forms(secret: bytes) -> Iterator[Form]:
+    for text in _spellings(secret):
+        yield text, 0, 0
+    for offset in range(3):
+        yield from _base64_forms(secret, offset)
+
+
+def _spellings(secret: bytes) -> Iterator[str]:
+    import json
+
+    yield secret.hex()
+    yield secret.hex().upper()
+    yield repr(secret)[2:-1]
+    try:
+        text = secret.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return
+    yield text
+    yield text.replace(" ", "+")  # so written in the query of an address
+    for only_ascii in (True, False):
+        yield json.dumps(text, ensure_ascii=only_ascii)[1:-1]
+
+
+def _base64_forms(secret: bytes, offset: int) -> Iterator[Form]:
+    """Give the characters that depend on the secret alone where `offset` bytes precede it."""
+    text = binascii.b2a_base64(bytes(offset) + secret, newline=False).decode()
+    bits = 8 * (offset + len(secret))
+    core = text[-(-8 * offset // 6) : bits // 6]
+    before, after = int(offset > 0), int(bits % 6 > 0)
+    yield core, before, after
+    yield core.replace("+", "-").replace("/", "_"), before, after
+
+
+# What is found
+
+Span: TypeAlias = tuple[int, int]
+
+
+def _spans(text: str) -> Iterator[Span]:
+    for form in _forms_now:
+        if form[0] in text:
+            yield from _places(text, form)
+    yield from _shapes(text)
+    if len(text) >= _SHORTEST_RUN and any(core in text for core in _base64_marks()):
+        yield from _encoded_shapes(text)
+
+
+def _places(text: str, form: Form) -> Iterator[Span]:
+    secret, before, after = form
+    size = len(secret)
+    at = text.find(secret)
+    while at >= 0:
+        yield max(0, at - before), min(len(text), at + size + after)
+        at = text.find(secret, at + size)
+
+
+def _without(text: str, spans: list[Span]) -> str:
+    pieces: list[str] = []
+    done = 0
+    for start, end in sorted(spans):
+        if start >= done:
+            pieces += text[done:start], MASK
+        done = max(done, end)
+    pieces.append(text[done:])
+    return "".join(pieces)
+
+
+def _decoded(text: str) -> tuple[str, array[int]] | None:
+    """Undo percent-encoding; give the text and where in the given one each character stands."""
+    from array import array
+
+    pieces: list[str] = []
+    places = array("l")
+    done = 0
+    for match in _compiled("(?:%[0-9A-Fa-f]{2})+").finditer(text):
+        start, end = match.span()
+        places.extend(range(done, start))
+        data = bytes.fromhex(match[0].replace("%", ""))
+        decoded = data.decode("utf-8", "surrogateescape")
+        pieces += text[done:start], decoded
+        at = start
+        for char in decoded:
+            places.append(at)
+            at += 3 * len(char.encode("utf-8", "surrogateescape"))
+        done = end
+    if not pieces:
+        return None
+    places.extend(range(done, len(text) + 1))
+    return "".join((*pieces, text[done:])), places
+
+
+# What looks like a secret
+#
+# Each shape comes with its marks, lowercase texts one of which must be there; looking for them
+# first is what makes masking cheap. A group, where there is one, is the secret part. A pattern
+# takes linear time: it is anchored to its mark, and a repetition is possessive, bounded, or ends
+# the match; it never takes the start of another match before it fails.
+
+
+def _token(start: str, rest: str) -> str:
+    return rf"(?<![A-Za-z0-9])(?:{start}){rest}"
+
+
+_NAMES = (
+    r"(?:pass(?:word|wd|phrase|code)"
+    r"|(?:api|access|secret|private|signing|encryption|account|master|auth)[_\- ]?key"
+    r"|secret|credentials?|authorization"
+    r"""|(?<![A-Za-z])pwd(?!["']?[ \t]{0,8}[:=][ \t]{0,8}["']?[/~.])"""  # the working directory
+    r"|(?<!page)(?<!page[_-])(?<!next)(?<!next[_-])(?<!continuation)(?<!continuation[_-])"
+    r"(?<!unexpected )(?<!invalid )(?<!illegal )token)"
+)
+_EQUALS = r"""\\{0,2}["']?[ \t]{0,8}[:=]{1,2}>?[ \t]{0,8}"""
+_SCHEME = r"(?:(?:bearer|basic|digest|negotiate|token|apikey)[ \t]{1,4})?"
+# Words that stand behind the name of an argument in messages and signatures.
+_NO_VALUES = (
+    r"(?!(?:a|an|the|is|are|was|not|must|should|may|can|expected|required|missing|unknown|invalid"
+    r"|unexpected|input|field|value|got|optional|any|str|string|int|integer|bool|none|null|true"
+    r"|false|secretstr)\b)"
+)
+_UNQUOTED = r"""[^\s"'<>,;&(){}\[\]\\][^\s"',;&]*+"""
+_VALUE = (
+    rf"""(?:\\"([^"\\\r\n]++)|"((?:[^"\\\r\n]|\\.)++)|'((?:[^'\\\r\n]|\\.)++)"""
+    rf"|{_NO_VALUES}({_UNQUOTED}))"
+)
+_NO_WORD = "(?=[a-z.~-]{0,64}[0-9_+/=]|[a-z.~-]{20})"
+_IN_ADDRESS = r"""[^\s/?#"'<>\\]"""
+
+_SHAPES: tuple[tuple[tuple[str, ...], str], ...] = (
+    (("sk-",), _token("sk-", "[A-Za-z0-9_-]{10,}")),
+    (("_live_", "_test_", "whsec_"), _token("[srp]k_(?:live|test)_|whsec_", "[A-Za-z0-9+/=]{10,}")),
+    (("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), _token("gh[pousr]_", "[A-Za-z0-9]{16,}")),
+    (("github_pat_",), _token("github_pat_", "[A-Za-z0-9_]{16,}")),
+    (("glpat-",), _token("glpat-", "[A-Za-z0-9_-]{16,}")),
+    (("akia", "asia"), _token("AKIA|ASIA", "[A-Z0-9]{12,}")),
+    (("xox", "xapp-"), _token("xox[a-z]-|xapp-", "[A-Za-z0-9-]{8,}")),
+    (("aiza",), _token("AIza", "[A-Za-z0-9_-]{20,}")),
+    (("gocspx-",), _token("GOCSPX-", "[A-Za-z0-9_-]{16,}")),
+    (("ya29.",), _token(r"ya29\.", "[A-Za-z0-9_-]{10,}")),
+    (("hf_",), _token("hf_", "[A-Za-z0-9]{16,}")),
+    (("npm_", "pypi-"), _token("npm_|pypi-", "[A-Za-z0-9_-]{20,}")),
+    (("eyj",), r"(?<![\w-])eyJ[\w-]{5,}+\.[\w-]{5,}+(?:\.[\w-]*+)*+"),
+    (
+        ("bearer",),
+        rf"(?i)(?<![a-z])bearer[ \t+]{{1,4}}{_NO_WORD}([\w.~+/=-]{{6,}})",
+    ),
+    (("cookie",), r"""(?i)(?<![a-z])cookie\\?["']?[ \t]{0,4}[:=][ \t]{0,4}\\?["']?([^\r\n"']+)"""),
+    (("://",), rf"://[^\s/?#@:\"'<>\\]*+:({_IN_ADDRESS}+)@"),
+    (("://",), r"://([^\s/?#@:\"'<>\\]{16,}+)@"),
+    (("sig", "x-amz-"), r"""(?i)[?&](?:sig|signature|x-amz-[a-z-]{1,20})=([^&\s"'<>#]+)"""),
+    (
+        ("pass", "key", "secret", "credential", "pwd", "authorization", "token"),
+        rf"(?i){_NAMES}{_EQUALS}{_SCHEME}{_VALUE}",
+    ),
+    (
+        ("--pass", "--token", "--secret", "--api"),
+        rf"(?i)(?<=--)(?:password|passphrase|token|secret|api-?key)[ \t]{{1,4}}(?!-){_VALUE}",
+    ),
+)
+_MARKS = tuple((mark, pattern) for marks, pattern in _SHAPES for mark in marks)
+_compiled = functools.cache(re.compile)
+
+
+def _shapes(text: str) -> Iterator[Span]:
+    lowered = text.lower()
+    for pattern in {pattern for mark, pattern in _MARKS if mark in lowered}:
+        for match in _compiled(pattern).finditer(text):
+            yield match.span(match.lastindex or 0)
+    if "private key" in lowered:
+        yield from _private_keys(text)
+
+
+def _private_keys(text: str) -> Iterator[Span]:
+    """Find PEM blocks; one whose end was cut off reaches to the end of the text."""
+    start = _compiled("-----BEGIN [A-Z0-9 ]{0,32}PRIVATE KEY[A-Z ]{0,8}-----")
+    body = _compiled(r"(?:\s|\\[nr])*+(?:[A-Za-z0-9+/=]{16}|[A-Z][A-Za-z-]{2,15}:)")
+    match = start.search(text)
+    while match:
+        begin, end = match.span()
+        last = text.find("-----END ", end)
+        if last >= 0:
+            tail = text.find("-----", last + 9, last + 80)
+            end = tail + 5 if tail >= 0 else last + 9
+            yield begin, end
+        elif body.match(text, end):
+            yield begin, len(text)
+            return
+        else:  # the words alone, and no block ends after them
+            return
+        match = start.search(text, end)
+
+
+_SHORTEST_RUN = 20
+_BASE64_RUN = rf"[A-Za-z0-9+/_-]{{{_SHORTEST_RUN},}}+={{0,2}}"
+_ENCODED_MARKS = (
+    *("sk-", "sk_live_", "ghp_", "gho_", "github_pat_", "glpat-", "AKIA", "ASIA", "xox", "AIza"),
+    *("hf_", "eyJ", "Bearer ", "PRIVATE KEY", "://", "password", "secret", "api_key", "token"),
+)
+
+
+@functools.cache
+def _base64_marks() -> tuple[str, ...]:
+    forms = (form for mark in _ENCODED_MARKS for form in _all_base64(mark.encode()))
+    return tuple({text: None for text, _, _ in forms})
+
+
+def _all_base64(data: bytes) -> Iterator[Form]:
+    for offset in range(3):
+        yield from _base64_forms(data, offset)
+
+
+def _encoded_shapes(text: str) -> Iterator[Span]:
+    """Find the runs of base64 that look like a secret when decoded."""
+    for match in _compiled(_BASE64_RUN).finditer(text):
+        run = match[0].rstrip("=").replace("-", "+").replace("_", "/")
+        if any(core in run for core in _base64_marks()) and any(map(_is_shape, _readings(run))):
+            yield match.span()
+
+
+def _readings(run: str) -> Iterator[str]:
+    """Decode base64 that may have other letters in front of it."""
+    for skip in range(4):
+        size = len(run) - skip
+        size -= size % 4 == 1
+        padded = run[skip : skip + size] + "=" * (-size % 4)
+        yield binascii.a2b_base64(padded).decode("latin-1")
+
+
+def _is_shape(text: str) -> bool:
+    return next(_shapes(text), None) is not None
+
+
+# JSON values
+
+_DEEPEST = 200
+_LONGEST_NUMBER = 1 << 12
+
+
+def _masked(value: Any, depth: int, *, named: bool) -> Any:
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return MASK if named and value else mask(value)
+    if isinstance(value, bytes):
+        return MASK.encode() if named and value else _masked_bytes(value)
+    if isinstance(value, int | float):
+        return MASK if named or _is_secret_number(value) else value
+    if not isinstance(value, Mapping | list | tuple):
+        return value
+    if not depth:
+        return MASK
+    container = cast("Any", value)
+    if isinstance(value, Mapping):
+        return _masked_object(container, depth - 1)
+    items = [_masked(item, depth - 1, named=named) for item in container]
+    return items if isinstance(value, list) else tuple(items)
+
+
+def _masked_object(value: Mapping[Any, Any], depth: int) -> dict[Any, Any]:
+    masked: dict[Any, Any] = {}
+    count = 1
+    for key, member in value.items():
+        name = _masked(key, depth, named=False)
+        while name in masked:  # two keys that hold secrets must not become one
+            count += 1
+            name = f"{MASK} ({count})"
+        masked[name] = _masked(member, depth, named=_names_secret(key))
+    return masked
+
+
+def _names_secret(key: Any) -> bool:
+    return isinstance(key, str) and bool(_compiled(rf"(?i)(?:{_NAMES}|cookie)\Z").search(key))
+
+
+def _masked_bytes(value: bytes) -> bytes:
+    return mask(value.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+
+
+def _is_secret_number(value: float) -> bool:
+    if isinstance(value, int) and value.bit_length() > _LONGEST_NUMBER:
+        return False
+    text = str(value)
+    return mask(text) != text

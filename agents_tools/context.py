@@ -1,0 +1,452 @@
+"""What one call sees (the user's context, ids, arguments, deadline) and says (events)."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+import types
+import typing
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextvars import ContextVar
+from typing import Any, Generic
+
+from typing_extensions import TypeVar
+
+from agents_tools._channel import listeners
+from agents_tools.errors import ToolCancelledError, ToolTimeoutError
+from agents_tools.events import (
+    Event,
+    EventSource,
+    NotifyStreamEvent,
+    Origin,
+    ToolArtifactEvent,
+    ToolProgressEvent,
+)
+
+if typing.TYPE_CHECKING:
+    from agents_tools._channel import Channel
+    from agents_tools.events import Emit
+
+__all__ = [
+    "RunContextWrapper",
+    "ToolContext",
+    "artifact",
+    "current_context",
+    "is_context_annotation",
+    "notify",
+    "progress",
+    "track",
+]
+
+ContextT = TypeVar("ContextT", default=Any)
+ItemT = TypeVar("ItemT")
+
+
+class RunContextWrapper(Generic[ContextT]):
+    """What the application gives to a run, as tools see it.
+
+    Attributes:
+        context: Any object of the application's; never shown to a model.
+        usage: What the run has used so far; `None` outside a run.
+    """
+
+    def __init__(self, context: ContextT = None, usage: Any = None) -> None:  # type: ignore[assignment]
+        self.context = context
+        self.usage = usage
+
+
+class _CallOrigin(Origin):
+    """The origin of what a call says, with those who hear it from the call itself."""
+
+    __slots__ = ("sinks",)
+
+    sinks: tuple[Emit, ...]
+
+
+class _Root:
+    """What all calls of one run share: the count of its events, and the lock that orders them."""
+
+    __slots__ = ("dropped", "lock", "sequence")
+
+    def __init__(self) -> None:
+        self.sequence = itertools.count()
+        self.lock = threading.Lock()
+        self.dropped = 0
+
+
+_ids = itertools.count(1)
+_FRESH, _RUNNING, _ENDED = range(3)
+
+
+class ToolContext(RunContextWrapper[ContextT]):
+    """One call of a tool: what it may know, and its voice.
+
+    A parameter annotated with this class, or with `RunContextWrapper`, receives it.
+
+    Attributes:
+        context: The application's own object.
+        usage: What the run has used so far; `None` outside a run.
+        agent: The agent that called; `None` outside a run.
+        run_id: The run's id; `None` outside a run.
+        tool_name: The name of the tool.
+        arguments_json: The arguments as the model sent them.
+        deadline: When the call has to be over, on the clock of `time.monotonic()`; `None`
+            when it may take its time.
+        attempt: 1 for the first try of the call, one more for each retry.
+    """
+
+    # Defaults of the class: a call sets only what differs, which keeps a bare call cheap.
+    context: ContextT = None  # type: ignore[assignment]
+    usage: Any = None
+    agent: Any = None
+    run_id: str | None = None
+    tool_name: str = ""
+    arguments_json: str = ""
+    deadline: float | None = None
+    attempt: int = 1
+    validated: bool = False
+    _call_id: str | None = None
+    _parent: ToolContext[Any] | None = None
+    _cancelled: bool = False
+    _origin: _CallOrigin | None = None
+    _root: _Root | None = None
+    _channel: Channel | None = None
+    _children: dict[ToolContext[Any], None] | None = None
+    _make_end: Callable[[str], Event] | None = None
+    _state: int = _RUNNING
+    _sinks: tuple[Emit, ...] = ()
+
+    def __init__(
+        self,
+        context: ContextT = None,  # type: ignore[assignment]
+        *,
+        tool_name: str = "",
+        tool_call_id: str | None = None,
+        arguments_json: str = "",
+        agent: Any = None,
+        run_id: str | None = None,
+        usage: Any = None,
+        deadline: float | None = None,
+        emit: Emit | None = None,
+        parent: ToolContext[Any] | None = None,
+    ) -> None:
+        super().__init__(context, usage)
+        self.agent = agent
+        self.run_id = run_id
+        self.tool_name = tool_name
+        self.arguments_json = arguments_json
+        self.deadline = deadline
+        self._call_id = tool_call_id
+        self._parent = parent
+        self._state = _FRESH
+        if emit is not None:
+            self._sinks = (emit,)
+
+    @property
+    def tool_call_id(self) -> str:
+        """The id of the call: the model's, or one made up for a call that has none."""
+        if self._call_id is None:
+            self._call_id = f"call_{next(_ids)}"
+        return self._call_id
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The ids of the calls this one runs in, outermost first, its own last."""
+        parent = self._parent
+        return (self.tool_call_id,) if parent is None else (*parent.path, self.tool_call_id)
+
+    @property
+    def arguments(self) -> Mapping[str, Any]:
+        """The arguments as the model sent them, as plain JSON values; empty if they are none."""
+        return _json_object(self.arguments_json)
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether nobody waits for the result any more. Long loops in sync tools look at it."""
+        parent = self._parent
+        return self._cancelled or (parent is not None and parent.cancelled)
+
+    def check(self) -> None:
+        """Stop here if nobody waits for the result any more.
+
+        Raises:
+            ToolCancelledError: The call was cancelled or abandoned.
+            ToolTimeoutError: Its deadline has passed.
+        """
+        if self.cancelled:
+            raise ToolCancelledError(f"The call of {self.tool_name!r} was cancelled.")
+        if self.deadline is not None and time.monotonic() >= self.deadline:
+            raise ToolTimeoutError(f"The deadline of {self.tool_name!r} has passed.")
+
+    @property
+    def listening(self) -> bool:
+        """Whether anybody would receive an event."""
+        return bool(self._sinks)
+
+    def emit(self, event: Event) -> None:
+        """Say something: deliver an event to whoever watches. Never waits; any thread may call.
+
+        The event is stamped with the call's name, id and path, the time, and its place in the
+        run. An event of another call keeps what it carries. After the call has ended, events
+        are dropped and counted.
+        """
+        if not self._sinks:
+            return
+        if self._state == _ENDED:
+            self._shared_root().dropped += 1
+            return
+        heard = getattr(event.origin, "sinks", None)  # who got it from the call that made it
+        root = self._shared_root()
+        with root.lock:
+            place = next(root.sequence)
+            if event.origin is None:
+                event = event.stamped(self._own_origin(), place)
+            else:
+                event = event.replace(seq=place)
+            for sink in self._sinks:
+                if heard is None or sink not in heard:
+                    sink(event)
+
+    def notify(
+        self, data: str, *, is_delta: bool = False, tag: str | None = None, level: str = "info"
+    ) -> None:
+        """Say a line, or with `is_delta` the next piece of one.
+
+        Args:
+            data: The text.
+            is_delta: Whether it continues the text of the delta before it.
+            tag: A word of the application's own for its user interface.
+            level: `debug`, `info`, `warning` or `error`.
+        """
+        if self._sinks:
+            self.emit(NotifyStreamEvent(data, is_delta=is_delta, tag=tag, level=level))
+
+    def progress(
+        self, current: float, total: float | None = None, message: str | None = None
+    ) -> None:
+        """Say how far the work is.
+
+        Args:
+            current: What is done, in any unit.
+            total: All there is to do, in the same unit; `None` when nobody knows.
+            message: What is being done.
+        """
+        if self._sinks:
+            self.emit(ToolProgressEvent(current, total=total, message=message))
+
+    def artifact(
+        self,
+        name: str,
+        data: str | bytes | None = None,
+        *,
+        uri: str | None = None,
+        mime_type: str | None = None,
+    ) -> None:
+        """Hand over something the work has made: a file, an image, a table.
+
+        Args:
+            name: What it is called.
+            data: The thing itself.
+            uri: Where it is, instead of `data`.
+            mime_type: Its media type, such as `image/png`.
+        """
+        if self._sinks:
+            self.emit(ToolArtifactEvent(name, data=data, uri=uri, mime_type=mime_type))
+
+    # What follows is for the framework: the life of a call.
+
+    def watch(self, channel: Channel) -> None:
+        """Send the events of this call to a channel and to listeners, but not to its parent."""
+        self._channel = channel
+        self._sinks = (channel.push,)
+
+    async def say(self, event: Event) -> None:
+        """Deliver an event that the tool waits with: a slow reader slows the tool down."""
+        if (channel := self._channel) is not None:
+            await channel.room()
+        self.emit(event)
+
+    def say_blocking(self, event: Event) -> None:
+        """Do what `say` does, from a worker thread."""
+        if (channel := self._channel) is not None:
+            channel.room_blocking()
+        self.emit(event)
+
+    @property
+    def fresh(self) -> bool:
+        """Whether no call has used this context yet."""
+        return self._state == _FRESH
+
+    def begin(self, start: Event | None, make_end: Callable[[str], Event] | None) -> None:
+        """Start the life of the call.
+
+        Args:
+            start: Its start event, where it has one.
+            make_end: Makes its end event from the status it ended with.
+        """
+        self._make_end = make_end
+        parent = self._parent
+        if parent is not None and self._sinks:
+            if parent._children is None:
+                parent._children = {}
+            parent._children[self] = None
+        if start is not None:
+            self.emit(start)
+
+    def end(self, status: str) -> None:
+        """End the life of the call: first of the calls that it left running, then its own."""
+        if self._state == _ENDED:
+            return
+        for child in list(self._children or ()):
+            child.end("lost")
+        if self._make_end is not None and self._sinks:
+            self.emit(self._make_end(status))
+        self._state = _ENDED
+        parent = self._parent
+        if parent is not None and parent._children is not None:
+            parent._children.pop(self, None)
+
+    def cancel(self) -> None:
+        """Let the code of the tool see that nobody waits for it."""
+        self._cancelled = True
+
+    @property
+    def dropped(self) -> int:
+        """How many events of the run came too late, after the end of their call."""
+        return self._shared_root().dropped
+
+    def _own_origin(self) -> Origin:
+        if self._origin is None:
+            self._origin = _CallOrigin(
+                self.tool_name, self.tool_call_id, self.path, EventSource.ENVIRONMENT
+            )
+            self._origin.sinks = self._sinks
+        return self._origin
+
+    def _shared_root(self) -> _Root:
+        if self._root is None:
+            parent = self._parent
+            self._root = _Root() if parent is None else parent._shared_root()
+        return self._root
+
+
+_current: ContextVar[ToolContext[Any] | None] = ContextVar("agents_tools_call", default=None)
+
+
+def current_context() -> ToolContext[Any] | None:
+    """Give the context of the call that is running here, or `None` outside a tool."""
+    return _current.get()
+
+
+def notify(
+    data: str, *, is_delta: bool = False, tag: str | None = None, level: str = "info"
+) -> None:
+    """Say a line from inside a tool, wherever in its code; see `ToolContext.notify`."""
+    if (context := _current.get()) is not None:
+        context.notify(data, is_delta=is_delta, tag=tag, level=level)
+
+
+def progress(current: float, total: float | None = None, message: str | None = None) -> None:
+    """Say how far the work of the running tool is; see `ToolContext.progress`."""
+    if (context := _current.get()) is not None:
+        context.progress(current, total, message)
+
+
+def artifact(
+    name: str,
+    data: str | bytes | None = None,
+    *,
+    uri: str | None = None,
+    mime_type: str | None = None,
+) -> None:
+    """Hand over something the running tool has made; see `ToolContext.artifact`."""
+    if (context := _current.get()) is not None:
+        context.artifact(name, data, uri=uri, mime_type=mime_type)
+
+
+def track(
+    items: Iterable[ItemT], *, total: float | None = None, message: str | None = None
+) -> Iterator[ItemT]:
+    """Go through items and report the progress of the running tool after each.
+
+    Args:
+        items: What to go through.
+        total: How many there are; `len(items)` where it has one.
+        message: What is being done.
+    """
+    if total is None and hasattr(items, "__len__"):
+        total = len(typing.cast("list[ItemT]", items))
+    for done, item in enumerate(items, start=1):
+        yield item
+        progress(done, total, message)
+
+
+def is_context_annotation(annotation: Any) -> bool:
+    """Whether a parameter with this annotation receives the context of the call."""
+    while (origin := typing.get_origin(annotation)) is not None:
+        if origin in {typing.Union, types.UnionType}:
+            arms = [arm for arm in typing.get_args(annotation) if arm is not types.NoneType]
+            return bool(arms) and all(map(is_context_annotation, arms))
+        annotation = typing.get_args(annotation)[0] if origin is typing.Annotated else origin
+    return isinstance(annotation, type) and issubclass(annotation, RunContextWrapper)
+
+
+def enter_call(given: Any, tool_name: str, args_json: str) -> ToolContext[Any]:
+    """Give the context that a new call runs in.
+
+    A context made for this call is used as it is. Otherwise the call gets one of its own: below
+    the call that it is made from, in whose voice its events travel, and with the application's
+    object of the wrapper that was handed in.
+    """
+    parent = _get_current()
+    heard = listeners()
+    if isinstance(given, ToolContext) and given._state == _FRESH:
+        context = typing.cast("ToolContext[Any]", given)
+        context._state = _RUNNING
+        parent = context._parent or parent
+    else:
+        context = _new_context(ToolContext)
+        if isinstance(given, ToolContext) and parent is None:
+            parent = typing.cast("ToolContext[Any]", given)
+        source = parent if given is None else given
+        if source is not None:
+            context.context = source.context
+            context.usage = source.usage
+    context.tool_name = tool_name
+    context.arguments_json = args_json
+    if parent is not None:
+        _put_below(context, parent)
+    if heard:
+        context._sinks += tuple(sink for sink in heard if sink not in context._sinks)
+    return context
+
+
+_new_context: Any = object.__new__
+_get_current = _current.get
+enter_scope = _current.set
+leave_scope = _current.reset
+
+
+def _put_below(context: ToolContext[Any], parent: ToolContext[Any]) -> None:
+    context._parent = parent
+    if context.agent is None:
+        context.agent = parent.agent
+    if context.run_id is None:
+        context.run_id = parent.run_id
+    if not context._sinks:
+        context._sinks = parent._sinks
+        context._channel = parent._channel
+    if parent.deadline is not None:
+        own = context.deadline
+        context.deadline = parent.deadline if own is None else min(own, parent.deadline)
+
+
+def _json_object(text: str) -> Mapping[str, Any]:
+    from pydantic_core import from_json  # noqa: PLC0415 - not needed before a tool is called
+
+    try:
+        value = from_json(text)
+    except ValueError:
+        return {}
+    return typing.cast("dict[str, Any]", value) if isinstance(value, dict) else {}

@@ -1,0 +1,530 @@
+"""Policies: a tool goes in, a tool comes out, with something around its body.
+
+They stack as decorators above `@function_tool` and work the same on tools that came from
+anywhere. The outer one sees what the inner one raises; failure function, result conversion and
+the events of the call stand outside them all, arguments are validated inside.
+
+```python
+@retry(3)
+@timeout(10)
+@function_tool
+async def fetch(url: str) -> str: ...
+```
+
+State (limits) lives with the policy: what one `limit(...)` is applied to shares it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import typing
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from typing_extensions import TypeVar
+
+from agents_tools._supervisor import GRACE, finish, supervise
+from agents_tools.context import ToolContext
+from agents_tools.errors import (
+    AgentsToolsError,
+    ToolDeniedError,
+    ToolLostError,
+    ToolOverloadedError,
+    ToolTimeoutError,
+    UserTypeError,
+    UserValueError,
+)
+from agents_tools.events import ToolAttemptEvent
+from agents_tools.tool import Call, FunctionTool, Policy, check_tool_name
+
+__all__ = [
+    "exclusive",
+    "hide",
+    "limit",
+    "rename",
+    "retry",
+    "timeout",
+    "truncate",
+    "with_metadata",
+]
+
+ToolT = TypeVar("ToolT", bound=FunctionTool[..., Any])
+
+
+class _Change:
+    """What a policy function gives: it turns a tool into another one."""
+
+    def __init__(self, name: str, change: Callable[[Any], Any]) -> None:
+        self._name = name
+        self._change = change
+
+    def __call__(self, tool: ToolT) -> ToolT:
+        """Apply the policy to a tool."""
+        if not isinstance(tool, FunctionTool):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UserTypeError(
+                f"The policy {self._name} goes around a tool, not around a "
+                f"{type(tool).__name__}. Put it above `@function_tool`, not below."
+            )
+        return self._change(tool)
+
+    def __repr__(self) -> str:
+        """Show the policy as it was written."""
+        return f"<policy {self._name}>"
+
+
+def _around(name: str, wrap: Callable[[Call], Call], **more: Any) -> _Change:
+    policy = Policy(name=name, wrap=wrap, **more)
+    return _Change(name, lambda tool: tool.with_(policy=policy))
+
+
+def timeout(seconds: float, *, error: str | None = None) -> _Change:
+    """Answer at a deadline, whatever the tool does.
+
+    An async tool is cancelled and has a grace period of two seconds for its cleanup, of which
+    the caller sees nothing; a sync one is abandoned in its thread, where `ctx.cancelled` and
+    `ctx.check()` let it stop by itself. What outlives its grace is reported.
+
+    Args:
+        seconds: How long a call may take.
+        error: What the model is told; a sentence with the tool and the time by default.
+
+    Raises:
+        UserError: `seconds` is no positive number.
+    """
+    if not isinstance(seconds, (int, float)) or not seconds > 0:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise UserValueError(f"timeout(...) takes a positive number of seconds, not {seconds!r}.")
+
+    def wrap(inner: Call) -> Call:
+        async def call(context: ToolContext[Any], args_json: str) -> Any:
+            until = time.monotonic() + seconds
+            outer = context.deadline
+            if outer is None or until < outer:
+                context.deadline = until
+            try:
+                return await _until(inner, context, args_json, seconds, error)
+            finally:
+                context.deadline = outer
+
+        return call
+
+    return _around(f"timeout({seconds:g})", wrap)
+
+
+async def _until(
+    inner: Call, context: ToolContext[Any], args_json: str, seconds: float, text: str | None
+) -> Any:
+    import asyncio  # noqa: PLC0415 - kept out of the import of the package
+
+    loop = asyncio.get_running_loop()
+    over: asyncio.Future[None] = loop.create_future()
+    task = loop.create_task(_guarded(inner(context, args_json)))
+    task.add_done_callback(lambda _: over.done() or over.set_result(None))
+    alarm = loop.call_later(seconds, lambda: over.done() or over.set_result(None))
+    try:
+        await over
+    except asyncio.CancelledError:
+        context.cancel()
+        task.cancel()
+        await finish(task, name=context.tool_name, grace=GRACE)
+        raise
+    finally:
+        alarm.cancel()
+    if not task.done():
+        context.cancel()
+        task.cancel()
+        supervise(task, name=context.tool_name)
+        raise ToolTimeoutError(
+            text or f"Tool {context.tool_name!r} took longer than {seconds:g} s and was stopped."
+        )
+    value, raised = task.result()
+    if raised is not None:
+        raise raised
+    return value
+
+
+async def _guarded(call: Any) -> tuple[Any, BaseException | None]:
+    """Carry what a body raises out of its task: some of it would end the event loop instead."""
+    import asyncio  # noqa: PLC0415 - kept out of the import of the package
+
+    try:
+        return await call, None
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
+        return None, asyncio.CancelledError()
+    except BaseException as error:  # noqa: BLE001 - raised again where the call is awaited
+        return None, error
+
+
+def retry(
+    attempts: int = 3,
+    *,
+    on: type[Exception] | tuple[type[Exception], ...] = Exception,
+    backoff: float | Callable[[int], float] = 0.5,
+    max_delay: float = 30.0,
+    idempotent: bool = False,
+) -> _Change:
+    """Call again when the body raises.
+
+    Only what the body of the tool raised is repeated: never bad arguments, a refusal or a
+    cancellation. The library's own errors are repeated only where `on` names them. A call that
+    timed out or was lost may have taken effect, so it is repeated only for an idempotent tool.
+
+    Args:
+        attempts: How often the tool is called at most, the first time included.
+        on: Which exceptions are worth another try.
+        backoff: Seconds before the second attempt, doubled for each further one and shortened
+            at random by up to a half; or a function from the number of the attempt that failed
+            (1, 2 …) to the seconds to wait.
+        max_delay: The longest wait, in seconds.
+        idempotent: Whether a second call does no harm where the first took effect.
+
+    Raises:
+        UserError: `attempts` is no positive whole number.
+    """
+    if not isinstance(attempts, int) or attempts < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise UserValueError(f"retry(...) takes a positive number of attempts, not {attempts!r}.")
+    named = on if isinstance(on, tuple) else (on,)
+
+    def worth_it(error: Exception, context: ToolContext[Any]) -> bool:
+        if not context.validated or not isinstance(error, named):
+            return False
+        if isinstance(error, (ToolTimeoutError, ToolLostError)):
+            return idempotent
+        if isinstance(error, ToolOverloadedError):
+            return True
+        if isinstance(error, AgentsToolsError):
+            return any(kind is not Exception and isinstance(error, kind) for kind in named)
+        return True
+
+    def delay_after(attempt: int) -> float:
+        import random  # noqa: PLC0415 - only when something failed
+
+        if callable(backoff):
+            return min(max_delay, max(0.0, backoff(attempt)))
+        full = min(max_delay, backoff * 2 ** (attempt - 1))
+        return full * random.uniform(0.5, 1.0)  # noqa: S311 - spreads retries, hides nothing
+
+    def wrap(inner: Call) -> Call:
+        async def call(context: ToolContext[Any], args_json: str) -> Any:
+            import asyncio  # noqa: PLC0415 - kept out of the import of the package
+
+            for attempt in range(1, attempts + 1):
+                context.attempt = attempt
+                try:
+                    return await inner(context, args_json)
+                except Exception as error:
+                    delay = delay_after(attempt)
+                    late = context.deadline is not None and (
+                        time.monotonic() + delay >= context.deadline
+                    )
+                    if attempt == attempts or late or not worth_it(error, context):
+                        raise
+                    if context.listening:
+                        context.emit(
+                            ToolAttemptEvent(
+                                attempt=attempt, error=type(error).__name__, delay=delay
+                            )
+                        )
+                    await asyncio.sleep(delay)
+            raise AssertionError
+
+        return call
+
+    return _around(f"retry({attempts})", wrap)
+
+
+def limit(
+    *,
+    concurrent: int | None = None,
+    per_second: float | None = None,
+    calls: int | None = None,
+    queue: int = 100,
+) -> _Change:
+    """Bound how much a tool is used.
+
+    Args:
+        concurrent: How many calls run at once; further ones wait their turn.
+        per_second: How many calls start in a second, evenly spaced.
+        calls: How many calls one run may make; outside a run, how many there may be in all.
+            A call too many is denied.
+        queue: How many calls may wait. A call that finds no place is answered at once: the
+            tool is overloaded, nothing was started.
+
+    Raises:
+        UserError: Nothing is bounded, or a bound is not positive.
+    """
+    bounds: dict[str, float | None] = {
+        "concurrent": concurrent,
+        "per_second": per_second,
+        "calls": calls,
+    }
+    if all(bound is None for bound in bounds.values()):
+        raise UserValueError("limit(...) bounds nothing: give concurrent=, per_second= or calls=.")
+    for name, bound in bounds.items():
+        if bound is not None and not bound > 0:
+            raise UserValueError(f"limit({name}=...) takes a positive number, not {bound!r}.")
+    gate = _Gate(concurrent, per_second, queue)
+    used: dict[str | None, int] = {}
+
+    def wrap(inner: Call) -> Call:
+        async def call(context: ToolContext[Any], args_json: str) -> Any:
+            if calls is not None:
+                count = used.get(context.run_id, 0)
+                if count >= calls:
+                    raise ToolDeniedError(
+                        f"Tool {context.tool_name!r} may be called {calls} times; "
+                        "that is used up. Go on without it."
+                    )
+                used[context.run_id] = count + 1
+            await gate.enter(context.tool_name)
+            try:
+                return await inner(context, args_json)
+            finally:
+                gate.leave()
+
+        return call
+
+    shown = ", ".join(f"{name}={bound:g}" for name, bound in bounds.items() if bound is not None)
+    return _around(f"limit({shown})", wrap)
+
+
+class _Gate:
+    """Lets calls through one by one: at most so many at once, at most so many in a second.
+
+    Calls may come from several event loops; whoever leaves hands its place to the first in line.
+    """
+
+    def __init__(self, concurrent: int | None, per_second: float | None, queue: int) -> None:
+        self._free = concurrent
+        self._gap = None if per_second is None else 1.0 / per_second
+        self._next_start = 0.0
+        self._queue = queue
+        self._waiting: deque[tuple[Any, Any]] = deque()
+        self._spaced = 0
+        self._lock = threading.Lock()
+
+    async def enter(self, tool: str) -> None:
+        """Wait for a place, and for the time to start."""
+        import asyncio  # noqa: PLC0415 - kept out of the import of the package
+
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            turn = self._place_or_turn(loop, tool)
+        if turn is not None:
+            try:
+                await turn
+            except BaseException:
+                with self._lock:
+                    given = turn.done() and not turn.cancelled()
+                    if not given and (loop, turn) in self._waiting:
+                        self._waiting.remove((loop, turn))
+                if given:
+                    self.leave()
+                raise
+        if self._gap is not None:
+            try:
+                await self._spacing(tool)
+            except BaseException:
+                self.leave()
+                raise
+
+    def _place_or_turn(self, loop: Any, tool: str) -> Any:
+        if self._free is None:
+            return None
+        if self._free > 0 and not self._waiting:
+            self._free -= 1
+            return None
+        if len(self._waiting) >= self._queue:
+            raise _overloaded(tool, len(self._waiting))
+        turn = loop.create_future()
+        self._waiting.append((loop, turn))
+        return turn
+
+    async def _spacing(self, tool: str) -> None:
+        import asyncio  # noqa: PLC0415 - kept out of the import of the package
+
+        with self._lock:
+            now = time.monotonic()
+            start = max(now, self._next_start)
+            if start > now and self._spaced >= self._queue:
+                raise _overloaded(tool, self._spaced)
+            self._next_start = start + typing.cast("float", self._gap)
+            self._spaced += 1
+        try:
+            if start > now:
+                await asyncio.sleep(start - now)
+        finally:
+            with self._lock:
+                self._spaced -= 1
+
+    def leave(self) -> None:
+        """Give the place to the first in line."""
+        if self._free is None:
+            return
+        with self._lock:
+            while self._waiting:
+                loop, turn = self._waiting.popleft()
+                if turn.cancelled() or loop.is_closed():
+                    continue
+                loop.call_soon_threadsafe(self._hand_over, turn)
+                return
+            self._free += 1
+
+    def _hand_over(self, turn: Any) -> None:
+        if turn.done():
+            self.leave()  # it was cancelled on the way: on to the next
+        else:
+            turn.set_result(None)
+
+
+def _overloaded(tool: str, waiting: int) -> ToolOverloadedError:
+    return ToolOverloadedError(
+        f"Tool {tool!r} is overloaded: {waiting} calls are waiting already. "
+        "Nothing was started; try again later."
+    )
+
+
+def exclusive() -> _Change:
+    """Let a tool run alone: no other call of the same turn runs beside it, nor one of its own."""
+    gate = _Gate(1, None, 1_000_000)
+
+    def wrap(inner: Call) -> Call:
+        async def call(context: ToolContext[Any], args_json: str) -> Any:
+            await gate.enter(context.tool_name)
+            try:
+                return await inner(context, args_json)
+            finally:
+                gate.leave()
+
+        return call
+
+    policy = Policy(name="exclusive()", wrap=wrap)
+
+    def change(tool: FunctionTool[..., Any]) -> FunctionTool[..., Any]:
+        return _marked(tool, exclusive=True).with_(policy=policy)
+
+    return _Change("exclusive()", change)
+
+
+def _marked(tool: FunctionTool[..., Any], **facts: Any) -> FunctionTool[..., Any]:
+    """Put facts into the metadata namespace that is the library's own."""
+    own = {**tool.metadata.get("agents_tools", {}), **facts}
+    return tool.with_(metadata={**tool.metadata, "agents_tools": own})
+
+
+def rename(name: str) -> _Change:
+    """Give a tool another name.
+
+    Args:
+        name: 1 to 64 letters, digits, `_` and `-`.
+
+    Raises:
+        UserError: The name is not acceptable.
+    """
+    check_tool_name(name)
+    return _Change(f"rename({name!r})", lambda tool: tool.with_(name=name))
+
+
+def hide(**values: Any) -> _Change:
+    """Set arguments once and for all and hide them from the model.
+
+    Args:
+        **values: The arguments and their values, which must have a JSON form.
+
+    Raises:
+        UserError: The tool has no such parameter, or a value has no JSON form.
+    """
+    from pydantic_core import to_json  # noqa: PLC0415 - a policy of few tools
+
+    if not values:
+        raise UserValueError("hide(...) hides nothing: give it arguments by name.")
+    try:
+        fixed = to_json(values).decode()
+    except Exception as error:
+        raise UserValueError(
+            f"hide(...) takes values that have a JSON form ({error}). Give other objects to the "
+            "function with `functools.partial` before it becomes a tool."
+        ) from error
+
+    def wrap(inner: Call) -> Call:
+        async def call(context: ToolContext[Any], args_json: str) -> Any:
+            return await inner(context, _joined(args_json, fixed, values))
+
+        return call
+
+    def reshape(schema: dict[str, Any]) -> dict[str, Any]:
+        properties = typing.cast("dict[str, Any]", schema.get("properties", {}))
+        for name in values:
+            if name not in properties:
+                known = ", ".join(properties) or "none"
+                raise UserValueError(
+                    f"hide({name}=...) names no parameter of the tool; it has: {known}."
+                )
+            del properties[name]
+        required = [name for name in schema.get("required", ()) if name not in values]
+        schema.pop("required", None)
+        if required:
+            schema["required"] = required
+        return _without_unused_definitions(schema)
+
+    return _around(f"hide({', '.join(values)})", wrap, reshape=reshape)
+
+
+def _joined(args_json: str, fixed: str, names: Mapping[str, Any]) -> str:
+    """Add the fixed arguments to what the model sent, which may not contain them."""
+    from pydantic_core import from_json  # noqa: PLC0415 - loaded with the tool's validator
+
+    from agents_tools.errors import ModelBehaviorError  # noqa: PLC0415 - error path
+
+    bare = args_json.strip()
+    if bare in {"", "null"}:
+        return fixed
+    try:
+        given = from_json(bare)
+    except ValueError:
+        return args_json  # the tool's own reader says what is wrong with it
+    if not isinstance(given, dict):
+        return args_json
+    for name in names:
+        if name in given:
+            raise ModelBehaviorError(f"Invalid arguments: {name}: unknown, leave it out.")
+    return fixed if not given else f"{bare[:-1]},{fixed[1:]}"
+
+
+def _without_unused_definitions(schema: dict[str, Any]) -> dict[str, Any]:
+    definitions = typing.cast("dict[str, Any]", schema.pop("$defs", {}))
+    used: set[str] = set()
+    waiting = [schema]
+    while waiting:
+        text = repr(waiting.pop())
+        for name, definition in definitions.items():
+            if name not in used and f"'#/$defs/{name}'" in text:
+                used.add(name)
+                waiting.append(definition)
+    kept = {name: definition for name, definition in definitions.items() if name in used}
+    return {**schema, "$defs": kept} if kept else schema
+
+
+def with_metadata(**metadata: Any) -> _Change:
+    """Add metadata to a tool; what it has under the same names is replaced."""
+    return _Change(
+        "with_metadata(...)", lambda tool: tool.with_(metadata={**tool.metadata, **metadata})
+    )
+
+
+def truncate(max_chars: int) -> _Change:
+    """Bound how much of a result the model gets; the rest is kept as an artifact event.
+
+    Args:
+        max_chars: Characters; 256 Ki by default for every tool.
+
+    Raises:
+        UserError: `max_chars` is no positive whole number.
+    """
+    if not isinstance(max_chars, int) or max_chars < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise UserValueError(f"truncate(...) takes a positive number of characters, not {max_chars!r}.")
+    return _Change(f"truncate({max_chars})", lambda tool: tool.with_(max_output=max_chars))

@@ -1,0 +1,571 @@
+"""From a function's signature and docstring to its JSON Schema and the reading of its arguments."""
+
+from __future__ import annotations
+
+import threading
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from inspect import Parameter
+from typing import Any
+
+from agents_tools._arguments import ArgumentReader, Field
+from agents_tools._docstring import Docstring, DocstringStyle, parse_docstring, resolve_doc_type
+from agents_tools._leaf import Leaf, NoSchemaError, constrained, joint_json_schemas, leaf_of
+from agents_tools._signature import (
+    EMPTY,
+    LEFT_OUT,
+    Param,
+    Place,
+    describe_annotation,
+    implementation,
+    place_of,
+    read_parameters,
+    read_signature,
+    return_annotation,
+)
+from agents_tools.context import is_context_annotation
+
+if typing.TYPE_CHECKING:
+    import inspect
+
+    from pydantic import BaseModel
+
+__all__ = ["FuncSchema", "function_schema", "schema_of_type"]
+
+
+class FuncSchema:
+    """What a function takes, as a model may call it.
+
+    Attributes:
+        name: The tool's name.
+        description: What the tool does; `None` where nothing says so.
+        takes_context: Whether a parameter receives the `ToolContext`.
+        strict_json_schema: Whether providers with a strict mode should be asked for it.
+    """
+
+    def __init__(
+        self,
+        func: Callable[..., Any],
+        *,
+        name: str,
+        description: str | None,
+        strict_json_schema: bool,
+        place: Place,
+        parameters: list[_Described],
+        order: list[Param],
+        context_parameter: Param | None,
+    ) -> None:
+        self.name = name
+        self.description = description
+        self.strict_json_schema = strict_json_schema
+        self.takes_context = context_parameter is not None
+        self.context_name = context_parameter.name if context_parameter else None
+        self._func = func
+        self._place = place
+        self._parameters = parameters
+        self._extras = next(
+            (item.leaf for item in parameters if item.param.kind is Parameter.VAR_KEYWORD), None
+        )
+        fields = [_field(item) for item in parameters if item.param.kind is not Parameter.VAR_KEYWORD]
+        self._json_schema: dict[str, Any] | None = None
+        self._model: type[BaseModel] | None = None
+        self._positional = _positional_names(order)
+        self.read = ArgumentReader(
+            name, fields, self._extras, lambda: self.json_schema, fill=bool(self._positional)
+        ).read
+
+    @property
+    def signature(self) -> inspect.Signature:
+        """The signature of the function."""
+        return read_signature(self._func, self._place)
+
+    @property
+    def json_schema(self) -> dict[str, Any]:
+        """The JSON Schema itself, not to be changed; `params_json_schema` gives a copy."""
+        if self._json_schema is None:
+            self._json_schema = _object_schema(self.name, self._parameters)
+        return self._json_schema
+
+    @property
+    def params_json_schema(self) -> dict[str, Any]:
+        """The JSON Schema (2020-12) of the arguments; a deep copy each time."""
+        return copy_json(self.json_schema)
+
+    @property
+    def plain(self) -> bool:
+        """Whether every argument can be passed by keyword."""
+        return not self._positional
+
+    def parse(self, args_json: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Read a model's arguments.
+
+        Args:
+            args_json: A JSON object as text.
+
+        Returns:
+            Positional and keyword arguments for the function, without its context parameter.
+
+        Raises:
+            ModelBehaviorError: The text is no JSON, or not what the function accepts.
+        """
+        return self.to_call(self.read(args_json))
+
+    def to_call(
+        self, arguments: dict[str, Any], context: Any = None
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Sort named arguments into positional and keyword ones.
+
+        Args:
+            arguments: The arguments by parameter name; taken over and changed.
+            context: What the context parameter receives, where the function has one.
+        """
+        if context is not None and self.context_name is not None:
+            arguments[self.context_name] = context
+        positional: list[Any] = []
+        for name, kind in self._positional:
+            if kind is Parameter.VAR_POSITIONAL:
+                positional.extend(arguments.pop(name))
+            elif name in arguments:
+                positional.append(arguments.pop(name))
+        return tuple(positional), arguments
+
+    @property
+    def params_pydantic_model(self) -> type[BaseModel]:
+        """A pydantic model of the arguments, built when first asked for.
+
+        A field is called as its parameter where pydantic allows that name; otherwise it has
+        another name and the parameter's as its alias.
+        """
+        if self._model is None:
+            self._model = _pydantic_model(self.name, self._parameters)
+        return self._model
+
+    def to_call_args(self, data: BaseModel) -> tuple[list[Any], dict[str, Any]]:
+        """Turn an instance of `params_pydantic_model` into the arguments of a call."""
+        arguments: dict[str, Any] = {}
+        for index, item in enumerate(self._parameters):
+            field = f"{_FIELD}{index}"
+            if item.param.kind is Parameter.VAR_KEYWORD:
+                arguments.update(data.model_extra or {})
+            elif field in data.model_fields_set or item.param.default is not LEFT_OUT:
+                arguments[item.param.name] = getattr(data, field)
+        args, kwargs = self.to_call(arguments)
+        return list(args), kwargs
+
+
+def function_schema(
+    func: Callable[..., Any],
+    *,
+    name_override: str | None = None,
+    description_override: str | None = None,
+    docstring_style: DocstringStyle | None = None,
+    use_docstring_info: bool = True,
+    strict_json_schema: bool = True,
+    local_names: Mapping[str, Any] | None = None,
+    skip_first: bool = False,
+) -> FuncSchema:
+    """Read a function's signature and docstring into what a model may call.
+
+    Args:
+        func: Any callable with a readable signature.
+        name_override: The tool's name; the function's by default.
+        description_override: The tool's description; the docstring's by default.
+        docstring_style: How the docstring is written; detected by default.
+        use_docstring_info: Whether descriptions, and the types of parameters without an
+            annotation, are taken from the docstring.
+        strict_json_schema: Whether providers with a strict mode should be asked for it.
+        local_names: Names that postponed annotations need and the function's module lacks.
+        skip_first: Whether the first parameter is left out: the `self` of an unbound method.
+
+    Raises:
+        UserError: A parameter cannot be described in JSON Schema, or its annotation cannot be
+            resolved; the message names the tool, the parameter, the place and the remedy.
+    """
+    name = name_override or name_of(func)
+    place = place_of(func, name)
+    found = read_parameters(
+        func, place, local_names=local_names or {}, skip=1 if skip_first else 0
+    )
+    context = _context_parameter(found, place)
+    params = [param for param in found if param is not context]
+    doc = _docstring_of(func, params, docstring_style) if use_docstring_info else Docstring()
+    described = [_described(param, doc, func, place) for param in params]
+    _check_keys(described, place)
+    try:
+        return FuncSchema(
+            func,
+            name=name,
+            description=doc.description if description_override is None else description_override,
+            strict_json_schema=strict_json_schema,
+            place=place,
+            parameters=described,
+            order=found,
+            context_parameter=context,
+        )
+    except Exception as error:
+        raise place.refuse(
+            f"its parameters cannot be put into one validator ({_first_line(error)}).",
+            "Declare the parameter with the most unusual type as a plain JSON type and convert "
+            "it inside the function.",
+        ) from error
+
+
+def schema_of_type(annotation: Any, *, mode: str) -> tuple[dict[str, Any], Any] | None:
+    """Describe a return annotation: its JSON Schema and its serializer, or `None`."""
+    import warnings  # noqa: PLC0415 - only needed when pydantic describes a type
+
+    from pydantic import TypeAdapter  # noqa: PLC0415 - heavy; results need it at first use
+
+    with _BUILDING, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            adapter: Any = TypeAdapter(annotation)
+            return adapter.json_schema(mode=mode), adapter.serializer
+        except Exception:  # noqa: BLE001 - what cannot be described is converted without a schema
+            return None
+
+
+def name_of(func: Callable[..., Any]) -> str:
+    """Give the name a callable goes by: that of the function behind a partial or an instance."""
+    for candidate in (func, implementation(func)):
+        name = getattr(candidate, "__name__", None)
+        if isinstance(name, str) and name not in {"__call__", "__init__", "__new__"}:
+            return name
+    return type(func).__name__
+
+
+def copy_json(value: Any) -> Any:
+    """Copy a JSON value deeply, ten times as fast as `copy.deepcopy`."""
+    if isinstance(value, dict):
+        mapping = typing.cast("dict[str, Any]", value)
+        return {key: copy_json(item) for key, item in mapping.items()}
+    if isinstance(value, list):
+        return [copy_json(item) for item in typing.cast("list[Any]", value)]
+    return value
+
+
+_BUILDING = threading.RLock()
+_FIELD = "argument_"
+_REMEDY = (
+    "Use a JSON type, a pydantic model, a dataclass, a TypedDict or an enum, or give the value "
+    "to the tool in another way: through the context, or `functools.partial`."
+)
+
+
+class _Described:
+    """A parameter with its type and its words."""
+
+    __slots__ = ("default", "default_factory", "description", "extra", "key", "leaf", "param")
+
+    def __init__(self, param: Param, leaf: Leaf) -> None:
+        self.param = param
+        self.leaf = leaf
+        self.key = param.name
+        self.description: str | None = None
+        self.default = param.default
+        self.default_factory: Callable[[], Any] | None = None
+        self.extra: dict[str, Any] = {}
+
+
+def _context_parameter(params: list[Param], place: Place) -> Param | None:
+    found = [param for param in params if is_context_annotation(param.annotation)]
+    if len(found) > 1:
+        names = " and ".join(repr(param.name) for param in found)
+        raise place.refuse(
+            f"parameters {names} both ask for the context.", "Keep one of them."
+        )
+    return found[0] if found else None
+
+
+def _docstring_of(
+    func: Callable[..., Any], params: list[Param], style: DocstringStyle | None
+) -> Docstring:
+    import inspect  # noqa: PLC0415 - loaded with the signature anyway; keeps the name private
+
+    own: Any = func
+    if not isinstance(getattr(own, "__doc__", None), str) or _is_instance(own):
+        own = implementation(func)
+    try:
+        text = inspect.getdoc(own)
+    except Exception:  # noqa: BLE001 - a foreign __doc__ may raise anything
+        text = None
+    return parse_docstring(text, style=style, param_names=[param.name for param in params])
+
+
+def _is_instance(value: Any) -> bool:
+    """Whether a callable shows the docstring of its class instead of one of its own."""
+    return getattr(value, "__doc__", None) == type(value).__doc__ and not isinstance(value, type)
+
+
+def _described(param: Param, doc: Docstring, func: Callable[..., Any], place: Place) -> _Described:
+    annotation = param.annotation
+    text = doc.params.get(param.name)
+    metadata: tuple[Any, ...] = getattr(annotation, "__metadata__", ())
+    plain_default = param.default is EMPTY or not _is_field_info(param.default)
+    if annotation is EMPTY:
+        leaf = _documented_leaf(param, doc, func)
+    elif not metadata and plain_default:
+        leaf = _leaf(param, annotation, place)
+    else:
+        return _described_by_field(param, text, place)
+    result = _Described(param, leaf)
+    if not plain_default:
+        return _described_by_field(
+            replace(param, annotation=typing.Any), text, place
+        )
+    result.description = text
+    if param.kind is Parameter.VAR_POSITIONAL:
+        result.leaf = _array_of(param, leaf, annotation, place)
+        result.default = ()
+    return result
+
+
+def _leaf(param: Param, annotation: Any, place: Place) -> Leaf:
+    try:
+        return leaf_of(annotation)
+    except NoSchemaError as error:
+        raise place.refuse(
+            f"parameter {param.name!r} has the type {describe_annotation(param.annotation)}, "
+            f"which has no JSON form ({error}).",
+            _REMEDY,
+        ) from error
+
+
+def _documented_leaf(param: Param, doc: Docstring, func: Callable[..., Any]) -> Leaf:
+    """Take the type of an unannotated parameter from the docstring, where it states one."""
+    text = doc.types.get(param.name)
+    if text:
+        namespace = getattr(implementation(func), "__globals__", {})
+        annotation = resolve_doc_type(text, namespace)
+        if annotation is not None:
+            if param.default is None:
+                annotation = typing.Optional[annotation]  # noqa: UP007, UP045 - made at run time
+            try:
+                return leaf_of(annotation)
+            except NoSchemaError:
+                pass  # the docstring names a type for readers, not for JSON
+    return leaf_of(typing.Any)
+
+
+def _array_of(param: Param, leaf: Leaf, annotation: Any, place: Place) -> Leaf:
+    item = typing.Any if annotation is EMPTY else annotation
+    del leaf
+    return _leaf(param, list[item], place)
+
+
+def _is_field_info(value: Any) -> bool:
+    """Whether a default is pydantic's `Field(...)`, told without importing pydantic."""
+    return type(value).__name__ == "FieldInfo" and type(value).__module__.startswith("pydantic")
+
+
+def _described_by_field(param: Param, doc_text: str | None, place: Place) -> _Described:
+    """Read `Annotated[...]` metadata and `= Field(...)` the way pydantic does."""
+    from pydantic.fields import FieldInfo  # noqa: PLC0415 - only where an annotation asks for it
+    from pydantic_core import PydanticUndefined  # noqa: PLC0415
+
+    annotation: Any = param.annotation
+    try:
+        if param.default is EMPTY or param.default is LEFT_OUT:
+            info = FieldInfo.from_annotation(annotation)
+        else:
+            info = FieldInfo.from_annotated_attribute(annotation, param.default)
+    except Exception as error:
+        raise place.refuse(
+            f"the annotation {describe_annotation(annotation)} of parameter {param.name!r} "
+            f"cannot be read ({_first_line(error)}).",
+            _REMEDY,
+        ) from error
+    words = [item for item in info.metadata if isinstance(item, str)]
+    words += [text for item in info.metadata if (text := _documentation(item))]
+    constraints = [
+        item for item in info.metadata if not isinstance(item, str) and not _documentation(item)
+    ]
+    inner: Any = info.annotation
+    leaf = None
+    if _only_words(info):
+        leaf = constrained(inner, constraints) if constraints else _leaf(param, inner, place)
+    if leaf is None:
+        leaf = _leaf(param, _annotated(annotation, param.default), place)
+    result = _Described(param, leaf)
+    result.description = info.description or (words[0] if words else None) or doc_text
+    alias = info.validation_alias if info.validation_alias is not None else info.alias
+    if isinstance(alias, str):
+        result.key = alias
+    if info.title:
+        result.extra["title"] = info.title
+    if info.examples:
+        result.extra["examples"] = info.examples
+    if info.deprecated:
+        result.extra["deprecated"] = True
+    if isinstance(info.json_schema_extra, dict):
+        result.extra.update(typing.cast("dict[str, Any]", info.json_schema_extra))
+    if param.kind is Parameter.VAR_POSITIONAL:
+        result.leaf = _leaf(param, list[annotation], place)
+        result.default = ()
+        return result
+    if param.default is LEFT_OUT:
+        return result
+    result.default = EMPTY
+    if info.default_factory is not None:
+        result.default_factory = typing.cast("Callable[[], Any]", info.default_factory)
+    elif info.default is not PydanticUndefined:
+        result.default = info.default
+    return result
+
+
+def _documentation(item: Any) -> str | None:
+    text = getattr(item, "documentation", None)
+    return text if isinstance(text, str) and type(item).__name__ == "Doc" else None
+
+
+def _only_words(info: Any) -> bool:
+    return info.discriminator is None and not callable(info.json_schema_extra)
+
+
+def _annotated(annotation: Any, default: Any) -> Any:
+    """Put what `= Field(...)` says into the annotation, without its default."""
+    if not _is_field_info(default):
+        return annotation
+    from copy import copy  # noqa: PLC0415 - rare
+
+    from pydantic_core import PydanticUndefined  # noqa: PLC0415
+
+    info = copy(default)
+    info.default = PydanticUndefined
+    info.default_factory = None
+    return typing.Annotated[annotation, info]
+
+
+def _check_keys(parameters: list[_Described], place: Place) -> None:
+    seen: dict[str, str] = {}
+    for item in parameters:
+        if item.param.kind is Parameter.VAR_KEYWORD:
+            continue
+        if item.key in seen:
+            raise place.refuse(
+                f"parameters {seen[item.key]!r} and {item.param.name!r} both go by the name "
+                f"{item.key!r}.",
+                "Give one of them another alias.",
+            )
+        seen[item.key] = item.param.name
+
+
+def _field(item: _Described) -> Field:
+    return Field(
+        name=item.param.name,
+        key=item.key,
+        kind=item.param.kind,
+        leaf=item.leaf,
+        default=item.default,
+        default_factory=item.default_factory,
+        fill=item.default is not item.param.default,
+    )
+
+
+def _positional_names(params: list[Param]) -> list[tuple[str, Any]]:
+    """List the parameters that must be passed by position; empty where none must."""
+    kinds = {Parameter.POSITIONAL_ONLY, Parameter.VAR_POSITIONAL}
+    if any(param.kind is Parameter.VAR_POSITIONAL for param in params):
+        kinds.add(Parameter.POSITIONAL_OR_KEYWORD)
+    return [(param.name, param.kind) for param in params if param.kind in kinds]
+
+
+def _object_schema(name: str, parameters: list[_Described]) -> dict[str, Any]:
+    leaves = [item.leaf for item in parameters]
+    defs: dict[str, Any] = {}
+    collision = False
+    for leaf in leaves:
+        for key, schema in leaf.defs.items():
+            collision |= defs.setdefault(key, schema) != schema
+    schemas = [leaf.json for leaf in leaves]
+    if collision:
+        schemas, defs = joint_json_schemas(leaves)
+    root: dict[str, Any] = {"properties": {}}
+    for item, schema in zip(parameters, schemas, strict=True):
+        if item.param.kind is Parameter.VAR_KEYWORD:
+            root["additionalProperties"] = schema or True
+            continue
+        root["properties"][item.key] = _property_schema(item, schema)
+    required = [
+        item.key
+        for item in parameters
+        if item.param.kind is not Parameter.VAR_KEYWORD and _field(item).required
+    ]
+    if required:
+        root["required"] = required
+    root["title"] = f"{name}_args"
+    root["type"] = "object"
+    if defs:
+        root["$defs"] = defs
+    return copy_json(root)
+
+
+def _property_schema(item: _Described, schema: dict[str, Any]) -> dict[str, Any]:
+    result = dict(schema)
+    if "title" not in result and not _is_reference(schema):
+        result["title"] = item.key.title().replace("_", " ").strip()
+    if item.description is not None:
+        result["description"] = item.description
+    if item.param.kind is not Parameter.VAR_POSITIONAL and item.default is not EMPTY:
+        published = _as_json(item.default)
+        if published is not _NO_JSON:
+            result["default"] = published
+    result.update(item.extra)
+    return result
+
+
+def _is_reference(schema: dict[str, Any]) -> bool:
+    """Whether a schema only points at a named one, or at that or `null`."""
+    if "$ref" in schema:
+        return True
+    arms = schema.get("anyOf", [])
+    return len(arms) == 2 and "$ref" in arms[0] and arms[1] == {"type": "null"}  # noqa: PLR2004
+
+
+_NO_JSON: Any = object()
+
+
+def _as_json(default: Any) -> Any:
+    """Write a default as JSON, or `_NO_JSON` where it has no such form."""
+    if default is None or type(default) in {str, int, bool}:
+        return default
+    if default is LEFT_OUT:
+        return _NO_JSON
+    from pydantic_core import from_json, to_json  # noqa: PLC0415 - the rarer defaults
+
+    try:
+        return from_json(to_json(default, inf_nan_mode="constants"), allow_inf_nan=False)
+    except Exception:  # noqa: BLE001 - a default of any class may refuse in any way
+        return _NO_JSON
+
+
+def _pydantic_model(name: str, parameters: list[_Described]) -> type[BaseModel]:
+    from pydantic import ConfigDict, create_model  # noqa: PLC0415 - only when asked for
+
+    fields: dict[str, Any] = {}
+    extra: typing.Literal["allow", "forbid"] = "forbid"
+    for index, item in enumerate(parameters):
+        if item.param.kind is Parameter.VAR_KEYWORD:
+            extra = "allow"
+            continue
+        annotation = typing.Any if item.param.annotation is EMPTY else item.param.annotation
+        if item.param.kind is Parameter.VAR_POSITIONAL:
+            annotation = list[annotation]
+        fields[f"{_FIELD}{index}"] = (annotation, _model_field(item))
+    config = ConfigDict(extra=extra, arbitrary_types_allowed=True)
+    return create_model(f"{name}_args", __config__=config, **fields)
+
+
+def _model_field(item: _Described) -> Any:
+    from pydantic import Field  # noqa: PLC0415 - only when asked for
+
+    if item.default_factory is not None:
+        default: dict[str, Any] = {"default_factory": item.default_factory}
+    else:
+        default = {} if item.default is EMPTY else {"default": item.default}
+    return Field(alias=item.key, description=item.description, **default)
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].removesuffix(".")

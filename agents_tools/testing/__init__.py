@@ -1,0 +1,7 @@
+"""What tests of tools, agents and user interfaces need."""
+
+from __future__ import annotations
+
+from agents_tools.testing.laws import EventLawError, check_events
+
+__all__ = ["EventLawError", "check_events"]

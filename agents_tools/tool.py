@@ -1,0 +1,988 @@
+"""A tool: name, description, JSON Schema, and `on_invoke_tool(ctx, args_json)`."""
+
+from __future__ import annotations
+
+import re
+import time
+import types
+import typing
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, Self, overload
+
+from typing_extensions import ParamSpec, TypeVar
+
+from agents_tools._secrets import mask
+from agents_tools._text import shorten
+from agents_tools.context import ToolContext, enter_call, enter_scope, leave_scope
+from agents_tools.errors import (
+    AgentsToolsError,
+    ModelBehaviorError,
+    ToolCancelledError,
+    ToolDeniedError,
+    ToolError,
+    ToolLostError,
+    ToolOverloadedError,
+    ToolTimeoutError,
+    UserError,
+    UserTypeError,
+    UserValueError,
+)
+from agents_tools.events import CallStatus, ToolStreamEndEvent, ToolStreamStartEvent
+from agents_tools.outputs import ToolOutput, ToolResult, to_output, truncate_output
+
+if typing.TYPE_CHECKING:
+    from agents_tools.context import RunContextWrapper
+
+__all__ = [
+    "Call",
+    "CallOutcome",
+    "CallStatus",
+    "Declaration",
+    "FailureErrorFunction",
+    "FunctionTool",
+    "Policy",
+    "ToolAnnotations",
+    "ToolOrigin",
+    "check_tool_name",
+    "default_tool_error_function",
+    "set_default_tool_error_function",
+]
+
+P = ParamSpec("P", default=...)
+R = TypeVar("R", default=Any)
+
+Call = Callable[[ToolContext[Any], str], Awaitable[Any]]
+"""The inside of a tool: from a context and JSON text to the value, or an exception."""
+
+FailureErrorFunction = Callable[["RunContextWrapper[Any]", Exception], "str | Awaitable[str]"]
+"""What a model is told when a call fails."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolAnnotations:
+    """Hints about what a tool does, with the names and defaults of MCP.
+
+    Attributes:
+        title: A name for people.
+        readOnlyHint: Whether it changes nothing.
+        destructiveHint: Whether what it changes may be lost; matters if it is not read-only.
+        idempotentHint: Whether a second call with the same arguments changes nothing more.
+        openWorldHint: Whether it reaches beyond a closed set of things, such as the web.
+    """
+
+    title: str | None = None
+    readOnlyHint: bool = False  # noqa: N815 - the name of the protocol
+    destructiveHint: bool = True  # noqa: N815
+    idempotentHint: bool = False  # noqa: N815
+    openWorldHint: bool = True  # noqa: N815
+
+    @property
+    def read_only(self) -> bool:
+        """`readOnlyHint`."""
+        return self.readOnlyHint
+
+    @property
+    def destructive(self) -> bool:
+        """`destructiveHint`."""
+        return self.destructiveHint
+
+    @property
+    def idempotent(self) -> bool:
+        """`idempotentHint`."""
+        return self.idempotentHint
+
+    @property
+    def open_world(self) -> bool:
+        """`openWorldHint`."""
+        return self.openWorldHint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolOrigin:
+    """Where a tool comes from.
+
+    Attributes:
+        kind: `function`, `stream`, `manual`, or the name of another source.
+        server: The server that has it, where it is remote.
+        wire_name: Its name there.
+        agent: The agent behind it, where it is one.
+        place: The file and line, or the module and name, of its declaration.
+    """
+
+    kind: str = "manual"
+    server: str | None = None
+    wire_name: str | None = None
+    agent: str | None = None
+    place: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallOutcome:
+    """How one call ended.
+
+    Attributes:
+        status: One of the eight states.
+        value: What the function itself returned; `None` unless the status is `ok`.
+        output: What the model gets: text or content blocks.
+        error: What went wrong; `None` if the status is `ok`.
+        metadata: What a `ToolResult` carries for the application alone.
+    """
+
+    status: CallStatus
+    value: Any
+    output: ToolOutput
+    error: Exception | None = None
+    metadata: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """One thing around the body of a tool.
+
+    Attributes:
+        name: What it is called, in a tool's repr and in errors.
+        wrap: From the call inside to the call outside.
+        reshape: Changes the JSON Schema that the tool publishes, on a copy it may alter.
+    """
+
+    name: str
+    wrap: Callable[[Call], Call]
+    reshape: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+
+
+class Declaration(Protocol):
+    """What a tool is made from; everything that costs is built when first asked for."""
+
+    name: str
+    origin: ToolOrigin
+
+    @property
+    def description(self) -> str:
+        """What the tool does."""
+        ...
+
+    @property
+    def json_schema(self) -> dict[str, Any]:
+        """The JSON Schema of the arguments; not to be changed."""
+        ...
+
+    @property
+    def output_json_schema(self) -> dict[str, Any] | None:
+        """The JSON Schema of the result; not to be changed."""
+        ...
+
+    @property
+    def body(self) -> Call:
+        """Validates arguments and runs the function."""
+        ...
+
+    @property
+    def direct(self) -> tuple[Callable[[str], dict[str, Any]], Callable[..., Any]] | None:
+        """What reads the arguments and the async function that takes them all by keyword.
+
+        `None` for a body that has more to do than that.
+        """
+        ...
+
+    def serializer(self) -> Any:
+        """The serializer of results, or `None`."""
+        ...
+
+    def method_of(self) -> None:
+        """Leave the first parameter out: the function is a method."""
+        ...
+
+    def bind(self, instance: object) -> Declaration:
+        """The declaration for a method of one instance."""
+        ...
+
+
+class _Default:
+    def __repr__(self) -> str:
+        return "<default>"
+
+
+DEFAULT: Any = _Default()
+_KEEP: Any = object()
+MAX_OUTPUT = 256 * 1024
+"""Characters of one result that a model gets; the rest is kept as an artifact."""
+
+
+class FunctionTool(Generic[P, R]):
+    """A tool that a model may call. It never changes; `with_` gives a changed copy.
+
+    Made by `function_tool` and `streaming_tool`; made by hand it takes the function that is
+    called with the context and the arguments as JSON text:
+
+    Args:
+        name: What the model calls it: 1 to 64 letters, digits, `_` and `-`.
+        description: What the model is told about it.
+        params_json_schema: The JSON Schema of its arguments.
+        on_invoke_tool: What runs. It reads the arguments itself, and its exceptions reach the
+            caller: the tool answers for both.
+        strict_json_schema: Whether providers with a strict mode are asked for it.
+        is_enabled: Whether agents offer it; a boolean, or a function of (context, agent).
+        annotations: Hints about what it does.
+        output_json_schema: The JSON Schema of its results.
+        metadata: Anything else; namespaces named after providers are merged at export.
+
+    Raises:
+        UserError: The name is not acceptable, or the schema is no object schema.
+    """
+
+    __test__ = False  # pytest must not collect a tool named test_…
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        description: str = "",
+        params_json_schema: Mapping[str, Any],
+        on_invoke_tool: Callable[[Any, str], Awaitable[Any]],
+        strict_json_schema: bool = False,
+        is_enabled: Any = True,
+        annotations: ToolAnnotations | None = None,
+        output_json_schema: Mapping[str, Any] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._start(
+            HandMade(
+                name=check_tool_name(name),
+                description=description,
+                json_schema=_checked_schema(name, params_json_schema),
+                output_json_schema=None if output_json_schema is None else dict(output_json_schema),
+                body=on_invoke_tool,
+                origin=ToolOrigin(kind="manual"),
+            ),
+            strict_json_schema=strict_json_schema,
+            is_enabled=is_enabled,
+            annotations=annotations,
+            metadata=metadata,
+            failure_error_function=None,
+        )
+
+    @classmethod
+    def declared(
+        cls,
+        declaration: Declaration,
+        *,
+        strict_json_schema: bool = True,
+        is_enabled: Any = True,
+        annotations: ToolAnnotations | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        failure_error_function: Any = DEFAULT,
+        enable_bracketing: bool = True,
+        wrapped: Callable[..., Any] | None = None,
+        binding: str = "",
+    ) -> Self:
+        """Make a tool from a declaration: what every source of tools calls."""
+        tool = cls.__new__(cls)
+        tool._start(
+            declaration,
+            strict_json_schema=strict_json_schema,
+            is_enabled=is_enabled,
+            annotations=annotations,
+            metadata=metadata,
+            failure_error_function=failure_error_function,
+        )
+        tool._bracketing = enable_bracketing
+        tool._binding = binding
+        if binding == "class":
+            declaration.method_of()
+        if wrapped is not None:
+            tool.__wrapped__ = wrapped
+        return tool
+
+    def _start(
+        self,
+        declaration: Declaration,
+        *,
+        strict_json_schema: bool,
+        is_enabled: Any,
+        annotations: ToolAnnotations | None,
+        metadata: Mapping[str, Any] | None,
+        failure_error_function: Any,
+    ) -> None:
+        self._declaration = declaration
+        self._name = declaration.name
+        self._strict = strict_json_schema
+        self._enabled = is_enabled
+        self._annotations = annotations
+        self._metadata = metadata
+        self._failure = failure_error_function
+
+    # Defaults of the class: what most tools never set.
+    __wrapped__: Callable[..., Any]
+    _policies: tuple[Policy, ...] = ()
+    _description: str | None = None
+    _schema: dict[str, Any] | None = None
+    _bracketing: bool = True
+    _binding: str = ""  # "self" and "class" for methods, "static" for what is never one
+    _max_output: int = MAX_OUTPUT
+    _shell: Any = None
+
+    @property
+    def name(self) -> str:
+        """What the model calls the tool."""
+        return self._name
+
+    @property
+    def description(self) -> str:
+        """What the model is told about the tool."""
+        found = self._description
+        return self._declaration.description if found is None else found
+
+    @property
+    def json_schema(self) -> Mapping[str, Any]:
+        """The JSON Schema of the arguments itself, for readers that promise not to change it."""
+        if self._schema is None:
+            schema = self._declaration.json_schema
+            for policy in self._policies:
+                if policy.reshape is not None:
+                    schema = policy.reshape(copy_json(schema))
+            if self._name != self._declaration.name and schema.get("title") == (
+                f"{self._declaration.name}_args"
+            ):
+                schema = {**schema, "title": f"{self._name}_args"}
+            self._schema = schema
+        return self._schema
+
+    @property
+    def params_json_schema(self) -> dict[str, Any]:
+        """The JSON Schema (2020-12) of the arguments; a deep copy each time."""
+        return typing.cast("dict[str, Any]", copy_json(self.json_schema))
+
+    @property
+    def strict_json_schema(self) -> bool:
+        """Whether providers with a strict mode are asked for it."""
+        return self._strict
+
+    @property
+    def is_enabled(self) -> Any:
+        """Whether agents offer the tool: a boolean, or a function of (context, agent)."""
+        return self._enabled
+
+    @property
+    def annotations(self) -> ToolAnnotations | None:
+        """Hints about what the tool does."""
+        return self._annotations
+
+    @property
+    def output_json_schema(self) -> dict[str, Any] | None:
+        """The JSON Schema of the results; a deep copy each time; `None` if there is none."""
+        return typing.cast("dict[str, Any] | None", copy_json(self._declaration.output_json_schema))
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """Anything else that was said about the tool; read-only."""
+        return types.MappingProxyType(dict(self._metadata or {}))
+
+    @property
+    def origin(self) -> ToolOrigin:
+        """Where the tool comes from."""
+        return self._declaration.origin
+
+    @property
+    def on_invoke_tool(self) -> Callable[[Any, str], Coroutine[Any, Any, Any]]:
+        """The one calling convention: `await on_invoke_tool(ctx, args_json)` gives the output.
+
+        `ctx` is a `ToolContext`, a plain `RunContextWrapper`, or `None`. The output is what a
+        model gets: text or content blocks. A failure is answered by the failure function, or
+        raised where that is `None`.
+        """
+        shell = self._shell
+        if shell is None:
+            shell = self._shell = self._build_shell()
+        return shell
+
+    def build(self) -> Self:
+        """Build what is otherwise built at first use, so that its errors come now.
+
+        Raises:
+            UserError: The declaration cannot work.
+        """
+        _ = self.description, self.json_schema, self._declaration.body
+        return self
+
+    def with_(
+        self,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        strict_json_schema: bool | None = None,
+        is_enabled: Any = _KEEP,
+        annotations: Any = _KEEP,
+        metadata: Any = _KEEP,
+        failure_error_function: Any = _KEEP,
+        max_output: int | None = None,
+        policy: Policy | None = None,
+    ) -> Self:
+        """Give a copy that differs in what is named; the original stays as it is.
+
+        Args:
+            name: Another name for the model.
+            description: Another description for the model.
+            strict_json_schema: Whether providers with a strict mode are asked for it.
+            is_enabled: Whether agents offer it.
+            annotations: Other hints.
+            metadata: Other metadata.
+            failure_error_function: What the model is told when a call fails; `None` raises.
+            max_output: How many characters of a result the model gets.
+            policy: One more policy, around those the tool has.
+        """
+        copy = self.__class__.__new__(self.__class__)
+        copy.__dict__.update(self.__dict__)
+        copy._shell = copy._schema = None
+        if name is not None:
+            copy._name = check_tool_name(name)
+        if description is not None:
+            copy._description = description
+        if strict_json_schema is not None:
+            copy._strict = strict_json_schema
+        if max_output is not None:
+            copy._max_output = max_output
+        if policy is not None:
+            copy._policies = (*self._policies, policy)
+        for attribute, value in (
+            ("_enabled", is_enabled),
+            ("_annotations", annotations),
+            ("_metadata", metadata),
+            ("_failure", failure_error_function),
+        ):
+            if value is not _KEEP:
+                setattr(copy, attribute, value)
+        return copy
+
+    async def call(self, ctx: Any, args_json: str) -> CallOutcome:
+        """Call the tool and learn how it ended: what the loop, servers and policies use.
+
+        Args:
+            ctx: A `ToolContext`, a plain `RunContextWrapper`, or `None`.
+            args_json: The arguments as JSON text.
+
+        Returns:
+            How the call ended. Whatever the body raises is in it; only a cancellation from
+            outside and a Ctrl-C pass.
+        """
+        return await self._watched(enter_call(ctx, self._name, args_json), args_json)
+
+    async def invoke(
+        self, arguments: Any = None, /, *, context: Any = None, **kwargs: Any
+    ) -> R:
+        """Call the tool from an application or a test.
+
+        Args:
+            arguments: A JSON string or a mapping.
+            context: The application's `RunContextWrapper` or `ToolContext`.
+            **kwargs: Arguments by name, instead of `arguments`.
+
+        Returns:
+            What the function itself returned.
+
+        Raises:
+            ModelBehaviorError: The arguments are not what the tool accepts.
+            Exception: Whatever the tool raised.
+        """
+        text = self._text_of(arguments, kwargs)
+        outcome = await self._watched(enter_call(context, self._name, text), text, convert=False)
+        if outcome.error is not None:
+            raise outcome.error
+        return outcome.value
+
+    def invoke_sync(self, arguments: Any = None, /, *, context: Any = None, **kwargs: Any) -> R:
+        """Do what `invoke` does, from synchronous code, whether an event loop runs or not."""
+        from agents_tools._bridge import run_sync  # noqa: PLC0415 - starts a loop when called
+
+        return run_sync(self.invoke, arguments, context=context, **kwargs)
+
+    def stream(
+        self, arguments: Any = None, /, *, context: Any = None, **kwargs: Any
+    ) -> ToolStream[R]:
+        """Call the tool and watch it.
+
+        ```python
+        async with tool.stream(path="data.csv") as stream:
+            async for event in stream:
+                print(event)
+        print(stream.result)
+        ```
+
+        Leaving the block early cancels the call. Takes what `invoke` takes.
+        """
+        return ToolStream(self, context, self._text_of(arguments, kwargs))
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the decorated function as if it were not decorated."""
+        function = self.__dict__.get("__wrapped__")
+        if function is None:
+            raise UserTypeError(
+                f"Tool {self._name!r} wraps no Python function that could be called directly. "
+                "Use `await tool.invoke(...)` or `tool.invoke_sync(...)`."
+            )
+        return function(*args, **kwargs)
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        """Learn whether the tool is a method: whether its function was written in this class."""
+        function = self.__dict__.get("__wrapped__")
+        written = f"{owner.__qualname__}.{getattr(function, '__name__', name)}"
+        if not self._binding and getattr(function, "__qualname__", "") == written:
+            self._binding = "self"
+            self._declaration.method_of()
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> FunctionTool[..., R]: ...
+    def __get__(self, instance: object | None, owner: type) -> Any:
+        """Bind a tool that is a method to its instance, as Python does with functions."""
+        target = owner if self._binding == "class" else instance
+        if target is None or self._binding in {"", "static"}:
+            return self
+        bound = self.with_()
+        bound._declaration = self._declaration.bind(target)
+        bound._binding = "static"
+        bound.__wrapped__ = types.MethodType(self.__wrapped__, target)
+        return bound
+
+    @property
+    def __name__(self) -> str:
+        """The name of the function, or of the tool if it has none."""
+        return getattr(self.__dict__.get("__wrapped__"), "__name__", self._name)
+
+    @property
+    def __doc__(self) -> str | None:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The docstring of the function, or the description of a tool that has none."""
+        function = self.__dict__.get("__wrapped__")
+        return self._description if function is None else function.__doc__
+
+    def __repr__(self) -> str:
+        """Show the name and the policies; builds nothing."""
+        around = "".join(f" + {policy.name}" for policy in self._policies)
+        return f"<{type(self).__name__} {self._name!r}{around}>"
+
+    # --- the call
+
+    def _text_of(self, arguments: Any, named: Mapping[str, Any]) -> str:
+        if isinstance(arguments, str):
+            if named:
+                raise UserTypeError(
+                    f"Tool {self._name!r} got JSON text and arguments by name at once. "
+                    "Give one of the two."
+                )
+            return arguments
+        if arguments is not None and not isinstance(arguments, Mapping):
+            raise UserTypeError(
+                f"Tool {self._name!r} takes a JSON string, a mapping, or arguments by name; "
+                f"it got a {type(arguments).__name__}."
+            )
+        given = {**typing.cast("Mapping[str, Any]", arguments or {}), **named}
+        from pydantic_core import to_json  # noqa: PLC0415 - not before a tool is called
+
+        try:
+            return to_json(given, inf_nan_mode="constants").decode()
+        except Exception as error:
+            raise UserValueError(
+                f"Tool {self._name!r} takes arguments that have a JSON form ({error}). "
+                "To pass Python objects, call the function itself: `tool(...)`."
+            ) from error
+
+    def _build_shell(self) -> Callable[[Any, str], Coroutine[Any, Any, Any]]:
+        """Build `on_invoke_tool` for just this tool.
+
+        Nobody listens to most calls, so they take a way of their own without start and end; any
+        other call, and every failure, goes through `_watched` and `_failed`.
+        """
+        run, name, limit = self._run, self._name, self._max_output
+        direct = None if self._policies else self._declaration.direct
+
+        async def on_invoke_tool(ctx: Any, args_json: str) -> Any:
+            context = enter_call(ctx, name, args_json)
+            if context._sinks:
+                return self._answer(await self._watched(context, args_json))
+            token = enter_scope(context)
+            try:
+                value = await run(context, args_json)
+                if type(value) is str and len(value) <= limit:
+                    return value
+                return self._finished(context, value).output
+            except BaseException as error:  # noqa: BLE001 - the firewall of a call
+                return self._answer(await self._failed(context, error))
+            finally:
+                try:
+                    leave_scope(token)
+                except ValueError:  # closed from elsewhere: there is no scope to leave
+                    pass
+
+        if direct is None:
+            return on_invoke_tool
+        read, func = direct
+
+        async def on_invoke_plain(ctx: Any, args_json: str) -> Any:
+            context = enter_call(ctx, name, args_json)
+            if context._sinks:
+                return self._answer(await self._watched(context, args_json))
+            token = enter_scope(context)
+            arguments = None
+            try:
+                arguments = read(args_json)
+                value = await func(**arguments)
+                if type(value) is str and len(value) <= limit:
+                    return value
+                return self._finished(context, value).output
+            except BaseException as error:  # noqa: BLE001 - the firewall of a call
+                context.validated = arguments is not None
+                return self._answer(await self._failed(context, error))
+            finally:
+                try:
+                    leave_scope(token)
+                except ValueError:  # closed from elsewhere: there is no scope to leave
+                    pass
+
+        return on_invoke_plain
+
+    @property
+    def _run(self) -> Call:
+        if self._binding in {"self", "class"}:
+            raise UserTypeError(
+                f"Tool {self._name!r} is a method and not bound to an instance. "
+                "Take it from an instance: `instance.tool`, not `Class.tool`."
+            )
+        run = self._declaration.body
+        for policy in self._policies:
+            run = policy.wrap(run)
+        return run
+
+    async def _watched(
+        self, context: ToolContext[Any], args_json: str, *, convert: bool = True
+    ) -> CallOutcome:
+        """Run the call between its start and its end event."""
+        started = time.perf_counter()
+        status: CallStatus = "cancelled"
+        token = enter_scope(context)
+        if self._bracketing and context.listening:
+            context.begin(
+                ToolStreamStartEvent(input_args=dict(context.arguments)),
+                lambda status: ToolStreamEndEvent(
+                    status=status, duration=time.perf_counter() - started
+                ),
+            )
+        try:
+            try:
+                value = await self._run(context, args_json)
+                outcome = (
+                    self._finished(context, value)
+                    if convert
+                    else CallOutcome(status="ok", value=value, output="")
+                )
+            except BaseException as error:  # noqa: BLE001 - the firewall of a call
+                outcome = await self._failed(context, error)
+            status = outcome.status
+            return outcome
+        finally:
+            context.end(status)
+            try:
+                leave_scope(token)
+            except ValueError:  # closed from elsewhere: there is no scope to leave
+                pass
+
+    def _answer(self, outcome: CallOutcome) -> Any:
+        if outcome.error is not None and self._failure is None:
+            raise outcome.error
+        return outcome.output
+
+    def _finished(self, context: ToolContext[Any], value: Any) -> CallOutcome:
+        """Convert a value to what the model gets."""
+        serializer = None if type(value) is str else self._declaration.serializer()
+        output = to_output(value, serializer)
+        shortened, rest = truncate_output(output, self._max_output)
+        if rest is not None:
+            context.artifact(f"{self._name}-output", rest, mime_type="text/plain")
+        if not isinstance(value, ToolResult):
+            return CallOutcome(status="ok", value=value, output=shortened)
+        return CallOutcome(
+            status="tool_error" if value.is_error else "ok",
+            value=value,
+            output=shortened,
+            metadata=value.metadata,
+        )
+
+    async def _failed(self, context: ToolContext[Any], raised: BaseException) -> CallOutcome:
+        """Turn whatever was raised into an outcome; only what is not the tool's passes."""
+        error = _as_exception(raised, context)
+        status = _status_of(error, context)
+        if self._failure is None:
+            return CallOutcome(status=status, value=None, output="", error=error)
+        function = _default_function if self._failure is DEFAULT else self._failure
+        try:
+            text = function(context, error)
+            if not isinstance(text, str) and not isinstance(raised, GeneratorExit):
+                text = await text
+        except Exception:
+            _log().exception("The failure function of tool %r failed itself.", self._name)
+            text = default_tool_error_function(context, error)
+        return CallOutcome(status=status, value=None, output=text, error=error)  # type: ignore[arg-type]
+
+
+class ToolStream(Generic[R]):
+    """A call that is being watched; made by `FunctionTool.stream`.
+
+    Iterate over it inside its `async with` block; `result` has the value afterwards.
+    """
+
+    def __init__(self, tool: FunctionTool[Any, R], context: Any, args_json: str) -> None:
+        self._tool = tool
+        self._context = context
+        self._args_json = args_json
+        self._task: Any = None
+        self._channel: Any = None
+        self._outcome: CallOutcome | None = None
+        self._left = False
+
+    async def __aenter__(self) -> Self:
+        """Start the call."""
+        import asyncio  # noqa: PLC0415 - kept out of the import of the package
+
+        from agents_tools._channel import Channel  # noqa: PLC0415
+
+        if self._task is not None:
+            raise UserError(f"This stream of tool {self._tool.name!r} was entered before.")
+        self._channel = Channel()
+        context = self._context
+        if not isinstance(context, ToolContext) or not context.fresh:
+            context = ToolContext(
+                getattr(context, "context", None), usage=getattr(context, "usage", None)
+            )
+        context.watch(self._channel)
+        self._task = asyncio.create_task(self._call(context))
+        return self
+
+    async def _call(self, context: ToolContext[Any]) -> None:
+        try:
+            self._outcome = await self._tool.call(context, self._args_json)
+        finally:
+            self._channel.close()
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        """Cancel the call if it still runs, and wait for its cleanup at most `GRACE` seconds."""
+        import asyncio  # noqa: PLC0415
+
+        from agents_tools._supervisor import finish  # noqa: PLC0415
+
+        self._left = not self._task.done()
+        self._channel.close()
+        if self._left:
+            self._task.cancel()
+        await finish(self._task, name=self._tool.name)
+        if not self._task.cancelled() and (error := self._task.exception()) is not None:
+            raise error
+
+    def __aiter__(self) -> typing.AsyncIterator[Any]:
+        """Give the events as they come, until the call is over."""
+        if self._channel is None:
+            raise UserError(
+                f"The stream of tool {self._tool.name!r} is not open. "
+                "Write `async with tool.stream(...) as stream:` around the loop."
+            )
+        return self._channel.__aiter__()
+
+    @property
+    def outcome(self) -> CallOutcome:
+        """How the call ended.
+
+        Raises:
+            UserError: It has not ended.
+            ToolCancelledError: The block was left before it ended.
+        """
+        if self._outcome is not None:
+            return self._outcome
+        if self._left or (self._task is not None and self._task.done()):
+            raise ToolCancelledError(
+                f"The call of tool {self._tool.name!r} was cancelled: its stream was left early."
+            )
+        raise UserError(
+            f"Tool {self._tool.name!r} is still running. Read the events to their end first."
+        )
+
+    @property
+    def result(self) -> R:
+        """What the function returned; raises what it raised, and what `outcome` raises."""
+        outcome = self.outcome
+        if outcome.error is not None:
+            raise outcome.error
+        return outcome.value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandMade:
+    """The declaration of a tool that was put together by hand."""
+
+    name: str
+    description: str
+    json_schema: dict[str, Any]
+    output_json_schema: dict[str, Any] | None
+    body: Call
+    origin: ToolOrigin
+    direct: None = None
+
+    def serializer(self) -> Any:
+        """Give none: the function answers for its results."""
+        return None
+
+    def method_of(self) -> None:
+        """Change nothing: the function takes no instance."""
+
+    def bind(self, instance: object) -> HandMade:
+        """Give itself: the function takes no instance."""
+        del instance
+        return self
+
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+def check_tool_name(name: str) -> str:
+    """Give the name back if every model provider and MCP accept it.
+
+    Raises:
+        UserError: They do not; the message suggests a name that they do.
+    """
+    if isinstance(name, str) and _NAME.fullmatch(name):  # pyright: ignore[reportUnnecessaryIsInstance]
+        return name
+    plain = re.sub(r"[^A-Za-z0-9_-]+", "_", str(name)).strip("_")[:64] or "my_tool"
+    raise UserValueError(
+        f"The tool name {name!r} is not acceptable to model providers: it takes 1 to 64 "
+        f"letters, digits, '_' and '-'. Give it another, for example name_override={plain!r}."
+    )
+
+
+def _checked_schema(name: str, schema: Any) -> dict[str, Any]:
+    if not isinstance(schema, Mapping) or schema.get("type", "object") != "object":
+        raise UserTypeError(
+            f"The params_json_schema of tool {name!r} must be the JSON Schema of an object, as "
+            f"a mapping with \"type\": \"object\"; it is {schema!r:.80}."
+        )
+    return typing.cast("dict[str, Any]", copy_json(dict(typing.cast("Any", schema))))
+
+
+def copy_json(value: Any) -> Any:
+    """Copy a JSON value deeply."""
+    if isinstance(value, Mapping):
+        mapping = typing.cast("Mapping[str, Any]", value)
+        return {key: copy_json(item) for key, item in mapping.items()}
+    if isinstance(value, list):
+        return [copy_json(item) for item in typing.cast("list[Any]", value)]
+    return value
+
+
+# --- what a failure is, and what the model is told of it
+
+
+def default_tool_error_function(ctx: Any, error: Exception) -> str:
+    """Tell the model what went wrong, so that it can correct itself.
+
+    Bad arguments: every fault with its place. A `ToolError` and the library's own errors: their
+    message. Anything else: its type and message, at most 500 characters. Known secrets are
+    masked, and there is never a traceback. At most 2,000 characters in all.
+
+    Args:
+        ctx: The context of the call.
+        error: What went wrong.
+    """
+    name = getattr(ctx, "tool_name", "") or "?"
+    if isinstance(error, AgentsToolsError):
+        text = mask(_message_of(error))
+    else:
+        message = mask(shorten(_message_of(error), 500))
+        text = f"Tool {name!r} failed: {type(error).__name__}" + (message and f": {message}")
+    return shorten(text, 2_000)
+
+
+_default_function: Callable[[Any, Exception], Any] = default_tool_error_function
+
+
+def set_default_tool_error_function(function: FailureErrorFunction | None) -> None:
+    """Change what models are told by every tool that has no failure function of its own.
+
+    Args:
+        function: Called with the context and the error; sync or async. `None` goes back to
+            `default_tool_error_function`.
+    """
+    global _default_function  # noqa: PLW0603 - the one process-wide setting of this module
+    _default_function = default_tool_error_function if function is None else function
+
+
+def _message_of(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - a broken __str__ of the tool's own exception
+        return "(its message cannot be shown)"
+
+
+def _as_exception(raised: BaseException, context: ToolContext[Any]) -> Exception:
+    """Give an `Exception` for what a tool raised; raise on what is not the tool's."""
+    import asyncio  # noqa: PLC0415 - loaded by now
+
+    error = getattr(raised, "error", raised) if type(raised).__name__ == "ThreadRaised" else raised
+    if isinstance(error, asyncio.CancelledError):
+        context.cancel()
+        task = asyncio.current_task()
+        if error is raised and (task is None or task.cancelling()):
+            raise raised
+        return _crash(error, "the tool cancelled itself")
+    if isinstance(error, KeyboardInterrupt) and error is raised and _by_signal(error):
+        raise raised
+    if isinstance(error, Exception) and not isinstance(error, (StopIteration, StopAsyncIteration)):
+        if isinstance(error, RuntimeError) and isinstance(
+            error.__cause__, (StopIteration, StopAsyncIteration)
+        ):
+            return _crash(error.__cause__, "raised inside the tool")
+        return error
+    return _crash(error, _message_of(error) or "raised inside the tool")
+
+
+def _crash(error: BaseException, why: str) -> ToolError:
+    wrapped = ToolError(f"The tool failed with {type(error).__name__}: {shorten(why, 500)}")
+    wrapped.__cause__ = error
+    return wrapped
+
+
+def _by_signal(error: KeyboardInterrupt) -> bool:
+    """Whether a Ctrl-C raised it, not a statement: the last frame then stands at no `raise`."""
+    import dis  # noqa: PLC0415 - rare
+
+    traceback = error.__traceback__
+    if traceback is None:
+        return True
+    while traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    frame = traceback.tb_frame
+    if frame.f_globals.get("__name__") in {"asyncio.runners", "signal"}:
+        return True
+    opcode = frame.f_code.co_code[traceback.tb_lasti]
+    return dis.opname[opcode] != "RAISE_VARARGS"
+
+
+_STATUS: list[tuple[type[Exception], CallStatus]] = [
+    (ToolTimeoutError, "timeout"),
+    (ToolCancelledError, "cancelled"),
+    (ToolDeniedError, "denied"),
+    (ToolOverloadedError, "overloaded"),
+    (ToolLostError, "lost"),
+]
+
+
+def _status_of(error: Exception, context: ToolContext[Any]) -> CallStatus:
+    if isinstance(error, ModelBehaviorError) and not context.validated:
+        return "invalid_args"
+    for kind, status in _STATUS:
+        if isinstance(error, kind):
+            return status
+    return "tool_error"
+
+
+def _log() -> Any:
+    import logging  # noqa: PLC0415 - kept out of the import of the package
+
+    return logging.getLogger("agents_tools")
+

@@ -1,0 +1,1 @@
+"""What a provider is told about a tool, as plain dictionaries: one module per provider, no SDK."""

@@ -1,0 +1,54 @@
+"""Tools as the Messages API of Anthropic takes them."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from agents_tools._strict import ANTHROPIC_STRICT, JsonSchema
+from agents_tools.wire._project import Provider, project
+
+if TYPE_CHECKING:
+    from agents_tools.tool import FunctionTool
+
+__all__ = ["to_anthropic"]
+
+
+def to_anthropic(
+    tool: FunctionTool[..., Any], *, strict: bool | None = None, inline_refs: bool = False
+) -> dict[str, Any]:
+    """Describe a tool for Anthropic.
+
+    Options of the tool come from `metadata["anthropic"]`, for example `cache_control`, or
+    `{"strict": True}`. Parameters whose names Anthropic does not take get another one on the wire.
+
+    Args:
+        tool: The tool.
+        strict: Hold the model to the schema. Off if neither said here nor in the options: the API
+            takes few strict tools in one request and refuses the request as a whole if there are
+            too many. Optional parameters stay optional.
+        inline_refs: Write out what the schema refers to.
+    """
+    return project(tool, PROVIDER, strict, inline_refs=inline_refs).wire
+
+
+def _build(
+    tool: FunctionTool[..., Any], parameters: JsonSchema, strict: bool, options: dict[str, Any]
+) -> dict[str, Any]:
+    out: dict[str, Any] = {"name": tool.name}
+    if tool.description:
+        out["description"] = tool.description
+    out["input_schema"] = parameters
+    if strict:
+        out["strict"] = True
+    return {**out, **options}
+
+
+PROVIDER = Provider(
+    name="anthropic",
+    build=_build,
+    options="anthropic",
+    reserved=frozenset({"type", "name", "input_schema"}),
+    strict=ANTHROPIC_STRICT,
+    property_names=re.compile(r"[A-Za-z0-9_.-]{1,64}"),
+)

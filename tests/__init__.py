@@ -1,0 +1,1 @@
+"""The tests of agents_tools; their folders mirror the package."""

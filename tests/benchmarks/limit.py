@@ -1,0 +1,241 @@
+"""The limit: what a workload costs when pydantic-core and asyncio are used by hand."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import queue
+import threading
+import types
+from dataclasses import dataclass, field
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+from pydantic import TypeAdapter
+from pydantic.fields import FieldInfo
+from pydantic_core import SchemaSerializer, SchemaValidator, core_schema
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+
+def definitions(functions: list[Callable[..., Any]]) -> list[dict[str, Any]]:
+    """Give what a model is told of each function, and build each validator on the way."""
+    _leaves.clear()
+    return [_build(function)[0] for function in functions]
+
+
+def caller(function: Callable[..., Any]) -> Callable[[str], Awaitable[Any]]:
+    """Call an asynchronous function with JSON arguments: validate, await, nothing else."""
+    validate = _build(function)[1].validate_json
+
+    async def call(arguments: str) -> Any:
+        args, kwargs = validate(arguments)
+        return await function(*args, **kwargs)
+
+    return call
+
+
+def inline_caller(function: Callable[..., Any]) -> Callable[[str], Awaitable[Any]]:
+    """Call a plain function on the event loop itself."""
+    validate = _build(function)[1].validate_json
+
+    async def call(arguments: str) -> Any:
+        args, kwargs = validate(arguments)
+        return function(*args, **kwargs)
+
+    return call
+
+
+def threaded_caller(function: Callable[..., Any]) -> Callable[[str], Awaitable[Any]]:
+    """Call a plain function on one thread that does nothing else."""
+    validate = _build(function)[1].validate_json
+    hop = _Hop()
+
+    async def call(arguments: str) -> Any:
+        args, kwargs = validate(arguments)
+        return await hop.run(function, args, kwargs)
+
+    return call
+
+
+def rendering_caller(function: Callable[..., Any]) -> Callable[[str], Awaitable[str]]:
+    """Call an asynchronous function and render its result as JSON with a prebuilt serializer."""
+    validate = _build(function)[1].validate_json
+    to_json = SchemaSerializer(TypeAdapter(get_type_hints(function)["return"]).core_schema).to_json
+
+    async def call(arguments: str) -> str:
+        args, kwargs = validate(arguments)
+        return to_json(await function(*args, **kwargs)).decode()
+
+    return call
+
+
+async def stream(events: int) -> AsyncIterator[str]:
+    """Yield that many strings."""
+    for _ in range(events):
+        yield "step"
+
+
+async def sleeps(count: int) -> None:
+    """Sleep that many times at once."""
+    await asyncio.gather(*(asyncio.sleep(0.01) for _ in range(count)))
+
+
+class _Hop:
+    """One thread fed by a queue, which answers through the event loop."""
+
+    def __init__(self) -> None:
+        self._jobs: queue.SimpleQueue[tuple[Any, ...]] = queue.SimpleQueue()
+        threading.Thread(target=self._work, daemon=True).start()
+
+    async def run(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[Any] = loop.create_future()
+        self._jobs.put((loop, done, function, args, kwargs))
+        return await done
+
+    def _work(self) -> None:
+        while True:
+            loop, done, function, args, kwargs = self._jobs.get()
+            loop.call_soon_threadsafe(done.set_result, function(*args, **kwargs))
+
+
+@dataclass(slots=True)
+class _Leaf:
+    """One annotation as core schema and as JSON schema, with what they refer to."""
+
+    core: Any
+    schema: dict[str, Any]
+    core_definitions: dict[str, Any] = field(default_factory=dict[str, Any])
+    definitions: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+_SCALARS: dict[Any, _Leaf] = {
+    str: _Leaf(core_schema.str_schema(), {"type": "string"}),
+    int: _Leaf(core_schema.int_schema(), {"type": "integer"}),
+    float: _Leaf(core_schema.float_schema(), {"type": "number"}),
+    bool: _Leaf(core_schema.bool_schema(), {"type": "boolean"}),
+    type(None): _Leaf(core_schema.none_schema(), {"type": "null"}),
+}
+_BOUNDS = {"ge": "minimum", "le": "maximum", "gt": "exclusiveMinimum", "lt": "exclusiveMaximum"}
+_leaves: dict[Any, _Leaf] = {}
+
+
+def _build(function: Callable[..., Any]) -> tuple[dict[str, Any], SchemaValidator]:
+    hints = get_type_hints(function, include_extras=True)
+    description, texts = _split(inspect.getdoc(function) or "")
+    arguments: list[Any] = []
+    properties: dict[str, Any] = {}
+    required: list[str] = []
+    core_definitions: dict[str, Any] = {}
+    definitions: dict[str, Any] = {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        leaf = _leaf(hints[name])
+        core_definitions |= leaf.core_definitions
+        definitions |= leaf.definitions
+        core = leaf.core
+        properties[name] = schema = dict(leaf.schema)
+        if name in texts:
+            schema["description"] = texts[name]
+        if parameter.default is parameter.empty:
+            required.append(name)
+        else:
+            schema["default"] = parameter.default
+            core = core_schema.with_default_schema(core, default=parameter.default)
+        arguments.append(core_schema.arguments_v3_parameter(name, core))
+    whole: Any = core_schema.arguments_v3_schema(arguments)
+    if core_definitions:
+        whole = core_schema.definitions_schema(whole, list(core_definitions.values()))
+    parameters: dict[str, Any] = {
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": False,
+    }
+    if definitions:
+        parameters["$defs"] = definitions
+    definition = {
+        "type": "function",
+        "name": function.__name__,
+        "description": description,
+        "parameters": parameters,
+        "strict": False,
+    }
+    return definition, SchemaValidator(whole)
+
+
+def _split(text: str) -> tuple[str, dict[str, str]]:
+    """Take a Google docstring apart, as far as the workloads go."""
+    description, _, section = text.partition("\nArgs:\n")
+    texts: dict[str, str] = {}
+    for line in section.splitlines():
+        if not line.startswith("    "):
+            break
+        name, _, words = line.strip().partition(": ")
+        texts[name] = words
+    return description.strip(), texts
+
+
+def _leaf(annotation: Any) -> _Leaf:
+    leaf = _SCALARS.get(annotation) or _leaves.get(annotation)
+    if leaf is None:
+        leaf = _leaves[annotation] = _by_hand(annotation) or _by_pydantic(annotation)
+    return leaf
+
+
+def _by_hand(annotation: Any) -> _Leaf | None:
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _bounded(_leaf(arguments[0]), arguments[1:])
+    if origin is Literal:
+        return _Leaf(core_schema.literal_schema([*arguments]), {"enum": [*arguments]})
+    if origin is list:
+        item = _leaf(arguments[0])
+        return _Leaf(
+            core_schema.list_schema(item.core),
+            {"type": "array", "items": item.schema},
+            item.core_definitions,
+            item.definitions,
+        )
+    if origin in (Union, types.UnionType) and type(None) in arguments:
+        arms = [arm for arm in arguments if arm is not type(None)]
+        if len(arms) == 1 and (arm := _leaf(arms[0])):
+            return _Leaf(
+                core_schema.nullable_schema(arm.core),
+                {"anyOf": [arm.schema, {"type": "null"}]},
+                arm.core_definitions,
+                arm.definitions,
+            )
+    return None
+
+
+def _bounded(base: _Leaf, metadata: tuple[Any, ...]) -> _Leaf | None:
+    """Lay the bounds of a field over the schemas of its type."""
+    core, schema = dict(base.core), dict(base.schema)
+    for info in metadata:
+        if not isinstance(info, FieldInfo):
+            return None
+        for bound in info.metadata:
+            (name,) = bound.__slots__
+            core[name] = schema[_BOUNDS[name]] = getattr(bound, name)
+    return _Leaf(core, schema, base.core_definitions, base.definitions)
+
+
+def _by_pydantic(annotation: Any) -> _Leaf:
+    adapter = TypeAdapter[Any](annotation)
+    core: Any = adapter.core_schema
+    schema = adapter.json_schema()
+    shared = {}
+    if core["type"] == "definitions":
+        shared = {definition["ref"]: definition for definition in core["definitions"]}
+        core = core["schema"]
+    return _Leaf(core, schema, shared, schema.pop("$defs", {}))

@@ -1,0 +1,62 @@
+"""FastMCP, through `Tool.run`; its streaming goes through a client in the same process."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from fastmcp import Client, Context, FastMCP
+from fastmcp.tools import FunctionTool, Tool
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+
+def decorate(functions: list[Callable[..., Any]]) -> list[FunctionTool]:
+    """Make tools."""
+    return [Tool.from_function(function) for function in functions]
+
+
+def definitions(tools: list[FunctionTool]) -> list[dict[str, Any]]:
+    """Give what the model is told."""
+    listed = [tool.to_mcp_tool().model_dump(by_alias=True, exclude_none=True) for tool in tools]
+    return [
+        {
+            "name": tool["name"],
+            "description": tool.get("description", ""),
+            "parameters": tool["inputSchema"],
+        }
+        for tool in listed
+    ]
+
+
+def caller(tool: FunctionTool) -> Callable[[str], Awaitable[Any]]:
+    """Call with JSON arguments, which it takes as a dict."""
+
+    async def call(arguments: str) -> Any:
+        return await tool.run(json.loads(arguments))
+
+    return call
+
+
+answerer = caller  # `run` makes the content blocks already
+
+
+async def stream(events: int) -> int:
+    """Run a tool that reports progress, and count the reports."""
+    server = FastMCP("benchmark")
+    came = 0
+
+    @server.tool
+    async def steps(ctx: Context) -> str:
+        for step in range(events):
+            await ctx.report_progress(step, events, "step")
+        return "done"
+
+    async def count(progress: float, total: float | None, message: str | None) -> None:
+        nonlocal came
+        came += 1
+
+    async with Client(server) as client:
+        await client.call_tool("steps", {}, progress_handler=count)
+    return came

@@ -1,0 +1,52 @@
+"""Pydantic AI, through the validator and the call of its function schema."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pydantic_ai import RunContext, Tool
+from pydantic_ai.messages import ToolReturnPart
+from pydantic_ai.models.test import TestModel
+from pydantic_ai.usage import RunUsage
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+
+def decorate(functions: list[Callable[..., Any]]) -> list[Tool[None]]:
+    """Make tools."""
+    return [Tool(function) for function in functions]
+
+
+def definitions(tools: list[Tool[None]]) -> list[dict[str, Any]]:
+    """Give what the model is told."""
+    return [
+        {
+            "name": tool.tool_def.name,
+            "description": tool.tool_def.description,
+            "parameters": tool.tool_def.parameters_json_schema,
+        }
+        for tool in tools
+    ]
+
+
+def caller(tool: Tool[None]) -> Callable[[str], Awaitable[Any]]:
+    """Call with JSON arguments: only the inner part, its result is not made ready for a model."""
+    schema = tool.function_schema
+    validate = schema.validator.validate_json
+    context = RunContext(deps=None, model=TestModel(), usage=RunUsage())
+
+    async def call(arguments: str) -> Any:
+        return await schema.call(validate(arguments), context)
+
+    return call
+
+
+def answerer(tool: Tool[None]) -> Callable[[str], Awaitable[Any]]:
+    """Call with JSON arguments and render the result as its models send it."""
+    call = caller(tool)
+
+    async def answer(arguments: str) -> Any:
+        return ToolReturnPart(tool.name, await call(arguments), "call").model_response_str()
+
+    return answer

@@ -1,0 +1,1 @@
+"""Functions that other people wrote, and what becomes of them as tools."""

@@ -1,0 +1,396 @@
+"""What a model may send as arguments, and what it is told when it may not."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from inline_snapshot import snapshot
+from pydantic import BaseModel, Field
+from typing_extensions import TypedDict
+
+from agents_tools import JsonLimits, ModelBehaviorError, configure_json_limits, function_tool
+
+
+class Location(TypedDict):
+    lat: float
+    long: float
+
+
+@dataclass
+class Window:
+    start: int
+    days: int = 7
+
+
+class Filter(BaseModel):
+    field: str
+    limit: int = 10
+
+
+@function_tool
+def probe(  # noqa: PLR0917 - one parameter for each kind of value
+    a: int,
+    b: str,
+    items: list[dict[str, Any]] | None = None,
+    loc: Location | None = None,
+    ratio: float = 0.5,
+    flag: bool = False,
+    mode: Literal["fast", "slow"] = "fast",
+    window: Window | None = None,
+    where: Filter | None = None,
+    count: Annotated[int, Field(ge=1, le=100)] = 1,
+    anything: Any = None,
+) -> dict[str, Any]:
+    """Give back what came."""
+    return dict(locals())
+
+
+@function_tool
+def nothing_needed(limit: int = 10, name: str = "x") -> list[Any]:
+    return [limit, name]
+
+
+def refused(args_json: Any) -> ModelBehaviorError:
+    """Call the probe with arguments that it must refuse."""
+    with pytest.raises(ModelBehaviorError) as caught:
+        probe.invoke_sync(args_json)
+    assert len(str(caught.value)) <= 2_048
+    return caught.value
+
+
+def accepted(**arguments: Any) -> dict[str, Any]:
+    return probe.invoke_sync(json.dumps({"a": 1, "b": "x", **arguments}))
+
+
+@pytest.mark.parametrize("text", ["", "  \n", "null", "{}", " { } ", " null "])
+def test_no_arguments_can_be_said_in_many_ways_when_none_is_required(text: str) -> None:
+    """Models send all of these for a call without arguments."""
+    assert nothing_needed.invoke_sync(text) == [10, "x"]
+
+
+@pytest.mark.parametrize("text", ["[]", "0", "true", '""', '"x"', "[1]"])
+def test_what_is_no_object_is_refused_even_when_nothing_is_required(text: str) -> None:
+    """Accepting it would mean that any nonsense calls the tool with its defaults."""
+    with pytest.raises(ModelBehaviorError, match="JSON object"):
+        nothing_needed.invoke_sync(text)
+
+
+def test_an_object_in_a_string_is_unwrapped() -> None:
+    """Models encode their arguments twice now and then; nothing is guessed by reading it."""
+    assert probe.invoke_sync(json.dumps(json.dumps({"a": 1, "b": "x"})))["a"] == 1
+
+
+def test_json_text_where_a_list_or_an_object_belongs_is_decoded() -> None:
+    """The commonest slip of models with nested arguments."""
+    found = accepted(items='[{"k": 1}]', loc='{"lat": 1, "long": 2}', where='{"field": "f"}')
+    assert found["items"] == [{"k": 1}]
+    assert found["loc"] == {"lat": 1.0, "long": 2.0}
+    assert found["where"] == Filter(field="f")
+
+
+def test_json_text_where_text_belongs_stays_text() -> None:
+    """A string is what was asked for."""
+    assert accepted(b='{"x": 1}')["b"] == '{"x": 1}'
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"a": "3"}, 3),
+        ({"a": " 42 "}, 42),
+        ({"a": 3.0}, 3),
+        ({"a": "3.0"}, 3),
+        ({"a": -7}, -7),
+        ({"a": 10**30}, 10**30),
+    ],
+    ids=repr,
+)
+def test_integers_may_come_as_numeric_strings_and_whole_floats(
+    given: dict[str, Any], expected: int
+) -> None:
+    """Models send them; nothing is lost."""
+    found = accepted(**given)["a"]
+    assert found == expected
+    assert type(found) is int
+
+
+@pytest.mark.parametrize("value", [True, False, 3.5, "x", "", None, [], {}, "3.5", "true"], ids=repr)
+def test_what_is_no_integer_is_refused(value: Any) -> None:
+    """A boolean is no number, whatever Python thinks."""
+    error = refused(json.dumps({"a": value, "b": "x"}))
+    assert error.problems[0].path == ("a",)
+
+
+@pytest.mark.parametrize("text", ["NaN", "Infinity", "-Infinity", "1e400", "true", '"nan"', '"x"'])
+@pytest.mark.parametrize("name", ["ratio", "anything"])
+def test_numbers_that_json_does_not_have_are_refused(name: str, text: str) -> None:
+    """They break whoever writes them down as JSON again."""
+    if name == "anything" and text in {"true", '"nan"', '"x"'}:
+        assert probe.invoke_sync(f'{{"a": 1, "b": "x", "anything": {text}}}')["a"] == 1
+        return
+    error = refused(f'{{"a": 1, "b": "x", "{name}": {text}}}')
+    assert error.problems[0].path == (name,)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), [(True, True), ("true", True), ("False", False), ("false", False)]
+)
+def test_booleans_may_come_as_the_words(value: Any, expected: bool) -> None:
+    """Models quote them."""
+    assert accepted(flag=value)["flag"] is expected
+
+
+@pytest.mark.parametrize("value", [0, 1, "yes", "on", "1", "t", 1.0, []], ids=repr)
+def test_what_is_no_boolean_is_refused(value: Any) -> None:
+    """`yes` and `1` are not what the schema says."""
+    assert refused(json.dumps({"a": 1, "b": "x", "flag": value})).problems[0].path == ("flag",)
+
+
+def test_null_means_the_default_where_the_type_does_not_accept_it() -> None:
+    """Strict modes of providers send null for what is left out."""
+    found = accepted(
+        ratio=None, flag=None, mode=None, count=None, window={"start": 1, "days": None}
+    )
+    assert (found["ratio"], found["flag"], found["mode"], found["count"]) == (0.5, False, "fast", 1)
+    assert found["window"] == Window(1, 7)
+    assert accepted(items=None)["items"] is None
+
+
+def test_the_default_itself_is_passed_not_a_copy() -> None:
+    """Some functions tell "not given" from anything else by identity."""
+    marker: list[int] = []
+
+    @function_tool
+    def tool(a: list[int] = marker, b: int = 1) -> bool:
+        return a is marker
+
+    assert tool.invoke_sync({}) is True
+    assert tool.invoke_sync({"a": None}) is True
+    assert tool.invoke_sync({"a": []}) is False
+
+
+def test_the_rules_hold_inside_containers_typed_dicts_and_dataclasses() -> None:
+    """Nested values are no less checked; only a pydantic model has rules of its own."""
+    assert refused('{"a":1,"b":"x","loc":{"lat":true,"long":1}}').problems[0].path == ("loc", "lat")
+    assert refused('{"a":1,"b":"x","loc":{"lat":1,"long":1,"alt":1}}').problems[0].path == (
+        "loc",
+        "alt",
+    )
+    assert refused('{"a":1,"b":"x","window":{"start":true}}').problems[0].path == (
+        "window",
+        "start",
+    )
+    assert refused('{"a":1,"b":"x","window":{"start":1,"dayz":1}}').problems[0].expected == (
+        "did you mean 'days'?"
+    )
+    assert accepted(where={"field": "f", "limit": True})["where"].limit == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": 1, "b": "x", "a": 2}',
+        '{"a": 1, "b": "x", "\\u0061": 2}',
+        '{"a": 1, "b": "x", "loc": {"lat": 1, "long": 2, "lat": 3}}',
+        '{"a": 1, "b": "x", "items": [{"k": 1, "k": 2}]}',
+        '{"a": 1, "b": "x", "anything": {"deep": [{"k": 1, "k": 2}]}}',
+        '{"a": 1, "b": "x", "where": {"field": "f", "field": "g"}}',
+        '{"a": 1, "b": "x", "window": {"start": 1, "start": 2}}',
+        '{"a": 1, "b": "x", "ratio": 0.5, "ratio": 0.5}',
+        '{"a": 1, "b": "a:b", "b": "c"}',
+    ],
+)
+def test_a_key_given_twice_is_refused(text: str) -> None:
+    """Whoever takes the last one silently may run something nobody approved."""
+    error = refused(text)
+    assert error.problems[0].kind == "duplicate_key"
+    assert "twice" in str(error)
+
+
+def test_colons_in_text_are_no_keys() -> None:
+    """Times and addresses are full of them."""
+    assert accepted(b="https://x.org:80/a:b:c")["b"] == "https://x.org:80/a:b:c"
+
+
+ODDITIES = {
+    "byte order mark": ("\ufeff" + '{"a":1,"b":"x"}', "byte order mark"),
+    "code fence": ('```json\n{"a":1,"b":"x"}\n```', "code fence"),
+    "trailing text": ('{"a":1,"b":"x"} ok?', "follows after"),
+    "two objects": ('{"a":1,"b":"x"}{"a":2}', "follows after"),
+    "truncated": ('{"a":1,"b":"x', "ends too early"),
+    "truncated key": ('{"a":1,', "ends too early"),
+    "single quotes": ("{'a':1,'b':'x'}", "not valid JSON"),
+    "trailing comma": ('{"a":1,"b":"x",}', "not valid JSON"),
+    "python words": ('{"a":1,"b":None}', "not valid JSON"),
+    "control character": ('{"a":1,"b":"x\ny"}', "not valid JSON"),
+    "escaped half of a pair": ('{"a":1,"b":"\\ud800"}', "surrogate"),
+    "raw half of a pair": ('{"a":1,"b":"\ud800"}', "surrogate"),
+    "long integer": ('{"a":' + "9" * 5_000 + ',"b":"x"}', "more than 4,300 digits"),
+    "long float": ('{"a":1,"b":"x","ratio":0.' + "9" * 5_000 + "}", "more than 4,300 digits"),
+    "deep arrays": (
+        '{"a":1,"b":"x","anything":' + "[" * 100_000 + "]" * 100_000 + "}",
+        "64 levels",
+    ),
+    "deep objects": ('{"a":1,"b":"x","anything":' + '{"k":' * 70 + "1" + "}" * 71, "64 levels"),
+    "unclosed depth": ("[" * 100_000, "64 levels"),
+    "too long": ('{"a":1,"b":"' + "x" * 10_000_000 + '"}', "1,048,576"),
+    "too many values": ('{"a":1,"b":"x","anything":[' + "1," * 150_000 + "1]}", "100,000"),
+}
+
+
+@pytest.mark.parametrize("name", ODDITIES)
+def test_every_oddity_of_json_is_refused_with_its_own_reason(name: str) -> None:
+    """A model that is told the reason sends better JSON the next time."""
+    text, words = ODDITIES[name]
+    assert words in str(refused(text))
+
+
+def test_what_is_no_text_is_refused_or_read() -> None:
+    """A loop may hand over what its provider gave it."""
+    import asyncio  # noqa: PLC0415 - only this test drives the calling convention by hand
+
+    async def call(value: Any) -> Any:
+        return await nothing_needed.on_invoke_tool(None, value)
+
+    assert asyncio.run(call(None)) == '[10,"x"]'
+    assert asyncio.run(call(b'{"limit": 3}')) == '[3,"x"]'
+    assert "not UTF-8" in asyncio.run(call(b"\xff"))
+    assert "Python dict" in asyncio.run(call({"limit": 3}))
+
+
+def test_the_limits_can_be_set() -> None:
+    """Some applications send more than others."""
+    before = configure_json_limits(JsonLimits(size=200))
+    try:
+        assert "at most 200" in str(refused('{"a":1,"b":"' + "x" * 300 + '"}'))
+    finally:
+        configure_json_limits(before)
+
+
+def test_an_error_names_each_fault_once_with_its_place_what_was_expected_and_what_came() -> None:
+    """This text is all a model has to correct itself."""
+    error = refused(
+        json.dumps(
+            {
+                "a": "ten",
+                "items": [{"ok": 1}, 5],
+                "loc": {"lat": "north", "lng": 2},
+                "mode": "quick",
+                "cuont": 5,
+                "count": 500,
+                "where": {"limit": "many"},
+            }
+        )
+    )
+    assert str(error) == snapshot("""\
+Invalid arguments for tool 'probe':
+- a: expected an integer, got "ten"
+- b: missing, expected a string (required)
+- items[1]: expected an object, got 5
+- loc.lat: expected a finite number, got "north"
+- loc.long: missing, expected a number (required)
+- loc.lng: unknown, did you mean 'long'?
+- mode: expected 'fast' or 'slow', got "quick"
+- where.field: missing, expected a string (required)
+- where.limit: expected a valid integer, unable to parse string as an integer, got "many"
+- count: expected less than or equal to 100, got 500
+and 1 more\
+""")
+
+
+def test_at_most_ten_faults_are_listed() -> None:
+    """A long error costs tokens and hides what matters."""
+    error = refused(json.dumps({"a": 1, "b": "x", **{f"k{i}": 1 for i in range(20_000)}}))
+    assert "and 19,990 more" in str(error)
+    error = refused(json.dumps({"a": 1, "b": "x", "items": list(range(20_000))}))
+    assert "and 19,990 more" in str(error)
+
+
+def test_union_arms_are_told_as_one_fault() -> None:
+    """The names of the arms are pydantic's business."""
+
+    @function_tool
+    def tool(value: int | bool | list[int], other: int | str = 1) -> None: ...
+
+    with pytest.raises(ModelBehaviorError) as caught:
+        tool.invoke_sync({"value": "x", "other": [1]})
+    assert str(caught.value) == snapshot("""\
+Invalid arguments for tool 'tool':
+- value: expected an integer or true or false or an array, got "x"
+- other: expected an integer or a string, got [1]\
+""")
+
+
+def test_a_validator_of_the_authors_speaks_for_itself() -> None:
+    """`ValueError` in a validator is a message for the model; any other error is the tool's."""
+    from pydantic import AfterValidator  # noqa: PLC0415 - only here
+
+    def even(value: int) -> int:
+        if value % 2:
+            raise ValueError("only even numbers work")
+        return value
+
+    def broken(value: int) -> int:
+        raise ZeroDivisionError
+
+    @function_tool
+    def tool(
+        x: Annotated[int, AfterValidator(even)] = 2, y: Annotated[int, AfterValidator(broken)] = 0
+    ) -> int:
+        return x
+
+    with pytest.raises(ModelBehaviorError, match="x: expected only even numbers work"):
+        tool.invoke_sync({"x": 3})
+    with pytest.raises(ZeroDivisionError):
+        tool.invoke_sync({"y": 3})
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(
+    st.text()
+    | json_values.map(lambda value: json.dumps(value))
+    | st.fixed_dictionaries(
+        {},
+        optional=dict.fromkeys(
+            ["a", "b", "items", "loc", "ratio", "flag", "mode", "window", "where", "count", "zz"],
+            json_values,
+        ),
+    ).map(json.dumps)
+    | st.binary().map(lambda raw: raw.decode("latin-1"))
+)
+def test_whatever_is_sent_is_accepted_or_refused_with_a_place(text: str) -> None:
+    """No input may bring out an exception of another kind, or a long message."""
+    try:
+        probe.invoke_sync(text)
+    except ModelBehaviorError as error:
+        assert error.problems
+        assert len(str(error)) <= 2_048
+
+
+@given(
+    a=st.integers(-(2**70), 2**70),
+    b=st.text(st.characters(exclude_categories=["Cs"])),
+    ratio=st.floats(allow_nan=False, allow_infinity=False),
+    items=st.lists(
+        st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), st.integers(-9, 9))
+    ),
+)
+def test_what_python_writes_as_json_arrives_as_it_was(
+    a: int, b: str, ratio: float, items: list[dict[str, int]]
+) -> None:
+    """Reading must not change a value on its way."""
+    found = probe.invoke_sync(json.dumps({"a": a, "b": b, "ratio": ratio, "items": items}))
+    assert (found["a"], found["b"], found["items"]) == (a, b, items)
+    assert math.isclose(found["ratio"], ratio) or found["ratio"] == ratio

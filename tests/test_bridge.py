@@ -1,0 +1,563 @@
+"""The background loop: sync code calls async functions from wherever it stands."""
+
+# pyright: reportPrivateUsage=false
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import gc
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from contextvars import ContextVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from agents_tools import _bridge
+from agents_tools._bridge import call_async_from_sync, run_sync
+from agents_tools._threads import run_in_thread
+from agents_tools.errors import (
+    ToolCancelledError,
+    ToolLostError,
+    ToolOverloadedError,
+    ToolTimeoutError,
+    UserError,
+    UserTypeError,
+    UserValueError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+ROOT = Path(__file__).parents[1]
+PATIENCE = 5.0
+BOTH = pytest.mark.parametrize("call", [call_async_from_sync, run_sync])
+
+
+@pytest.fixture(autouse=True)
+def _no_orphan_task() -> Iterator[None]:
+    """See that no test leaves a task on the background loop."""
+    yield
+    assert call_async_from_sync(_others_done, timeout=PATIENCE)
+
+
+async def _others_done() -> bool:
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    if not others:
+        return True
+    _, left = await asyncio.wait(others, timeout=2)
+    return not left
+
+
+async def add(a: int, b: int) -> int:
+    """Add, after giving way once."""
+    await asyncio.sleep(0)
+    return a + b
+
+
+async def where() -> threading.Thread:
+    """Tell on which thread this runs."""
+    return threading.current_thread()
+
+
+class Sleeper:
+    """An async function that waits for ever and tells what becomes of it."""
+
+    def __init__(self) -> None:
+        self.begun = threading.Event()
+        self.cleaned_up = threading.Event()
+        self.error: BaseException | None = None
+
+    async def __call__(self) -> None:
+        """Wait until cancelled."""
+        self.begun.set()
+        try:
+            await asyncio.get_running_loop().create_future()
+        except BaseException as error:
+            self.error = error
+            raise
+        finally:
+            await asyncio.sleep(0)
+            self.cleaned_up.set()
+
+
+def run_script(source: str, *, within: float = 10.0) -> subprocess.CompletedProcess[str]:
+    """Run a program of its own, with every warning an error."""
+    return subprocess.run(  # noqa: S603 - its own interpreter, with a text from this file
+        [sys.executable, "-X", "dev", "-W", "error", "-c", source],
+        capture_output=True,
+        text=True,
+        timeout=within,
+        check=False,
+        cwd=ROOT,
+    )
+
+
+@BOTH
+def test_sync_code_gets_the_result_of_an_async_function(call: Callable[..., Any]) -> None:
+    """This is what the bridge is for."""
+    assert call(add, 1, b=2) == 3
+
+
+def test_every_call_shares_one_daemon_thread() -> None:
+    """Connections made in one call must be usable in the next, on the same loop."""
+    thread = call_async_from_sync(where)
+    assert thread is run_sync(where)
+    assert thread.daemon
+    assert thread.name == "agents-tools-bridge"
+
+
+def test_calls_from_many_threads_at_once_start_one_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two background loops would split connections between them."""
+    monkeypatch.setattr(_bridge, "_bridge", None)
+    barrier = threading.Barrier(8, timeout=PATIENCE)
+    seen: list[threading.Thread] = []
+
+    def ask() -> None:
+        barrier.wait()
+        seen.append(call_async_from_sync(where, timeout=PATIENCE))
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert len(seen) == 8
+    assert len(set(seen)) == 1
+
+
+def test_calls_from_many_threads_run_side_by_side() -> None:
+    """One call that waits must not hold up the others."""
+    meeting: list[asyncio.Barrier] = []
+
+    async def meet() -> int:
+        if not meeting:
+            meeting.append(asyncio.Barrier(8))
+        return await meeting[0].wait()
+
+    places: list[int] = []
+    threads = [
+        threading.Thread(target=lambda: places.append(call_async_from_sync(meet, timeout=PATIENCE)))
+        for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert sorted(places) == list(range(8))
+
+
+def test_context_variables_reach_the_function_and_stay_the_callers() -> None:
+    """Who is asking travels by context; what the function sets there is its own."""
+    var = ContextVar[str]("var")
+    var.set("caller")
+
+    async def look_and_set() -> str:
+        seen = var.get()
+        var.set("function")
+        return seen
+
+    assert call_async_from_sync(look_and_set) == "caller"
+    assert call_async_from_sync(look_and_set) == "caller"
+    assert var.get() == "caller"
+
+
+def test_run_sync_leaves_a_timeout_argument_to_the_function() -> None:
+    """Only `call_async_from_sync` has a parameter of its own."""
+
+    async def wait(timeout: float) -> float:  # noqa: ASYNC109 - the name is the point
+        return timeout
+
+    assert run_sync(wait, timeout=3.0) == 3.0
+
+
+async def test_a_call_inside_a_running_loop_works() -> None:
+    """F44: a sync library in a notebook has a loop running around it."""
+    assert call_async_from_sync(add, 1, 2, timeout=PATIENCE) == 3
+    assert run_sync(add, 3, 4) == 7
+
+
+async def test_calls_nest_through_worker_threads() -> None:
+    """F44: a tool called over the bridge may call another one over it from its thread."""
+
+    def sync_tool(depth: int) -> int:
+        return 0 if depth == 0 else 1 + call_async_from_sync(async_tool, depth - 1)
+
+    async def async_tool(depth: int) -> int:
+        return await run_in_thread(sync_tool, depth)
+
+    async with asyncio.timeout(PATIENCE):
+        assert await run_in_thread(sync_tool, 10) == 10
+
+
+@BOTH
+def test_a_call_on_the_thread_of_the_loop_itself_is_refused(call: Callable[..., Any]) -> None:
+    """F44: the loop would wait for itself, for ever; the message says what to write instead."""
+
+    async def outer() -> Any:
+        return call(add, 1, 2)
+
+    with pytest.raises(UserError, match=r"add .* wait for itself.*`await add\(…\)` there, or"):
+        call_async_from_sync(outer, timeout=PATIENCE)
+
+
+@pytest.mark.parametrize("kind", [ValueError, KeyError, SystemExit, KeyboardInterrupt])
+def test_what_the_function_raises_is_raised_to_the_caller(kind: type[BaseException]) -> None:
+    """The very exception arrives, and the loop is there for the next call."""
+    error = kind("x")
+
+    async def fail() -> None:
+        await asyncio.sleep(0)
+        raise error
+
+    with pytest.raises(kind) as caught:
+        run_sync(fail)
+    assert caught.value is error
+    assert run_sync(add, 1, 2) == 3
+
+
+@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt])
+def test_a_task_that_breaks_the_loop_does_not_end_it(kind: type[BaseException]) -> None:
+    """Asyncio lets these two through the loop; a shared loop has to go on."""
+
+    async def fail() -> None:
+        raise kind
+
+    async def start_and_wait() -> str:
+        task = asyncio.create_task(fail())
+        with contextlib.suppress(kind):
+            await task
+        return "went on"
+
+    thread = run_sync(where)
+    assert call_async_from_sync(start_and_wait, timeout=PATIENCE) == "went on"
+    assert run_sync(where) is thread
+
+
+def test_a_function_that_stops_the_loop_does_not_end_it() -> None:
+    """The loop is not the function's own."""
+
+    async def stop() -> str:
+        asyncio.get_running_loop().stop()
+        await asyncio.sleep(0)
+        return "went on"
+
+    assert call_async_from_sync(stop, timeout=PATIENCE) == "went on"
+
+
+def test_a_function_that_raises_cancelled_error_is_a_cancelled_call() -> None:
+    """Raised as it is, the error would pass for a cancellation of the caller's own task."""
+
+    async def give_up() -> None:
+        raise asyncio.CancelledError
+
+    with pytest.raises(ToolCancelledError, match="give_up was cancelled"):
+        call_async_from_sync(give_up, timeout=PATIENCE)
+
+
+def test_a_task_cancelled_before_its_first_step_is_answered_too() -> None:
+    """Then the function never runs, and nothing in it can tell the caller."""
+    begun: list[bool] = []
+
+    async def work() -> None:
+        begun.append(True)
+
+    call = _bridge._Call(_bridge._running_bridge(), work, (), {})
+
+    def start_and_cancel() -> None:
+        call.start()
+        call._cancel()
+
+    call.bridge.loop.call_soon_threadsafe(start_and_cancel)
+    returned, error = call.answers.get(timeout=PATIENCE)
+    assert not returned
+    assert isinstance(error, asyncio.CancelledError)
+    assert begun == []
+
+
+def test_a_timeout_ends_the_wait_and_cancels_the_function() -> None:
+    """The caller has its answer at the deadline; nothing is left running behind it."""
+    sleeper = Sleeper()
+    start = time.perf_counter()
+    with pytest.raises(ToolTimeoutError, match=r"Sleeper had no result after 0\.02 s") as caught:
+        call_async_from_sync(sleeper, timeout=0.02)
+    assert time.perf_counter() - start < 1.0
+    assert isinstance(caught.value, TimeoutError)
+    assert sleeper.cleaned_up.wait(PATIENCE)
+    assert isinstance(sleeper.error, asyncio.CancelledError)
+
+
+def test_a_timeout_ends_the_wait_for_a_function_that_blocks_the_loop() -> None:
+    """The deadline is kept by the waiting side, which a blocked loop cannot hold up."""
+    opened = threading.Event()
+
+    async def block() -> None:
+        opened.wait(PATIENCE)
+
+    with pytest.raises(ToolTimeoutError):
+        call_async_from_sync(block, timeout=0.02)
+    opened.set()
+    assert run_sync(add, 1, 2) == 3
+
+
+@pytest.mark.parametrize("timeout", [float("inf"), 1e300, 60])
+def test_a_long_timeout_is_no_trouble(timeout: float) -> None:
+    """Systems refuse to wait for longer than some years at once."""
+    assert call_async_from_sync(add, 1, 2, timeout=timeout) == 3
+
+
+@pytest.mark.parametrize("timeout", [0, -1.0, float("nan")])
+def test_a_timeout_that_leaves_no_time_is_refused(timeout: float) -> None:
+    """It is a mistake in the caller's arithmetic, not a slow function."""
+    with pytest.raises(UserValueError, match="timeout must be a number of seconds above 0"):
+        call_async_from_sync(add, 1, 2, timeout=timeout)
+
+
+def test_what_is_no_async_function_is_refused() -> None:
+    """Each mistake has its own remedy."""
+    not_async: Any = abs
+    with pytest.raises(UserTypeError, match=r"abs is no async function: it returned int.*directly"):
+        run_sync(not_async, -1)
+    coroutine: Any = add(1, 2)
+    with pytest.raises(UserTypeError, match=r"Pass the async function.*: add, …, not add\(…\)"):
+        run_sync(coroutine)
+    nothing: Any = None
+    with pytest.raises(UserTypeError, match="An async function was expected, not NoneType"):
+        run_sync(nothing)
+
+
+def test_a_partial_of_an_async_function_is_one() -> None:
+    """It is the way to pass a keyword named `timeout`."""
+    assert call_async_from_sync(functools.partial(add, 1, b=2), timeout=PATIENCE) == 3
+
+
+def test_a_failed_call_leaves_no_cycle_of_references() -> None:
+    """Arguments and errors must go when they are dropped, not at some later collection."""
+
+    class Payload:
+        pass
+
+    async def fail(_: Payload) -> None:
+        raise ValueError
+
+    def call() -> weakref.ref[Payload]:
+        payload = Payload()
+        with contextlib.suppress(ValueError):
+            run_sync(fail, payload)
+        return weakref.ref(payload)
+
+    gc.collect()
+    gc.disable()
+    try:
+        ref = call()
+        run_sync(add, 1, 2)  # the loop has let go of the call before
+        assert ref() is None
+    finally:
+        gc.enable()
+
+
+_INTERRUPTED = """
+import asyncio, sys
+from agents_tools._bridge import call_async_from_sync, run_sync
+
+async def work():
+    print("begun", flush=True)
+    try:
+        await asyncio.get_running_loop().create_future()
+    except asyncio.CancelledError:
+        print("cancelled", flush=True)
+        {on_cancel}
+        raise
+    finally:
+        print("cleaned up", flush=True)
+
+async def count():
+    return len(asyncio.all_tasks())
+
+try:
+    {call}
+except KeyboardInterrupt:
+    print("interrupted", run_sync(count), flush=True)
+"""
+
+
+def interrupted(source: str, *, times: int = 1) -> tuple[int, str, str, float]:
+    """Run the program, press Ctrl-C each time it has printed a line, and give what it said."""
+    program = subprocess.Popen(  # noqa: S603 - its own interpreter, with a text from this file
+        [sys.executable, "-X", "dev", "-W", "error", "-c", source],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    )
+    with program:
+        try:
+            assert program.stdout is not None
+            said = ""
+            start = time.perf_counter()
+            for _ in range(times):
+                said += program.stdout.readline()
+                start = time.perf_counter()
+                program.send_signal(signal.SIGINT)
+            out, err = program.communicate(timeout=10)
+            return program.returncode, said + out, err, time.perf_counter() - start
+        finally:
+            program.kill()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
+@pytest.mark.parametrize("call", ["run_sync(work)", "call_async_from_sync(work, timeout=60)"])
+def test_ctrl_c_cancels_the_function_and_comes_out(call: str) -> None:
+    """F11: the function cleans up first, as under `asyncio.run`, and no task is left."""
+    code, out, err, _ = interrupted(
+        _INTERRUPTED.format(call=call, on_cancel="await asyncio.sleep(0)")
+    )
+    assert out == "begun\ncancelled\ncleaned up\ninterrupted 1\n"
+    assert (code, err) == (0, "")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
+def test_a_second_ctrl_c_does_not_wait_for_the_cleaning_up() -> None:
+    """A person who presses twice wants out."""
+    source = _INTERRUPTED.format(call="run_sync(work)", on_cancel="await asyncio.sleep(30)")
+    code, out, err, seconds = interrupted(source, times=2)
+    assert out == "begun\ncancelled\ninterrupted 2\n"
+    assert (code, err) == (0, "")
+    assert seconds < 1.9  # less than the grace of the first
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
+def test_an_unhandled_ctrl_c_ends_the_program() -> None:
+    """F11: with the code of an interrupted program, and in time."""
+    source = (
+        "import asyncio\nfrom agents_tools._bridge import run_sync\n"
+        "async def work():\n    print('begun', flush=True)\n    await asyncio.sleep(60)\n"
+        "run_sync(work)\n"
+    )
+    code, _, err, seconds = interrupted(source)
+    assert code == -signal.SIGINT
+    assert err.rstrip().endswith("KeyboardInterrupt")
+    assert seconds < 2.0
+
+
+def test_a_process_ends_though_a_function_hangs() -> None:
+    """F8: what goes on in the background must not hold the process."""
+    done = run_script(
+        """
+import asyncio, threading, time
+from agents_tools._bridge import call_async_from_sync
+from agents_tools.errors import ToolTimeoutError
+async def hang():
+    while True:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            pass
+try:
+    call_async_from_sync(hang, timeout=0.02)
+except ToolTimeoutError:
+    print(time.time())
+"""
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert time.time() - float(done.stdout) < 2.0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_has_a_bridge_that_works_and_the_parents_stays_whole() -> None:
+    """F44: the child has the parent's loop but not its thread."""
+    done = run_script(
+        """
+import asyncio, gc, os, sys, warnings
+from agents_tools import _bridge
+from agents_tools._bridge import call_async_from_sync, run_sync
+warnings.simplefilter("ignore", DeprecationWarning)  # fork with threads
+
+async def add(a, b):
+    await asyncio.sleep(0.001)
+    return a + b
+
+def child():
+    sys.stdout.flush()
+    pid = os.fork()
+    if not pid:
+        status = 1
+        try:
+            gc.collect()
+            assert call_async_from_sync(add, 3, 4, timeout=5) == 7
+            status = 0
+        finally:
+            os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+assert run_sync(add, 1, 2) == 3
+print("idle", child())
+with _bridge._lock:
+    print("lock held", child())
+
+async def fork_on_the_loop():
+    return child()
+print("on the loop", run_sync(fork_on_the_loop))
+async def at_work():
+    first = asyncio.create_task(add(1, 1))
+    code = await asyncio.to_thread(child)
+    return code, await first
+print("at work", run_sync(at_work))
+
+pid = os.fork()
+if not pid:  # a child that ends the ordinary way
+    assert run_sync(add, 3, 4) == 7
+    sys.exit(0)
+print("ordinary end", os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+assert run_sync(add, 1, 2) == 3
+"""
+    )
+    assert done.stderr == ""
+    assert done.stdout == ("idle 0\nlock held 0\non the loop 0\nat work (0, 2)\nordinary end 0\n")
+    assert done.returncode == 0
+
+
+def test_a_loop_whose_thread_has_ended_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever waits on it is told, and the next call works."""
+    monkeypatch.setattr(_bridge, "_TICK", 0.01)
+    asked = threading.Event()
+    broken = _bridge._Bridge.__new__(_bridge._Bridge)
+    broken.loop = asyncio.new_event_loop()
+    broken.tasks = set()
+    broken.thread = threading.Thread(target=asked.wait, args=(PATIENCE,))
+    broken.thread.start()
+
+    def ask(_: object) -> None:
+        asked.set()
+
+    monkeypatch.setattr(broken.loop, "call_soon_threadsafe", ask)
+    monkeypatch.setattr(_bridge, "_bridge", broken)
+    with pytest.raises(ToolLostError, match="background loop has ended"):
+        run_sync(add, 1, 2)
+    assert run_sync(add, 1, 2) == 3
+    assert run_sync(where) is not broken.thread
+    broken.loop.close()
+
+
+def test_a_system_without_threads_left_makes_the_call_overloaded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nothing was run, so the call may be tried again."""
+
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(_bridge, "_bridge", None)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(ToolOverloadedError, match="can't start new thread"):
+            run_sync(add, 1, 2)
+    assert run_sync(add, 1, 2) == 3

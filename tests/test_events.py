@@ -1,0 +1,874 @@
+"""Events: their classes, their envelope and their form on the wire."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import pickle
+import subprocess
+import sys
+from functools import cache
+from inspect import signature
+from typing import Any, assert_never, get_args
+
+import pytest
+from hypothesis import given, strategies as st
+from inline_snapshot import snapshot
+from jsonschema import Draft202012Validator
+
+from agents_tools.errors import UserError, UserKeyError, UserTypeError, UserValueError
+from agents_tools.events import (
+    COUNT,
+    INVALID_ID,
+    OBJECT,
+    TEXT,
+    ActionEvent,
+    AgentStateChangedEvent,
+    AgentUpdatedStreamEvent,
+    AnyEvent,
+    CallStatus,
+    ErrorEvent,
+    Event,
+    EventSource,
+    GapEvent,
+    Level,
+    MessageEvent,
+    NotifyStreamEvent,
+    NullEvent,
+    ObservationEvent,
+    Origin,
+    RawResponseStreamEvent,
+    RichEvent,
+    RunFinishedEvent,
+    RunItemStreamEvent,
+    RunStartedEvent,
+    StreamingToolEndEvent,
+    StreamingToolStartEvent,
+    ToolArtifactEvent,
+    ToolAttemptEvent,
+    ToolProgressEvent,
+    ToolStreamEndEvent,
+    ToolStreamStartEvent,
+    event_from_dict,
+    event_json_schema,
+    event_to_dict,
+    field,
+    optional,
+    register_decoder,
+    register_event,
+    stamp,
+)
+
+CALL = Origin("fetch", "call_2", ("call_1", "call_2"), EventSource.ENVIRONMENT)
+EPOCH_2026 = 1_790_000_000.25
+
+# --- strategies -----------------------------------------------------------------------------------
+
+texts = st.text(st.characters(codec="utf-8"), max_size=30)
+numbers = st.one_of(st.integers(-(2**70), 2**70), st.floats(allow_nan=False, allow_infinity=False))
+json_values: st.SearchStrategy[Any] = st.recursive(
+    st.one_of(st.none(), st.booleans(), numbers, texts),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(texts, inner, max_size=3)),
+    max_leaves=8,
+)
+json_objects = st.dictionaries(texts, json_values, max_size=3)
+counts = st.integers(0, 2**63 - 1)
+
+
+def maybe(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Give `None` at times."""
+    return st.one_of(st.none(), strategy)
+
+
+payloads: dict[type[Event], dict[str, st.SearchStrategy[Any]]] = {
+    NotifyStreamEvent: {
+        "data": texts,
+        "is_delta": st.booleans(),
+        "tag": maybe(texts),
+        "level": st.sampled_from(get_args(Level)),
+    },
+    ToolProgressEvent: {"current": numbers, "total": maybe(numbers), "message": maybe(texts)},
+    ToolArtifactEvent: {
+        "name": texts,
+        "data": maybe(st.one_of(texts, st.binary(max_size=50))),
+        "uri": maybe(texts),
+        "mime_type": maybe(texts),
+    },
+    ToolStreamStartEvent: {"input_args": json_objects},
+    ToolStreamEndEvent: {"status": st.sampled_from(get_args(CallStatus)), "duration": numbers},
+    ToolAttemptEvent: {"attempt": counts, "error": maybe(texts), "delay": numbers},
+    GapEvent: {"dropped": counts},
+    RunItemStreamEvent: {"name": texts, "item": json_objects},
+    RawResponseStreamEvent: {"data": json_values},
+    AgentUpdatedStreamEvent: {"agent": texts},
+    RunStartedEvent: {"run_id": maybe(texts), "agent": maybe(texts)},
+    RunFinishedEvent: {
+        "status": texts,
+        "output": json_values,
+        "usage": maybe(json_objects),
+        "error": maybe(texts),
+    },
+    MessageEvent: {
+        "content": json_values,
+        "role": st.sampled_from(["user", "assistant", "system"]),
+    },
+    ActionEvent: {"kind": texts, "action": json_objects, "hidden": st.booleans()},
+    ObservationEvent: {"kind": texts, "observation": json_objects, "hidden": st.booleans()},
+    AgentStateChangedEvent: {"state": texts, "reason": texts},
+    ErrorEvent: {"message": texts, "kind": maybe(texts)},
+    NullEvent: {},
+}
+
+origins = st.builds(
+    Origin,
+    maybe(texts),
+    maybe(texts),
+    st.lists(texts, max_size=3).map(tuple),
+    st.sampled_from(EventSource),
+)
+stream_numbers = st.integers(-1, 2**63 - 1)
+
+
+@st.composite
+def events(draw: st.DrawFn) -> Event:
+    """Make any event, with any envelope."""
+    cls = draw(st.sampled_from(list(payloads)))
+    event = cls(**draw(st.fixed_dictionaries(payloads[cls])))
+    return event.replace(
+        id=draw(stream_numbers),
+        seq=draw(stream_numbers),
+        cause=draw(maybe(stream_numbers)),
+        timestamp=draw(st.floats(0, 4e9)),
+        origin=draw(maybe(origins)),
+    )
+
+
+@cache
+def validator() -> Draft202012Validator:
+    """Make the judge of wire forms from the published schema."""
+    schema = event_json_schema()
+    Draft202012Validator.check_schema(schema)
+    return Draft202012Validator(schema)
+
+
+# --- classes --------------------------------------------------------------------------------------
+
+
+def test_a_notification_needs_only_its_text() -> None:
+    """It is the event that tools say most; everything but the text has a default."""
+    event = NotifyStreamEvent("working")
+    assert (event.data, event.is_delta, event.tag, event.level) == ("working", False, None, "info")
+    assert event == NotifyStreamEvent(data="working")
+    assert event.type == "notify_stream_event"
+    with pytest.raises(TypeError, match="data"):
+        NotifyStreamEvent()  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
+
+
+def test_an_event_that_nobody_emitted_has_an_empty_envelope() -> None:
+    """Code that looks at any event need not ask whether it was emitted."""
+    for event in (NotifyStreamEvent("x"), NullEvent(), RunItemStreamEvent("tool_called", {})):
+        assert (event.id, event.seq, event.timestamp, event.cause) == (INVALID_ID, -1, 0.0, None)
+        assert (event.source, event.path, event.tool_name, event.tool_call_id) == (
+            None,
+            (),
+            None,
+            None,
+        )
+
+
+def test_every_class_of_the_union_has_its_own_wire_type() -> None:
+    """The wire type is all that a reader has to find the class."""
+    classes = [getattr(arm, "__origin__", arm) for arm in get_args(AnyEvent)]
+    assert {cls.type for cls in classes} == snapshot(
+        {
+            "notify_stream_event",
+            "tool_progress_event",
+            "tool_artifact_event",
+            "tool_stream_start_event",
+            "tool_stream_end_event",
+            "tool_attempt_event",
+            "gap_event",
+            "run_item_stream_event",
+            "raw_response_stream_event",
+            "agent_updated_stream_event",
+            "run_started_event",
+            "run_finished_event",
+            "message_event",
+            "action_event",
+            "observation_event",
+            "agent_state_changed_event",
+            "error_event",
+            "null_event",
+        }
+    )
+    assert set(classes) == set(payloads)
+
+
+def test_only_the_conversation_is_durable_and_only_display_may_be_dropped() -> None:
+    """The first is history, the second may be missing: nothing can be both."""
+    assert {cls.__name__ for cls in payloads if cls.durable} == {
+        "RunItemStreamEvent",
+        "MessageEvent",
+        "ActionEvent",
+        "ObservationEvent",
+        "AgentStateChangedEvent",
+        "ErrorEvent",
+    }
+    assert {cls.__name__ for cls in payloads if cls.droppable} == {
+        "NotifyStreamEvent",
+        "ToolProgressEvent",
+        "ToolArtifactEvent",
+        "RawResponseStreamEvent",
+    }
+
+
+def test_bracket_events_have_their_older_names_too() -> None:
+    """Programs written for either name of these classes run."""
+    assert StreamingToolStartEvent is ToolStreamStartEvent
+    assert StreamingToolEndEvent is ToolStreamEndEvent
+
+
+def test_events_match_by_position() -> None:
+    """`match` is how consumers tell events apart; a type checker holds it complete."""
+
+    def read(event: AnyEvent) -> str:
+        match event:
+            case NotifyStreamEvent(data, tag="ok"):
+                return f"ok {data}"
+            case NotifyStreamEvent(data) | MessageEvent(data):
+                return f"text {data}"
+            case ToolProgressEvent(current, total):
+                return f"{current}/{total}"
+            case ToolArtifactEvent() | ToolStreamStartEvent() | ToolStreamEndEvent():
+                return "tool"
+            case ToolAttemptEvent() | GapEvent() | RawResponseStreamEvent():
+                return "tool"
+            case RunItemStreamEvent() | RunStartedEvent() | RunFinishedEvent():
+                return "run"
+            case AgentUpdatedStreamEvent() | AgentStateChangedEvent() | NullEvent():
+                return "agent"
+            case ActionEvent() | ObservationEvent() | ErrorEvent():
+                return "conversation"
+            case _:
+                assert_never(event)
+
+    assert read(NotifyStreamEvent("done", tag="ok")) == "ok done"
+    assert read(NotifyStreamEvent("hm")) == "text hm"
+    assert read(ToolProgressEvent(1, 3)) == "1/3"
+
+
+@given(events(), events())
+def test_events_are_equal_by_value(one: Event, other: Event) -> None:
+    """Tests and stores compare events; two that say the same in the same place are one."""
+    assert one == one.replace()
+    assert hash(one) == hash(one.replace())
+    assert (one == other) == (repr(one.to_dict()) == repr(other.to_dict())) or one == other
+    assert one != one.replace(seq=one.seq - 1)
+    assert one != "something else"
+
+
+def test_events_of_different_classes_are_never_equal() -> None:
+    """An action and an observation with the same fields are different things."""
+    assert RunStartedEvent("a", "b") != ErrorEvent("a", "b")
+
+
+def test_the_repr_is_short_and_shows_what_was_said() -> None:
+    """Failing tests and logs print many events."""
+    event = stamp(NotifyStreamEvent("x" * 500, tag="ok"), CALL, 7)
+    assert repr(event) == snapshot(
+        "NotifyStreamEvent(data='xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…,"
+        " tag='ok', seq=7, path='call_1/call_2')"
+    )
+    assert repr(GapEvent(3).replace(id=4)) == "GapEvent(dropped=3, id=4)"
+    assert repr(NullEvent()) == "NullEvent()"
+
+
+def test_constructors_refuse_what_python_functions_refuse() -> None:
+    """Every class takes its fields by position and by name, once each."""
+    with pytest.raises(TypeError, match=r"ErrorEvent\(\) needs a value for 'message'"):
+        ErrorEvent()  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
+    with pytest.raises(TypeError, match=r"takes 2 arguments, got 3"):
+        ErrorEvent("a", "b", "c")  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
+    with pytest.raises(TypeError, match=r"has no field 'text'"):
+        ErrorEvent("a", text="b")  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
+    with pytest.raises(TypeError, match=r"got two values for 'message'"):
+        ErrorEvent("a", message="b")  # type: ignore[misc] # pyright: ignore[reportCallIssue]
+    assert ErrorEvent("a", kind="b") == ErrorEvent(kind="b", message="a")
+
+
+def test_signatures_can_be_asked_for() -> None:
+    """`help` shows how an event is made."""
+    assert str(signature(ToolArtifactEvent)) == "(name, data=None, uri=None, mime_type=None)"
+    assert str(signature(ErrorEvent)) == "(message, kind=None)"
+    assert str(signature(NullEvent)) == "()"
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: NotifyStreamEvent(3), "NotifyStreamEvent.data: expected a string, got 3."),
+        (
+            lambda: NotifyStreamEvent("x", is_delta=1),
+            "NotifyStreamEvent.is_delta: expected true or false, got 1.",
+        ),
+        (
+            lambda: NotifyStreamEvent("x", tag=b"t"),
+            "NotifyStreamEvent.tag: expected a string or null, got b't'.",
+        ),
+        (
+            lambda: NotifyStreamEvent("x", level="loud"),
+            "NotifyStreamEvent.level: expected one of debug, info, success, warning, error, "
+            "got 'loud'.",
+        ),
+        (
+            lambda: ToolProgressEvent(math.nan),
+            "ToolProgressEvent.current: expected a finite number, got nan.",
+        ),
+        (
+            lambda: ToolProgressEvent(1, math.inf),
+            "ToolProgressEvent.total: expected a finite number or null, got inf.",
+        ),
+        (
+            lambda: ToolProgressEvent(True),
+            "ToolProgressEvent.current: expected a finite number, got True.",
+        ),
+        (lambda: GapEvent(-1), "GapEvent.dropped: expected a whole number from 0 to 2**63 - 1"),
+        (
+            lambda: ToolStreamStartEvent([]),
+            "ToolStreamStartEvent.input_args: expected an object, got a list.",
+        ),
+        (lambda: ToolStreamEndEvent("error"), "ToolStreamEndEvent.status: expected one of ok,"),
+        (
+            lambda: ToolArtifactEvent("a", object()),
+            "ToolArtifactEvent.data: expected a string or bytes or null, "
+            "got a Python object of type object.",
+        ),
+        (
+            lambda: NullEvent().replace(timestamp=2.0, origin=CALL) and MessageEvent("x", "god"),
+            "MessageEvent.role: expected one of user, assistant, system, got 'god'.",
+        ),
+    ],
+)
+def test_a_payload_that_does_not_fit_is_refused_where_it_is_made(make: Any, message: str) -> None:
+    """The one who made the mistake sees it, and not a consumer far away."""
+    with pytest.raises(UserValueError) as caught:
+        make()
+    assert str(caught.value).startswith(message)
+
+
+def test_replace_changes_payload_and_envelope_on_a_copy() -> None:
+    """A stream gives ids with it, and the event that a tool holds stays as it is."""
+    event = stamp(ObservationEvent("K", {"a": 1}), CALL, 3)
+    stored = event.replace(id=9, cause=4, hidden=True)
+    assert (stored.id, stored.cause, stored.hidden, stored.seq) == (9, 4, True, 3)
+    assert (event.id, event.cause, event.hidden) == (-1, None, False)
+    with pytest.raises(TypeError, match="has no field 'colour'"):
+        event.replace(colour="red")
+    with pytest.raises(UserValueError, match=r"ObservationEvent\.hidden"):
+        event.replace(hidden="yes")
+
+
+@given(events())
+def test_events_survive_copy_and_pickle(event: Event) -> None:
+    """They cross processes, and users copy them."""
+    assert copy.copy(event) == event
+    assert copy.deepcopy(event) == event
+    assert pickle.loads(pickle.dumps(event)) == event  # noqa: S301 - made right here
+
+
+# --- the envelope ---------------------------------------------------------------------------------
+
+
+def test_stamping_fills_in_the_envelope_on_a_copy() -> None:
+    """A tool may emit one event object twice; each time it is another event."""
+    for event in (
+        NotifyStreamEvent("x", is_delta=True, tag="t", level="debug"),
+        ToolProgressEvent(1, 2, "m"),
+        ToolStreamStartEvent({"a": 1}),
+        ToolStreamEndEvent("lost", 1.5),
+        ToolArtifactEvent("a", b"x"),
+        NullEvent(),
+    ):
+        caused = event.replace(cause=5)
+        one, two = stamp(caused, CALL, 0), stamp(caused, CALL, 1)
+        assert (one.seq, two.seq, caused.seq) == (0, 1, -1)
+        assert one.timestamp > EPOCH_2026 > caused.timestamp
+        assert one.origin is CALL
+        assert (one.source, one.path) == (EventSource.ENVIRONMENT, ("call_1", "call_2"))
+        assert (one.tool_name, one.tool_call_id) == ("fetch", "call_2")
+        assert one.replace(seq=-1, timestamp=0.0, origin=None) == caused
+
+
+def test_an_event_of_an_inner_call_keeps_its_own_ids() -> None:
+    """A forwarded event would otherwise seem to come from the one who forwards it."""
+    inner = stamp(NotifyStreamEvent("x"), CALL, 3)
+    assert stamp(inner, Origin("outer", "call_1", ("call_1",)), 8) is inner
+
+
+def test_origins_are_equal_by_value() -> None:
+    """An event that came over the wire has an origin of its own, and equals the one sent."""
+    assert Origin("a", "b", ("b",)) == Origin("a", "b", ("b",))
+    assert hash(Origin("a", "b", ("b",))) == hash(Origin("a", "b", ("b",)))
+    assert Origin("a", "b", ("b",)) == Origin("a", "b", ("b",), sinks=(print,))
+    assert Origin("a", "b", ("b",)) != Origin("a", "b", ("c",))
+    assert Origin("a") != "a"
+    assert repr(CALL) == "Origin('fetch', 'call_2', ('call_1', 'call_2'), environment)"
+
+
+# --- the wire -------------------------------------------------------------------------------------
+
+
+def test_the_wire_form_is_flat_and_versioned() -> None:
+    """This is what user interfaces and stores are written against."""
+    event = stamp(NotifyStreamEvent("héllo", tag="ok"), CALL, 7).replace(
+        id=12, cause=11, timestamp=EPOCH_2026
+    )
+    assert event.to_dict() == snapshot(
+        {
+            "v": 1,
+            "type": "notify_stream_event",
+            "id": 12,
+            "seq": 7,
+            "timestamp": "2026-09-21T14:13:20.250000+00:00",
+            "source": "environment",
+            "cause": 11,
+            "path": ["call_1", "call_2"],
+            "tool_name": "fetch",
+            "tool_call_id": "call_2",
+            "data": "héllo",
+            "is_delta": False,
+            "tag": "ok",
+            "level": "info",
+        }
+    )
+    assert event_to_dict(event) == event.to_dict()
+
+
+def test_what_a_user_says_never_mixes_with_the_tags_of_the_wire() -> None:
+    """Arguments may be called `type` or `v`; they stay inside their field."""
+    event = ToolStreamStartEvent({"type": "gap_event", "v": 9, "path": "/"})
+    wire = event.to_dict()
+    assert (wire["type"], wire["v"]) == ("tool_stream_start_event", 1)
+    assert wire["input_args"] == {"type": "gap_event", "v": 9, "path": "/"}
+    assert event_from_dict(wire) == event
+
+
+@given(events())
+def test_every_event_survives_the_wire(event: Event) -> None:
+    """A store that is opened again gives equal events."""
+    wire = json.loads(json.dumps(event.to_dict(), allow_nan=False))
+    assert event_from_dict(wire) == event
+    assert event.__class__.from_dict(wire) == event
+    assert event_from_dict(wire).to_dict() == event.to_dict()
+
+
+@given(events())
+def test_every_wire_form_fits_the_published_schema(event: Event) -> None:
+    """Readers in other languages are generated from it."""
+    validator().validate(json.loads(json.dumps(event.to_dict())))
+
+
+def test_binary_artifacts_travel_as_marked_base64() -> None:
+    """JSON has no bytes, and text that looks like base64 is still text."""
+    binary = ToolArtifactEvent("a", b"\x00\xff").to_dict()
+    assert binary["data"] == {"encoding": "base64", "data": "AP8="}
+    assert ToolArtifactEvent("a", "AP8=").to_dict()["data"] == "AP8="
+
+
+def test_lone_surrogates_leave_as_escapes() -> None:
+    """Undecodable output of a program has them; UTF-8 has not, and an encoder would fail."""
+    event = RunFinishedEvent("\udc80é", {"k\ud800": ["\udc81"]})
+    assert event.to_dict()["status"] == "\\udc80é"
+    assert event.to_dict()["output"] == {"k\\ud800": ["\\udc81"]}
+    json.dumps(event.to_dict(), ensure_ascii=False).encode()
+
+
+def test_a_wire_form_is_independent_of_its_event() -> None:
+    """An encoder that masks secrets in it must not change what others see."""
+    arguments: dict[str, Any] = {"list": [1]}
+    event = ToolStreamStartEvent(arguments)
+    wire = event.to_dict()
+    wire["input_args"]["list"].append(2)
+    assert event.input_args == {"list": [1]}
+    again = event_from_dict(wire)
+    wire["input_args"]["list"].append(3)
+    assert again == ToolStreamStartEvent({"list": [1, 2]})
+
+
+CYCLE: list[Any] = []
+CYCLE.append(CYCLE)
+
+
+@pytest.mark.parametrize(
+    ("event", "message"),
+    [
+        (
+            ToolStreamStartEvent({"a": {"b": [1, {2, 3}]}}),
+            "tool_stream_start_event.input_args.a.b[1]: expected a JSON value, "
+            "got a Python object of type set.",
+        ),
+        (
+            RawResponseStreamEvent({"a": math.nan}),
+            "raw_response_stream_event.data.a: expected a finite number, got nan.",
+        ),
+        (
+            RawResponseStreamEvent({1: 2}),
+            "raw_response_stream_event.data: expected an object whose keys are strings, got 1.",
+        ),
+        (
+            RawResponseStreamEvent(10**5000),
+            "raw_response_stream_event.data: expected a whole number of at most 4,300 digits, "
+            "got a longer one.",
+        ),
+        (
+            RawResponseStreamEvent(CYCLE),
+            "raw_response_stream_event.data"
+            + "[0]" * 100
+            + ": expected at most 100 levels of nesting, got a list.",
+        ),
+        (
+            NullEvent().replace(timestamp=1e300),
+            "null_event.timestamp: expected seconds since 1970, got 1e+300.",
+        ),
+        (
+            NullEvent().replace(timestamp=math.nan),
+            "null_event.timestamp: expected seconds since 1970, got nan.",
+        ),
+    ],
+)
+def test_what_json_cannot_carry_is_refused_with_its_place(event: Event, message: str) -> None:
+    """NaN is no JSON, and a Python repr in its stead would be read as data."""
+    with pytest.raises(UserValueError) as caught:
+        event.to_dict()
+    assert str(caught.value) == message
+
+
+def test_tuples_and_special_strings_and_numbers_become_plain_json() -> None:
+    """Payloads often hold enum members and tuples; a reader gets what JSON has for them."""
+    data = {"source": EventSource.USER, "pair": (1, 2.5), "flag": True, "none": None}
+    wire = RawResponseStreamEvent(data).to_dict()
+    assert wire["data"] == {"source": "user", "pair": [1, 2.5], "flag": True, "none": None}
+    assert type(wire["data"]["source"]) is str
+
+
+WIRE = stamp(ToolProgressEvent(1, 2), CALL, 7).replace(timestamp=EPOCH_2026).to_dict()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"type": "tool_progres_event"},
+            "event.type: there is no event type 'tool_progres_event'; did you mean "
+            "'tool_progress_event'? A class of your own needs register_event.",
+        ),
+        (
+            {"type": None},
+            "event.type: there is no event type None. A class of your own needs register_event.",
+        ),
+        ({"v": 2}, "event.v: this release reads version 1 of the wire form, got 2."),
+        ({"v": True}, "event.v: this release reads version 1 of the wire form, got True."),
+        ({"v": 1.0}, "event.v: this release reads version 1 of the wire form, got 1.0."),
+        (
+            {"curent": 1},
+            "tool_progress_event: there is no field 'curent'; did you mean 'current'?.",
+        ),
+        ({"current": "1"}, "tool_progress_event.current: expected a finite number, got '1'."),
+        ({"current": math.nan}, "tool_progress_event.current: expected a finite number, got nan."),
+        ({"current": False}, "tool_progress_event.current: expected a finite number, got False."),
+        ({"message": ["a"]}, "tool_progress_event.message: expected a string or null, got a list."),
+        (
+            {"id": -2},
+            "tool_progress_event.id: expected a whole number from -1 to 2**63 - 1, got -2.",
+        ),
+        (
+            {"seq": True},
+            "tool_progress_event.seq: expected a whole number from -1 to 2**63 - 1, got True.",
+        ),
+        (
+            {"cause": "3"},
+            "tool_progress_event.cause: expected a whole number from -1 to 2**63 - 1 or null, "
+            "got '3'.",
+        ),
+        (
+            {"timestamp": "2026-09-21T14:13:20"},
+            "tool_progress_event.timestamp: expected an ISO 8601 time from 1970 to 9999 with its "
+            "offset from UTC, got '2026-09-21T14:13:20'.",
+        ),
+        (
+            {"timestamp": 12},
+            "tool_progress_event.timestamp: expected an ISO 8601 time from 1970 to 9999 with its "
+            "offset from UTC, got 12.",
+        ),
+        (
+            {"timestamp": "1969-12-31T23:59:59Z"},
+            "tool_progress_event.timestamp: expected an ISO 8601 time from 1970 to 9999 with its "
+            "offset from UTC, got '1969-12-31T23:59:59Z'.",
+        ),
+        ({"path": "call"}, "tool_progress_event.path: expected a list of strings, got 'call'."),
+        ({"path": [1]}, "tool_progress_event.path: expected a list of strings, got a list."),
+        (
+            {"source": "robot"},
+            "tool_progress_event.source: expected one of agent, user, environment or null, "
+            "got 'robot'.",
+        ),
+        (
+            {"source": None},
+            "tool_progress_event.source: expected one of agent, user, environment with a path, "
+            "got None.",
+        ),
+        ({"tool_name": 3}, "tool_progress_event.tool_name: expected a string or null, got 3."),
+    ],
+)
+def test_a_wire_form_that_does_not_fit_is_refused_with_its_place(
+    changes: dict[str, Any], message: str
+) -> None:
+    """What comes from a store or a peer may be anything; it is an error, not a strange event."""
+    with pytest.raises(UserValueError) as caught:
+        event_from_dict(WIRE | changes)
+    assert str(caught.value) == message
+
+
+def test_a_missing_field_is_named() -> None:
+    """Fields without a default have to be there; the others have it."""
+    with pytest.raises(UserValueError, match=r"^tool_progress_event\.current is missing\.$"):
+        event_from_dict({"v": 1, "type": "tool_progress_event"})
+    assert event_from_dict({"v": 1, "type": "tool_progress_event", "current": 1}) == (
+        ToolProgressEvent(1)
+    )
+
+
+@pytest.mark.parametrize("data", [None, [], "x", 3])
+def test_what_is_no_object_is_refused(data: Any) -> None:
+    """The line of a log may hold any JSON."""
+    with pytest.raises(UserValueError, match="event: expected an object, got"):
+        event_from_dict(data)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"encoding": "hex", "data": "00"}, "tool_artifact_event.data: expected a string or {"),
+        ({"encoding": "base64"}, "tool_artifact_event.data: expected a string or {"),
+        ({"encoding": "base64", "data": 3}, "tool_artifact_event.data.data: expected base64 text"),
+        ({"encoding": "base64", "data": "A"}, "tool_artifact_event.data.data: expected base64"),
+        ({"encoding": "base64", "data": "é==="}, "tool_artifact_event.data.data: expected base64"),
+        (["x"], "tool_artifact_event.data: expected a string or bytes or null, got a list."),
+    ],
+)
+def test_binary_content_is_checked(content: Any, message: str) -> None:
+    """Half-read base64 would be a corrupt file in silence."""
+    with pytest.raises(UserValueError) as caught:
+        event_from_dict({"v": 1, "type": "tool_artifact_event", "name": "a", "data": content})
+    assert str(caught.value).startswith(message)
+
+
+def test_a_class_reads_only_its_own_wire_form() -> None:
+    """`ToolProgressEvent.from_dict` promises a `ToolProgressEvent`."""
+    with pytest.raises(UserValueError, match=r"gap_event\.type: expected 'gap_event', got 'tool_"):
+        GapEvent.from_dict(WIRE)
+
+
+@given(events(), st.data())
+def test_schema_and_reader_agree_on_what_fits(event: Event, data: st.DataObject) -> None:
+    """What is published is what is enforced."""
+    wire = json.loads(json.dumps(event.to_dict()))
+    key = data.draw(st.sampled_from(sorted(wire)))
+    if data.draw(st.booleans()):
+        del wire[key]
+    else:
+        # no whole floats: JSON has one kind of number, and Python's reader tells 1.0 from 1
+        wire[key] = data.draw(
+            st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=3), json_objects)
+        )
+    if isinstance(wire.get("timestamp"), str) and wire["timestamp"] != event.to_dict()["timestamp"]:
+        return  # `format` is an annotation: the schema does not look into times
+    try:
+        event_from_dict(wire)
+    except UserValueError as error:
+        assert not validator().is_valid(wire), error
+    else:
+        validator().validate(wire)
+
+
+def test_the_schema_describes_each_class_once() -> None:
+    """One look at the schema is enough to write a reader for an event."""
+    schema = event_json_schema()
+    assert {arm["$ref"].rpartition("/")[2] for arm in schema["oneOf"]} >= {
+        cls.__name__ for cls in payloads
+    }
+    assert schema["$defs"]["GapEvent"] == snapshot(
+        {
+            "type": "object",
+            "title": "GapEvent",
+            "description": "Display events were left out here, because the reader was too slow for them.",
+            "properties": {
+                "v": {"const": 1},
+                "type": {"const": "gap_event"},
+                "id": {
+                    "type": "integer",
+                    "minimum": -1,
+                    "maximum": 9223372036854775807,
+                    "default": -1,
+                },
+                "seq": {
+                    "type": "integer",
+                    "minimum": -1,
+                    "maximum": 9223372036854775807,
+                    "default": -1,
+                },
+                "timestamp": {"type": ["string", "null"], "default": None, "format": "date-time"},
+                "source": {"enum": ["agent", "user", "environment", None], "default": None},
+                "cause": {
+                    "type": ["integer", "null"],
+                    "minimum": -1,
+                    "maximum": 9223372036854775807,
+                    "default": None,
+                },
+                "path": {"type": "array", "items": {"type": "string"}, "default": []},
+                "tool_name": {"type": ["string", "null"], "default": None},
+                "tool_call_id": {"type": ["string", "null"], "default": None},
+                "dropped": {"type": "integer", "minimum": 0, "maximum": 9223372036854775807},
+            },
+            "required": ["v", "type", "dropped"],
+            "additionalProperties": False,
+            "anyOf": [
+                {"required": ["source"], "properties": {"source": {"type": "string"}}},
+                {
+                    "properties": {
+                        "source": {"type": "null"},
+                        "path": {"maxItems": 0},
+                        "tool_name": {"type": "null"},
+                        "tool_call_id": {"type": "null"},
+                    }
+                },
+            ],
+        }
+    )
+    schema["$defs"].clear()
+    assert event_json_schema()["$defs"]
+
+
+# --- classes from elsewhere -----------------------------------------------------------------------
+
+
+@register_event
+class ThoughtEvent(Event):
+    """Somebody thinks."""
+
+    type = "test_thought_event"
+
+    text: str = field(TEXT)
+    depth: int = field(COUNT, default=1)
+    notes: dict[str, Any] | None = field(optional(OBJECT), default=None)
+
+
+class LoudNote(NotifyStreamEvent):
+    """A notification with a volume."""
+
+    type = "test_loud_note"
+
+    volume: int = field(COUNT, default=11)
+
+
+def test_a_registered_class_travels_like_the_others() -> None:
+    """Higher layers bring their own events."""
+    event = stamp(ThoughtEvent("hm", notes={"a": 1}), CALL, 3)
+    assert event_from_dict(event.to_dict()) == event
+    assert event != event.replace(depth=2)
+    assert "ThoughtEvent" in event_json_schema()["$defs"]
+    validator_with_all = Draft202012Validator(event_json_schema())
+    validator_with_all.validate(event.to_dict())
+    assert register_event(ThoughtEvent) is ThoughtEvent
+
+
+def test_a_subclass_inherits_fields_and_keeps_its_own_in_copies() -> None:
+    """The hand-made constructor of the base would silently leave the new field out."""
+    note = stamp(LoudNote("hey", volume=3), CALL, 1)
+    assert (note.data, note.volume, note.seq) == ("hey", 3, 1)
+    assert LoudNote.from_dict(note.to_dict()) == note
+    assert note.droppable
+    with pytest.raises(UserValueError, match=r"LoudNote\.data"):
+        LoudNote(3)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+
+
+def test_two_classes_of_one_wire_type_are_refused() -> None:
+    """A reader could not tell them apart."""
+
+    class Other(Event):
+        type = "gap_event"
+
+    class Nameless(Event):
+        text: str = field(TEXT)
+
+    with pytest.raises(UserValueError, match="GapEvent has the type 'gap_event' too"):
+        register_event(Other)
+    with pytest.raises(UserValueError, match="Nameless cannot be registered: it has no `type`"):
+        register_event(Nameless)
+    with pytest.raises(UserTypeError, match="Nameless has no `type` and so no wire form"):
+        Nameless("x").to_dict()
+
+
+@pytest.mark.parametrize("name", ["v", "type", "seq", "source", "to_dict", "replace"])
+def test_a_field_cannot_take_a_name_of_the_envelope(name: str) -> None:
+    """The flat wire form would have two values for one key."""
+    with pytest.raises(UserValueError, match=rf"Bad\.{name}: every event of this kind has"):
+        type(Event)("Bad", (Event,), {name: field(TEXT)})
+
+
+class Task:
+    """Something rich that events can stand for."""
+
+    def __init__(self, goal: str) -> None:
+        self.goal = goal
+
+
+def test_a_rich_event_carries_its_object_in_the_process() -> None:
+    """Consumers in the process get the object, others its JSON form."""
+    task = Task("win")
+    event = ActionEvent[Task]("Task", {"goal": "win"}).attach(task)
+    assert event.value is task
+    assert stamp(event, CALL, 1).attached is task
+    assert event.to_dict()["action"] == {"goal": "win"}
+    assert event == ActionEvent("Task", {"goal": "win"})
+
+
+def test_a_rich_event_from_the_wire_is_decoded_once_by_the_registered_decoder() -> None:
+    """Where the classes are known, replayed events are as rich as live ones."""
+
+    @register_event
+    class TaskEvent(RichEvent[Task]):
+        type = "test_task_event"
+
+        goal: str = field(TEXT)
+
+    event = event_from_dict(TaskEvent("win").to_dict())
+    assert isinstance(event, TaskEvent)
+    with pytest.raises(UserKeyError, match=r"register_decoder\(TaskEvent, …\) does"):
+        _ = event.value
+
+    def decode(event: TaskEvent) -> Task:
+        return Task(event.goal)
+
+    register_decoder(TaskEvent, decode)
+    register_decoder(TaskEvent, decode)
+    assert event.value.goal == "win"
+    assert event.value is event.value
+    with pytest.raises(UserError, match="TaskEvent already has a decoder"):
+        register_decoder(TaskEvent, lambda event: Task(event.goal * 2))
+
+
+# --- weight ---------------------------------------------------------------------------------------
+
+
+def test_events_and_channel_load_nothing_heavy() -> None:
+    """The import of the package pays for these modules, whether or not anything is streamed."""
+    code = (
+        "import sys; import agents_tools._channel; heavy = {'asyncio', 'anyio', 'pydantic', "
+        "'griffe', 'json', 'datetime', 'base64', 'uuid', 'difflib'}; print(heavy & set(sys.modules))"
+    )
+    found = subprocess.run(  # noqa: S603 - the command is written above
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=20
+    )
+    assert found.stdout.strip() == "set()"

@@ -1,0 +1,245 @@
+"""The check of the laws of events."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import ClassVar
+
+import pytest
+
+from agents_tools.events import (
+    TEXT,
+    ActionEvent,
+    Event,
+    GapEvent,
+    NotifyStreamEvent,
+    Origin,
+    RawResponseStreamEvent,
+    RunFinishedEvent,
+    RunItemStreamEvent,
+    RunStartedEvent,
+    ToolAttemptEvent,
+    ToolProgressEvent,
+    ToolStreamEndEvent,
+    ToolStreamStartEvent,
+    field,
+    stamp,
+)
+from agents_tools.testing import EventLawError, check_events
+
+
+def said(*events: tuple[Event, str]) -> list[Event]:
+    """Stamp events, each given with its path, in this order."""
+    numbers = count()
+    return [stamp(event, origin(path), next(numbers)) for event, path in events]
+
+
+def origin(path: str) -> Origin:
+    """Make the origin of a call from its path; the tool is called like the call."""
+    parts = tuple(path.split("/")) if path else ()
+    return Origin(f"tool_{parts[-1]}" if parts else None, parts[-1] if parts else None, parts)
+
+
+def start(path: str) -> tuple[Event, str]:
+    """Make the start of a call."""
+    return ToolStreamStartEvent({}), path
+
+
+def end(path: str) -> tuple[Event, str]:
+    """Make the end of a call."""
+    return ToolStreamEndEvent("ok", 0.5), path
+
+
+def line(path: str, text: str = "hello") -> tuple[Event, str]:
+    """Make something a call says."""
+    return NotifyStreamEvent(text), path
+
+
+def broken(events: list[Event], *, brackets: bool = True) -> EventLawError:
+    """Check events that break a law."""
+    with pytest.raises(EventLawError) as caught:
+        check_events(events, brackets=brackets)
+    return caught.value
+
+
+def test_a_lawful_run_passes() -> None:
+    """Nested and parallel calls, items, attempts and gaps are all part of ordinary runs."""
+    events = said(
+        (RunStartedEvent("run", "agent"), ""),
+        (RawResponseStreamEvent({"delta": "x"}), ""),
+        (RunItemStreamEvent("tool_called", {"call_id": "a"}), ""),
+        start("a"),
+        start("b"),
+        line("a"),
+        start("a/c"),
+        (RunStartedEvent("inner", "sub"), "a"),
+        (ToolAttemptEvent(1, "it broke", 0.1), "a/c"),
+        (RunItemStreamEvent("tool_output", {"call_id": "c"}), "a"),
+        (ToolProgressEvent(1, 2), "b"),
+        end("a/c"),
+        end("b"),
+        line("a"),
+        end("a"),
+        (RunFinishedEvent("ok"), ""),
+    )
+    events[9] = events[9].replace(origin=Origin("tool_c", "c", ("a",)))
+    events.insert(6, GapEvent(3).replace(seq=-1))
+    check_events(events)
+
+
+def test_no_events_are_lawful() -> None:
+    """A tool that hides its brackets and says nothing leaves nothing behind."""
+    check_events([])
+
+
+def test_any_iterable_is_read() -> None:
+    """Events often come from a generator."""
+    check_events(iter(said(start("a"), end("a"))))
+
+
+def test_the_error_says_which_law_which_event_and_why() -> None:
+    """Whoever reads the failure of a test needs no debugger."""
+    events = said(start("a"), end("a"), line("a", "late"))
+    error = broken(events)
+    assert isinstance(error, AssertionError)
+    assert (error.index, error.event) == (2, events[2])
+    assert str(error) == (
+        "Broken law: nothing of a call comes after its end. At event 2, "
+        "NotifyStreamEvent(data='late', seq=2, path='a'): call 'a' ended at event 1."
+    )
+
+
+@pytest.mark.parametrize(
+    ("events", "law", "index"),
+    [
+        pytest.param(said(start("a")), "every call that starts also ends", None, id="no end"),
+        pytest.param(said(end("a")), "every call on a path was started before", 0, id="no start"),
+        pytest.param(said(start("a"), start("a")), "a call starts once", 1, id="two starts"),
+        pytest.param(
+            said(start("a"), end("a"), end("a")),
+            "nothing of a call comes after its end",
+            2,
+            id="two ends",
+        ),
+        pytest.param(
+            said(start("a"), end("a"), start("a")),
+            "nothing of a call comes after its end",
+            2,
+            id="started again",
+        ),
+        pytest.param(
+            said(start("a"), end("a"), line("a/b")),
+            "nothing of a call comes after its end",
+            2,
+            id="child after the end of its parent",
+        ),
+        pytest.param(
+            said(start("a"), start("a/b"), end("a"), end("a/b")),
+            "a call ends before the call that it runs in",
+            2,
+            id="parent ends first",
+        ),
+        pytest.param(
+            said(line("a"), start("a"), end("a")),
+            "every call on a path was started before",
+            0,
+            id="said before the start",
+        ),
+        pytest.param(
+            said(start("a/b"), end("a/b")),
+            "every call on a path was started before",
+            0,
+            id="parent not started",
+        ),
+        pytest.param(
+            said((ToolStreamStartEvent({}), "")),
+            "every call has an id on its path",
+            0,
+            id="start without a path",
+        ),
+        pytest.param(
+            [NotifyStreamEvent("x")],
+            "every event was stamped",
+            0,
+            id="not stamped",
+        ),
+        pytest.param(
+            [stamp(NotifyStreamEvent("x"), origin(""), -1)],
+            "every event was stamped",
+            0,
+            id="no seq",
+        ),
+        pytest.param(
+            [stamp(NotifyStreamEvent("x"), origin(""), seq) for seq in (1, 2, 2)],
+            "seq strictly increases",
+            2,
+            id="seq repeated",
+        ),
+        pytest.param(
+            [stamp(NotifyStreamEvent("x"), origin(""), seq) for seq in (2, 1)],
+            "seq strictly increases",
+            1,
+            id="seq falls",
+        ),
+        pytest.param(
+            [
+                stamp(NotifyStreamEvent("x"), origin(""), seq).replace(id=number)
+                for seq, number in ((0, 5), (1, 5))
+            ],
+            "id strictly increases",
+            1,
+            id="id repeated",
+        ),
+    ],
+)
+def test_each_law_is_checked(events: list[Event], law: str, index: int | None) -> None:
+    """A checker that lets one of these pass would hide it in every run it guards."""
+    error = broken(events)
+    assert (error.law, error.index) == (law, index)
+
+
+def test_the_voice_of_a_call_is_its_own() -> None:
+    """A display event with another call's id, or another tool's name, is shown in a wrong place."""
+    events = said(start("a"), line("a"), end("a"))
+    events[1] = events[1].replace(origin=Origin("tool_a", "b", ("a",)))
+    assert broken(events).law == "what a call says ends its path with the call's own id"
+    events[1] = events[1].replace(origin=Origin("other", "a", ("a",)))
+    assert broken(events).law == "a call has one tool"
+
+
+def test_display_events_are_never_durable() -> None:
+    """What is durable becomes history; a model must not read what was meant for a screen."""
+
+    class Confused(Event):
+        type = "confused_event"
+        durable: ClassVar[bool] = True
+        droppable: ClassVar[bool] = True
+
+        text: str = field(TEXT)
+
+    class DurableNote(NotifyStreamEvent):
+        durable: ClassVar[bool] = True
+
+    for event in (Confused("x"), DurableNote("x")):
+        assert broken(said((event, ""))).law == "what is for display is not durable"
+
+
+def test_calls_with_hidden_brackets_may_speak() -> None:
+    """`enable_bracketing=False` takes start and end away, and nothing else."""
+    events = said(line("a"), line("a/b"), (ActionEvent("K", {}), "a"), start("c"), end("c"))
+    check_events(events, brackets=False)
+    assert broken(events).law == "every call on a path was started before"
+
+
+@pytest.mark.parametrize(
+    ("events", "law"),
+    [
+        (said(start("a")), "every call that starts also ends"),
+        (said(end("a")), "every call that ends was started"),
+        (said(start("a"), end("a"), line("a")), "nothing of a call comes after its end"),
+        (said(line("x"), start("x/a"), start("x/a")), "a call starts once"),
+    ],
+)
+def test_hidden_brackets_excuse_nothing_else(events: list[Event], law: str) -> None:
+    """Calls that show a start are held to it, hidden ones beside them or not."""
+    assert broken(events, brackets=False).law == law

@@ -1,0 +1,640 @@
+"""From signatures to JSON Schema: what is published, key for key."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import enum
+import functools
+import pathlib
+import typing
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Optional, Union
+
+import pytest
+from inline_snapshot import snapshot
+from pydantic import BaseModel, ConfigDict, Field, create_model
+from typing_extensions import Doc, NotRequired, TypedDict, Unpack
+
+from agents_tools import (
+    FunctionTool,
+    RunContextWrapper,
+    ToolContext,
+    UserError,
+    function_schema,
+    function_tool,
+)
+
+
+class Location(TypedDict):
+    lat: float
+    long: float
+
+
+class Address(BaseModel):
+    """Where somebody lives."""
+
+    street: str
+    zip: str | None = None
+
+
+class Person(BaseModel):
+    name: str = Field(description="Their name.", min_length=1)
+    address: Address
+    friends: list[Person] = []
+
+
+class Colour(enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+    HIGH = 2
+
+
+@dataclass
+class Point:
+    x: int
+    y: int = 0
+
+
+class Options(TypedDict, total=False):
+    depth: int
+    name: str
+
+
+class Cat(BaseModel):
+    kind: Literal["cat"]
+    lives: int = 9
+
+
+class Dog(BaseModel):
+    kind: Literal["dog"]
+
+
+class Pair(typing.NamedTuple):
+    left: int
+    right: str
+
+
+def test_the_schema_of_the_first_documented_example_comes_out_key_for_key() -> None:
+    """People compare what they see with the page they learn from."""
+
+    @function_tool
+    async def fetch_weather(location: Location) -> str:
+        """Fetch the weather for a given location.
+
+        Args:
+            location: The location to fetch the weather for.
+        """
+        return "sunny"
+
+    assert fetch_weather.name == "fetch_weather"
+    assert fetch_weather.description == "Fetch the weather for a given location."
+    assert fetch_weather.params_json_schema == {
+        "$defs": {
+            "Location": {
+                "properties": {
+                    "lat": {"title": "Lat", "type": "number"},
+                    "long": {"title": "Long", "type": "number"},
+                },
+                "required": ["lat", "long"],
+                "title": "Location",
+                "type": "object",
+            }
+        },
+        "properties": {
+            "location": {
+                "$ref": "#/$defs/Location",
+                "description": "The location to fetch the weather for.",
+            }
+        },
+        "required": ["location"],
+        "title": "fetch_weather_args",
+        "type": "object",
+    }
+
+
+def test_the_schema_of_the_second_documented_example_comes_out_key_for_key() -> None:
+    """It has a context, an override and an optional parameter."""
+
+    @function_tool(name_override="fetch_data")
+    def read_file(ctx: RunContextWrapper[Any], path: str, directory: str | None = None) -> str:
+        """Read the contents of a file.
+
+        Args:
+            path: The path to the file to read.
+            directory: The directory to read the file from.
+        """
+        return "<file contents>"
+
+    assert isinstance(read_file, FunctionTool)
+    assert read_file.params_json_schema == {
+        "properties": {
+            "path": {
+                "description": "The path to the file to read.",
+                "title": "Path",
+                "type": "string",
+            },
+            "directory": {
+                "anyOf": [{"type": "string"}, {"type": "null"}],
+                "default": None,
+                "description": "The directory to read the file from.",
+                "title": "Directory",
+            },
+        },
+        "required": ["path"],
+        "title": "fetch_data_args",
+        "type": "object",
+    }
+
+
+ANNOTATIONS: list[Any] = [
+    str,
+    int,
+    float,
+    bool,
+    None,
+    bytes,
+    Any,
+    object,
+    list,
+    dict,
+    list[str],
+    list[int],
+    list[Any],
+    list[list[float]],
+    list[Person],
+    dict[str, int],
+    dict[str, Any],
+    dict[str, list[str]],
+    dict[str, Location],
+    dict[int, str],
+    set[str],
+    frozenset[int],
+    tuple[int, ...],
+    tuple[int, str],
+    Optional[int],
+    str | None,
+    Optional[list[str]],
+    Optional[Address],
+    Optional[Colour],
+    Union[int, str],
+    Union[int, str, None],
+    Union[Cat, Dog],
+    Literal["a", "b"],
+    Literal["only"],
+    Literal[1, 2],
+    Literal["a", 1, True],
+    Optional[Literal["a", "b"]],
+    Location,
+    Options,
+    Address,
+    Person,
+    Point,
+    Pair,
+    Colour,
+    Level,
+    datetime.datetime,
+    datetime.date,
+    datetime.timedelta,
+    decimal.Decimal,
+    uuid.UUID,
+    pathlib.Path,
+    Annotated[int, Field(ge=1, le=10)],
+    Annotated[float, Field(gt=0, lt=1)],
+    Annotated[str, Field(min_length=1, max_length=5)],
+    Annotated[str, Field(pattern="^a+$")],
+    Annotated[int, Field(multiple_of=5)],
+    Annotated[list[int], Field(min_length=1)],
+    Optional[Annotated[int, Field(ge=1)]],
+    Annotated[Union[Cat, Dog], Field(discriminator="kind")],
+    Annotated[int, Field(examples=[1, 2])],
+    Annotated[str, Field(title="A title")],
+    Annotated[Address, Field(description="An address.")],
+]
+
+
+@pytest.mark.parametrize("annotation", ANNOTATIONS, ids=[f"{index}" for index in range(len(ANNOTATIONS))])
+def test_a_type_is_described_exactly_as_pydantic_describes_a_field(annotation: Any) -> None:
+    """Pydantic's schemas are what users and models know; ours are composed faster, not otherwise."""
+
+    def tool(value: Any) -> None: ...
+
+    tool.__annotations__ = {"value": annotation}
+    expected = create_model("tool_args", value=(annotation, ...)).model_json_schema()
+    assert function_tool(tool).params_json_schema == expected
+
+
+@pytest.mark.parametrize(
+    "annotation", [int, str | None, list[str], Address, Colour, Point], ids=str
+)
+def test_an_optional_parameter_is_described_as_pydantic_describes_it(annotation: Any) -> None:
+    """Defaults are published when they have a JSON form."""
+    defaults: dict[Any, Any] = {
+        int: 3,
+        str | None: None,
+        list[str]: ["a"],
+        Address: Address(street="x"),
+        Colour: Colour.RED,
+        Point: Point(1),
+    }
+
+    def tool(value: Any = defaults[annotation]) -> None: ...
+
+    tool.__annotations__ = {"value": annotation}
+    expected = create_model(
+        "tool_args", value=(annotation, defaults[annotation])
+    ).model_json_schema()
+    assert function_tool(tool).params_json_schema == expected
+
+
+def test_two_types_of_one_name_keep_apart() -> None:
+    """The second must not take the first one's place under `$defs`."""
+    first = create_model("Same", a=(int, ...))
+    second = create_model("Same", b=(str, ...), __module__="elsewhere")
+
+    def tool(x: Any, y: Any) -> None: ...
+
+    tool.__annotations__ = {"x": first, "y": second}
+    schema = function_tool(tool).params_json_schema
+    x, y = schema["properties"]["x"]["$ref"], schema["properties"]["y"]["$ref"]
+    assert x != y
+    names = [x.removeprefix("#/$defs/"), y.removeprefix("#/$defs/")]
+    assert [list(schema["$defs"][name]["properties"]) for name in names] == [["a"], ["b"]]
+
+
+def test_every_way_to_describe_a_parameter_works_and_the_annotation_wins() -> None:
+    """Three libraries taught people three ways; a docstring is the weakest."""
+
+    def tool(
+        a: Annotated[int, "from a string"],
+        b: Annotated[int, Doc("from Doc")],
+        c: Annotated[int, Field(description="from Field")],
+        d: int = Field(3, description="from the default", ge=1),
+        e: int = 0,
+    ) -> None:
+        """Do it.
+
+        Args:
+            a: from the docstring
+            e: from the docstring
+        """
+
+    properties = function_tool(tool).params_json_schema["properties"]
+    assert {name: schema["description"] for name, schema in properties.items()} == {
+        "a": "from a string",
+        "b": "from Doc",
+        "c": "from Field",
+        "d": "from the default",
+        "e": "from the docstring",
+    }
+    assert properties["d"]["default"] == 3
+    assert properties["d"]["minimum"] == 1
+
+
+def test_docstrings_can_be_left_out() -> None:
+    """`use_docstring_info=False` means no word of them."""
+
+    def tool(a: int) -> None:
+        """Do it.
+
+        Args:
+            a: a number
+        """
+
+    schema = function_schema(tool, use_docstring_info=False)
+    assert schema.description is None
+    assert "description" not in schema.params_json_schema["properties"]["a"]
+
+
+def test_unannotated_parameters_take_their_type_from_the_docstring() -> None:
+    """A documented type is better than none."""
+
+    def tool(count, names=None, anything=1):  # type: ignore[no-untyped-def]
+        """Do it.
+
+        Args:
+            count (int): how many
+            names (list of str): which
+            anything: whatever
+        """
+
+    properties = function_tool(tool).params_json_schema["properties"]
+    assert properties == snapshot({'count': {'type': 'integer', 'title': 'Count', 'description': 'how many'}, 'names': {'anyOf': [{'type': 'array', 'items': {'type': 'string'}}, {'type': 'null'}], 'title': 'Names', 'description': 'which', 'default': None}, 'anything': {'title': 'Anything', 'description': 'whatever', 'default': 1}})
+
+
+def test_any_parameter_name_works() -> None:
+    """Names that pydantic models reserve are ordinary words to the author of a tool."""
+
+    def tool(
+        schema: int,
+        json: int,
+        model_config: int,
+        _x: int,
+        cls: int,
+        agent: int,
+        größe: int,
+        copy: int = 1,
+        validate: int = 2,
+        __y: int = 3,
+    ) -> list[int]:
+        return [schema, json, model_config, _x, cls, agent, größe, copy, validate, __y]
+
+    built = function_tool(tool)
+    names = list(built.params_json_schema["properties"])
+    assert names == list(tool.__annotations__)[:-1]
+    values = {name: index for index, name in enumerate(names)}
+    assert built.invoke_sync(values) == list(range(10))
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    [
+        RunContextWrapper,
+        RunContextWrapper[Any],
+        ToolContext,
+        ToolContext[int],
+        Optional[RunContextWrapper[Any]],
+        ToolContext[int] | None,
+        Annotated[ToolContext[Any], "the context"],
+    ],
+    ids=repr,
+)
+def test_the_context_parameter_is_told_by_its_annotation(annotation: Any) -> None:
+    """It may stand anywhere and is never part of the schema."""
+
+    def tool(a: int, ctx: Any = None, *, b: int = 0) -> bool:
+        return isinstance(ctx, ToolContext)
+
+    tool.__annotations__["ctx"] = annotation
+    built = function_tool(tool)
+    assert list(built.params_json_schema["properties"]) == ["a", "b"]
+    assert built.invoke_sync(a=1) is True
+
+
+def test_a_positional_only_context_before_star_args_is_filled_in() -> None:
+    """Then everything has to be passed by position."""
+
+    def tool(ctx: ToolContext[Any], a: int, b: int = 2, /, *rest: int, c: int = 3, **more: int):  # type: ignore[no-untyped-def]
+        assert isinstance(ctx, ToolContext)
+        return a, b, rest, c, more
+
+    built = function_tool(tool)
+    assert built.params_json_schema == snapshot({'properties': {'a': {'type': 'integer', 'title': 'A'}, 'b': {'type': 'integer', 'title': 'B', 'default': 2}, 'rest': {'type': 'array', 'items': {'type': 'integer'}, 'title': 'Rest'}, 'c': {'type': 'integer', 'title': 'C', 'default': 3}}, 'additionalProperties': {'type': 'integer'}, 'required': ['a'], 'title': 'tool_args', 'type': 'object'})
+    assert built.invoke_sync(a=1) == (1, 2, (), 3, {})
+    assert built.invoke_sync(a=1, rest=[7, 8], c=4, z=9) == (1, 2, (7, 8), 4, {"z": 9})
+
+
+def test_unpacked_typed_dicts_become_parameters() -> None:
+    """`**kwargs: Unpack[...]` names its keys, and those that may be missing stay missing."""
+
+    class Settings(TypedDict):
+        """Settings."""
+
+        size: int
+        colour: NotRequired[str]
+
+    def tool(**settings: Unpack[Settings]) -> dict[str, Any]:
+        return dict(settings)
+
+    built = function_tool(tool)
+    assert built.params_json_schema["required"] == ["size"]
+    assert built.invoke_sync(size=1) == {"size": 1}
+    assert built.invoke_sync(size=1, colour="red") == {"size": 1, "colour": "red"}
+
+
+def test_local_classes_in_postponed_annotations_are_found() -> None:
+    """This module has `from __future__ import annotations`; no peer builds such a tool."""
+
+    class Local(BaseModel):
+        value: int
+
+    @function_tool
+    def tool(it: Local, others: list[Local] | None = None) -> int:
+        return it.value
+
+    assert tool.invoke_sync({"it": {"value": 5}}) == 5
+
+
+def test_callables_of_every_kind_become_tools() -> None:
+    """Whatever has a signature and a name can be a tool."""
+
+    class Adder:
+        """Add."""
+
+        def __call__(self, a: int, b: int = 1) -> int:
+            return a + b
+
+        def method(self, a: int) -> int:
+            return a + 10
+
+        @classmethod
+        def of_class(cls, a: int) -> int:
+            return a + 20
+
+    def add(a: int, b: int) -> int:
+        return a + b
+
+    @functools.lru_cache
+    def cached(a: int) -> int:
+        return a + 30
+
+    @functools.wraps(add)
+    def wrapper(*args: Any, **kwargs: Any) -> int:
+        return add(*args, **kwargs) * 2
+
+    cases: list[tuple[Callable[..., Any], dict[str, Any], int]] = [
+        (Adder(), {"a": 1}, 2),
+        (Adder().method, {"a": 1}, 11),
+        (Adder.of_class, {"a": 1}, 21),
+        (functools.partial(add, 5), {"b": 1}, 6),
+        (functools.partial(add, b=5), {"a": 1}, 6),
+        (cached, {"a": 1}, 31),
+        (wrapper, {"a": 1, "b": 2}, 6),
+    ]
+    for func, arguments, expected in cases:
+        assert function_tool(func).invoke_sync(arguments) == expected
+    names = [function_tool(func).name for func, _, _ in cases]
+    assert names == ["Adder", "method", "of_class", "add", "add", "cached", "add"]
+    assert function_tool(lambda x: x, name_override="same").invoke_sync(x=3) == 3
+
+
+def _no_generator() -> Any:
+    yield 1
+
+
+class Opaque:
+    """No JSON describes it."""
+
+
+def _opaque(thing: Opaque) -> None: ...
+
+
+def _callback(call: Callable[[int], int]) -> None: ...
+
+
+def _file(stream: typing.IO[str]) -> None: ...
+
+
+def _nowhere(value: Missing) -> None: ...  # type: ignore[name-defined]  # noqa: F821
+
+
+def _returns_nowhere(value: int) -> Missing: ...  # type: ignore[name-defined]  # noqa: F821
+
+
+def _two_contexts(a: ToolContext[Any], b: ToolContext[Any]) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("func", "words"),
+    [
+        (_no_generator, ["_no_generator", "generator", "streaming_tool", "test_schema.py:"]),
+        (_opaque, ["'thing'", "Opaque", "no JSON form", "test_schema.py:"]),
+        (_callback, ["'call'", "Callable", "no JSON form", "test_schema.py:"]),
+        (_file, ["'stream'", "IO[str]", "no JSON form"]),
+        (_nowhere, ["'value'", "'Missing'", "cannot be resolved", "Import the name"]),
+        (_two_contexts, ["'a'", "'b'", "context", "Keep one"]),
+        (lambda x: x, ["<lambda>", "name_override"]),
+        (getattr, ["getattr", "signature"]),
+        (3, ["callable", "int"]),
+    ],
+    ids=lambda value: getattr(value, "__name__", "") if callable(value) else "",
+)
+def test_what_cannot_be_a_tool_is_refused_with_its_culprit_and_a_remedy(
+    func: Any, words: list[str]
+) -> None:
+    """The message alone must be enough to mend it."""
+    with pytest.raises(UserError) as caught:
+        function_tool(func).build()
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_an_unresolvable_return_annotation_costs_nothing_but_its_schema() -> None:
+    """Models never see it."""
+    built = function_tool(_returns_nowhere)
+    assert built.output_json_schema is None
+    assert list(built.params_json_schema["properties"]) == ["value"]
+
+
+@pytest.mark.parametrize("name", ["", "has space", "dotted.name", "ümlaut", "x" * 65, "a\n"])
+def test_names_that_providers_refuse_are_refused_with_a_suggestion(name: str) -> None:
+    """A provider's own error comes late and names no line."""
+
+    def tool() -> None: ...
+
+    tool.__name__ = name
+    with pytest.raises(UserError, match="name_override="):
+        function_tool(tool)
+
+
+def test_changing_what_was_handed_out_changes_nothing() -> None:
+    """The published schema is the enforced one, whatever somebody does to a copy."""
+
+    @function_tool
+    def tool(a: list[Location]) -> None: ...
+
+    schema = tool.params_json_schema
+    schema["properties"]["a"]["items"].clear()
+    schema["$defs"].clear()
+    assert tool.params_json_schema["$defs"]
+    assert tool.params_json_schema["properties"]["a"]["items"] == {"$ref": "#/$defs/Location"}
+
+
+def test_the_pydantic_model_of_the_parameters_is_there_for_those_who_want_it() -> None:
+    """Programs written against the model keep working."""
+
+    def tool(a: int, json: str = "x", *rest: int, **more: float) -> None: ...
+
+    schema = function_schema(tool)
+    model = schema.params_pydantic_model.model_validate(
+        {"a": 1, "json": "y", "rest": [1, 2], "z": 0.5}
+    )
+    assert schema.to_call_args(model) == ([1, "y", 1, 2], {"z": 0.5})
+
+
+def test_a_return_annotation_is_published() -> None:
+    """Servers and type-aware callers read it."""
+
+    @function_tool
+    def tool() -> list[Point]: ...  # type: ignore[empty-body]
+
+    schema = tool.output_json_schema
+    assert schema is not None
+    assert schema["items"] == {"$ref": "#/$defs/Point"}
+
+
+def test_a_return_annotation_is_kept_private_on_request() -> None:
+    """Its schema costs tokens."""
+
+    @function_tool(output_schema=False)
+    def tool() -> list[Point]: ...  # type: ignore[empty-body]
+
+    assert tool.output_json_schema is None
+
+
+def test_methods_bind_to_their_instance() -> None:
+    """A tool declared in a class body behaves as the method it replaces."""
+
+    class Bank:
+        def __init__(self, balance: int) -> None:
+            self.balance = balance
+
+        @function_tool
+        def deposit(self, amount: int) -> int:
+            """Pay in."""
+            self.balance += amount
+            return self.balance
+
+        @function_tool
+        @classmethod
+        def currency(cls, symbol: bool = False) -> str:
+            return cls.__name__ + ("$" if symbol else "")
+
+        @function_tool
+        @staticmethod
+        def rate(percent: int) -> float:
+            return percent / 100
+
+    one, two = Bank(1), Bank(2)
+    assert one.deposit.invoke_sync(amount=10) == 11
+    assert two.deposit(5) == 7
+    assert one.deposit.name == "deposit"
+    assert list(one.deposit.params_json_schema["properties"]) == ["amount"]
+    assert list(Bank.deposit.params_json_schema["properties"]) == ["amount"]
+    assert Bank.currency.invoke_sync(symbol=True) == "Bank$"
+    assert one.rate.invoke_sync(percent=50) == 0.5
+    with pytest.raises(UserError, match="not bound"):
+        Bank.deposit.invoke_sync(amount=1)
+
+
+def test_a_function_kept_in_a_class_but_written_elsewhere_is_no_method() -> None:
+    """Whether a tool binds is decided by where its function was written."""
+
+    @function_tool
+    def outside(amount: int) -> int:
+        return amount
+
+    class Box:
+        tool = outside
+
+    assert Box().tool.invoke_sync(amount=3) == 3
+
+
+def test_strict_pydantic_models_keep_their_own_rules() -> None:
+    """The model's author has decided."""
+
+    class Loose(BaseModel):
+        model_config = ConfigDict(extra="allow")
+        flag: int
+
+    @function_tool
+    def tool(it: Loose) -> dict[str, Any]:
+        return it.model_dump()
+
+    assert tool.invoke_sync({"it": {"flag": True, "more": 1}}) == {"flag": 1, "more": 1}

@@ -1,0 +1,825 @@
+"""The pool of threads: parallel, abandonable, never in the way of the loop or of the exit."""
+
+# pyright: reportPrivateUsage=false
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import gc
+import os
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from contextvars import ContextVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from agents_tools import _threads
+from agents_tools._bridge import call_async_from_sync, run_sync
+from agents_tools._threads import (
+    ThreadRaised,
+    abandoned_jobs,
+    configure_threads,
+    run_in_thread,
+    thread_stats,
+)
+from agents_tools.errors import ToolOverloadedError, UserTypeError, UserValueError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+ROOT = Path(__file__).parents[1]
+PATIENCE = 5.0
+
+
+@pytest.fixture(autouse=True)
+def pool(monkeypatch: pytest.MonkeyPatch) -> Iterator[_threads._Pool]:
+    """Give each test a pool of its own, and see that it ends with nothing left in it."""
+    fresh = _threads._Pool(size=64, cap=256)
+    monkeypatch.setattr(_threads, "_pool", fresh)
+    yield fresh
+    fresh.configure(size=0)  # idle threads end now, the others after their function
+    stats = fresh.stats()
+    assert (stats.running, stats.idle, stats.queued) == (0, 0, 0)
+    assert fresh.lent == 0
+
+
+class Gate:
+    """A sync function that says when it has begun and returns when it is let go."""
+
+    def __init__(self) -> None:
+        self.entered = threading.Event()
+        self.opened = threading.Event()
+        self.threads: list[threading.Thread] = []
+
+    def __call__(self, value: Any = None) -> Any:
+        """Give back the value, once let go."""
+        self.threads.append(threading.current_thread())
+        self.entered.set()
+        assert self.opened.wait(PATIENCE)
+        return value
+
+    async def begun(self) -> None:
+        """Return when the function runs, while the loop goes on."""
+        await asyncio.to_thread(self.entered.wait, PATIENCE)
+        assert self.entered.is_set()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Let other threads go on until the condition holds."""
+    async with asyncio.timeout(PATIENCE):
+        while not condition():  # noqa: ASYNC110 - what other threads do sets no event here
+            await asyncio.sleep(0)
+
+
+async def cancelled(task: asyncio.Task[Any]) -> None:
+    """Cancel the task and see that it ends as cancelled."""
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def abandon(gate: Gate) -> None:
+    """Start the gate in a thread and leave it there."""
+    task = asyncio.create_task(run_in_thread(gate))
+    await gate.begun()
+    await cancelled(task)
+
+
+def run_script(source: str, *, within: float = 10.0) -> subprocess.CompletedProcess[str]:
+    """Run a program of its own, with every warning an error."""
+    return subprocess.run(  # noqa: S603 - its own interpreter, with a text from this file
+        [sys.executable, "-X", "dev", "-W", "error", "-c", source],
+        capture_output=True,
+        text=True,
+        timeout=within,
+        check=False,
+        cwd=ROOT,
+    )
+
+
+async def test_arguments_go_in_and_the_result_comes_out() -> None:
+    """Positional and keyword arguments, even one named `fn`, belong to the function."""
+
+    def join(a: str, /, *rest: str, fn: str) -> str:
+        return "-".join([a, *rest, fn])
+
+    assert await run_in_thread(join, "a", "b", fn="c") == "a-b-c"
+
+
+async def test_the_function_runs_in_a_daemon_thread_of_the_pool() -> None:
+    """A thread that is no daemon would hold up the exit of the process."""
+    thread = await run_in_thread(threading.current_thread)
+    assert thread is not threading.current_thread()
+    assert thread.daemon
+    assert thread.name.startswith("agents-tools-")
+
+
+async def test_calls_one_after_the_other_share_one_thread() -> None:
+    """A thread is ready for the next call before the caller learns of the result."""
+    idents = {await run_in_thread(threading.get_ident) for _ in range(50)}
+    assert len(idents) == 1
+
+
+async def test_64_blocking_calls_run_in_parallel() -> None:
+    """A barrier for 64 opens only when 64 functions are inside at once."""
+    barrier = threading.Barrier(64, timeout=PATIENCE)
+    async with asyncio.timeout(PATIENCE):
+        places = await asyncio.gather(*[run_in_thread(barrier.wait) for _ in range(64)])
+    assert sorted(places) == list(range(64))
+
+
+async def test_more_calls_than_places_wait_their_turn() -> None:
+    """Never more than `size` run at once, and all 1,000 end, in order of asking for one place."""
+    configure_threads(size=8)
+    lock, running, most = threading.Lock(), 0, 0
+
+    def work(n: int) -> int:
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        with lock:
+            running -= 1
+        return n
+
+    results = await asyncio.gather(*[run_in_thread(work, n) for n in range(1000)])
+    assert results == list(range(1000))
+    assert most <= 8
+    assert thread_stats().idle <= 8
+
+
+async def test_waiting_calls_start_in_the_order_they_were_made() -> None:
+    """A queue that is not first in, first out would starve somebody."""
+    configure_threads(size=1)
+    order: list[int] = []
+    await asyncio.gather(*[run_in_thread(order.append, n) for n in range(100)])
+    assert order == list(range(100))
+
+
+async def test_the_loop_goes_on_while_functions_block() -> None:
+    """This is what the threads are for."""
+    gate = Gate()
+    task = asyncio.create_task(run_in_thread(gate, "done"))
+    await gate.begun()
+    assert not task.done()
+    gate.opened.set()
+    async with asyncio.timeout(PATIENCE):
+        assert await task == "done"
+
+
+async def test_context_variables_reach_the_function_and_stay_the_callers() -> None:
+    """Who is asking travels by context; what the function sets there is its own."""
+    var = ContextVar[str]("var")
+    var.set("caller")
+
+    def look_and_set() -> str:
+        seen = var.get()
+        var.set("function")
+        return seen
+
+    assert await run_in_thread(look_and_set) == "caller"
+    assert await run_in_thread(look_and_set) == "caller"
+    assert var.get() == "caller"
+
+
+async def test_a_cancelled_caller_goes_on_at_once_and_the_function_is_counted() -> None:
+    """F4: a function past its deadline cannot be stopped, but it can be left and shown."""
+    gate = Gate()
+    task = asyncio.create_task(run_in_thread(gate))
+    await gate.begun()
+    start = time.perf_counter()
+    await cancelled(task)
+    assert time.perf_counter() - start < 1.0
+
+    assert not gate.opened.is_set()
+    stats = thread_stats()
+    assert (stats.running, stats.abandoned) == (0, 1)
+    (job,) = abandoned_jobs()
+    assert job.name == "Gate"
+    assert 0 <= job.seconds < PATIENCE
+    gate.opened.set()
+    await until(lambda: thread_stats().abandoned == 0)
+    assert abandoned_jobs() == ()
+
+
+async def test_a_timeout_ends_at_its_deadline() -> None:
+    """F4: the answer comes at the deadline, not when the function returns."""
+    gate = Gate()
+    start = time.perf_counter()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.02):
+            await run_in_thread(gate)
+    assert time.perf_counter() - start < 1.0
+    gate.opened.set()
+    await until(lambda: thread_stats().abandoned == 0)
+
+
+async def test_an_abandoned_function_frees_its_place_for_the_next_call() -> None:
+    """Functions that hang must not wear the pool out."""
+    configure_threads(size=1)
+    gate = Gate()
+    task = asyncio.create_task(run_in_thread(gate))
+    await gate.begun()
+    waiting = asyncio.create_task(run_in_thread(threading.get_ident))
+    await asyncio.sleep(0)
+    assert thread_stats().queued == 1
+    await cancelled(task)
+    async with asyncio.timeout(PATIENCE):
+        assert await waiting != gate.threads[0].ident
+    gate.opened.set()
+    gate.threads[0].join(PATIENCE)
+    assert not gate.threads[0].is_alive()  # its place had been taken
+    assert thread_stats().idle == 1
+
+
+async def test_an_abandoned_thread_rejoins_a_pool_that_has_room() -> None:
+    """There is no reason to end a thread that the next call can use."""
+    configure_threads(size=1)
+    gate = Gate()
+    await abandon(gate)
+    gate.opened.set()
+    await until(lambda: thread_stats().idle == 1)
+    assert thread_stats().abandoned == 0
+    assert await run_in_thread(threading.get_ident) == gate.threads[0].ident
+
+
+async def test_past_the_cap_of_abandoned_functions_nothing_is_started() -> None:
+    """Otherwise a tool that always hangs would fill the process with threads."""
+    configure_threads(abandoned=2)
+    gates = [Gate(), Gate()]
+    for gate in gates:
+        await abandon(gate)
+    started: list[int] = []
+    with pytest.raises(ToolOverloadedError, match=r"append was not started: 2 calls .* Gate"):
+        await run_in_thread(started.append, 1)
+    assert started == []
+
+    gates[0].opened.set()
+    await until(lambda: thread_stats().abandoned == 1)
+    await run_in_thread(started.append, 2)
+    assert started == [2]
+    gates[1].opened.set()
+    await until(lambda: thread_stats().abandoned == 0)
+
+
+async def test_calls_still_waiting_when_the_cap_is_reached_are_refused_too() -> None:
+    """They would otherwise wait for, or start beside, threads that never come back."""
+    configure_threads(size=1, abandoned=1)
+    gate = Gate()
+    running = asyncio.create_task(run_in_thread(gate))
+    await gate.begun()
+    started: list[int] = []
+    waiting = asyncio.create_task(run_in_thread(started.append, 1))
+    await asyncio.sleep(0)
+    await cancelled(running)
+    async with asyncio.timeout(PATIENCE):
+        with pytest.raises(ToolOverloadedError):
+            await waiting
+    assert started == []
+    gate.opened.set()
+    await until(lambda: thread_stats().abandoned == 0)
+
+
+async def test_a_call_cancelled_while_it_waits_is_never_started() -> None:
+    """What has no caller any more must have no effect."""
+    configure_threads(size=1)
+    gate = Gate()
+    running = asyncio.create_task(run_in_thread(gate))
+    await gate.begun()
+    started: list[int] = []
+    waiting = asyncio.create_task(run_in_thread(started.append, 1))
+    await asyncio.sleep(0)
+    await cancelled(waiting)
+    stats = thread_stats()
+    assert (stats.queued, stats.abandoned) == (0, 0)
+    gate.opened.set()
+    await running
+    await run_in_thread(started.append, 2)
+    assert started == [2]
+
+
+async def test_a_call_cancelled_before_its_thread_looked_is_never_started(
+    pool: _threads._Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between handing a call over and the thread waking up there is time to leave."""
+    started: list[int] = []
+    handed: list[Any] = []
+    monkeypatch.setattr(pool, "_launch", handed.append)
+    task = asyncio.create_task(run_in_thread(started.append, 1))
+    await asyncio.sleep(0)
+    assert len(handed) == 1
+    await cancelled(task)
+    assert thread_stats().abandoned == 1
+    monkeypatch.undo()
+    pool._launch(handed[0])
+    await until(lambda: pool.stats().abandoned == 0)
+    assert started == []
+    pool.configure(size=0)
+
+
+async def test_a_result_that_comes_as_the_caller_leaves_is_no_abandoned_function() -> None:
+    """The function has returned: nothing is left behind to count."""
+    finished = threading.Event()
+    task = asyncio.create_task(run_in_thread(finished.set))
+    await asyncio.sleep(0)
+    assert finished.wait(PATIENCE)
+    until_done = time.monotonic() + PATIENCE
+    while thread_stats().running and time.monotonic() < until_done:
+        pass  # the loop must not learn of the result yet
+    await cancelled(task)
+    assert thread_stats().abandoned == 0
+
+
+async def test_nested_calls_end_though_every_place_is_taken() -> None:
+    """Each of the 64 waits for a call of its own: without extra threads, for ever."""
+    barrier = threading.Barrier(64, timeout=PATIENCE)
+
+    def outer(n: int) -> int:
+        barrier.wait()
+        return asyncio.run(run_in_thread(inner, n))
+
+    def inner(n: int) -> int:
+        return asyncio.run(run_in_thread(abs, -n))
+
+    async with asyncio.timeout(PATIENCE * 2):
+        results = await asyncio.gather(*[run_in_thread(outer, n) for n in range(64)])
+    assert results == list(range(64))
+    assert thread_stats().idle <= 64
+
+
+@pytest.mark.parametrize("through", [call_async_from_sync, run_sync])
+async def test_calls_nested_through_the_bridge_end_in_a_pool_of_one(
+    through: Callable[..., Any],
+) -> None:
+    """The nested call is made on the thread of the bridge: only the context tells where from."""
+    configure_threads(size=1)
+
+    def nested(depth: int) -> int:
+        return 0 if depth == 0 else 1 + through(run_in_thread, nested, depth - 1)
+
+    async with asyncio.timeout(PATIENCE):
+        assert await run_in_thread(nested, 5) == 5
+
+
+async def test_many_nested_calls_of_one_function_borrow_one_place() -> None:
+    """Nesting must not be a way around the size of the pool."""
+    configure_threads(size=1)
+    lock, running, most = threading.Lock(), 0, 0
+
+    def leaf() -> None:
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        with lock:
+            running -= 1
+
+    async def fan_out() -> None:
+        await asyncio.gather(*[run_in_thread(leaf) for _ in range(100)])
+
+    def outer() -> None:
+        asyncio.run(fan_out())
+
+    async with asyncio.timeout(PATIENCE):
+        await run_in_thread(outer)
+    assert most == 1
+
+
+async def test_a_nested_call_of_an_abandoned_function_waits_like_any_other() -> None:
+    """Its caller has no place any more that it could lend."""
+    configure_threads(size=1)
+    gate = Gate()
+    results: list[int] = []
+
+    def outer() -> None:
+        gate()
+        results.append(run_sync(run_in_thread, abs, -7))
+
+    task = asyncio.create_task(run_in_thread(outer))
+    await gate.begun()
+    await cancelled(task)
+    gate.opened.set()
+    await until(lambda: thread_stats().abandoned == 0)
+    assert results == [7]
+
+
+async def test_an_abandoned_function_gives_back_what_it_had_lent() -> None:
+    """A function left while it waits for a nested one must not leave the pool larger."""
+    configure_threads(size=1)
+    gate = Gate()
+    task = asyncio.create_task(run_in_thread(run_sync, run_in_thread, gate))
+    await gate.begun()
+    stats = thread_stats()
+    assert (stats.running, stats.size) == (2, 1)
+    await cancelled(task)
+    waiting = asyncio.create_task(run_in_thread(abs, -1))
+    await asyncio.sleep(0)
+    stats = thread_stats()
+    assert (stats.running, stats.queued, stats.abandoned) == (1, 1, 1)
+    gate.opened.set()
+    async with asyncio.timeout(PATIENCE):
+        assert await waiting == 1
+    await until(lambda: thread_stats().abandoned == 0)
+
+
+def test_two_event_loops_in_two_threads_share_the_pool() -> None:
+    """F44: each loop gets its own results; a barrier across both shows that both are served."""
+    barrier = threading.Barrier(16, timeout=PATIENCE)
+    results: dict[int, list[str]] = {}
+
+    def work(tag: str) -> str:
+        barrier.wait()
+        return tag
+
+    async def main(loop: int) -> None:
+        for turn in range(20):
+            calls = [run_in_thread(work, f"{loop}/{turn}/{n}") for n in range(8)]
+            results.setdefault(loop, []).extend(await asyncio.gather(*calls))
+
+    threads = [threading.Thread(target=asyncio.run, args=(main(loop),)) for loop in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE * 2)
+    expected = {
+        loop: [f"{loop}/{turn}/{n}" for turn in range(20) for n in range(8)] for loop in range(2)
+    }
+    assert results == expected
+
+
+class Unprintable(Exception):  # noqa: N818 - it is what it says
+    """An exception that cannot be shown."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+    __repr__ = __str__
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ValueError("x"),
+        Unprintable(),
+        MemoryError(),
+        RecursionError(),
+        ExceptionGroup("group", [ValueError("x")]),
+        TimeoutError(),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+async def test_an_exception_is_raised_where_the_call_is_awaited(error: Exception) -> None:
+    """F9, F10: the very exception arrives, and the thread is there for the next call."""
+    with pytest.raises(type(error)) as caught:
+        await run_in_thread(_raise, error)
+    assert caught.value is error
+    assert await run_in_thread(abs, -1) == 1
+    assert thread_stats().idle == 1
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        StopIteration("x"),
+        StopAsyncIteration(),
+        SystemExit(3),
+        KeyboardInterrupt(),
+        GeneratorExit(),
+        asyncio.CancelledError(),
+        BaseException("x"),
+        BaseExceptionGroup("group", [SystemExit(1)]),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+async def test_what_would_break_a_loop_comes_wrapped(error: BaseException) -> None:
+    """F9: raised as they are, these end the loop, hang it or pass for a cancellation."""
+    with pytest.raises(ThreadRaised) as caught:
+        await run_in_thread(_raise, error)
+    assert caught.value.error is error
+    assert caught.value.__cause__ is error
+    assert type(error).__name__ in str(caught.value)
+    assert await run_in_thread(abs, -1) == 1
+    assert thread_stats().idle == 1
+
+
+def _raise(error: BaseException) -> None:
+    raise error
+
+
+@pytest.mark.parametrize("kind", [ValueError, SystemExit])
+async def test_a_failed_call_leaves_no_cycle_of_references(kind: type[BaseException]) -> None:
+    """Arguments and errors must go when they are dropped, not at some later collection."""
+
+    class Payload:
+        pass
+
+    def fail(_: Payload) -> None:
+        raise kind
+
+    async def call() -> weakref.ref[Payload]:
+        payload = Payload()
+        try:
+            await run_in_thread(fail, payload)
+        except (ValueError, ThreadRaised):
+            return weakref.ref(payload)
+        raise AssertionError
+
+    gc.collect()
+    gc.disable()
+    try:
+        ref = await call()
+        await until(lambda: ref() is None)
+    finally:
+        gc.enable()
+
+
+async def test_an_idle_thread_holds_neither_argument_nor_result() -> None:
+    """A large result would otherwise live until the thread's next call."""
+
+    class Payload:
+        pass
+
+    payload = Payload()
+    ref = weakref.ref(payload)
+
+    def same(value: Payload) -> Payload:
+        return value
+
+    assert await run_in_thread(same, payload) is payload
+    del payload
+    await until(lambda: ref() is None)
+
+
+def test_a_loop_that_closed_before_the_function_returned_is_left_in_peace() -> None:
+    """A program that ends in time must not print a traceback from some thread."""
+    done = run_script(
+        """
+import asyncio, threading
+from agents_tools._threads import run_in_thread, thread_stats, _pool
+opened, entered = threading.Event(), threading.Event()
+def work():
+    entered.set()
+    opened.wait(5)
+    return asyncio
+async def leave_by_cancel():
+    task = asyncio.create_task(run_in_thread(work))
+    while not entered.is_set():
+        await asyncio.sleep(0)
+asyncio.run(leave_by_cancel())
+assert thread_stats().abandoned == 1
+
+entered.clear()
+loop = asyncio.new_event_loop()
+waiting = run_in_thread(work)
+async def step():
+    waiting.send(None)
+loop.run_until_complete(step())
+assert entered.wait(5)
+loop.close()
+assert thread_stats().running == 1
+opened.set()
+while thread_stats().running or thread_stats().abandoned:
+    pass
+waiting.close()
+print(thread_stats().idle)
+"""
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "2\n", "")
+
+
+def test_a_process_ends_though_a_tool_hangs() -> None:
+    """F8: a function that hangs for a minute must not hold the process for two seconds."""
+    source = """
+import asyncio, threading, time
+from agents_tools._threads import run_in_thread
+entered = threading.Event()
+def hang():
+    entered.set()
+    threading.Event().wait(60)
+async def main():
+    task = asyncio.create_task(run_in_thread(hang))
+    while not entered.is_set():
+        await asyncio.sleep(0)
+asyncio.run(main())
+print(time.time())
+"""
+    done = run_script(source)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert time.time() - float(done.stdout) < 2.0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_has_a_pool_that_works() -> None:
+    """F44: the child has the parent's records but none of its threads."""
+    done = run_script(
+        """
+import asyncio, os, sys, threading, warnings
+from agents_tools import _threads
+from agents_tools._bridge import run_sync
+from agents_tools._threads import configure_threads, run_in_thread, thread_stats
+configure_threads(size=2)
+
+def use():
+    assert asyncio.run(run_in_thread(abs, -3)) == 3
+    assert run_sync(run_in_thread, abs, -4) == 4
+    stats = thread_stats()
+    assert (stats.size, stats.running, stats.queued, stats.abandoned) == (2, 0, 0, 0), stats
+
+def child(before=lambda: None):
+    warnings.simplefilter("ignore", DeprecationWarning)  # fork with threads
+    sys.stdout.flush()
+    pid = os.fork()
+    if not pid:
+        status = 1
+        try:
+            before()
+            use()
+            status = 0
+        finally:
+            os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+use()
+print("idle threads", child())
+
+async def busy():
+    opened = threading.Event()
+    calls = [asyncio.create_task(run_in_thread(opened.wait, 5)) for _ in range(3)]
+    await asyncio.sleep(0)
+    assert thread_stats().queued == 1
+    # A loop runs in this thread, so the child uses another one.
+    def before():
+        thread = threading.Thread(target=use)
+        thread.start()
+        thread.join()
+        asyncio.events._set_running_loop(None)
+    print("busy threads", child(before))
+    print("in a thread of the pool", await asyncio.to_thread(child))
+    opened.set()
+    assert await asyncio.gather(*calls) == [True] * 3
+    print("from a tool", await run_in_thread(child))
+asyncio.run(busy())
+
+locked, leave = threading.Event(), threading.Event()
+def hold():
+    with _threads._pool.lock:
+        locked.set()
+        leave.wait(5)
+thread = threading.Thread(target=hold)
+thread.start()
+locked.wait(5)
+print("lock held", child())
+leave.set()
+thread.join()
+use()
+"""
+    )
+    assert done.stderr == ""
+    assert done.stdout == (
+        "idle threads 0\nbusy threads 0\nin a thread of the pool 0\nfrom a tool 0\nlock held 0\n"
+    )
+    assert done.returncode == 0
+
+
+async def test_a_system_without_threads_left_makes_the_call_overloaded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nothing was run, so the call may be tried again; calls that waited must not hang."""
+    configure_threads(size=1)
+    refused: list[str] = []
+
+    def refuse(self: threading.Thread) -> None:
+        refused.append(self.name)
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(ToolOverloadedError, match=r"abs was not started: can't start new"):
+            await run_in_thread(abs, -1)
+    assert len(refused) == 1
+    assert await run_in_thread(abs, -1) == 1
+
+
+async def test_calls_waiting_behind_a_thread_that_could_not_be_started_are_answered(
+    pool: _threads._Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With no thread running, nobody would ever look at the queue again."""
+    configure_threads(size=1)
+    gate = Gate()
+    running = asyncio.create_task(run_in_thread(gate))
+    await gate.begun()
+    waiting = [asyncio.create_task(run_in_thread(abs, -n)) for n in range(3)]
+    await asyncio.sleep(0)
+
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        await cancelled(running)
+        async with asyncio.timeout(PATIENCE):
+            answers = await asyncio.gather(*waiting, return_exceptions=True)
+    assert [type(answer) for answer in answers] == [ToolOverloadedError] * 3
+    assert (pool.busy, thread_stats().queued) == (0, 0)
+    gate.opened.set()
+    await until(lambda: thread_stats().abandoned == 0)
+
+
+async def test_a_larger_pool_starts_what_waits_and_a_smaller_one_ends_threads() -> None:
+    """The limits may be changed while the program runs."""
+    configure_threads(size=1)
+    gate = Gate()
+    calls = [asyncio.create_task(run_in_thread(gate)) for _ in range(4)]
+    await asyncio.sleep(0)
+    stats = thread_stats()
+    assert (stats.running, stats.queued) == (1, 3)
+    configure_threads(size=4)
+    stats = thread_stats()
+    assert (stats.running, stats.queued) == (4, 0)
+    gate.opened.set()
+    async with asyncio.timeout(PATIENCE):
+        await asyncio.gather(*calls)
+    assert thread_stats().idle == 4
+    configure_threads(size=2)
+    assert thread_stats().idle == 2
+
+
+@pytest.mark.parametrize("name", ["size", "abandoned"])
+def test_a_limit_that_makes_no_sense_is_refused(name: str) -> None:
+    """A pool of no threads would hang the first call."""
+    with pytest.raises(UserValueError, match=f"{name} must be at least 1, not 0"):
+        configure_threads(**{name: 0})
+    for value in (True, 2.0, "8"):
+        with pytest.raises(UserTypeError, match=f"{name} must be a whole number"):
+            configure_threads(**{name: value})  # pyright: ignore[reportArgumentType]
+    assert (thread_stats().size, _threads._pool.cap) == (64, 256)
+
+
+async def test_an_abandoned_partial_is_listed_by_its_function() -> None:
+    """The name is what a person looks for in the code."""
+    gate = Gate()
+
+    def read_page(url: str) -> None:
+        gate()
+
+    task = asyncio.create_task(run_in_thread(functools.partial(read_page, "u")))
+    await gate.begun()
+    await cancelled(task)
+    assert abandoned_jobs()[0].name.endswith("read_page")
+    gate.opened.set()
+    await until(lambda: thread_stats().abandoned == 0)
+
+
+async def test_a_caller_closed_by_the_collector_inside_the_pool_does_no_harm(
+    pool: _threads._Pool,
+) -> None:
+    """A collection can run anywhere, also while this very thread holds the pool's lock."""
+    gate = Gate()
+    waiting = run_in_thread(gate)
+    waiting.send(None)
+    await gate.begun()
+    with pool.lock:
+        waiting.close()
+    assert thread_stats().abandoned == 1
+    gate.opened.set()
+    await until(lambda: thread_stats().abandoned == 0)
+
+
+async def test_random_cancellations_leave_the_books_balanced() -> None:
+    """Whatever the interleaving of leaving and finishing, the pool is whole afterwards."""
+    configure_threads(size=4)
+    done: list[int] = []
+
+    def work(n: int) -> None:
+        if n % 3 == 0:
+            run_sync(run_in_thread, done.append, n)
+        else:
+            done.append(n)
+
+    for turn in range(30):
+        tasks = [asyncio.create_task(run_in_thread(work, n)) for n in range(20)]
+        for _ in range(turn % 7):
+            await asyncio.sleep(0)
+        for task in tasks[turn % 3 :: 2]:
+            task.cancel()
+        async with asyncio.timeout(PATIENCE):
+            await asyncio.gather(*tasks, return_exceptions=True)
+    await until(lambda: thread_stats().abandoned == 0 and thread_stats().running == 0)
+    stats = thread_stats()
+    assert stats.queued == 0
+    assert 1 <= stats.idle <= 4
+    assert await run_in_thread(abs, -1) == 1
+
+
+def test_importing_the_pool_does_not_import_asyncio() -> None:
+    """Importing the package must stay cheap."""
+    done = run_script(
+        "import sys, agents_tools._threads, agents_tools._bridge; print('asyncio' in sys.modules)"
+    )
+    assert (done.stdout, done.stderr) == ("False\n", "")

@@ -1,0 +1,381 @@
+"""Fewer tokens, the same meaning."""
+
+from __future__ import annotations
+
+import copy
+from enum import Enum
+from typing import Annotated, Any, Literal, Optional, Union
+
+import jsonschema_rs
+import pytest
+from inline_snapshot import snapshot
+from pydantic import BaseModel, Field
+
+from agents_tools.errors import UserError
+from agents_tools.wire._compact import NATURAL, Form, compact
+
+INLINED = Form(inline_refs=True)
+
+
+class Color(Enum):
+    """A color."""
+
+    RED = "red"
+    BLUE = "blue"
+
+
+class Point(BaseModel):
+    """A point."""
+
+    x: float
+    y: float
+    label: Optional[str] = None
+
+
+class Tree(BaseModel):
+    """A tree."""
+
+    name: str
+    branches: list[Tree] = []
+
+
+class Drawing(BaseModel):
+    """What a tool takes."""
+
+    origin: Point = Field(description="Where it starts.")
+    corners: list[Point]
+    color: Color = Color.RED
+    fill: Optional[Color] = None
+    width: Annotated[int, Field(ge=1)] = 1
+    style: Literal["plain"] = "plain"
+    label: Optional[str] = Field(default=None, title="A caption")
+    scale: Union[int, str] = 1
+    rotation: Optional[float]
+
+
+def of(**properties: Any) -> dict[str, Any]:
+    """Make an object schema that requires all its properties."""
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+def compacted(schema: Any, form: Form = NATURAL) -> Any:
+    """Write one required property, and give what became of it."""
+    return compact(of(x=schema), form)["properties"]["x"]
+
+
+def test_a_models_schema_gets_short() -> None:
+    """All the steps at once, to be read against what pydantic gives."""
+    assert compact(Drawing.model_json_schema(), NATURAL) == snapshot(
+        {
+            "description": "What a tool takes.",
+            "properties": {
+                "origin": {"$ref": "#/$defs/Point", "description": "Where it starts."},
+                "corners": {"items": {"$ref": "#/$defs/Point"}, "type": "array"},
+                "color": {"description": "A color.", "enum": ["red", "blue"], "default": "red"},
+                "fill": {"description": "A color.", "enum": ["red", "blue"]},
+                "width": {"default": 1, "minimum": 1, "type": "integer"},
+                "style": {"const": "plain", "default": "plain"},
+                "label": {"title": "A caption", "type": "string"},
+                "scale": {"default": 1, "type": ["integer", "string"]},
+                "rotation": {"type": ["number", "null"]},
+            },
+            "required": ["origin", "corners", "rotation"],
+            "type": "object",
+            "additionalProperties": False,
+            "$defs": {
+                "Point": {
+                    "description": "A point.",
+                    "properties": {
+                        "x": {"type": "number"},
+                        "y": {"type": "number"},
+                        "label": {"type": "string"},
+                    },
+                    "required": ["x", "y"],
+                    "type": "object",
+                    "additionalProperties": False,
+                }
+            },
+        }
+    )
+
+
+def test_the_input_is_left_alone() -> None:
+    """A tool's schema is shared by all exports, so none may change it."""
+    schema = Drawing.model_json_schema()
+    before = copy.deepcopy(schema)
+    compact(schema, NATURAL)
+    compact(schema, INLINED)
+    assert schema == before
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        ({"anyOf": [{"type": "string"}, {"type": "null"}]}, {"type": ["string", "null"]}),
+        ({"anyOf": [{"type": "string"}, {"type": "integer"}]}, {"type": ["string", "integer"]}),
+        ({"type": "string", "enum": ["a", "b"]}, {"enum": ["a", "b"]}),
+        ({"type": "string", "const": "a"}, {"const": "a"}),
+        ({"anyOf": [{"type": "string", "const": "a"}, {"type": "null"}]}, {"enum": ["a", None]}),
+        (
+            {
+                "anyOf": [{"type": "string", "description": "in"}, {"type": "null"}],
+                "description": "out",
+            },
+            {"type": ["string", "null"], "description": "out\nin"},
+        ),
+        (
+            {"allOf": [{"type": "string"}], "description": "d"},
+            {"type": "string", "description": "d"},
+        ),
+        ({"type": "string", "title": "X"}, {"type": "string"}),
+        ({"type": "string", "title": "Chosen"}, {"type": "string", "title": "Chosen"}),
+        ({"type": "integer", "default": 3}, {"type": "integer", "default": 3}),
+        (
+            {"default": {"title": "X", "default": None}},
+            {"default": {"title": "X", "default": None}},
+        ),
+    ],
+)
+def test_what_can_be_said_shorter_is(schema: Any, expected: Any) -> None:
+    """Each step on its own; values, such as a default, are no schemas and stay as they are."""
+    assert compacted(schema) == expected
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"anyOf": [{"not": {"const": "a"}, "type": "string"}, {"type": "null"}]},
+        {"anyOf": [{"type": "string"}, {"type": "string", "minLength": 2}]},
+        {"anyOf": [{"type": "string"}, True]},
+        {"allOf": [{"minLength": 2}], "type": "string"},
+    ],
+)
+def test_what_would_mean_something_else_stays(schema: Any) -> None:
+    """Shorter is no excuse."""
+    assert compacted(schema) == schema
+
+
+def test_leaving_out_is_the_only_way_to_say_nothing() -> None:
+    """Offering null beside it costs tokens and tells the model nothing."""
+    schema = of()
+    schema["properties"] = {
+        "a": {"anyOf": [{"type": "string"}, {"type": "null"}], "default": None},
+        "b": {"enum": ["x", None], "default": None},
+        "c": {"type": ["string", "integer", "null"], "default": None},
+        "d": {"anyOf": [{"type": "string"}, {"type": "null"}], "default": "x"},
+        "e": {"type": "null", "default": None},
+    }
+    del schema["required"]
+    assert compact(schema, NATURAL)["properties"] == snapshot(
+        {
+            "a": {"type": "string"},
+            "b": {"enum": ["x"]},
+            "c": {"type": ["string", "integer"]},
+            "d": {"default": "x", "type": ["string", "null"]},
+            "e": {"type": "null"},
+        }
+    )
+
+
+def test_a_definition_used_once_takes_its_place() -> None:
+    """Its name and two braces are tokens that say nothing."""
+    schema = {**of(x={"$ref": "#/$defs/A"}), "$defs": {"A": of(y={"type": "string"})}}
+    assert "$defs" not in compact(schema, NATURAL)
+
+
+def test_a_large_definition_used_twice_is_shared() -> None:
+    """Writing it out twice would cost more than its name."""
+    big = of(**{f"field_{n}": {"type": "string"} for n in range(9)})
+    schema = {**of(x={"$ref": "#/$defs/A"}, y={"$ref": "#/$defs/A"}), "$defs": {"A": big, "B": big}}
+    short = compact(schema, NATURAL)
+    assert short["properties"] == {"x": {"$ref": "#/$defs/A"}, "y": {"$ref": "#/$defs/A"}}
+    assert list(short["$defs"]) == ["A"]
+
+
+def test_a_small_definition_used_twice_is_written_out() -> None:
+    """An enumeration of two words is shorter than a reference to it."""
+    schema = {
+        **of(x={"$ref": "#/$defs/Color"}, y={"$ref": "#/$defs/Color"}),
+        "$defs": {"Color": {"enum": ["red", "blue"], "type": "string", "title": "Color"}},
+    }
+    assert compact(schema, NATURAL)["properties"]["y"] == {"enum": ["red", "blue"]}
+
+
+def test_a_recursive_definition_keeps_its_reference() -> None:
+    """There is no other finite form that means the same."""
+    short = compact(Tree.model_json_schema(), NATURAL)
+    validator = jsonschema_rs.validator_for(short)
+    assert validator.is_valid(
+        {"name": "a", "branches": [{"name": "b", "branches": [{"name": "c"}]}]}
+    )
+    assert not validator.is_valid({"name": "a", "branches": [{"name": "b", "branches": [{}]}]})
+
+
+def test_references_are_written_out_where_nobody_can_follow_them() -> None:
+    """Some models read `$ref` as text."""
+    short = compact(Drawing.model_json_schema(), INLINED)
+    assert "$ref" not in str(short)
+    assert "$defs" not in short
+    assert short["properties"]["corners"]["items"] == snapshot(
+        {
+            "description": "A point.",
+            "properties": {
+                "x": {"type": "number"},
+                "y": {"type": "number"},
+                "label": {"type": "string"},
+            },
+            "required": ["x", "y"],
+            "type": "object",
+            "additionalProperties": False,
+        }
+    )
+
+
+def test_a_recursive_type_is_cut_and_says_so() -> None:
+    """It would not end; the model learns that the form goes on."""
+    tree = {**of(root={"$ref": "#/$defs/Tree"}), "$defs": Tree.model_json_schema()["$defs"]}
+    assert compact(tree, INLINED) == snapshot(
+        {
+            "type": "object",
+            "properties": {
+                "root": {
+                    "description": "A tree.",
+                    "properties": {
+                        "name": {"type": "string"},
+                        "branches": {
+                            "default": [],
+                            "items": {
+                                "description": "A tree.",
+                                "properties": {
+                                    "name": {"type": "string"},
+                                    "branches": {
+                                        "default": [],
+                                        "items": {
+                                            "description": "Another Tree, of the same form as the one around it.",
+                                            "type": "object",
+                                        },
+                                        "type": "array",
+                                    },
+                                },
+                                "required": ["name"],
+                                "type": "object",
+                                "additionalProperties": False,
+                            },
+                            "type": "array",
+                        },
+                    },
+                    "required": ["name"],
+                    "type": "object",
+                    "additionalProperties": False,
+                }
+            },
+            "required": ["root"],
+            "additionalProperties": False,
+        }
+    )
+
+
+def test_a_recursive_root_is_cut_too() -> None:
+    """Hand-written schemas say `#` for the whole schema."""
+    schema = of(name={"type": "string"}, inner={"$ref": "#"})
+    short = compact(schema, INLINED)
+    assert "$ref" not in str(short)
+    assert jsonschema_rs.validator_for(short).is_valid(
+        {"name": "a", "inner": {"name": "b", "inner": {"name": "c", "inner": {"any": "thing"}}}}
+    )
+
+
+def test_a_type_that_recurs_in_many_places_is_cut_sooner() -> None:
+    """Each level multiplies by the number of places, and the model pays for all of them."""
+    node = of(**{f"n{n}": {"$ref": "#/$defs/N"} for n in range(12)})
+    short = compact({**of(x={"$ref": "#/$defs/N"}), "$defs": {"N": node}}, INLINED)
+    assert str(short).count("Another N") == 12
+
+
+def test_references_that_multiply_are_refused() -> None:
+    """Thirty small definitions can stand for a billion parts once they are written out."""
+    definitions: dict[str, Any] = {"D30": {"type": "string"}}
+    for number in range(30):
+        to = {"$ref": f"#/$defs/D{number + 1}"}
+        definitions[f"D{number}"] = of(a=to, b=to)
+    schema = {**of(x={"$ref": "#/$defs/D0"}), "$defs": definitions}
+    assert compact(schema, NATURAL)["$defs"]
+    with pytest.raises(UserError, match="more than 20,000 parts once references are written out"):
+        compact(schema, INLINED)
+
+
+@pytest.mark.parametrize("form", [NATURAL, INLINED])
+def test_objects_that_list_their_properties_are_closed(form: Form) -> None:
+    """Models invent keys where nothing forbids it."""
+    short = compact(of(x=of(y={"type": "string"}), z={"type": "object"}), form)
+    assert short["additionalProperties"] is False
+    assert short["properties"]["x"]["additionalProperties"] is False
+    assert short["properties"]["z"] == {"type": "object"}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"allOf": [of(a={"type": "string"}), of(b={"type": "string"})]},
+        {"allOf": [{"$ref": "#/$defs/A"}, of(b={"type": "string"})]},
+        {**of(a={"type": "string"}), "anyOf": [of(b={"type": "string"}), of(b={"type": "number"})]},
+        {**of(b={"type": "string"}), "$ref": "#/$defs/A"},
+        {**of(a={"type": "string"}), "if": of(a={"const": "1"}), "then": of(b={"type": "string"})},
+        {"not": of(c={"type": "string"}), "type": "object"},
+    ],
+)
+@pytest.mark.parametrize("form", [NATURAL, INLINED])
+def test_objects_that_others_add_to_stay_open(schema: Any, form: Form) -> None:
+    """Closing one part of a combination would forbid what the other part asks for."""
+    whole = {**of(x=schema, again={"$ref": "#/$defs/A"}), "$defs": {"A": of(a={"type": "string"})}}
+    arguments = {"x": {"a": "1", "b": "2"}, "again": {"a": "1"}}
+    assert jsonschema_rs.validator_for(whole).is_valid(arguments)
+    assert jsonschema_rs.validator_for(compact(whole, form)).is_valid(arguments)
+
+
+def test_an_exclusion_is_never_widened() -> None:
+    """Closing what `not` speaks of would let more through."""
+    schema = {"type": "object", "not": of(c={"type": "string"})}
+    validator = jsonschema_rs.validator_for(compact(of(x=schema), NATURAL))
+    assert not validator.is_valid({"x": {"c": "1", "d": "2"}})
+
+
+def test_odd_references_leave_the_schema_as_it_is() -> None:
+    """A schema with references out of itself may be known to the provider; we do not touch it."""
+    schema = of(x={"$ref": "https://example.org/s.json", "title": "X"})
+    assert compact(schema, NATURAL) == schema
+
+
+def test_a_reference_may_point_anywhere_in_the_schema() -> None:
+    """The place it points to can move when the schema is rewritten."""
+    x = {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "null"}], "default": None}
+    schema = {
+        "type": "object",
+        "properties": {"x": x, "y": {"$ref": "#/properties/x/anyOf/0"}},
+    }
+    validator = jsonschema_rs.validator_for(compact(schema, NATURAL))
+    assert validator.is_valid({"y": 1})
+    assert not validator.is_valid({"y": 0})
+
+
+def test_constraints_a_provider_ignores_are_told() -> None:
+    """A model can only keep to what it reads."""
+    form = Form(
+        keywords=frozenset({"minimum", "maximum"}), null_literals=False, bare_literals=False
+    )
+    schema = of(
+        a={"type": "string", "minLength": 2, "description": "A name."},
+        b={"type": "integer", "exclusiveMinimum": 0, "default": 3},
+        c={"type": "string", "const": "x"},
+        d={"type": "boolean", "const": True},
+        e={"anyOf": [{"type": "string", "enum": ["a", "b"]}, {"type": "null"}]},
+    )
+    assert compact(schema, form)["properties"] == snapshot(
+        {
+            "a": {"type": "string", "description": "A name. (minLength 2)"},
+            "b": {"type": "integer", "minimum": 1, "description": "(default 3)"},
+            "c": {"type": "string", "enum": ["x"]},
+            "d": {"type": "boolean", "description": "(const true)"},
+            "e": {"anyOf": [{"type": "string", "enum": ["a", "b"]}, {"type": "null"}]},
+        }
+    )
