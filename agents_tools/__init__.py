@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from agents_tools._secrets import register_secret as register_secret
     from agents_tools._strict import ensure_strict_json_schema as ensure_strict_json_schema
     from agents_tools._threads import configure_threads as configure_threads
+    from agents_tools._watchdog import BlockedLoop as BlockedLoop
+    from agents_tools._watchdog import watch_loop as watch_loop
     from agents_tools.context import RunContextWrapper as RunContextWrapper
     from agents_tools.context import ToolContext as ToolContext
     from agents_tools.context import artifact as artifact
@@ -85,6 +87,7 @@ _PLACES = {
     "_secrets": ("register_secret",),
     "_strict": ("ensure_strict_json_schema",),
     "_threads": ("configure_threads",),
+    "_watchdog": ("BlockedLoop", "watch_loop"),
     "context": (
         "RunContextWrapper",
         "ToolContext",

@@ -11,12 +11,12 @@ from inspect import Parameter
 from typing import Any
 
 from agents_tools._json import JsonFault, check_bounds, check_keys
-from agents_tools._leaf import Leaf, leaf_of, no_keys, null_means
+from agents_tools._leaf import Leaf, no_keys, null_means
 from agents_tools._signature import EMPTY, LEFT_OUT
 from agents_tools._text import describe_value, shorten
-from agents_tools.errors import ArgumentProblem, ModelBehaviorError
+from agents_tools.errors import ArgumentProblem, ModelBehaviorError, UserError
 
-__all__ = ["ArgumentReader", "Field"]
+__all__ = ["ArgumentReader", "Field", "SchemaReader", "TypeReader"]
 
 Arguments = dict[str, Any]
 
@@ -75,7 +75,6 @@ class ArgumentReader:
         self._fields = fields
         self._extras = extras
         self._json_schema = json_schema
-        self._none_required = not any(field.required for field in fields)
         self._fills = [
             (field.name, field.default_factory or (lambda default=field.default: default))
             for field in fields
@@ -88,12 +87,11 @@ class ArgumentReader:
         # The fast validator reads what is written just as the schema says, and passes over
         # unknown keys. It need not see them: when there are no more colons than keys it has
         # read, no key is unknown and none repeated. Anything else gets a close look.
-        validate = _validator(self._fields, self._extras, fast=True).validate_json
-        count = _key_counter(self._fields, self._extras)
+        validate = self._validator(fast=True).validate_json
+        count = self._counter()
         look_closely, mend, fills = self._look_closely, self._mend, self._fills
-        leaves = [field.leaf for field in self._fields] + [self._extras or _NO_EXTRAS]
         # What has no recursive type cannot nest deeply without being refused for its types.
-        small = _SMALL if any(leaf.definitions for leaf in leaves) else _LONGEST_NUMBER
+        small = _SMALL if any(leaf.definitions for leaf in self._leaves()) else _LONGEST_NUMBER
         from pydantic_core import ValidationError  # noqa: PLC0415 - the validator has loaded it
 
         def read(text: str) -> Arguments:
@@ -125,10 +123,30 @@ class ArgumentReader:
 
         return read_and_fill if fills else read
 
+    def _leaves(self) -> list[Leaf]:
+        extras = [self._extras] if self._extras is not None else []
+        return [field.leaf for field in self._fields] + extras
+
+    def _validator(self, *, fast: bool) -> Any:
+        schema: dict[str, Any] = {
+            "type": "typed-dict",
+            "fields": {field.name: _field_schema(field, fast=fast) for field in self._fields},
+            "extra_behavior": "ignore" if fast else "forbid",
+        }
+        if (extras := self._extras) is not None:
+            schema |= {
+                "extra_behavior": "allow",
+                "extras_schema": extras.fast if fast else extras.core,
+            }
+        return _validator(schema, self._leaves(), fast=fast)
+
+    def _counter(self) -> Callable[[Any], int]:
+        return _key_counter(self._fields)
+
     def _look_closely(self, text: str) -> Arguments:
         """Read a text by all the rules, and look for unknown and repeated keys."""
         if self._exact is None:
-            self._exact = _validator(self._fields, self._extras, fast=False)
+            self._exact = self._validator(fast=False)
         arguments = self._exact.validate_json(text)
         check_keys(text)
         return arguments
@@ -141,7 +159,7 @@ class ArgumentReader:
             return self.read(_as_text(text, self._tool))
         if isinstance(error, JsonFault):
             raise self._fault(error.kind, str(error)) from None
-        if text.strip() in {"", "null"} and self._none_required:
+        if text.strip() in {"", "null"}:
             return self.read("{}")
         if error is not None and not isinstance(error, ValidationError):
             raise error  # a validator of the tool's author failed: the tool's error, not the model's
@@ -194,7 +212,6 @@ _SMALL = 130
 _LONGEST_NUMBER = 4_300
 """No text of this length can break a limit other than that of depth."""
 
-_NO_EXTRAS = leaf_of(str)
 
 _MAX_PROBLEMS = 10
 _MAX_MESSAGE = 2_000
@@ -204,17 +221,116 @@ _SURROGATE = (
 )
 
 
-def _validator(fields: Sequence[Field], extras: Leaf | None, *, fast: bool) -> Any:
+class TypeReader(ArgumentReader):
+    """Reads JSON text into an instance of one type that stands for all arguments of a tool.
+
+    Args:
+        tool: The tool's name, for error messages.
+        leaf: The type: a pydantic model, a dataclass or a TypedDict.
+        json_schema: Its JSON Schema.
+    """
+
+    def __init__(self, tool: str, leaf: Leaf, json_schema: dict[str, Any]) -> None:
+        self._leaf = leaf
+        super().__init__(tool, [], None, lambda: json_schema)
+
+    def _leaves(self) -> list[Leaf]:
+        return [self._leaf]
+
+    def _validator(self, *, fast: bool) -> Any:
+        return _validator(self._leaf.fast if fast else self._leaf.core, [self._leaf], fast=fast)
+
+    def _counter(self) -> Callable[[Any], int]:
+        return self._leaf.count_keys or _nothing
+
+    def _look_closely(self, text: str) -> Arguments:
+        """Refuse unknown keys even where a pydantic model would pass over them."""
+        arguments = super()._look_closely(text)
+        schema = next(_schemas_at(self._json_schema(), ()))
+        if "additionalProperties" not in schema:
+            known = list(schema.get("properties", ()))
+            unknown = [key for key in _parsed(text) if key not in known]
+            if unknown:
+                raise self._error([self._unknown(key, known) for key in unknown])
+        return arguments
+
+    def _unknown(self, key: str, known: list[str]) -> ArgumentProblem:
+        return ArgumentProblem(
+            path=(key,), expected=_nearest(key, known), got="", kind="unknown_key"
+        )
+
+
+class SchemaReader(ArgumentReader):
+    """Reads JSON text that a JSON Schema allows into plain JSON values.
+
+    Args:
+        tool: The tool's name, for error messages.
+        json_schema: The JSON Schema, enforced with jsonschema-rs (the extra `schema`).
+
+    Raises:
+        UserError: The extra is not installed, or the schema is none.
+    """
+
+    def __init__(self, tool: str, json_schema: dict[str, Any]) -> None:
+        try:
+            from jsonschema_rs import ValidationError, validator_for  # noqa: PLC0415 - an extra
+        except ImportError as error:
+            raise UserError(
+                f"Tool {tool!r} has a raw JSON Schema, which takes the extra `schema` to be "
+                'enforced: pip install "agents-tools[schema]". Or give a pydantic type, or '
+                "validate_arguments=False and check the arguments in the tool."
+            ) from error
+        try:
+            self._enforce = validator_for(json_schema)
+        except (ValueError, ValidationError) as error:
+            raise UserError(f"The JSON Schema of tool {tool!r} is not valid: {error}.") from None
+        super().__init__(tool, [], None, lambda: json_schema)
+
+    def _reader(self) -> Callable[[str], Arguments]:
+        def read(text: str) -> Arguments:
+            """Read the text.
+
+            Raises:
+                ModelBehaviorError: The text is no JSON, or not what the schema allows.
+            """
+            try:
+                check_bounds(text)
+                check_keys(text)
+                value = _parsed(text or "null", allow_inf_nan=False)
+            except (TypeError, ValueError) as error:
+                if isinstance(error, (JsonFault, TypeError)):
+                    return self._mend(text, error)
+                raise self._fault("json_syntax", f"not valid JSON ({error})") from None
+            if value is None:
+                value = {}
+            if isinstance(value, str) and value.lstrip().startswith("{"):
+                return read(value)
+            if not isinstance(value, dict):
+                got = describe_value(value)
+                raise self._fault("no_object", f"expected one JSON object, got {got}")
+            problems = [
+                ArgumentProblem(
+                    path=tuple(error.instance_path),
+                    expected=shorten(error.message, 160),
+                    got="",
+                    kind=f"schema_{error.kind.name}",
+                )
+                for error in self._enforce.iter_errors(value)
+            ]
+            if problems:
+                raise self._error(problems)
+            return typing.cast("Arguments", value)
+
+        return read
+
+
+def _nothing(_: Any) -> int:
+    return 0
+
+
+def _validator(schema: dict[str, Any], leaves: Sequence[Leaf], *, fast: bool) -> Any:
     from pydantic_core import SchemaValidator  # noqa: PLC0415 - heavy; built at first use
 
-    schema: dict[str, Any] = {
-        "type": "typed-dict",
-        "fields": {field.name: _field_schema(field, fast=fast) for field in fields},
-        "extra_behavior": "ignore" if fast else "forbid",
-    }
-    if extras is not None:
-        schema |= {"extra_behavior": "allow", "extras_schema": extras.fast if fast else extras.core}
-    leaves = [field.leaf for field in fields] + ([extras] if extras is not None else [])
     definitions = {
         definition["ref"]: definition
         for leaf in leaves
@@ -244,10 +360,12 @@ def _field_schema(field: Field, *, fast: bool) -> dict[str, Any]:
     return schema
 
 
-def _key_counter(fields: Sequence[Field], extras: Leaf | None) -> Callable[[Arguments], int]:
-    """Count the keys that validated arguments were made from: as many as can be told."""
+def _key_counter(fields: Sequence[Field]) -> Callable[[Arguments], int]:
+    """Count the keys that validated arguments were made from: as many as can be told.
+
+    What is inside further arguments is not counted; a text with such gets a close look.
+    """
     counted = [field for field in fields if field.leaf.count_keys not in {None, no_keys}]
-    del extras  # what is inside further arguments is not counted: such texts get a close look
     if not counted:
         return len
     nested = [(field.name, typing.cast("Any", field.leaf.count_keys)) for field in counted]
@@ -279,10 +397,10 @@ def _as_text(arguments: Any, tool: str) -> str:
     )
 
 
-def _parsed(text: str) -> Any:
-    from pydantic_core import from_json  # noqa: PLC0415 - error path only
+def _parsed(text: str, *, allow_inf_nan: bool = True) -> Any:
+    from pydantic_core import from_json  # noqa: PLC0415 - not before a tool is called
 
-    return from_json(text)
+    return from_json(text, allow_inf_nan=allow_inf_nan)
 
 
 def _syntax_error(text: str, error: Any) -> str | None:
@@ -417,6 +535,8 @@ def _line(problem: ArgumentProblem) -> str:
     where = format_path(problem.path)
     if problem.kind == "unknown_key":
         return f"{where}: unknown, {problem.expected}"
+    if problem.kind.startswith("schema_"):
+        return f"{where}: {problem.expected}"
     if problem.kind == "missing":
         return f"{where}: missing, expected {problem.expected}"
     return f"{where}: expected {problem.expected}, got {problem.got}"

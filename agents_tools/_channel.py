@@ -315,10 +315,9 @@ class Channel(_Readable):
         size = self._maxsize - max(self._maxsize // 8, 1)  # makes room for some events to come
         after, dropped = _squeezed(before, size)
         self._queue.extendleft(reversed(after))
-        gaps = sum(isinstance(event, GapEvent) for event in after)
         self._dropped += dropped
-        self._limit = self._maxsize + gaps
-        self._exhausted = len(after) - gaps > size
+        self._limit = self._maxsize + len(after) - _count(after)
+        self._exhausted = _count(after) > size
 
     def _leave_out(self, event: Event) -> None:
         self._dropped += 1
@@ -341,7 +340,7 @@ def _squeezed(events: list[Event], size: int) -> tuple[list[Event], int]:
         What is left, with gaps where events were left out, and how many those were.
     """
     events = _merged(events)
-    surplus = sum(not isinstance(event, GapEvent) for event in events) - size
+    surplus = _count(events) - size
     victims = [place for place, event in enumerate(events) if event.droppable]
     victims.sort(key=lambda place: isinstance(events[place], ToolArtifactEvent))  # these go last
     doomed = set(victims[: max(surplus, 0)])
@@ -355,6 +354,11 @@ def _squeezed(events: list[Event], size: int) -> tuple[list[Event], int]:
         else:
             left.append(_gap(missing, event))
     return left, len(doomed)
+
+
+def _count(events: list[Event]) -> int:
+    """Count events, besides gaps."""
+    return sum(not isinstance(event, GapEvent) for event in events)
 
 
 def _merged(events: list[Event]) -> list[Event]:
@@ -514,8 +518,8 @@ class Listener(_Readable):
             count = len(self._heard)
             size = self._maxsize - max(self._maxsize // 8, 1)
             unread = self._heard[self._read : count]
-            read, _ = _squeezed(self._heard[: self._read], max(size - len(unread), 0))
-            unread, _ = _squeezed(unread, max(size - len(read), 0))
+            read, _ = _squeezed(self._heard[: self._read], max(size - _count(unread), 0))
+            unread, _ = _squeezed(unread, max(size - _count(read), 0))
             self._heard[:count] = read + unread  # what was appended meanwhile stays behind it
             self._read = len(read)
             self._limit = max(self._maxsize, len(self._heard) + self._maxsize // 8)

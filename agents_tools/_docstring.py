@@ -351,8 +351,10 @@ class _Numpy(_Speller):
         known = [index for index in headings if _HEADINGS.get(_title(lines[index]))]
         if not known:
             return False
-        self.prose.extend(lines[: known[0]])
-        starts = [index for index in headings if index >= known[0]]
+        first = known[0]
+        self.prose.extend(lines[:first])
+        margin = _indent(lines[first])  # a title further to the right stands inside an entry
+        starts = [index for index in headings if index >= first and _indent(lines[index]) <= margin]
         for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
             self._section(lines, start, end)
         return True

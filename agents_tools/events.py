@@ -481,6 +481,7 @@ class _EventClass(type):
 
 
 _new: Final = object.__new__
+_EventT = TypeVar("_EventT", bound="Event")
 
 
 def _complete(cls: _EventClass, namespace: Mapping[str, object]) -> None:
@@ -729,7 +730,7 @@ def _brief(value: object) -> str:
     return text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 1]}…"
 
 
-def stamp(event: Event, origin: Origin, seq: int) -> Event:
+def stamp(event: _EventT, origin: Origin, seq: int) -> _EventT:
     """Give the event an origin, a place and a time, on a copy.
 
     An event that has an origin was said by an inner call; it is returned as it is.
@@ -1203,7 +1204,6 @@ Emit: TypeAlias = Callable[[Event], None]
 
 # --- to the wire and back -------------------------------------------------------------------------
 
-_EventT = TypeVar("_EventT", bound=Event)
 _RichEventT = TypeVar("_RichEventT", bound=RichEvent[Any])
 
 _classes: Final[dict[str, type[Event]]] = {}
@@ -1257,7 +1257,7 @@ def event_from_dict(data: Mapping[str, Any]) -> Event:
     cls = _classes.get(name) if isinstance(name, str) else None
     if cls is None:
         raise UserValueError(
-            f"event.type: there is no event type {_shown(name)}{_nearest(name, _classes)}. "
+            f"event.type: there is no event type {_shown(name)}.{_nearest(name, _classes)} "
             "A class of your own needs register_event.",
         )
     return cls.from_dict(data)
@@ -1330,14 +1330,14 @@ def _check_keys(cls: type[Event], data: Mapping[str, Any]) -> None:
     for key in data:
         if key not in cls.__event_keys__:
             near = _nearest(key, cls.__event_keys__)
-            raise UserValueError(f"{cls.type}: there is no field {_shown(key)}{near}.")
+            raise UserValueError(f"{cls.type}: there is no field {_shown(key)}.{near}")
 
 
 def _nearest(name: object, known: Iterable[str]) -> str:
     from difflib import get_close_matches
 
     near = get_close_matches(name[:_MAX_SHOWN], known, n=1) if isinstance(name, str) else ()
-    return f"; did you mean {near[0]!r}?" if near else ""
+    return f" Did you mean {near[0]!r}?" if near else ""
 
 
 def _decode(shape: Shape, value: object, at: str) -> Any:
@@ -1385,11 +1385,12 @@ _LAST_SECOND: Final = 253_402_300_799
 
 
 def _encode_time(timestamp: float, kind: str) -> str | None:
-    if timestamp == 0.0:
-        return None
     if not 0.0 <= timestamp <= _LAST_SECOND:
         raise _misfit(f"{kind}.timestamp", "seconds since 1970", timestamp)
-    seconds, micros = divmod(_micros(timestamp), 1_000_000)
+    micros = _micros(timestamp)
+    if micros == 0:
+        return None
+    seconds, micros = divmod(micros, 1_000_000)
     return f"{_date_and_time(seconds)}.{micros:06d}+00:00"
 
 

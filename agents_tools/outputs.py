@@ -216,7 +216,7 @@ class ToolResult:
 def to_output(value: Any, serializer: SchemaSerializer | None = None) -> ToolOutput:
     """Turn what a tool returned into what the model gets.
 
-    Text stays as it is and `None` is empty text. Blocks, lists that hold a block, and bytes
+    Text stays as it is, to the character, and `None` is empty text. Blocks, lists that hold a block, and bytes
     become content blocks. Anything else is written as compact JSON: NaN and the infinities as
     `null`, bytes that are no UTF-8 in base64, iterators as arrays, lone surrogates as visible
     escapes. A Python repr is never made.
@@ -248,6 +248,8 @@ def to_output(value: Any, serializer: SchemaSerializer | None = None) -> ToolOut
     if issubclass(kind, ToolResult):
         seen = value.structured if value.content is None else value.content
         return to_output(seen, serializer)
+    if issubclass(kind, _LISTS):
+        return _from_items(value, serializer)
     if _is_iterator(kind):
         return _from_items(_taken(value, ""), serializer)
     return to_json(value, serializer)
@@ -266,29 +268,26 @@ def to_json(value: Any, serializer: SchemaSerializer | None = None) -> str:
     return _json(value, serializer, fresh=_holds_iterator(value, _LEVELS))
 
 
-def truncate_output(
-    output: ToolOutput, max_chars: int, *, max_bytes: int = 20 << 20
-) -> tuple[ToolOutput, ToolOutput | None]:
-    """Shorten an output to what a model may get.
+def truncate_output(output: ToolOutput, max_chars: int) -> tuple[ToolOutput, str | None]:
+    """Shorten the text of an output to what a model may get.
 
     A text keeps its start and its end, with a note between them that says how much is missing.
-    Of content blocks those that fit are kept, the first text that does not is shortened, and a
-    note at the end counts the blocks that are gone.
+    Of several text blocks those that fit are kept, the first that does not is shortened, and a
+    note counts those behind it. Images, sounds and files are kept as they are.
 
     Args:
         output: The output.
         max_chars: The most characters of text, notes included.
-        max_bytes: The most bytes of data in one block.
 
     Returns:
-        The shortened output, and what was taken out of it or `None`. Put back in the place of
-        its note, the missing text makes the text whole again.
+        The shortened output, and the text that was taken out of it or `None`. Put back in the
+        place of the note, it makes a text whole again; texts of several blocks are joined by an
+        empty line.
     """
+    room = max(0, max_chars)
     if not isinstance(output, str):
-        return _fewer_blocks(output, max_chars, max_bytes)
-    if len(output) <= max_chars:
-        return output, None
-    return _without_middle(output, max(0, max_chars))
+        return _fewer_texts(output, room)
+    return (output, None) if len(output) <= room else _without_middle(output, room)
 
 
 def block_from_dict(data: Mapping[str, Any]) -> ContentBlock:
@@ -318,6 +317,7 @@ def block_from_dict(data: Mapping[str, Any]) -> ContentBlock:
 
 _BLOCKS = (ToolOutputText, ToolOutputImage, ToolOutputAudio, ToolOutputFileContent)
 _BYTES: Any = (bytes, bytearray, memoryview)
+_LISTS = (list, tuple)
 _SOURCES = ("data", "url", "file_id")
 _SIGNATURES = (
     (0, b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -392,40 +392,30 @@ _LAST_NOTE = 48
 """Room for the note on blocks that are gone."""
 
 
-def _fewer_blocks(
-    blocks: list[ContentBlock], room: int, max_bytes: int
-) -> tuple[list[ContentBlock], list[ContentBlock] | None]:
-    sizes = [len(block.text) for block in blocks if isinstance(block, ToolOutputText)]
-    if sum(sizes) <= room and not any(_is_over(block, max_bytes) for block in blocks):
+def _fewer_texts(blocks: list[ContentBlock], room: int) -> tuple[ToolOutput, str | None]:
+    if sum(len(block.text) for block in blocks if isinstance(block, ToolOutputText)) <= room:
         return blocks, None
     kept: list[ContentBlock] = []
-    rest: list[ContentBlock] = []
+    rest: list[str] = []
     gone = 0
-    noted = room >= _LAST_NOTE
+    noted = room >= 2 * _LAST_NOTE
     room -= _LAST_NOTE if noted else 0
     for block in blocks:
         if not isinstance(block, ToolOutputText):
-            over = _is_over(block, max_bytes)
-            (rest if over else kept).append(block)
-            gone += over
-        elif len(block.text) <= room:
+            kept.append(block)
+        elif len(block.text) <= room and not rest:
             kept.append(block)
             room -= len(block.text)
-        elif room > 0:
+        elif room and not rest:
             start, left = _without_middle(block.text, room)
             kept.append(ToolOutputText(start))
-            rest.append(ToolOutputText(left))
-            room = 0
+            rest.append(left)
         else:
-            rest.append(block)
+            rest.append(block.text)
             gone += 1
     if gone and noted:
-        kept.append(ToolOutputText(f"[… {gone:,} more blocks left out …]"))
-    return kept, rest
-
-
-def _is_over(block: ContentBlock, max_bytes: int) -> bool:
-    return not isinstance(block, ToolOutputText) and len(block.data or b"") > max_bytes
+        kept.append(ToolOutputText(f"[… {gone:,} more texts left out …]"))
+    return kept, "\n\n".join(rest)
 
 
 # JSON
@@ -686,9 +676,10 @@ def _field_names(value: Any, kind: Any) -> list[str] | None:
         return [field.name for field in fields(kind)]
     if (attributes := getattr(kind, "__attrs_attrs__", None)) is not None:
         return [attribute.name for attribute in attributes]
-    if (names := getattr(kind, "__struct_fields__", None)) is not None:  # msgspec
-        return list(cast("Iterable[str]", names))
-    return list(vars(value)) if kind is SimpleNamespace else None
+    struct: tuple[str, ...] | None = getattr(kind, "__struct_fields__", None)  # of msgspec
+    if struct is not None:
+        return list(struct)
+    return list(value.__dict__) if kind is SimpleNamespace else None
 
 
 def _jsonable(value: Any) -> Any:

@@ -12,6 +12,8 @@ from typing import Any, Generic, Protocol, Self, overload
 
 from typing_extensions import ParamSpec, TypeVar
 
+from agents_tools._arguments import SchemaReader, TypeReader
+from agents_tools._leaf import NoSchemaError, leaf_of
 from agents_tools._secrets import mask
 from agents_tools._text import shorten
 from agents_tools.context import ToolContext, enter_call, enter_scope, leave_scope
@@ -260,6 +262,66 @@ class FunctionTool(Generic[P, R]):
             annotations=annotations,
             metadata=metadata,
             failure_error_function=None,
+        )
+
+    @classmethod
+    def from_schema(
+        cls,
+        *,
+        name: str,
+        schema: type | Mapping[str, Any],
+        on_invoke_tool: Callable[[Any, str], Awaitable[Any]],
+        description: str = "",
+        validate_arguments: bool = True,
+        strict_json_schema: bool = False,
+        is_enabled: Any = True,
+        annotations: ToolAnnotations | None = None,
+        output_json_schema: Mapping[str, Any] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        failure_error_function: Any = DEFAULT,
+    ) -> Self:
+        """Make a tool from a schema; its function gets only arguments that the schema allows.
+
+        Args:
+            name: What the model calls it.
+            schema: A pydantic model, a dataclass or a TypedDict, enforced as in `function_tool`;
+                or a raw JSON Schema, whose enforcement takes the extra `schema`.
+            on_invoke_tool: What runs, with the context and the arguments as JSON text.
+            description: What the model is told about it.
+            validate_arguments: Whether the schema is enforced.
+            strict_json_schema: Whether providers with a strict mode are asked for it.
+            is_enabled: Whether agents offer it.
+            annotations: Hints about what it does.
+            output_json_schema: The JSON Schema of its results.
+            metadata: Anything else.
+            failure_error_function: What the model is told when a call fails; `None` raises.
+
+        Raises:
+            UserError: The schema cannot be described or enforced.
+        """
+        described, read = _reader_of(check_tool_name(name), schema, enforce=validate_arguments)
+
+        async def body(context: ToolContext[Any], args_json: str) -> Any:
+            if read is not None:
+                read(args_json)
+            context.validated = True
+            return await on_invoke_tool(context, args_json)
+
+        declaration = HandMade(
+            name=name,
+            description=description,
+            json_schema=_checked_schema(name, described),
+            output_json_schema=None if output_json_schema is None else dict(output_json_schema),
+            body=body,
+            origin=ToolOrigin(kind="schema"),
+        )
+        return cls.declared(
+            declaration,
+            strict_json_schema=strict_json_schema,
+            is_enabled=is_enabled,
+            annotations=annotations,
+            metadata=metadata,
+            failure_error_function=failure_error_function,
         )
 
     @classmethod
@@ -854,6 +916,36 @@ def check_tool_name(name: str) -> str:
         f"The tool name {name!r} is not acceptable to model providers: it takes 1 to 64 "
         f"letters, digits, '_' and '-'. Give it another, for example name_override={plain!r}."
     )
+
+
+def _reader_of(
+    name: str, schema: Any, *, enforce: bool
+) -> tuple[dict[str, Any], Callable[[str], Any] | None]:
+    """Give the JSON Schema of a type or a raw schema, and what reads arguments by it."""
+    if isinstance(schema, Mapping):
+        described = typing.cast("dict[str, Any]", copy_json(schema))
+        return described, SchemaReader(name, described).read if enforce else None
+    try:
+        leaf = leaf_of(schema)
+    except NoSchemaError as error:
+        raise UserTypeError(
+            f"The schema of tool {name!r}, {schema!r:.80}, has no JSON form ({error}). "
+            "Give a pydantic model, a dataclass, a TypedDict or a raw JSON Schema."
+        ) from error
+    described = {**leaf.json, **({"$defs": leaf.defs} if leaf.defs else {})}
+    if list(described) in (["$ref", "$defs"], ["$ref"]):
+        described = _inlined_root(described)
+    return described, TypeReader(name, leaf, described).read if enforce else None
+
+
+def _inlined_root(schema: dict[str, Any]) -> dict[str, Any]:
+    """Put the definition that the root points at in its place; recursive types keep theirs."""
+    key = schema["$ref"].removeprefix("#/$defs/")
+    definitions = dict(schema["$defs"])
+    root = definitions[key]
+    if f"'#/$defs/{key}'" not in repr(definitions):
+        del definitions[key]
+    return {**root, **({"$defs": definitions} if definitions else {})}
 
 
 def _checked_schema(name: str, schema: Any) -> dict[str, Any]:

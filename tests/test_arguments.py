@@ -120,7 +120,9 @@ def test_integers_may_come_as_numeric_strings_and_whole_floats(
     assert type(found) is int
 
 
-@pytest.mark.parametrize("value", [True, False, 3.5, "x", "", None, [], {}, "3.5", "true"], ids=repr)
+@pytest.mark.parametrize(
+    "value", [True, False, 3.5, "x", "", None, [], {}, "3.5", "true"], ids=repr
+)
 def test_what_is_no_integer_is_refused(value: Any) -> None:
     """A boolean is no number, whatever Python thinks."""
     error = refused(json.dumps({"a": value, "b": "x"}))

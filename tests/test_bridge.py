@@ -391,6 +391,8 @@ except KeyboardInterrupt:
 
 def interrupted(source: str, *, times: int = 1) -> tuple[int, str, str, float]:
     """Run the program, press Ctrl-C each time it has printed a line, and give what it said."""
+    # A test run in the background ignores the signal, and so would the program.
+    source = f"import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n{source}"
     program = subprocess.Popen(  # noqa: S603 - its own interpreter, with a text from this file
         [sys.executable, "-X", "dev", "-W", "error", "-c", source],
         stdout=subprocess.PIPE,

@@ -8,6 +8,7 @@ import math
 import pickle
 import subprocess
 import sys
+import types
 from functools import cache
 from inspect import signature
 from typing import Any, assert_never, get_args
@@ -145,11 +146,25 @@ def events(draw: st.DrawFn) -> Event:
 
 
 @cache
-def validator() -> Draft202012Validator:
+def validator() -> Any:
     """Make the judge of wire forms from the published schema."""
     schema = event_json_schema()
     Draft202012Validator.check_schema(schema)
     return Draft202012Validator(schema)
+
+
+def fits_the_schema(wire: Any) -> bool:
+    """Ask the published schema."""
+    return validator().is_valid(wire)
+
+
+def can_be_read(wire: Any) -> bool:
+    """Ask the reader."""
+    try:
+        event_from_dict(wire)
+    except UserValueError:
+        return False
+    return True
 
 
 # --- classes --------------------------------------------------------------------------------------
@@ -263,7 +278,7 @@ def test_events_are_equal_by_value(one: Event, other: Event) -> None:
     """Tests and stores compare events; two that say the same in the same place are one."""
     assert one == one.replace()
     assert hash(one) == hash(one.replace())
-    assert (one == other) == (repr(one.to_dict()) == repr(other.to_dict())) or one == other
+    assert (one == other) == (one.to_dict() == other.to_dict())
     assert one != one.replace(seq=one.seq - 1)
     assert one != "something else"
 
@@ -305,56 +320,74 @@ def test_signatures_can_be_asked_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("cls", "payload", "message"),
     [
-        (lambda: NotifyStreamEvent(3), "NotifyStreamEvent.data: expected a string, got 3."),
+        (NotifyStreamEvent, {"data": 3}, "data: expected a string, got 3."),
         (
-            lambda: NotifyStreamEvent("x", is_delta=1),
-            "NotifyStreamEvent.is_delta: expected true or false, got 1.",
+            NotifyStreamEvent,
+            {"data": "x", "is_delta": 1},
+            "is_delta: expected true or false, got 1.",
         ),
         (
-            lambda: NotifyStreamEvent("x", tag=b"t"),
-            "NotifyStreamEvent.tag: expected a string or null, got b't'.",
+            NotifyStreamEvent,
+            {"data": "x", "tag": b"t"},
+            "tag: expected a string or null, got b't'.",
         ),
         (
-            lambda: NotifyStreamEvent("x", level="loud"),
-            "NotifyStreamEvent.level: expected one of debug, info, success, warning, error, "
-            "got 'loud'.",
+            NotifyStreamEvent,
+            {"data": "x", "level": "loud"},
+            "level: expected one of debug, info, success, warning, error, got 'loud'.",
+        ),
+        (ToolProgressEvent, {"current": math.nan}, "current: expected a finite number, got nan."),
+        (ToolProgressEvent, {"current": True}, "current: expected a finite number, got True."),
+        (
+            ToolProgressEvent,
+            {"current": 1, "total": math.inf},
+            "total: expected a finite number or null, got inf.",
         ),
         (
-            lambda: ToolProgressEvent(math.nan),
-            "ToolProgressEvent.current: expected a finite number, got nan.",
+            ToolProgressEvent,
+            {"current": 1, "message": 2},
+            "message: expected a string or null, got 2.",
         ),
         (
-            lambda: ToolProgressEvent(1, math.inf),
-            "ToolProgressEvent.total: expected a finite number or null, got inf.",
+            GapEvent,
+            {"dropped": -1},
+            "dropped: expected a whole number from 0 to 2**63 - 1, got -1.",
+        ),
+        (ToolStreamStartEvent, {"input_args": []}, "input_args: expected an object, got a list."),
+        (
+            ToolStreamEndEvent,
+            {"status": "error"},
+            (
+                "status: expected one of ok, invalid_args, tool_error, timeout, cancelled, denied, "
+                "overloaded, lost, got 'error'."
+            ),
         ),
         (
-            lambda: ToolProgressEvent(True),
-            "ToolProgressEvent.current: expected a finite number, got True.",
-        ),
-        (lambda: GapEvent(-1), "GapEvent.dropped: expected a whole number from 0 to 2**63 - 1"),
-        (
-            lambda: ToolStreamStartEvent([]),
-            "ToolStreamStartEvent.input_args: expected an object, got a list.",
-        ),
-        (lambda: ToolStreamEndEvent("error"), "ToolStreamEndEvent.status: expected one of ok,"),
-        (
-            lambda: ToolArtifactEvent("a", object()),
-            "ToolArtifactEvent.data: expected a string or bytes or null, "
-            "got a Python object of type object.",
+            ToolStreamEndEvent,
+            {"status": "ok", "duration": "1 s"},
+            "duration: expected a finite number, got '1 s'.",
         ),
         (
-            lambda: NullEvent().replace(timestamp=2.0, origin=CALL) and MessageEvent("x", "god"),
-            "MessageEvent.role: expected one of user, assistant, system, got 'god'.",
+            ToolArtifactEvent,
+            {"name": "a", "data": object()},
+            "data: expected a string or bytes or null, got a Python object of type object.",
+        ),
+        (
+            MessageEvent,
+            {"content": "x", "role": "god"},
+            "role: expected one of user, assistant, system, got 'god'.",
         ),
     ],
 )
-def test_a_payload_that_does_not_fit_is_refused_where_it_is_made(make: Any, message: str) -> None:
+def test_a_payload_that_does_not_fit_is_refused_where_it_is_made(
+    cls: type[Any], payload: dict[str, Any], message: str
+) -> None:
     """The one who made the mistake sees it, and not a consumer far away."""
     with pytest.raises(UserValueError) as caught:
-        make()
-    assert str(caught.value).startswith(message)
+        cls(**payload)
+    assert str(caught.value) == f"{cls.__name__}.{message}"
 
 
 def test_replace_changes_payload_and_envelope_on_a_copy() -> None:
@@ -466,7 +499,7 @@ def test_every_event_survives_the_wire(event: Event) -> None:
 @given(events())
 def test_every_wire_form_fits_the_published_schema(event: Event) -> None:
     """Readers in other languages are generated from it."""
-    validator().validate(json.loads(json.dumps(event.to_dict())))
+    assert fits_the_schema(json.loads(json.dumps(event.to_dict())))
 
 
 def test_binary_artifacts_travel_as_marked_base64() -> None:
@@ -505,8 +538,10 @@ CYCLE.append(CYCLE)
     [
         (
             ToolStreamStartEvent({"a": {"b": [1, {2, 3}]}}),
-            "tool_stream_start_event.input_args.a.b[1]: expected a JSON value, "
-            "got a Python object of type set.",
+            (
+                "tool_stream_start_event.input_args.a.b[1]: expected a JSON value, "
+                "got a Python object of type set."
+            ),
         ),
         (
             RawResponseStreamEvent({"a": math.nan}),
@@ -518,8 +553,10 @@ CYCLE.append(CYCLE)
         ),
         (
             RawResponseStreamEvent(10**5000),
-            "raw_response_stream_event.data: expected a whole number of at most 4,300 digits, "
-            "got a longer one.",
+            (
+                "raw_response_stream_event.data: expected a whole number of at most 4,300 digits, "
+                "got a longer one."
+            ),
         ),
         (
             RawResponseStreamEvent(CYCLE),
@@ -560,8 +597,10 @@ WIRE = stamp(ToolProgressEvent(1, 2), CALL, 7).replace(timestamp=EPOCH_2026).to_
     [
         (
             {"type": "tool_progres_event"},
-            "event.type: there is no event type 'tool_progres_event'; did you mean "
-            "'tool_progress_event'? A class of your own needs register_event.",
+            (
+                "event.type: there is no event type 'tool_progres_event'. Did you mean "
+                "'tool_progress_event'? A class of your own needs register_event."
+            ),
         ),
         (
             {"type": None},
@@ -572,7 +611,7 @@ WIRE = stamp(ToolProgressEvent(1, 2), CALL, 7).replace(timestamp=EPOCH_2026).to_
         ({"v": 1.0}, "event.v: this release reads version 1 of the wire form, got 1.0."),
         (
             {"curent": 1},
-            "tool_progress_event: there is no field 'curent'; did you mean 'current'?.",
+            "tool_progress_event: there is no field 'curent'. Did you mean 'current'?",
         ),
         ({"current": "1"}, "tool_progress_event.current: expected a finite number, got '1'."),
         ({"current": math.nan}, "tool_progress_event.current: expected a finite number, got nan."),
@@ -588,35 +627,47 @@ WIRE = stamp(ToolProgressEvent(1, 2), CALL, 7).replace(timestamp=EPOCH_2026).to_
         ),
         (
             {"cause": "3"},
-            "tool_progress_event.cause: expected a whole number from -1 to 2**63 - 1 or null, "
-            "got '3'.",
+            (
+                "tool_progress_event.cause: expected a whole number from -1 to 2**63 - 1 or null, "
+                "got '3'."
+            ),
         ),
         (
             {"timestamp": "2026-09-21T14:13:20"},
-            "tool_progress_event.timestamp: expected an ISO 8601 time from 1970 to 9999 with its "
-            "offset from UTC, got '2026-09-21T14:13:20'.",
+            (
+                "tool_progress_event.timestamp: expected an ISO 8601 time from 1970 to 9999 with its "
+                "offset from UTC, got '2026-09-21T14:13:20'."
+            ),
         ),
         (
             {"timestamp": 12},
-            "tool_progress_event.timestamp: expected an ISO 8601 time from 1970 to 9999 with its "
-            "offset from UTC, got 12.",
+            (
+                "tool_progress_event.timestamp: expected an ISO 8601 time from 1970 to 9999 with its "
+                "offset from UTC, got 12."
+            ),
         ),
         (
             {"timestamp": "1969-12-31T23:59:59Z"},
-            "tool_progress_event.timestamp: expected an ISO 8601 time from 1970 to 9999 with its "
-            "offset from UTC, got '1969-12-31T23:59:59Z'.",
+            (
+                "tool_progress_event.timestamp: expected an ISO 8601 time from 1970 to 9999 with its "
+                "offset from UTC, got '1969-12-31T23:59:59Z'."
+            ),
         ),
         ({"path": "call"}, "tool_progress_event.path: expected a list of strings, got 'call'."),
         ({"path": [1]}, "tool_progress_event.path: expected a list of strings, got a list."),
         (
             {"source": "robot"},
-            "tool_progress_event.source: expected one of agent, user, environment or null, "
-            "got 'robot'.",
+            (
+                "tool_progress_event.source: expected one of agent, user, environment or null, "
+                "got 'robot'."
+            ),
         ),
         (
             {"source": None},
-            "tool_progress_event.source: expected one of agent, user, environment with a path, "
-            "got None.",
+            (
+                "tool_progress_event.source: expected one of agent, user, environment with a path, "
+                "got None."
+            ),
         ),
         ({"tool_name": 3}, "tool_progress_event.tool_name: expected a string or null, got 3."),
     ],
@@ -684,12 +735,7 @@ def test_schema_and_reader_agree_on_what_fits(event: Event, data: st.DataObject)
         )
     if isinstance(wire.get("timestamp"), str) and wire["timestamp"] != event.to_dict()["timestamp"]:
         return  # `format` is an annotation: the schema does not look into times
-    try:
-        event_from_dict(wire)
-    except UserValueError as error:
-        assert not validator().is_valid(wire), error
-    else:
-        validator().validate(wire)
+    assert can_be_read(wire) == fits_the_schema(wire)
 
 
 def test_the_schema_describes_each_class_once() -> None:
@@ -778,8 +824,7 @@ def test_a_registered_class_travels_like_the_others() -> None:
     assert event_from_dict(event.to_dict()) == event
     assert event != event.replace(depth=2)
     assert "ThoughtEvent" in event_json_schema()["$defs"]
-    validator_with_all = Draft202012Validator(event_json_schema())
-    validator_with_all.validate(event.to_dict())
+    assert fits_the_schema(event.to_dict())
     assert register_event(ThoughtEvent) is ThoughtEvent
 
 
@@ -814,7 +859,7 @@ def test_two_classes_of_one_wire_type_are_refused() -> None:
 def test_a_field_cannot_take_a_name_of_the_envelope(name: str) -> None:
     """The flat wire form would have two values for one key."""
     with pytest.raises(UserValueError, match=rf"Bad\.{name}: every event of this kind has"):
-        type(Event)("Bad", (Event,), {name: field(TEXT)})
+        types.new_class("Bad", (Event,), exec_body=lambda body: body.update({name: field(TEXT)}))
 
 
 class Task:

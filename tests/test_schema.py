@@ -219,7 +219,9 @@ ANNOTATIONS: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("annotation", ANNOTATIONS, ids=[f"{index}" for index in range(len(ANNOTATIONS))])
+@pytest.mark.parametrize(
+    "annotation", ANNOTATIONS, ids=[f"{index}" for index in range(len(ANNOTATIONS))]
+)
 def test_a_type_is_described_exactly_as_pydantic_describes_a_field(annotation: Any) -> None:
     """Pydantic's schemas are what users and models know; ours are composed faster, not otherwise."""
 
@@ -325,7 +327,18 @@ def test_unannotated_parameters_take_their_type_from_the_docstring() -> None:
         """
 
     properties = function_tool(tool).params_json_schema["properties"]
-    assert properties == snapshot({'count': {'type': 'integer', 'title': 'Count', 'description': 'how many'}, 'names': {'anyOf': [{'type': 'array', 'items': {'type': 'string'}}, {'type': 'null'}], 'title': 'Names', 'description': 'which', 'default': None}, 'anything': {'title': 'Anything', 'description': 'whatever', 'default': 1}})
+    assert properties == snapshot(
+        {
+            "count": {"type": "integer", "title": "Count", "description": "how many"},
+            "names": {
+                "anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "null"}],
+                "title": "Names",
+                "description": "which",
+                "default": None,
+            },
+            "anything": {"title": "Anything", "description": "whatever", "default": 1},
+        }
+    )
 
 
 def test_any_parameter_name_works() -> None:
@@ -385,7 +398,20 @@ def test_a_positional_only_context_before_star_args_is_filled_in() -> None:
         return a, b, rest, c, more
 
     built = function_tool(tool)
-    assert built.params_json_schema == snapshot({'properties': {'a': {'type': 'integer', 'title': 'A'}, 'b': {'type': 'integer', 'title': 'B', 'default': 2}, 'rest': {'type': 'array', 'items': {'type': 'integer'}, 'title': 'Rest'}, 'c': {'type': 'integer', 'title': 'C', 'default': 3}}, 'additionalProperties': {'type': 'integer'}, 'required': ['a'], 'title': 'tool_args', 'type': 'object'})
+    assert built.params_json_schema == snapshot(
+        {
+            "properties": {
+                "a": {"type": "integer", "title": "A"},
+                "b": {"type": "integer", "title": "B", "default": 2},
+                "rest": {"type": "array", "items": {"type": "integer"}, "title": "Rest"},
+                "c": {"type": "integer", "title": "C", "default": 3},
+            },
+            "additionalProperties": {"type": "integer"},
+            "required": ["a"],
+            "title": "tool_args",
+            "type": "object",
+        }
+    )
     assert built.invoke_sync(a=1) == (1, 2, (), 3, {})
     assert built.invoke_sync(a=1, rest=[7, 8], c=4, z=9) == (1, 2, (7, 8), 4, {"z": 9})
 

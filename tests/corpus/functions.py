@@ -175,7 +175,7 @@ def _methods_of(owner: str, cls: type) -> Iterator[tuple[str, Callable[..., Any]
             # Nothing is ever called, so that any object does for `self`.
             yield f"{owner}.{name}", types.MethodType(value, object())
         elif isinstance(value, staticmethod | classmethod):
-            bound: Any = value.__get__(None, cls)
+            bound = getattr(cls, name)
             if isinstance(bound, types.FunctionType | types.MethodType):
                 yield f"{owner}.{name}", bound
 
@@ -183,4 +183,5 @@ def _methods_of(owner: str, cls: type) -> Iterator[tuple[str, Callable[..., Any]
 def _is_function(value: object) -> bool:
     if isinstance(value, types.FunctionType):
         return True
-    return hasattr(value, "__wrapped__") and callable(value) and not isinstance(value, partial)
+    wrapped = inspect.getattr_static(value, "__wrapped__", None)
+    return wrapped is not None and callable(value) and not isinstance(value, partial)

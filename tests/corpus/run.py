@@ -163,7 +163,8 @@ def _count_parameters(
 
 def _as_json(reports: dict[str, Report], total: Report) -> str:
     figures = {
-        name: {**dataclasses.asdict(report), "share": round(report.share, 4)}
+        name: {item.name: getattr(report, item.name) for item in dataclasses.fields(report)}
+        | {"share": round(report.share, 4)}
         for name, report in {**reports, "total": total}.items()
     }
     return json.dumps(figures, indent=2)
@@ -184,8 +185,7 @@ def _as_text(reports: dict[str, Report], total: Report) -> str:
     lines += [f"foreign exceptions       {len(total.foreign)}", *_shown(total.foreign)]
     lines += [f"warnings                 {len(total.warned)}", *_shown(total.warned)]
     lines += [
-        f"documented parameters    {total.documented}, described {total.described}"
-        + f" ({total.share:.2%})",
+        f"documented parameters    {total.documented} ({total.share:.2%} described)",
         *_shown(total.silent),
         f"unannotated parameters   {total.unannotated}, typed by the docstring {total.typed}",
     ]

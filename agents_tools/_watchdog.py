@@ -1,0 +1,110 @@
+"""Reports code that blocks the event loop, with the place where it stands."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import traceback
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Self
+
+from agents_tools.errors import UserValueError
+
+if typing.TYPE_CHECKING:
+    import asyncio
+
+__all__ = ["BlockedLoop", "watch_loop"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockedLoop:
+    """The event loop did not answer.
+
+    Attributes:
+        seconds: How long it has not answered.
+        stack: Where its thread stands, as in a traceback, the innermost frame last.
+    """
+
+    seconds: float
+    stack: str
+
+
+class watch_loop:  # noqa: N801 - used like a function: `async with watch_loop(): ...`
+    """Watch the running event loop, and report when something blocks it.
+
+    An `async def` tool that calls `time.sleep` or computes for long stops everything else on the
+    loop, timeouts included. Nothing can interrupt it there; this says where it is.
+
+    ```python
+    async with watch_loop(limit=0.5):
+        ...
+    ```
+
+    Args:
+        limit: How long the loop may take to answer, in seconds.
+        report: Called with a `BlockedLoop` from the thread that watches, once for each time that
+            the loop is blocked. By default a warning with the stack is logged.
+
+    Raises:
+        UserError: `limit` is not positive.
+    """
+
+    def __init__(
+        self, limit: float = 1.0, *, report: Callable[[BlockedLoop], Any] | None = None
+    ) -> None:
+        if not limit > 0:
+            raise UserValueError(f"watch_loop(...) takes a positive number of seconds, not {limit!r}.")
+        self._limit = limit
+        self._report = report or _log
+        self._left = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    async def __aenter__(self) -> Self:
+        """Start to watch the loop that runs here."""
+        import asyncio  # noqa: PLC0415 - kept out of the import of the package
+
+        loop = asyncio.get_running_loop()
+        self._left.clear()
+        self._thread = threading.Thread(
+            target=self._watch,
+            args=(loop, threading.get_ident()),
+            name="agents_tools-watchdog",
+            daemon=True,
+        )
+        self._thread.start()
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        """Stop to watch."""
+        self._left.set()
+
+    def _watch(self, loop: asyncio.AbstractEventLoop, ident: int) -> None:
+        while not self._left.wait(self._limit / 4):
+            answered = threading.Event()
+            try:
+                loop.call_soon_threadsafe(answered.set)
+            except RuntimeError:
+                return  # the loop is closed
+            waited = 0.0
+            while not answered.wait(self._limit) and not self._left.is_set():
+                waited += self._limit
+                if waited == self._limit:
+                    self._tell(ident, waited)
+
+    def _tell(self, ident: int, seconds: float) -> None:
+        frame = sys._current_frames().get(ident)  # noqa: SLF001 - the documented way to look
+        stack = "".join(traceback.format_stack(frame)) if frame is not None else ""
+        self._report(BlockedLoop(seconds=seconds, stack=stack))
+
+
+def _log(blocked: BlockedLoop) -> None:
+    import logging  # noqa: PLC0415 - rare
+
+    logging.getLogger("agents_tools").warning(
+        "The event loop has not answered for %.1f seconds. Make the tool a plain `def`, which "
+        "runs in a thread, or await what it waits for. It stands here:\n%s",
+        blocked.seconds,
+        blocked.stack,
+    )

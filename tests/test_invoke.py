@@ -1,0 +1,732 @@
+"""One call of a tool: what it returns, what it raises, and what the model is told."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import gc
+import subprocess
+import sys
+import textwrap
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from inline_snapshot import snapshot
+from pydantic import BaseModel, SecretStr
+from typing_extensions import TypedDict
+
+from agents_tools import (
+    FunctionTool,
+    ModelBehaviorError,
+    RunContextWrapper,
+    ToolCancelledError,
+    ToolContext,
+    ToolDeniedError,
+    ToolError,
+    ToolLostError,
+    ToolOutputFileContent,
+    ToolOverloadedError,
+    ToolResult,
+    ToolTimeoutError,
+    UserError,
+    current_context,
+    default_tool_error_function,
+    function_tool,
+    listen,
+    register_secret,
+    set_default_tool_error_function,
+    watch_loop,
+)
+from agents_tools._secrets import forget_secret
+
+
+async def test_sync_and_async_functions_are_called_alike() -> None:
+    """Nobody asks what kind of function is behind a tool."""
+
+    @function_tool
+    async def quick(a: int) -> int:
+        return a + 1
+
+    @function_tool
+    def slow(a: int) -> int:
+        return a + 2
+
+    @function_tool(run_in_thread=False)
+    def inline(a: int) -> int:
+        return a + 3
+
+    for tool, expected in ((quick, 2), (slow, 3), (inline, 4)):
+        assert await tool.invoke(a=1) == expected
+        assert await tool.on_invoke_tool(None, '{"a": 1}') == str(expected)
+        assert (await tool.call(None, '{"a": 1}')).value == expected
+
+
+async def test_a_sync_tool_never_blocks_the_loop() -> None:
+    """While it waits in its thread, the loop goes on."""
+    released = threading.Event()
+
+    @function_tool
+    def blocking() -> str:
+        assert released.wait(5)
+        return "done"
+
+    task = asyncio.create_task(blocking.invoke())
+    await asyncio.sleep(0)
+    released.set()  # only reached because the loop was free
+    assert await task == "done"
+
+
+async def test_sixty_four_blocking_calls_run_at_once() -> None:
+    """The barrier opens only when all of them have arrived."""
+    barrier = threading.Barrier(64)
+
+    @function_tool
+    def meet() -> int:
+        return barrier.wait(10)
+
+    results = await asyncio.gather(*(meet.invoke() for _ in range(64)))
+    assert sorted(results) == list(range(64))
+
+
+async def test_context_variables_reach_the_tool_wherever_it_runs() -> None:
+    """Request ids, locales and tracing live in them."""
+    variable = contextvars.ContextVar("variable", default="unset")
+    variable.set("set")
+
+    @function_tool
+    def in_thread() -> str:
+        return variable.get()
+
+    @function_tool
+    async def on_loop() -> str:
+        return variable.get()
+
+    assert await in_thread.invoke() == "set"
+    assert await on_loop.invoke() == "set"
+
+
+async def test_the_context_carries_the_applications_object() -> None:
+    """A plain wrapper is upgraded to the context of one call, with an id of its own."""
+    seen: list[ToolContext[Any]] = []
+
+    @function_tool
+    async def tool(ctx: RunContextWrapper[dict[str, int]], a: int = 1) -> int:
+        assert isinstance(ctx, ToolContext)
+        seen.append(ctx)
+        assert current_context() is ctx
+        return ctx.context["user"]
+
+    assert await tool.on_invoke_tool(RunContextWrapper({"user": 7}), '{"a": 2}') == "7"
+    assert await tool.invoke(context=ToolContext({"user": 8}, tool_call_id="call_x")) == 8
+    first, second = seen
+    assert (first.tool_name, first.arguments) == ("tool", {"a": 2})
+    assert first.tool_call_id != second.tool_call_id == "call_x"
+    assert second.path == ("call_x",)
+    assert current_context() is None
+
+
+async def test_a_call_inside_a_call_knows_where_it_stands() -> None:
+    """Nesting is by running, not by handing contexts around."""
+
+    @function_tool
+    async def inner() -> list[str]:
+        context = current_context()
+        assert context is not None
+        return [*context.path, str(context.context)]
+
+    @function_tool
+    async def outer() -> list[str]:
+        return await inner.invoke()
+
+    path = await outer.invoke(context=ToolContext("app", tool_call_id="outer"))
+    assert path[0] == "outer"
+    assert len(path) == 3
+    assert path[2] == "app"
+
+
+async def test_a_hand_made_tool_answers_for_its_own_errors() -> None:
+    """The documented example, and an exception that is not swallowed."""
+
+    class FunctionArgs(BaseModel):
+        username: str
+        age: int
+
+    async def run_function(ctx: RunContextWrapper[Any], args: str) -> str:
+        parsed = FunctionArgs.model_validate_json(args)
+        if parsed.age < 0:
+            raise LookupError("unborn")
+        return "done"
+
+    tool = FunctionTool(
+        name="process_user",
+        description="Processes extracted user data",
+        params_json_schema=FunctionArgs.model_json_schema(),
+        on_invoke_tool=run_function,
+    )
+    assert await tool.on_invoke_tool(None, '{"username": "x", "age": 3}') == "done"
+    with pytest.raises(LookupError, match="unborn"):
+        await tool.on_invoke_tool(None, '{"username": "x", "age": -3}')
+    assert tool.strict_json_schema is False
+    with pytest.raises(UserError, match="no Python function"):
+        tool("anything")
+
+
+def test_a_tool_made_from_a_schema_gets_only_what_the_schema_allows() -> None:
+    """What was published is enforced, for types and for raw schemas."""
+
+    class Person(BaseModel):
+        name: str
+        age: int = 1
+
+    async def run(ctx: ToolContext[Any], args: str) -> str:
+        return args
+
+    for schema in (Person, Person.model_json_schema() | {"additionalProperties": False}):
+        tool = FunctionTool.from_schema(name="tool", schema=schema, on_invoke_tool=run)
+        assert tool.invoke_sync(name="x") == '{"name":"x"}'
+        for bad in ('{"name": 1}', "{}", '{"name": "x", "nam": 1}', '{"name": "x", "name": "y"}'):
+            with pytest.raises(ModelBehaviorError):
+                tool.invoke_sync(bad)
+        open_tool = FunctionTool.from_schema(
+            name="tool", schema=schema, on_invoke_tool=run, validate_arguments=False
+        )
+        assert open_tool.invoke_sync('{"name": 1}') == '{"name": 1}'
+
+
+# --- failures
+
+
+@function_tool
+def broken(kind: str) -> str:
+    """Fail in the way that is asked for."""
+    raise {"value": ValueError("bad value"), "tool": ToolError("try another city")}[kind]
+
+
+async def test_the_default_answer_lets_the_model_correct_itself() -> None:
+    """Bad arguments in full, a `ToolError` verbatim, anything else with its type."""
+    call = broken.on_invoke_tool
+    assert await call(None, '{"kind": "value"}') == snapshot("Tool 'broken' failed: ValueError: bad value")
+    assert await call(None, '{"kind": "tool"}') == snapshot('try another city')
+    assert await call(None, '{"kin": "tool"}') == snapshot("""\
+Invalid arguments for tool 'broken':
+- kind: missing, expected a string (required)
+- kin: unknown, did you mean 'kind'?\
+""")
+    assert await call(None, "") == snapshot("""\
+Invalid arguments for tool 'broken':
+- kind: missing, expected a string (required)\
+""")
+    assert await call(None, "{") == snapshot("Invalid arguments for tool 'broken': the JSON is incomplete, it ends too early (EOF while parsing an object at line 1 column 1). Send one JSON object with the tool's parameters.")
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+async def test_a_failure_function_of_ones_own_answers(asynchronous: bool) -> None:
+    """It sees the context and the error, and may be sync or async."""
+    seen: list[Any] = []
+
+    def answer(ctx: Any, error: Exception) -> str:
+        seen.append((ctx.tool_name, error))
+        return "custom"
+
+    async def answer_later(ctx: Any, error: Exception) -> str:
+        return answer(ctx, error)
+
+    @function_tool(failure_error_function=answer_later if asynchronous else answer)
+    def tool(a: int) -> str:
+        raise KeyError(a)
+
+    assert await tool.on_invoke_tool(None, '{"a": 1}') == "custom"
+    assert await tool.on_invoke_tool(None, '{"a": "x"}') == "custom"
+    assert [(name, type(error)) for name, error in seen] == [
+        ("tool", KeyError),
+        ("tool", ModelBehaviorError),
+    ]
+
+
+async def test_a_failure_function_that_fails_falls_back_to_the_default() -> None:
+    """The model still gets an answer."""
+
+    def answer(ctx: Any, error: Exception) -> str:
+        raise RuntimeError("oops")
+
+    @function_tool(failure_error_function=answer)
+    def tool() -> str:
+        raise ValueError("original")
+
+    assert "original" in await tool.on_invoke_tool(None, "{}")
+
+
+async def test_without_a_failure_function_the_error_is_raised() -> None:
+    """`ModelBehaviorError` for bad input, the tool's own exception otherwise."""
+
+    @function_tool(failure_error_function=None)
+    def tool(a: int) -> str:
+        raise ZeroDivisionError("by zero")
+
+    with pytest.raises(ZeroDivisionError, match="by zero"):
+        await tool.on_invoke_tool(None, '{"a": 1}')
+    with pytest.raises(ModelBehaviorError):
+        await tool.on_invoke_tool(None, "not json")
+
+
+async def test_invoke_raises_what_the_tool_raised() -> None:
+    """An application wants the exception, whatever a model would be told."""
+    with pytest.raises(ValueError, match="bad value"):
+        await broken.invoke(kind="value")
+
+
+async def test_the_default_can_be_changed_for_all_tools() -> None:
+    """One place for an application's own tone."""
+    set_default_tool_error_function(lambda ctx, error: f"sorry: {error}")
+    try:
+        assert await broken.on_invoke_tool(None, '{"kind": "value"}') == "sorry: bad value"
+    finally:
+        set_default_tool_error_function(None)
+    assert "ValueError" in await broken.on_invoke_tool(None, '{"kind": "value"}')
+
+
+class _BrokenStr(Exception):  # noqa: N818 - what it is named after
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+RAISES: list[BaseException] = [
+    SystemExit(3),
+    KeyboardInterrupt(),
+    GeneratorExit(),
+    StopIteration("x"),
+    StopAsyncIteration("x"),
+    asyncio.CancelledError(),
+    MemoryError(),
+    RecursionError("deep"),
+    BaseException("base"),
+    BaseExceptionGroup("group", [SystemExit(1)]),
+    ExceptionGroup("group", [ValueError("inner")]),
+    _BrokenStr(),
+]
+
+
+@pytest.mark.parametrize("error", RAISES, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("kind", ["thread", "inline", "async", "policy"])
+async def test_whatever_a_tool_raises_is_its_own_error(error: BaseException, kind: str) -> None:
+    """F9, F10: no tool takes its host down."""
+    from agents_tools.policies import timeout  # noqa: PLC0415 - only the fourth kind needs it
+
+    def sync() -> str:
+        raise error
+
+    async def asynchronous() -> str:
+        raise error
+
+    tool: FunctionTool[..., Any] = {
+        "thread": lambda: function_tool(sync),
+        "inline": lambda: function_tool(run_in_thread=False)(sync),
+        "async": lambda: function_tool(asynchronous),
+        "policy": lambda: timeout(5)(function_tool(asynchronous)),
+    }[kind]()
+    outcome = await tool.call(None, "{}")
+    assert outcome.status == "tool_error"
+    assert isinstance(outcome.output, str)
+    assert type(error).__name__ in outcome.output
+    assert await tool.on_invoke_tool(None, "{}") == outcome.output
+    assert await function_tool(lambda: "next", name_override="next").on_invoke_tool(None, "{}") == "next"
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (ToolTimeoutError("x"), "timeout"),
+        (ToolCancelledError("x"), "cancelled"),
+        (ToolDeniedError("x"), "denied"),
+        (ToolOverloadedError("x"), "overloaded"),
+        (ToolLostError("x"), "lost"),
+        (ToolError("x"), "tool_error"),
+        (ModelBehaviorError("of a call inside"), "tool_error"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
+)
+async def test_every_way_to_end_has_a_status(error: Exception, status: str) -> None:
+    """The caller decides by the status, not by the text."""
+
+    @function_tool
+    async def tool() -> str:
+        raise error
+
+    outcome = await tool.call(None, "{}")
+    assert (outcome.status, outcome.error) == (status, error)
+    assert (await tool.call(None, "[]")).status == "invalid_args"
+
+
+async def test_cancelling_a_call_passes_and_reaches_the_tool() -> None:
+    """Only the one who cancelled may see it as a cancellation."""
+    started, cleaned = asyncio.Event(), asyncio.Event()
+
+    @function_tool
+    async def tool() -> str:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cleaned.set()
+        return "never"
+
+    task = asyncio.create_task(tool.on_invoke_tool(None, "{}"))
+    await started.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert cleaned.is_set()
+
+
+async def test_a_cancelled_sync_tool_sees_that_nobody_waits() -> None:
+    """It cannot be stopped from outside; it can look."""
+    started, seen = threading.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+    running = asyncio.Event()
+
+    @function_tool
+    def tool(ctx: ToolContext[Any]) -> str:
+        loop.call_soon_threadsafe(running.set)
+        started.wait(5)
+        try:
+            ctx.check()
+        except ToolCancelledError:
+            seen.set()
+        return "late"
+
+    task = asyncio.create_task(tool.on_invoke_tool(None, "{}"))
+    await running.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    started.set()
+    assert await asyncio.to_thread(seen.wait, 5)
+
+
+async def test_secrets_and_long_messages_do_not_reach_the_model() -> None:
+    """S20, S27: an exception may hold anything."""
+    register_secret("hunter2-very-secret")
+    try:
+
+        @function_tool
+        def tool(kind: int) -> str:
+            if kind == 1:
+                raise ValueError("password is hunter2-very-secret")
+            if kind == 2:
+                raise ValueError(SecretStr("abcdefgh-12345"), "sk-" + "a1B2" * 12)
+            raise ValueError("x" * 10_000)
+
+        first = await tool.on_invoke_tool(None, '{"kind": 1}')
+        second = await tool.on_invoke_tool(None, '{"kind": 2}')
+        third = await tool.on_invoke_tool(None, '{"kind": 3}')
+    finally:
+        forget_secret("hunter2-very-secret")
+    assert "hunter2" not in first
+    assert "a1B2" not in second
+    assert "abcdefgh" not in second
+    assert len(third) < 600
+
+
+def test_the_default_function_can_be_called_by_ones_own() -> None:
+    """To add a sentence to it."""
+    context = ToolContext[Any](tool_name="tool")
+    assert default_tool_error_function(context, OSError("no disk")) == snapshot("Tool 'tool' failed: OSError: no disk")
+
+
+# --- results
+
+
+class Point(BaseModel):
+    x: int
+
+
+@dataclass
+class Size:
+    width: int
+
+
+async def test_results_reach_the_model_as_text_or_json() -> None:
+    """Never as a Python repr."""
+
+    def giving(value: Any) -> FunctionTool[..., Any]:
+        return function_tool(lambda: value, name_override="tool")
+
+    cases: list[tuple[Any, Any]] = [
+        ("text", "text"),
+        (None, ""),
+        (3, "3"),
+        (True, "true"),
+        ([Point(x=1)], '[{"x":1}]'),
+        (Size(2), '{"width":2}'),
+        ({"a": float("nan")}, '{"a":null}'),
+    ]
+    for value, expected in cases:
+        assert await giving(value).on_invoke_tool(None, "{}") == expected
+    (block,) = await giving(b"\x00\x01").on_invoke_tool(None, "{}")
+    assert isinstance(block, ToolOutputFileContent)
+
+
+async def test_a_tool_result_separates_what_the_model_sees() -> None:
+    """Metadata is the application's alone; an error result is an error."""
+
+    @function_tool
+    def tool(bad: bool = False) -> Any:
+        return ToolResult(content="for the model", metadata={"rows": 3}, is_error=bad)
+
+    good, bad = await tool.call(None, "{}"), await tool.call(None, '{"bad": true}')
+    assert (good.status, good.output, good.metadata) == ("ok", "for the model", {"rows": 3})
+    assert (bad.status, bad.output) == ("tool_error", "for the model")
+
+
+async def test_a_result_without_a_json_form_is_an_error_that_names_the_type() -> None:
+    """F20: it must not take the run down, nor show an address in memory."""
+
+    @function_tool
+    def tool() -> Any:
+        return threading.Lock()
+
+    text = await tool.on_invoke_tool(None, "{}")
+    assert "lock" in text
+    assert "0x" not in text
+
+
+async def test_a_huge_result_is_cut_and_its_rest_kept() -> None:
+    """S29: the model gets 256 Ki characters, whoever watches gets the rest."""
+
+    @function_tool
+    def tool() -> str:
+        return "x" * 1_000_000
+
+    async with listen() as events:
+        text = await tool.on_invoke_tool(None, "{}")
+    assert len(text) <= 256 * 1024
+    artifacts = [event for event in events if event.type == "tool_artifact_event"]
+    assert len(artifacts) == 1
+
+
+# --- sync callers, and the object itself
+
+
+def test_invoke_sync_works_without_a_loop() -> None:
+    """Scripts have none."""
+
+    @function_tool
+    async def tool(a: int) -> int:
+        await asyncio.sleep(0)
+        return a
+
+    assert tool.invoke_sync(a=4) == 4
+    assert tool.invoke_sync('{"a": 5}') == 5
+    assert tool.invoke_sync({"a": 6}) == 6
+
+
+async def test_invoke_sync_works_inside_a_running_loop_and_inside_tools() -> None:
+    """Notebooks have a loop, and a tool may call another."""
+
+    @function_tool
+    async def inner(a: int) -> int:
+        return a + 1
+
+    @function_tool
+    def outer(a: int) -> int:
+        return inner.invoke_sync(a=a)
+
+    assert outer.invoke_sync(a=1) == 2
+    assert await outer.invoke(a=2) == 3
+
+
+def test_arguments_are_given_once() -> None:
+    """Text and names at once could only contradict each other."""
+
+    @function_tool
+    def tool(arguments: int = 0, context: int = 0) -> list[int]:
+        return [arguments, context]
+
+    with pytest.raises(UserError, match="at once"):
+        tool.invoke_sync("{}", arguments=1)
+    with pytest.raises(UserError, match="mapping"):
+        tool.invoke_sync(["a"])
+    with pytest.raises(UserError, match="JSON form"):
+        tool.invoke_sync(arguments=threading.Lock())
+    assert tool.invoke_sync({"arguments": 1, "context": 2}) == [1, 2]
+
+
+def test_a_tool_is_the_function_it_wraps_for_whoever_calls_it() -> None:
+    """Unit tests of a tool need nothing of this library."""
+
+    def add(a: int, b: int = 2) -> int:
+        """Add."""
+        return a + b
+
+    tool = function_tool(add)
+    assert tool(1) == 3
+    assert (tool.__name__, tool.__doc__, tool.__wrapped__) == ("add", "Add.", add)
+    import inspect  # noqa: PLC0415 - only here
+
+    assert inspect.signature(tool) == inspect.signature(add)
+
+
+def test_a_tool_never_changes() -> None:
+    """Whoever holds one can rely on it; `with_` gives another."""
+
+    @function_tool(metadata={"a": 1})
+    def tool(x: int) -> int:
+        return x
+
+    other = tool.with_(name="other", description="Another.")
+    assert (tool.name, other.name, other.description) == ("tool", "other", "Another.")
+    assert other.params_json_schema["title"] == "other_args"
+    assert tool.params_json_schema["title"] == "tool_args"
+    with pytest.raises(AttributeError):
+        tool.name = "x"  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        tool.metadata["b"] = 2  # type: ignore[index]
+    assert repr(tool) == "<FunctionTool 'tool'>"
+    assert tool != tool.with_()
+    assert len({tool, tool, other}) == 2
+
+
+def test_what_cannot_be_decorated_is_refused() -> None:
+    """At the declaration, with the remedy."""
+
+    @function_tool
+    def tool() -> None: ...
+
+    with pytest.raises(UserError, match="a tool already"):
+        function_tool(tool)
+    with pytest.raises(UserError, match="callable"):
+        function_tool("name")  # type: ignore[call-overload]
+
+
+async def test_a_tool_that_is_not_built_yet_can_be_called_from_many_threads() -> None:
+    """Building twice at once is harmless."""
+
+    class Row(TypedDict):
+        a: int
+
+    @function_tool
+    def tool(rows: list[Row], point: Point | None = None) -> int:
+        """Count.
+
+        Args:
+            rows: Some rows.
+        """
+        return len(rows)
+
+    results = await asyncio.gather(
+        *(asyncio.to_thread(tool.invoke_sync, rows=[{"a": 1}]) for _ in range(16))
+    )
+    assert results == [1] * 16
+
+
+async def test_a_thousand_concurrent_calls_do_not_mix() -> None:
+    """Arguments and contexts stay with their call."""
+
+    @function_tool
+    async def tool(ctx: ToolContext[int], a: int) -> bool:
+        await asyncio.sleep(0)
+        context = current_context()
+        return context is ctx and ctx.context == a and ctx.arguments == {"a": a}
+
+    results = await asyncio.gather(
+        *(tool.invoke(context=RunContextWrapper(i), a=i) for i in range(1_000))
+    )
+    assert all(results)
+
+
+async def test_a_blocked_loop_is_reported_with_its_place() -> None:
+    """F6: nothing can interrupt it, but somebody should be told where it stands."""
+    reports: list[Any] = []
+    told = threading.Event()
+
+    def report(blocked: Any) -> None:
+        reports.append(blocked)
+        told.set()
+
+    @function_tool
+    async def blocks() -> str:
+        assert told.wait(5)  # noqa: ASYNC251 - blocking the loop is the point
+        return "done"
+
+    async with watch_loop(0.05, report=report):
+        await blocks.invoke()
+    assert len(reports) == 1
+    assert "told.wait(5)" in reports[0].stack
+
+
+def run_script(text: str, *, timeout: float = 15) -> subprocess.CompletedProcess[str]:
+    """Run a program of its own, for what ends a process."""
+    return subprocess.run(  # noqa: S603 - our own interpreter and text
+        [sys.executable, "-c", textwrap.dedent(text)],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+
+
+def test_ctrl_c_during_a_tool_ends_the_program_as_usual() -> None:
+    """F11: a genuine Ctrl-C is nobody's tool error."""
+    result = run_script(
+        """
+        import asyncio, os, signal
+        from agents_tools import function_tool
+
+        @function_tool
+        async def tool() -> str:
+            os.kill(os.getpid(), signal.SIGINT)
+            await asyncio.sleep(30)
+            return "survived"
+
+        try:
+            print(asyncio.run(tool.on_invoke_tool(None, "{}")))
+        except KeyboardInterrupt:
+            print("interrupted")
+        """
+    )
+    assert (result.stdout, result.stderr) == ("interrupted\n", "")
+
+
+def test_the_program_ends_although_a_sync_tool_hangs() -> None:
+    """F8: an abandoned thread must not hold the interpreter back."""
+    result = run_script(
+        """
+        import asyncio, threading
+        from agents_tools import function_tool
+        from agents_tools.policies import timeout
+
+        @timeout(0.1)
+        @function_tool
+        def hangs() -> str:
+            threading.Event().wait(60)
+            return "never"
+
+        print(asyncio.run(hangs.on_invoke_tool(None, "{}")))
+        """,
+        timeout=10,
+    )
+    assert "took longer than 0.1 s" in result.stdout
+    assert result.stderr == ""
+
+
+async def test_nothing_is_left_behind_by_many_calls() -> None:
+    """No task, no thread beyond the pool, and no object that waits for a collector."""
+
+    @function_tool
+    async def tool(a: int) -> int:
+        return a
+
+    await tool.invoke(a=1)
+    gc.collect()
+    before = len(gc.get_objects()), len(asyncio.all_tasks())
+    for i in range(500):
+        await tool.on_invoke_tool(None, f'{{"a": {i}}}')
+        await tool.on_invoke_tool(None, "bad")
+    gc.collect()
+    after = len(gc.get_objects()), len(asyncio.all_tasks())
+    assert after[1] == before[1]
+    assert after[0] - before[0] < 100
+
+

@@ -1,0 +1,316 @@
+"""What people and models are shown of foreign text, and how values are quoted in messages."""
+
+from __future__ import annotations
+
+import enum
+import json
+import random
+import threading
+import time
+import unicodedata
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+import pytest
+from hypothesis import given, strategies as st
+
+from agents_tools import _text
+from agents_tools._secrets import MASK, forget_secret, mask, register_secret
+from agents_tools._text import describe_value, escape_for_model, hide_with, safe_text, shorten
+
+HIDDEN = {
+    0x061C,
+    0x180E,
+    0xFEFF,
+    *range(0x200B, 0x2010),
+    *range(0x202A, 0x202F),
+    *range(0x2060, 0x2070),
+    *range(0xFFF9, 0xFFFC),
+    *range(0xE0000, 0xE0080),
+}
+"""Characters that a person cannot see or that turn the order of what is seen."""
+
+ATTACKS = {
+    "colours": ("\x1b[1;31mroot#\x1b[0m", "root#"),
+    "screen": ("a\x1b[2J\x1b[H\x1b[?1049hb", "ab"),
+    "8-bit CSI": ("a\x9b31mb", "ab"),
+    "link": ("\x1b]8;;https://evil.example\x1b\\click\x1b]8;;\x1b\\", "click"),
+    "link ended by bell": ("\x1b]8;;https://evil.example\x07click\x1b]8;;\x07", "click"),
+    "clipboard": ("a\x1b]52;c;cm0gLXJmIC8=\x07b", "ab"),
+    "title": ("\x9d0;owned\x9cb", "b"),
+    "device string": ("a\x1bP+q544e\x1b\\b", "ab"),
+    "application string": ("a\x1b_payload\x1b\\b", "ab"),
+    "privacy message": ("a\x1b^payload\x1b\\b", "ab"),
+    "start of string": ("a\x1bXpayload\x1b\\b", "ab"),
+    "reset": ("a\x1bcb", "ab"),
+    "character set": ("a\x1b(0b", "ab"),
+    "overstrike": ("safe\b\b\b\bevil\r", "safeevil"),
+    "NUL and DEL": ("a\x00b\x7fc", "abc"),
+    "override": ("user\u202e\u2066nimda\u2069\u202c", "usernimda"),
+    "zero width": ("pa\u200byp\u2060al\ufeff", "paypal"),
+    "hidden ASCII": ("hi\U000e0069\U000e0067", "hi"),
+    "cut colour": ("a\x1b[31", "a"),
+    "lone escape": ("a\x1b", "a"),
+    "lone surrogate": ("a\ud800b", "a\ufffdb"),
+    "string that never ends": ("a\x1b]52;c;the rest\nstays", "a52;c;the rest\nstays"),
+    "nested strings": ("\x1b]\x1b]0;x\x07y", "y"),
+}
+
+PIECES = [
+    *(attack for attack, _ in ATTACKS.values()),
+    *("\x1b", "[", "]", "\\", "\x07", "\x9c", "\x90", "P", "\n", "\t", "\r\n", "é", "m"),
+    "👨\u200d👩",
+]
+
+foreign = st.lists(st.sampled_from(PIECES) | st.text(max_size=4), max_size=12).map("".join)
+visible = st.text(st.characters(categories=["L", "N", "P", "S", "Zs"]) | st.sampled_from("\n\t"))
+
+
+def assert_safe(text: str) -> None:
+    """Fail where a text holds anything that `safe_text` promises to remove."""
+    bad = [
+        char
+        for char in text
+        if (unicodedata.category(char) in {"Cc", "Cs"} and char not in "\n\t")
+        or ord(char) in HIDDEN
+    ]
+    assert not bad
+
+
+@pytest.fixture(autouse=True)
+def _masking(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bring texts and secrets together, as `agents_tools.outputs` does when it is imported."""
+    monkeypatch.setattr(_text, "_mask", mask)
+
+
+@pytest.fixture
+def secret() -> Iterator[str]:
+    """Register a secret for one test."""
+    value = "correct-horse-battery"
+    register_secret(value)
+    yield value
+    forget_secret(value)
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_a_known_attack_on_a_terminal_is_taken_out_whole(name: str) -> None:
+    """What is left of an escape sequence would confuse, what is left of its payload mislead."""
+    attack, expected = ATTACKS[name]
+
+    assert safe_text(attack) == expected
+
+
+@given(foreign)
+def test_safe_text_holds_nothing_unsafe_and_is_safe_text(text: str) -> None:
+    """Every place that shows text to a person relies on it, some of them twice (S19)."""
+    safe = safe_text(text)
+
+    assert_safe(safe)
+    assert safe_text(safe) == safe
+
+
+@pytest.mark.corpus
+def test_random_strings_of_unsafe_characters_come_out_safe(corpus_size: int) -> None:
+    """Chance finds joins of pieces that nobody thought of (S19)."""
+    source = random.Random(19)  # noqa: S311 - made-up text
+    unsafe = [*map(chr, range(0xA0)), *map(chr, sorted(HIDDEN)), "\ud800", "\udfff", "a", "é", "0;"]
+    for _ in range(corpus_size):
+        text = "".join(source.choices(unsafe, k=source.randrange(24)))
+        safe = safe_text(text)
+        assert_safe(safe)
+        assert safe_text(safe) == safe
+
+
+@given(visible)
+def test_text_without_anything_unsafe_is_left_alone(text: str) -> None:
+    """Filtering must never damage what was harmless: languages, emoji, line ends, tabs."""
+    assert safe_text(text) == text
+    assert escape_for_model(text) == text
+
+
+@given(foreign)
+def test_the_model_gets_text_that_can_be_sent_and_hides_nothing(text: str) -> None:
+    """A lone surrogate breaks the request; a character nobody sees carries instructions."""
+    escaped = escape_for_model(text)
+
+    escaped.encode()
+    assert_safe(escaped.replace("\r\n", "").replace("\u200d", ""))
+    assert escape_for_model(escaped) == escaped
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("\x1b[31mred", r"\x1b[31mred"),
+        ("a\ud800b", r"a\ud800b"),
+        ("a\u202eb\u200b", r"a\u202eb\u200b"),
+        ("\U000e0041", r"\U000e0041"),
+        ("100%\rdone", r"100%\rdone"),
+        ("one\r\ntwo\n\tthree", "one\r\ntwo\n\tthree"),
+        (
+            "👨\u200d👩\u200d👧 \u0646\u06cc\u200c\u062e\u062f",
+            "👨\u200d👩\u200d👧 \u0646\u06cc\u200c\u062e\u062f",
+        ),
+        ("a\u200db \u200d", r"a\u200db \u200d"),
+        ("é\u200d\u200dé", r"é\u200d\u200dé"),
+    ],
+)
+def test_what_a_model_could_not_see_is_written_out(text: str, expected: str) -> None:
+    """The model is to know what is there; joiners inside of words and emoji are just spelling."""
+    assert escape_for_model(text) == expected
+
+
+@pytest.mark.parametrize(
+    "piece", ["\x1b]", "\x9d", "\x1bP", "\x1b[", "\x9b1;", "\u200d", "é\u200d"]
+)
+def test_filtering_a_megabyte_of_unfinished_sequences_takes_linear_time(piece: str) -> None:
+    """A tool's output must not be able to stop the process that shows it."""
+    text = piece * ((1 << 20) // len(piece))
+    start = time.process_time()
+
+    assert_safe(safe_text(text)[:100])
+    escape_for_model(text)
+
+    assert time.process_time() - start < 10
+
+
+@given(st.text(), st.integers(min_value=0, max_value=30))
+def test_shortened_text_fits_and_says_that_it_is_cut(text: str, limit: int) -> None:
+    """Limits hold to the character, and nobody takes the start of a text for all of it."""
+    short = shorten(text, limit)
+
+    assert len(short) <= limit
+    assert short == (text if len(text) <= limit else (text[: limit - 1] + "…") * (limit > 0))
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (None, "null"),
+        (True, "true"),
+        (3, "3"),
+        (1.5, "1.5"),
+        (float("nan"), "NaN"),
+        (float("-inf"), "-Infinity"),
+        ("a", '"a"'),
+        ('say "hi"\n', r'"say \"hi\"\n"'),
+        ("\x1b[31m\u202e", r'"\x1b[31m\u202e"'),
+        ([1, "a", None], '[1, "a", null]'),
+        ((1,), "[1]"),
+        ({"a": {"b": []}}, '{"a": {"b": []}}'),
+        (b"abc", "<3 bytes>"),
+        (object(), "<object>"),
+        (threading.Lock(), "<_thread.lock>"),
+        (int, "<type>"),
+        pytest.param(10**5000, "<integer of about 5,001 digits>", id="huge"),
+        ("x" * 100, '"' + "x" * 57 + '…"'),
+        (list(range(100)), "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, …"),
+    ],
+)
+def test_a_value_is_described_the_way_json_writes_it(value: object, expected: str) -> None:
+    """Models read JSON; a Python repr would teach them the wrong syntax and leak addresses."""
+    described = describe_value(value)
+
+    assert described == expected
+    assert len(described) <= 60
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(json_values)
+def test_a_description_is_short_and_safe_and_json_where_it_is_whole(value: Any) -> None:
+    """It goes into messages for people and models alike."""
+    described = describe_value(value)
+
+    assert len(described) <= 60
+    assert_safe(described)
+    if "…" not in described and "\\x" not in described and "\\u" not in described.lower():
+        assert json.loads(described, strict=False) == value or MASK in described
+
+
+def fail(*_: object) -> NoReturn:
+    """Stand for a method that must not be called."""
+    raise SystemExit("a method of the value was called")
+
+
+class Nasty(type):
+    __name__ = property(fail)  # type: ignore[assignment]
+    __instancecheck__ = fail
+    __subclasscheck__ = fail  # type: ignore[assignment]
+    __hash__ = fail  # type: ignore[assignment]
+
+
+HOOKS = (
+    *("__repr__", "__str__", "__len__", "__iter__", "__format__", "__eq__", "__getitem__"),
+    *("__class__", "__bool__", "__int__", "__float__", "__index__", "items", "keys", "replace"),
+)
+TRAPS: dict[str, Any] = dict.fromkeys(HOOKS, property(fail))
+
+
+class Colour(enum.IntEnum):
+    RED = 1
+
+
+@pytest.mark.parametrize(
+    ("base", "argument", "expected"),
+    [
+        (str, "ab", '"ab"'),
+        (int, 7, "7"),
+        (float, 1.5, "1.5"),
+        (list, [1], "[1]"),
+        (tuple, [1], "[1]"),
+        (dict, {"a": 1}, '{"a": 1}'),
+        (bytes, b"a", "<1 bytes>"),
+    ],
+)
+def test_describing_calls_no_method_of_the_value(base: type, argument: Any, expected: str) -> None:
+    """A broken value must not break the message about it (F20)."""
+    trapped = Nasty("Trapped", (base,), TRAPS)
+
+    assert describe_value(trapped(argument)) == expected
+    assert describe_value([Nasty("Trapped", (), {**TRAPS, "__module__": None})()]) == "[<Trapped>]"
+
+
+def test_describing_survives_deep_cyclic_and_endless_values() -> None:
+    """Values from a model or a tool have no size and no shape that could be relied on (F20)."""
+    cycle: list[Any] = []
+    cycle.append(cycle)
+    deep: Any = "bottom"
+    for _ in range(100_000):
+        deep = {"a": deep}
+
+    assert describe_value(cycle) == "[[[[[…]]]]]"
+    assert describe_value(deep) == '{"a": {"a": {"a": {"a": {…}}}}}'
+    assert describe_value(Colour.RED) == "1"
+    assert describe_value(iter(int, 1)) == "<callable_iterator>"
+    while deep != "bottom":  # or else Python frees it too deep
+        deep = deep["a"]
+
+
+@pytest.mark.parametrize("before", [0, 30, 55, 1_000, 70_000])
+def test_a_registered_secret_is_masked_before_a_description_is_cut(
+    secret: str, before: int
+) -> None:
+    """Half a secret at the edge of a message is half a secret too many (S20)."""
+    for value in ("x" * before + secret, [secret + "y" * before], {secret: "z" * before}):
+        described = describe_value(value)
+        assert secret[:8] not in described
+        assert len(described) <= 60
+    assert describe_value([secret]) == f'["{MASK}"]'
+
+
+def test_a_description_masks_what_looks_like_a_password() -> None:
+    """A key names the value behind it a secret, though the value alone looks like any other."""
+    assert describe_value({"password": "tulip"}) == '{"password": "***"}'
+
+
+def test_hiding_is_brought_in_from_above() -> None:
+    """The module of texts must not import its neighbour that knows the secrets."""
+    hide_with(str.upper)
+
+    assert describe_value("a") == '"A"'
