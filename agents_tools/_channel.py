@@ -158,6 +158,10 @@ class Channel(_Readable):
         self.room_blocking()
         self.push(event)
 
+    def due(self) -> bool:
+        """Whether a writer should await `room` now: it is full, or the reader is to have a turn."""
+        return len(self._queue) >= self._limit or perf_counter() >= self._next_turn
+
     async def room(self) -> None:
         """Wait, as `send` does, until an event can be pushed without loss; then take `turn`."""
         if len(self._queue) >= self._limit:

@@ -83,10 +83,10 @@ def parse_docstring(
     names = frozenset(param_names)
     found = _Found()
     for speller in (_Sphinx, _Numpy, _Google):
-        if style in {None, speller.style} and any(hint in text for hint in speller.hints):
+        if style in {None, speller.style} and re.search(speller.hint, text):
             text = _read(text, speller(names), found)
     return Docstring(
-        description=_BLANK_LINES.sub("\n\n", text).strip() or None,
+        description=re.sub(r"\n{3,}", "\n\n", text).strip() or None,
         params=found.params,
         types={name: found.types.get(name, "") for name in {**found.params, **found.types}},
         style=found.style,
@@ -126,7 +126,7 @@ def resolve_doc_type(text: str, namespace: Mapping[str, Any]) -> Any | None:
             text is parsed, never evaluated, and nothing of the namespace is called.
     """
     text = _tidy_type(text)
-    if not text or len(text) > _TYPE_LIMIT or _RISKY_LITERAL.search(text):
+    if not text or len(text) > _TYPE_LIMIT or re.search(_RISKY_LITERAL, text):
         return None
     try:
         found = _resolve_phrase(text, namespace)
@@ -164,7 +164,9 @@ class _Found:
 
     def take(self, names: Sequence[str], annotation: object, description: str) -> None:
         stated = "" if annotation is None else _tidy_type(_unmask(str(annotation)))
-        text = cleandoc(_unmask(description)).strip()
+        text = _unmask(description).strip()
+        if "\n" in text:
+            text = cleandoc(text)
         if not text and stated and resolve_doc_type(stated, {}) is None:
             text = stated  # "nodes : container of nodes" says it all, in prose
         for name in names:
@@ -195,7 +197,8 @@ def _read(text: str, speller: _Speller, found: _Found) -> str:
 def _griffe(text: str, style: DocstringStyle) -> list[DocstringSection]:
     import griffe  # 64 ms: only for a docstring with a section
 
-    doc = griffe.Docstring("\n" + text)  # a heading on the first line would not be one
+    doc = griffe.Docstring("")
+    doc.value = text.rstrip()  # given above, a heading on the first line would not be one
     if style == "google":
         return griffe.parse_google(doc, warnings=False)
     if style == "numpy":
@@ -238,8 +241,8 @@ class _Speller:
     """Parts the sections of one style from the prose and spells them for griffe."""
 
     style: DocstringStyle
-    hints: tuple[str, ...]
-    """A text that holds none of these has no section of the style."""
+    hint: str
+    """What a text must match to be worth a look."""
 
     def __init__(self, names: frozenset[str]) -> None:
         self.names = names
@@ -256,7 +259,7 @@ class _Sphinx(_Speller):
     """Fields: `:param x: text`, and epydoc's `@param x: text`."""
 
     style = "sphinx"
-    hints = (":",)
+    hint = r"(?m)^[ \t]*[:@][a-z]"
 
     def spell(self, lines: list[str]) -> bool:
         code = _code_lines(lines)
@@ -283,16 +286,16 @@ class _Sphinx(_Speller):
 
     def _field(self, line: str) -> str | None:
         """Add a field, if the line starts one, and say of which kind it is."""
-        match = _FIELD.match(line)
+        if line.lstrip()[:1] not in {":", "@"}:
+            return None
+        match = re.match(_FIELD, line)
         if match is None:
             return self._open_field(line)
-        kind = _FIELDS.get(match["kind"])
+        kind = _FIELDS.get(match["kind"]) if _is_field(line) else None
         args = _without_roles(match["args"]).strip()
-        if kind is None or not _is_field(line):
-            return None
-        if kind == _DROPPED or not args:
-            return kind if kind == _DROPPED else None
-        names, stated = self._names_and_type(args)
+        if kind in {None, _DROPPED}:
+            return kind
+        names, stated = self._names_and_type(args) if args else ([], "")
         text = match["text"].strip()
         if not names:  # ":param x what it is: and more"
             first, _, rest = args.partition(" ")
@@ -325,7 +328,7 @@ class _Sphinx(_Speller):
 
     def _open_field(self, line: str) -> str | None:
         """Accept ":param x what it is", without the second colon, for a name that exists."""
-        match = _OPEN_FIELD.match(line)
+        match = re.match(_OPEN_FIELD, line)
         if match is None or _FIELDS.get(match["kind"]) != "param":
             return None
         names = _plain_names(match["name"])
@@ -339,7 +342,7 @@ class _Numpy(_Speller):
     """Sections below an underlined heading."""
 
     style = "numpy"
-    hints = ("---", "===", "~~~")
+    hint = r"(?m)^[ \t]*[-=~^]{3}"
 
     def spell(self, lines: list[str]) -> bool:
         code = _code_lines(lines)
@@ -404,7 +407,7 @@ class _Numpy(_Speller):
         return " : " in line or indented or bool(_plain_names(head))
 
     def _entry(self, line: str) -> None:
-        head, colon, stated = _BULLET.sub("", line).partition(":")
+        head, colon, stated = re.sub(_BULLET, "", line).partition(":")
         text = ""
         if head.rstrip().endswith(")"):  # "x (int): text"
             text = stated
@@ -431,7 +434,7 @@ class _Google(_Speller):
     """Indented sections below a heading with a colon, and lists of parameters without one."""
 
     style = "google"
-    hints = (":", "--")
+    hint = ":|--"
 
     def spell(self, lines: list[str]) -> bool:
         code = _code_lines(lines)
@@ -454,6 +457,8 @@ class _Google(_Speller):
     def _section(self, lines: list[str], index: int) -> tuple[str | None, int, int]:
         """Say which section starts on a line, if any, where its body starts, and where it ends."""
         line = lines[index]
+        if ":" not in line and " -" not in line:
+            return None, 0, 0
         title, colon, rest = line.strip().strip("*_#").lstrip(":").partition(":")
         kind = _HEADINGS.get(_title(title)) if colon else None
         start = index + 1
@@ -475,7 +480,7 @@ class _Google(_Speller):
             return (kind, start, start + inside) if inside else (None, 0, 0)
         if self._is_entry(lines, start):
             return kind, start, self._end_of_list(lines, start)
-        if index == 0 and _head(_BULLET.sub("", lines[start])):
+        if index == 0 and _head(re.sub(_BULLET, "", lines[start])):
             return kind, start, len(lines)  # all that follows a first line lost its indent to it
         return None, 0, 0
 
@@ -483,7 +488,7 @@ class _Google(_Speller):
         """Tell whether a list of parameters starts here, without a heading that is known."""
         above = lines[index - 1] if index else "the summary"
         line = lines[index].lstrip()
-        apart = not above or above.endswith(":") or _BULLET.match(line) or " -- " in line
+        apart = not above or above.endswith(":") or re.match(_BULLET, line) or " -- " in line
         return bool(apart) and self._is_entry(lines, index)
 
     def _drop_heading(self) -> None:
@@ -509,7 +514,7 @@ class _Google(_Speller):
     def _is_entry(self, lines: list[str], index: int) -> bool:
         """Tell whether a line is an entry, with a text, about a parameter that exists."""
         line = lines[index]
-        entry = _BULLET.sub("", line.strip())
+        entry = re.sub(_BULLET, "", line.strip())
         head = _head(entry)
         if head is None or self.names.isdisjoint(_plain_names(_before_type(head))):
             return False
@@ -528,7 +533,7 @@ class _Google(_Speller):
                 deeper = min(deeper or level, level)
                 yield " " * (8 + level - deeper) + line.strip()
             else:
-                entry = _BULLET.sub("", line.strip())
+                entry = re.sub(_BULLET, "", line.strip())
                 head = _head(entry)
                 deeper = 0
                 if head is not None:
@@ -538,9 +543,9 @@ class _Google(_Speller):
 
 
 def _is_field(line: str) -> bool:
-    """Tell a field, of whatever kind, from a role such as ":keyword:`None`"."""
-    match = _FIELD.match(line)
-    return match is not None and bool(match["args"] or not _ROLE_TEXT.match(match["text"]))
+    """Tell a field, of whatever kind, from text and from a role such as ":keyword:`None`"."""
+    match = re.match(_FIELD, line)
+    return match is not None and bool(match["args"] or not re.match(_ROLE_TEXT, match["text"]))
 
 
 def _spell_entry(entry: str, head: str) -> str:
@@ -565,7 +570,7 @@ def _head(entry: str) -> str | None:
 def _colon(entry: str) -> int:
     """Find the colon that ends the head of an entry: the first one outside of brackets."""
     depth = 0
-    for match in _BRACKET_OR_COLON.finditer(entry):
+    for match in re.finditer(_BRACKET_OR_COLON, entry):
         char = match[0]
         if char == ":" and depth <= 0:
             return match.start()
@@ -578,6 +583,8 @@ def _before_type(head: str) -> str:
 
 
 def _split_dash(entry: str) -> tuple[str, str, str]:
+    if "- " not in entry and entry.isascii():
+        return entry, "", ""
     for dash in (" -- ", " \N{EN DASH} ", " \N{EM DASH} ", " - "):
         before, found, after = entry.partition(dash)
         if found:
@@ -598,9 +605,11 @@ def _is_underlined(lines: list[str], index: int) -> bool:
 
 def _plain_names(text: str) -> list[str]:
     """Read `x`, `*args`, `` `x` ``, `x, y` or `x and y` as names; anything else gives none."""
+    if text.isidentifier():
+        return [text]
     if len(text) > _HEAD_LIMIT:
         return []
-    parts = (part.strip(" \t*`'\"") for part in _AND.split(text.replace("\\", "")))
+    parts = (part.strip(" \t*`'\"") for part in re.split(_AND, text.replace("\\", "")))
     names = [part for part in parts if part.strip(".")]
     return names if all(map(str.isidentifier, names)) else []
 
@@ -608,6 +617,8 @@ def _plain_names(text: str) -> list[str]:
 def _code_lines(lines: list[str]) -> list[bool]:
     """Say which lines are code: between fences, below a `::`, in a doctest."""
     flags = [False] * len(lines)
+    if not any("::" in line or ">>>" in line or "```" in line for line in lines):
+        return flags
     fences = [index for index, line in enumerate(lines) if line.lstrip().startswith("```")]
     for start, end in zip(fences[::2], fences[1::2], strict=False):
         flags[start : end + 1] = [True] * (end + 1 - start)
@@ -628,7 +639,7 @@ def _code_lines(lines: list[str]) -> list[bool]:
 
 
 def _without_roles(text: str) -> str:
-    return _ROLE.sub(r"\1\2", text) if len(text) <= _HEAD_LIMIT else text
+    return re.sub(_ROLE, r"\1\2", text) if len(text) <= _HEAD_LIMIT else text
 
 
 def _unmask(text: str) -> str:
@@ -645,14 +656,13 @@ def _count(lines: list[str], inside: Callable[[str], bool]) -> int:
 
 
 _HEAD_LIMIT = 500
-_AND = re.compile(r",|/|\band\b")
-_BLANK_LINES = re.compile(r"\n{3,}")
-_BRACKET_OR_COLON = re.compile(r"[(\[{:}\])]")
-_BULLET = re.compile(r"^[-*+•][ \t]+")
-_ROLE = re.compile(r":[\w:]*:`~?([^`]*)`|\b[CLIB]\{([^{}]*)\}")  # and epydoc's C{int}
-_ROLE_TEXT = re.compile(r"[\w:]*`")
-_FIELD = re.compile(r"[ \t]*[:@](?P<kind>[a-z]+)(?P<args>(?:[^:]|:[\w:]*:`[^`]*`)*):(?P<text>.*)")
-_OPEN_FIELD = re.compile(r"[ \t]*[:@](?P<kind>[a-z]+)[ \t]+(?P<name>\S+)[ \t]+(?P<text>[^:]*)$")
+_AND = r",|/|\band\b"
+_BRACKET_OR_COLON = r"[(\[{:}\])]"
+_BULLET = r"^[-*+•][ \t]+"
+_ROLE = r":[\w:]*:`~?([^`]*)`|\b[CLIB]\{([^{}]*)\}"  # and epydoc's C{int}
+_ROLE_TEXT = r"[\w:]*`"
+_FIELD = r"[ \t]*[:@](?P<kind>[a-z]+)(?P<args>(?:[^:]|:[\w:]*:`[^`]*`)*):(?P<text>.*)"
+_OPEN_FIELD = r"[ \t]*[:@](?P<kind>[a-z]+)[ \t]+(?P<name>\S+)[ \t]+(?P<text>[^:]*)$"
 _FIELDS: dict[str, str] = {
     name: kind
     for kind, names in {
@@ -669,15 +679,14 @@ _FIELDS: dict[str, str] = {
 # ----- types ----------------------------------------------------------------------------------
 
 _TYPE_LIMIT = 200
-_RISKY_LITERAL = re.compile(r"\\|(?<!\w)\d\w*[A-Za-z]")  # compiling these can warn
-_TYPE_NOISE = re.compile(
-    r"(?:^|[,;( ]) *(?:optional|required|keyword[- ]only|positional[- ]only) *\)?$"
+_RISKY_LITERAL = r"\\|(?<!\w)\d\w*[A-Za-z]"  # compiling these can warn
+_TYPE_NOISE = (
+    r"(?i)(?:^|[,;( ]) *(?:optional|required|keyword[- ]only|positional[- ]only) *\)?$"
     r"|[,;(] *(?:by )?defaults?(?: to| is| ?[=:]| |$).*$"
-    r"|^\(?optional\)?,? (?=\w)",
-    re.IGNORECASE,
+    r"|^\(?optional\)?,? (?=\w)"
 )
-_CONTAINER_OF = re.compile(r"(\w+) of (.+)$")
-_OR = re.compile(r",? or |, ?")
+_CONTAINER_OF = r"(\w+) of (.+)$"
+_OR = r",? or |, ?"
 
 _WORDS: dict[str, Any] = {
     word: kind
@@ -722,10 +731,10 @@ class _UnknownTypeError(Exception):
 
 def _tidy_type(text: str) -> str:
     """Strip what is not the type: quotes of code, `optional`, the default."""
-    if len(text) > _HEAD_LIMIT:
+    if len(text) > _HEAD_LIMIT or (text.isidentifier() and text != "optional"):
         return text
     text = " ".join(_without_roles(text).replace("`", "").split()).rstrip(".")
-    while (shorter := _TYPE_NOISE.sub("", text).rstrip(" ,;")) != text:
+    while (shorter := re.sub(_TYPE_NOISE, "", text).rstrip(" ,;")) != text:
         text = shorter
     return text
 
@@ -735,11 +744,11 @@ def _resolve_phrase(text: str, namespace: Mapping[str, Any]) -> Any:
     parts = text.split(" or ")
     if len(parts) > 1:
         if set(text).isdisjoint("[{('\""):
-            parts = _OR.split(text)
-        if any(_CONTAINER_OF.match(part) for part in parts[:-1]) and set(parts[1:]) != {"None"}:
+            parts = re.split(_OR, text)
+        if any(re.match(_CONTAINER_OF, part) for part in parts[:-1]) and set(parts[1:]) != {"None"}:
             raise _UnknownTypeError(text)  # "list of int or str": which of the two?
         return _union([_resolve_phrase(part, namespace) for part in parts])
-    match = _CONTAINER_OF.match(text)
+    match = re.match(_CONTAINER_OF, text)
     if match is None:
         import ast  # only parameters without an annotation come here
 

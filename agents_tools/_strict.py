@@ -23,14 +23,15 @@ What becomes of each keyword in the dialect of OpenAI (`ensure_strict_json_schem
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
-from agents_tools.errors import UserTypeError, UserValueError
+from agents_tools.errors import UserError, UserTypeError, UserValueError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 __all__ = [
     "ANNOTATIONS",
@@ -52,6 +53,7 @@ __all__ = [
     "noted",
     "subschemas",
     "to_strict",
+    "well_formed",
 ]
 
 JsonSchema = dict[str, Any]
@@ -153,7 +155,23 @@ def ensure_strict_json_schema(schema: Mapping[str, Any]) -> JsonSchema:
 def to_strict(schema: Mapping[str, Any], dialect: StrictDialect) -> tuple[JsonSchema, bool]:
     """Rewrite a schema for a dialect; the flag says whether optional properties became nullable."""
     conversion = _Conversion(References(schema), dialect)
-    return conversion.root(cast("JsonSchema", schema)), conversion.nulls
+    with well_formed():
+        return conversion.root(cast("JsonSchema", schema)), conversion.nulls
+
+
+@contextmanager
+def well_formed() -> Iterator[None]:
+    """Turn what goes wrong on a keyword with a value of the wrong kind into a refusal.
+
+    Raises:
+        UserError: The schema is no JSON Schema.
+    """
+    try:
+        yield
+    except (AttributeError, IndexError, KeyError, TypeError) as error:
+        if isinstance(error, UserError):
+            raise
+        raise UserValueError(f"this is no JSON Schema: {error}") from error
 
 
 def check_limits(schema: object) -> str:

@@ -440,7 +440,6 @@ def _start_anew() -> None:
     old, _pool = _pool, _Pool(_pool.size, _pool.cap)
     # Another thread may have held the lock. If this is a thread of the pool, it is to end.
     old.lock, old.size = threading.RLock(), 0
-    _inside.set(None)
 
 
 if hasattr(os, "register_at_fork"):

@@ -191,22 +191,22 @@ class ToolContext(RunContextWrapper[ContextT]):
         run. An event of another call keeps what it carries. After the call has ended, events
         are dropped and counted.
         """
-        if not self._sinks:
+        sinks = self._sinks
+        if not sinks:
             return
+        root = self._root or self._shared_root()
         if self._state == _ENDED:
-            self._shared_root().dropped += 1
+            root.dropped += 1
             return
-        heard = getattr(event.origin, "sinks", None)  # who got it from the call that made it
-        root = self._shared_root()
         with root.lock:
-            place = next(root.sequence)
             if event.origin is None:
-                event = event.stamped(self._own_origin(), place)
+                event = event.stamped(self._origin or self._own_origin(), next(root.sequence))
             else:
-                event = event.replace(seq=place)
-            for sink in self._sinks:
-                if heard is None or sink not in heard:
-                    sink(event)
+                heard = getattr(event.origin, "sinks", ())  # from the call that made it
+                sinks = [sink for sink in sinks if sink not in heard]
+                event = event.replace(seq=next(root.sequence))
+            for sink in sinks:
+                sink(event)
 
     def notify(
         self, data: str, *, is_delta: bool = False, tag: str | None = None, level: str = "info"
@@ -261,14 +261,13 @@ class ToolContext(RunContextWrapper[ContextT]):
         self._channel = channel
         self._sinks = (channel.push,)
 
-    async def say(self, event: Event) -> None:
-        """Deliver an event that the tool waits with: a slow reader slows the tool down."""
-        if (channel := self._channel) is not None:
-            await channel.room()
-        self.emit(event)
+    @property
+    def channel(self) -> Channel | None:
+        """Where a tool that yields its events may have to wait for their reader."""
+        return self._channel
 
     def say_blocking(self, event: Event) -> None:
-        """Do what `say` does, from a worker thread."""
+        """Deliver an event from a worker thread that waits with it: a slow reader slows it down."""
         if (channel := self._channel) is not None:
             channel.room_blocking()
         self.emit(event)

@@ -498,11 +498,13 @@ def _async_stream_body(func: Callable[..., Any], schema: FuncSchema) -> Call:
         args, kwargs = to_call(read(args_json), context)
         context.validated = True
         stream = func(*args, **kwargs)
-        say = context.say
+        emit, channel = context.emit, context.channel
         try:
             async for item in stream:
                 if isinstance(item, Event):
-                    await say(item)
+                    emit(item)
+                    if channel is not None and channel.due():
+                        await channel.room()
                 elif item is not None:
                     return item
         finally:

@@ -295,6 +295,40 @@ def test_a_timeout_ends_the_wait_and_cancels_the_function() -> None:
     assert isinstance(sleeper.error, asyncio.CancelledError)
 
 
+def test_a_function_that_cleans_up_without_its_caller_is_kept_alive() -> None:
+    """A loop holds its tasks weakly: without a caller, a collection could take one away."""
+    cleaning, cleaned_up = threading.Event(), threading.Event()
+    last_step: list[weakref.ref[asyncio.Future[None]]] = []
+
+    async def work() -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.create_future()
+        finally:
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(0)
+            future = loop.create_future()
+            last_step.append(weakref.ref(future))
+            cleaning.set()
+            await future
+            cleaned_up.set()
+
+    with pytest.raises(ToolTimeoutError):
+        call_async_from_sync(work, timeout=0.02)
+    assert cleaning.wait(PATIENCE)
+    run_sync(add, 1, 2)  # the loop waits for the future now
+
+    async def collect_and_go_on() -> bool:
+        gc.collect()
+        future = last_step[0]()
+        if future is not None:
+            future.set_result(None)
+        return future is not None
+
+    assert run_sync(collect_and_go_on)
+    assert cleaned_up.wait(PATIENCE)
+
+
 def test_a_timeout_ends_the_wait_for_a_function_that_blocks_the_loop() -> None:
     """The deadline is kept by the waiting side, which a blocked loop cannot hold up."""
     opened = threading.Event()
@@ -478,7 +512,7 @@ def test_a_forked_process_has_a_bridge_that_works_and_the_parents_stays_whole() 
     """F44: the child has the parent's loop but not its thread."""
     done = run_script(
         """
-import asyncio, gc, os, sys, warnings
+import asyncio, gc, os, sys, threading, warnings
 from agents_tools import _bridge
 from agents_tools._bridge import call_async_from_sync, run_sync
 warnings.simplefilter("ignore", DeprecationWarning)  # fork with threads
@@ -502,8 +536,18 @@ def child():
 
 assert run_sync(add, 1, 2) == 3
 print("idle", child())
-with _bridge._lock:
-    print("lock held", child())
+
+locked, leave = threading.Event(), threading.Event()
+def hold():
+    with _bridge._lock:
+        locked.set()
+        leave.wait(5)
+holder = threading.Thread(target=hold)
+holder.start()
+locked.wait(5)
+print("lock held", child())
+leave.set()
+holder.join()
 
 async def fork_on_the_loop():
     return child()
@@ -520,10 +564,22 @@ if not pid:  # a child that ends the ordinary way
     sys.exit(0)
 print("ordinary end", os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 assert run_sync(add, 1, 2) == 3
+
+# A bridge whose thread is about to begin: the child must not close its loop.
+starting = _bridge._Bridge.__new__(_bridge._Bridge)
+starting.loop, starting.tasks = asyncio.new_event_loop(), set()
+starting.thread = threading.Thread(target=starting.loop.run_forever, daemon=True)
+_bridge._bridge = starting
+del starting
+print("starting", child())
+_bridge._bridge.thread.start()
+assert call_async_from_sync(add, 1, 2, timeout=5) == 3
 """
     )
     assert done.stderr == ""
-    assert done.stdout == ("idle 0\nlock held 0\non the loop 0\nat work (0, 2)\nordinary end 0\n")
+    assert done.stdout == (
+        "idle 0\nlock held 0\non the loop 0\nat work (0, 2)\nordinary end 0\nstarting 0\n"
+    )
     assert done.returncode == 0
 
 

@@ -326,6 +326,8 @@ async def test_a_call_cancelled_before_its_thread_looked_is_never_started(
 async def test_a_result_that_comes_as_the_caller_leaves_is_no_abandoned_function() -> None:
     """The function has returned: nothing is left behind to count."""
     finished = threading.Event()
+    complaints: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, what: complaints.append(what))
     task = asyncio.create_task(run_in_thread(finished.set))
     await asyncio.sleep(0)
     assert finished.wait(PATIENCE)
@@ -334,6 +336,8 @@ async def test_a_result_that_comes_as_the_caller_leaves_is_no_abandoned_function
         pass  # the loop must not learn of the result yet
     await cancelled(task)
     assert thread_stats().abandoned == 0
+    await run_in_thread(abs, -1)  # by the same thread, so the late result has come
+    assert complaints == []
 
 
 async def test_nested_calls_end_though_every_place_is_taken() -> None:
@@ -370,25 +374,21 @@ async def test_calls_nested_through_the_bridge_end_in_a_pool_of_one(
 async def test_many_nested_calls_of_one_function_borrow_one_place() -> None:
     """Nesting must not be a way around the size of the pool."""
     configure_threads(size=1)
-    lock, running, most = threading.Lock(), 0, 0
-
-    def leaf() -> None:
-        nonlocal running, most
-        with lock:
-            running += 1
-            most = max(most, running)
-        with lock:
-            running -= 1
+    gate = Gate()
 
     async def fan_out() -> None:
-        await asyncio.gather(*[run_in_thread(leaf) for _ in range(100)])
+        await asyncio.gather(*[run_in_thread(gate) for _ in range(100)])
 
     def outer() -> None:
         asyncio.run(fan_out())
 
+    task = asyncio.create_task(run_in_thread(outer))
+    await gate.begun()
+    await until(lambda: thread_stats().queued == 99)
+    assert thread_stats().running == 2
+    gate.opened.set()
     async with asyncio.timeout(PATIENCE):
-        await run_in_thread(outer)
-    assert most == 1
+        await task
 
 
 async def test_a_nested_call_of_an_abandoned_function_waits_like_any_other() -> None:
@@ -660,7 +660,7 @@ async def busy():
         thread.join()
         asyncio.events._set_running_loop(None)
     print("busy threads", child(before))
-    print("in a thread of the pool", await asyncio.to_thread(child))
+    print("in another thread", await asyncio.to_thread(child))
     opened.set()
     assert await asyncio.gather(*calls) == [True] * 3
     print("from a tool", await run_in_thread(child))
@@ -678,11 +678,28 @@ print("lock held", child())
 leave.set()
 thread.join()
 use()
+
+def fork_and_return():
+    # The thread of the pool is all that the child has: as it ends, so must the child.
+    holder = threading.Thread(target=hold)
+    holder.start()
+    locked.wait(5)
+    pid = os.fork()
+    if pid:
+        leave.set()
+        holder.join()
+    return pid
+locked.clear()
+leave.clear()
+sys.stdout.flush()
+pid = asyncio.run(run_in_thread(fork_and_return))
+print("returned", os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 """
     )
     assert done.stderr == ""
     assert done.stdout == (
-        "idle threads 0\nbusy threads 0\nin a thread of the pool 0\nfrom a tool 0\nlock held 0\n"
+        "idle threads 0\nbusy threads 0\nin another thread 0\nfrom a tool 0\nlock held 0\n"
+        "returned 0\n"
     )
     assert done.returncode == 0
 
@@ -748,6 +765,7 @@ async def test_a_larger_pool_starts_what_waits_and_a_smaller_one_ends_threads() 
     assert thread_stats().idle == 4
     configure_threads(size=2)
     assert thread_stats().idle == 2
+    await until(lambda: sum(thread.is_alive() for thread in gate.threads) == 2)
 
 
 @pytest.mark.parametrize("name", ["size", "abandoned"])

@@ -86,9 +86,8 @@ def compact(schema: Mapping[str, Any], form: Form) -> JsonSchema:
     except UserError:
         return cast("JsonSchema", json.loads(text))
     for levels in range(UNROLLED, -1, -1) if form.inline_refs else (0,):
-        compaction = _Compaction(source, references, form, levels)
         try:
-            return compaction.root()
+            return _Compaction(source, references, form, levels).root()
         except _TooLarge:
             continue
     raise UserValueError(

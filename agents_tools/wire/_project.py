@@ -20,6 +20,7 @@ from agents_tools._strict import (
     joined,
     noted,
     to_strict,
+    well_formed,
 )
 from agents_tools.errors import UserError, UserKeyError, UserTypeError, UserValueError
 from agents_tools.wire._compact import NATURAL, Form, compact
@@ -147,26 +148,25 @@ def _made(
         strict = provider.strict_by_default and tool.strict_json_schema
     own = tool.json_schema
     try:
-        root = _object_root(own, any_root=provider.any_root)
-        if root.get("description") == tool.description:
-            root = {key: value for key, value in root.items() if key != "description"}
-        root, names = _renamed(root, provider.property_names)
-        form = _with_inlined_refs(provider.form) if inline_refs else provider.form
-        parameters, nulls = None, False
-        if strict and provider.strict is not None:
-            parameters, nulls = _strict(tool, root, provider.strict, form)
-        strict = parameters is not None
-        if parameters is None:
-            parameters = compact(root, form)
+        with well_formed():
+            root = _object_root(own, any_root=provider.any_root)
+            if root.get("description") == tool.description:
+                root = {key: value for key, value in root.items() if key != "description"}
+            root, names = _renamed(root, provider.property_names)
+            form = _with_inlined_refs(provider.form) if inline_refs else provider.form
+            parameters, nulls = None, False
+            if strict and provider.strict is not None:
+                parameters, nulls = _strict(tool, root, provider.strict, form)
+            strict = parameters is not None
+            if parameters is None:
+                parameters = compact(root, form)
+            definition = provider.build(tool, parameters, strict, options)
+            return Projection(
+                definition, decode=decoder(own, nulls=nulls, names=names), strict=strict
+            )
     except UserError as error:
-        raise UserValueError(
-            f"tool {tool.name!r} cannot be exported to {provider.name}: {error}"
-        ) from error
-    return Projection(
-        provider.build(tool, parameters, strict, options),
-        decode=decoder(own, nulls=nulls, names=names),
-        strict=strict,
-    )
+        text = f"tool {tool.name!r} cannot be exported to {provider.name}: {error}"
+        raise UserValueError(text) from error
 
 
 def _strict(

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import itertools
 import json
+import warnings
 from dataclasses import dataclass
 from typing import Any, Literal, Optional, Union, cast
 
 import jsonschema_rs
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 from pydantic import BaseModel, TypeAdapter, create_model
 
 from agents_tools._strict import (
     ANTHROPIC_STRICT,
     OPENAI_STRICT,
+    StrictFallbackWarning,
     ensure_strict_json_schema,
     to_strict,
 )
+from agents_tools.errors import UserError
 from agents_tools.wire._compact import NATURAL, Form, compact
 from agents_tools.wire._decode import decoder
 from agents_tools.wire._project import PROVIDERS, project
@@ -277,6 +280,44 @@ def test_a_shorter_schema_takes_no_arguments_but_the_same(
     value = spoiled(data, made[1].short)
     if fits(compact(natural, form), value):
         assert fits(natural, value)
+
+
+KEYWORDS = [
+    *["type", "properties", "required", "items", "prefixItems", "additionalProperties", "$ref"],
+    *["anyOf", "oneOf", "allOf", "enum", "const", "default", "title", "description", "$defs"],
+    *["minItems", "pattern", "format", "not", "if", "patternProperties", "discriminator"],
+]
+WORDS = ["object", "array", "string", "null", "a", "#", "#/$defs/a", "#/properties/a", "(?=", "b"]
+
+nonsense: st.SearchStrategy[Any] = st.recursive(
+    st.sampled_from([None, True, False, 0, 2, -1.5, *WORDS]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(KEYWORDS), inner, max_size=4)
+        | st.dictionaries(st.sampled_from(["a", "b"]), inner, max_size=2)
+    ),
+    max_leaves=12,
+)
+
+
+@given(
+    schema=st.fixed_dictionaries(
+        {"type": st.just("object")},
+        optional={keyword: nonsense for keyword in KEYWORDS if keyword != "type"},
+    )
+)
+@settings(max_examples=settings.default.max_examples * 4)
+def test_nonsense_is_exported_or_refused_but_never_breaks(schema: dict[str, Any]) -> None:
+    """Schemas come from servers written by others; a bad one must cost its own tool only."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", StrictFallbackWarning)
+        for provider in PROVIDERS:
+            try:
+                projection = project(tool("odd", schema), provider, True, inline_refs=True)
+                project(tool("odd", schema), provider, True)
+            except UserError:
+                continue
+            projection.decode('{"a": null}')
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)

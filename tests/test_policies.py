@@ -1,0 +1,532 @@
+"""Policies around tools: what they do, and how they stack."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from agents_tools import (
+    FunctionTool,
+    ModelBehaviorError,
+    NotifyStreamEvent,
+    RunContextWrapper,
+    ToolAttemptEvent,
+    ToolCancelledError,
+    ToolContext,
+    ToolDeniedError,
+    ToolError,
+    ToolLostError,
+    ToolOverloadedError,
+    ToolTimeoutError,
+    UserError,
+    function_tool,
+    listen,
+    streaming_tool,
+)
+from agents_tools._supervisor import abandoned_tasks
+from agents_tools.policies import (
+    exclusive,
+    hide,
+    limit,
+    rename,
+    retry,
+    timeout,
+    truncate,
+    with_metadata,
+)
+
+# --- timeout
+
+
+async def test_a_timeout_answers_at_its_deadline_even_for_a_sync_tool() -> None:
+    """F4: the thread cannot be stopped; the caller need not wait for it."""
+    release, seen = threading.Event(), threading.Event()
+
+    @timeout(0.05)
+    @function_tool
+    def tool(ctx: ToolContext[Any]) -> str:
+        assert ctx.deadline is not None
+        release.wait(10)
+        if ctx.cancelled:
+            seen.set()
+        return "late"
+
+    started = time.monotonic()
+    outcome = await tool.call(None, "{}")
+    assert outcome.status == "timeout"
+    assert time.monotonic() - started < 5
+    assert isinstance(outcome.error, ToolTimeoutError)
+    assert outcome.output == "Tool 'tool' took longer than 0.05 s and was stopped."
+    release.set()
+    assert await asyncio.to_thread(seen.wait, 5)
+
+
+async def test_a_timeout_answers_though_the_tool_swallows_its_cancellation() -> None:
+    """F5: it goes on under supervision, and the caller does not wait."""
+    release, done = asyncio.Event(), asyncio.Event()
+
+    @timeout(0.05)
+    @function_tool
+    async def tool() -> str:
+        while not release.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await release.wait()
+        done.set()
+        return "late"
+
+    outcome = await tool.call(None, "{}")
+    assert outcome.status == "timeout"
+    release.set()
+    await asyncio.wait_for(done.wait(), 5)
+    assert abandoned_tasks() == ()
+
+
+async def test_a_timeout_does_not_wait_for_slow_cleanup() -> None:
+    """The `finally` of the tool runs, but after the answer."""
+    release, cleaned = asyncio.Event(), asyncio.Event()
+
+    @timeout(0.05, error="Too slow, ask for less.")
+    @function_tool
+    async def tool() -> str:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await release.wait()
+            cleaned.set()
+        return "never"
+
+    assert await tool.on_invoke_tool(None, "{}") == "Too slow, ask for less."
+    assert not cleaned.is_set()
+    release.set()
+    await asyncio.wait_for(cleaned.wait(), 5)
+
+
+async def test_what_outlives_its_grace_is_reported(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Somebody should know that it still runs."""
+    monkeypatch.setattr("agents_tools._supervisor.GRACE", 0.0)
+    release, told = asyncio.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    @timeout(0.02)
+    @function_tool
+    async def tool() -> str:
+        while not release.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await release.wait()
+        return "late"
+
+    caplog.handler.emit = lambda record: loop.call_soon(told.set)  # type: ignore[method-assign]
+    await tool.call(None, "{}")
+    await asyncio.wait_for(told.wait(), 5)
+    assert [job.name for job in abandoned_tasks()] == ["tool"]
+    release.set()
+    while abandoned_tasks():
+        await asyncio.sleep(0)
+
+
+async def test_a_tool_that_is_quick_enough_is_not_touched_by_a_timeout() -> None:
+    """Its result, its error and its cancellation are its own."""
+
+    @timeout(30)
+    @function_tool
+    async def tool(kind: str) -> str:
+        if kind == "raise":
+            raise ToolError("no")
+        if kind == "wait":
+            await asyncio.Event().wait()
+        return "done"
+
+    assert await tool.invoke(kind="x") == "done"
+    with pytest.raises(ToolError, match="no"):
+        await tool.invoke(kind="raise")
+    task = asyncio.create_task(tool.invoke(kind="wait"))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_deadlines_flow_into_calls_inside() -> None:
+    """An inner call never has longer than the one it runs in."""
+    seen: list[float | None] = []
+
+    @timeout(100)
+    @function_tool
+    async def inner(ctx: ToolContext[Any]) -> None:
+        seen.append(ctx.deadline)
+
+    @timeout(10)
+    @function_tool
+    async def outer(ctx: ToolContext[Any]) -> None:
+        seen.append(ctx.deadline)
+        await inner.invoke()
+
+    await outer.invoke()
+    await inner.invoke()
+    assert seen[0] == seen[1]
+    assert seen[2] is not None
+    assert seen[0] is not None
+    assert seen[2] > seen[0] + 50
+
+
+@pytest.mark.parametrize("seconds", [0, -1, "x", None, float("nan")])
+def test_a_timeout_takes_a_positive_number(seconds: Any) -> None:
+    """Zero would answer before it asked."""
+    with pytest.raises(UserError, match="positive"):
+        timeout(seconds)
+
+
+# --- retry
+
+
+def failing(times: int, error: Exception) -> tuple[FunctionTool[..., Any], list[int]]:
+    """Make a tool that fails so many times, and the list of its attempts."""
+    attempts: list[int] = []
+
+    @function_tool
+    async def tool(ctx: ToolContext[Any], a: int = 0) -> str:
+        attempts.append(ctx.attempt)
+        if len(attempts) <= times:
+            raise error
+        return "done"
+
+    return tool, attempts
+
+
+async def test_a_retry_calls_again_and_says_so() -> None:
+    """Inside one start and one end."""
+    tool, attempts = failing(2, OSError("flaky"))
+    async with listen() as events:
+        assert await retry(3, backoff=0)(tool).invoke() == "done"
+    assert attempts == [1, 2, 3]
+    found = [event for event in events if isinstance(event, ToolAttemptEvent)]
+    assert [event.attempt for event in found] == [1, 2]
+    types = [event.type for event in events]
+    assert types.count("tool_stream_start_event") == types.count("tool_stream_end_event") == 1
+
+
+async def test_a_retry_gives_up_with_the_last_error() -> None:
+    """And the model is told of that one."""
+    tool, attempts = failing(9, OSError("flaky"))
+    with pytest.raises(OSError, match="flaky"):
+        await retry(3, backoff=lambda attempt: 0)(tool).invoke()
+    assert attempts == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ToolError("explained"),
+        ToolTimeoutError("slow"),
+        ToolLostError("unknown"),
+        ToolDeniedError("no"),
+        ToolCancelledError("stop"),
+        KeyError("other"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+async def test_a_retry_repeats_nothing_that_it_should_not(error: Exception) -> None:
+    """What may have taken effect, was refused or was explained to the model stays as it is."""
+    tool, attempts = failing(1, error)
+    with pytest.raises(type(error)):
+        await retry(3, backoff=0, on=(OSError, ToolTimeoutError, ToolLostError))(tool).invoke()
+    assert attempts == [1]
+
+
+async def test_an_idempotent_tool_is_repeated_after_a_timeout() -> None:
+    """Its author has said that a second call does no harm."""
+    tool, attempts = failing(1, ToolTimeoutError("slow"))
+    assert await retry(2, backoff=0, idempotent=True, on=ToolTimeoutError)(tool).invoke() == "done"
+    assert attempts == [1, 2]
+
+
+async def test_bad_arguments_are_never_repeated() -> None:
+    """They are as bad the second time."""
+    tool, attempts = failing(0, ValueError())
+    async with listen() as events:
+        assert "expected" in await retry(3, backoff=0)(tool).on_invoke_tool(None, '{"a": "x"}')
+    assert attempts == []
+    assert not [event for event in events if isinstance(event, ToolAttemptEvent)]
+
+
+async def test_policies_stack_and_the_outer_one_sees_the_inner_ones_errors() -> None:
+    """A timeout inside a retry bounds each attempt; around it, all of them."""
+    calls: list[int] = []
+
+    @function_tool
+    async def tool() -> str:
+        calls.append(1)
+        if len(calls) < 3:
+            await asyncio.Event().wait()
+        return "done"
+
+    each = retry(3, backoff=0, on=ToolTimeoutError, idempotent=True)(timeout(0.02)(tool))
+    assert await each.invoke() == "done"
+    assert repr(each) == "<FunctionTool 'tool' + timeout(0.02) + retry(3)>"
+    calls.clear()
+    whole = timeout(0.05)(retry(9, backoff=10)(tool))
+    with pytest.raises(ToolTimeoutError):
+        await whole.invoke()
+    assert len(calls) == 1
+
+
+async def test_a_retry_does_not_wait_past_the_deadline() -> None:
+    """Nobody would see the result."""
+    tool, attempts = failing(9, OSError("flaky"))
+    with pytest.raises(OSError, match="flaky"):
+        await timeout(5)(retry(9, backoff=100, max_delay=100)(tool)).invoke()
+    assert attempts == [1]
+
+
+# --- limit
+
+
+async def test_a_limit_bounds_what_runs_at_once_and_what_waits() -> None:
+    """F24: eight run, a hundred wait, the rest is answered at once."""
+    release = threading.Event()
+    running = 0
+    most = 0
+    lock = threading.Lock()
+
+    @limit(concurrent=8, queue=100)
+    @function_tool
+    def tool() -> str:
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        assert release.wait(10)
+        with lock:
+            running -= 1
+        return "done"
+
+    tasks = [asyncio.create_task(tool.call(None, "{}")) for _ in range(1_000)]
+    refused = 0
+    for task in asyncio.as_completed(tasks):
+        outcome = await task
+        refused += outcome.status == "overloaded"
+        if refused == 892:
+            release.set()
+    statuses = [task.result().status for task in tasks]
+    assert statuses.count("ok") == 108
+    assert statuses.count("overloaded") == 892
+    assert most == 8
+
+
+async def test_a_place_in_line_is_given_back_when_its_call_is_cancelled() -> None:
+    """Or the gate would close for ever."""
+    release = asyncio.Event()
+
+    @limit(concurrent=1)
+    @function_tool
+    async def tool() -> str:
+        await release.wait()
+        return "done"
+
+    tasks = [asyncio.create_task(tool.invoke()) for _ in range(4)]
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    tasks[0].cancel()
+    tasks[1].cancel()
+    await asyncio.sleep(0)
+    tasks[2].cancel()
+    release.set()
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+    assert results[3] == "done"
+    assert await tool.invoke() == "done"
+
+
+async def test_calls_of_a_run_are_counted() -> None:
+    """Two runs have two counts; a call too many is denied."""
+
+    @limit(calls=2)
+    @function_tool
+    async def tool() -> str:
+        return "done"
+
+    for run in ("one", "two"):
+        statuses = [(await tool.call(ToolContext(run_id=run), "{}")).status for _ in range(3)]
+        assert statuses == ["ok", "ok", "denied"]
+    with pytest.raises(ToolDeniedError, match="2 times"):
+        await tool.invoke(context=ToolContext(run_id="one"))
+
+
+async def test_starts_are_spaced() -> None:
+    """The third call of a hundred a second starts twenty milliseconds after the first."""
+    starts: list[float] = []
+
+    @limit(per_second=100)
+    @function_tool
+    async def tool() -> None:
+        starts.append(time.monotonic())
+
+    await asyncio.gather(*(tool.invoke() for _ in range(4)))
+    gaps = [b - a for a, b in zip(starts, starts[1:], strict=False)]
+    assert all(gap > 0.008 for gap in gaps)
+
+
+async def test_a_limit_holds_across_event_loops() -> None:
+    """Sync callers run on a loop of their own."""
+    together = threading.Barrier(2)
+    overlap = False
+
+    @limit(concurrent=1)
+    @function_tool
+    def tool() -> None:
+        nonlocal overlap
+        with contextlib.suppress(threading.BrokenBarrierError):
+            together.wait(0.1)
+            overlap = True
+
+    await asyncio.gather(asyncio.to_thread(tool.invoke_sync), tool.invoke())
+    assert not overlap
+
+
+@pytest.mark.parametrize("bounds", [{}, {"concurrent": 0}, {"per_second": -1}, {"calls": 0}])
+def test_a_limit_needs_a_bound(bounds: dict[str, Any]) -> None:
+    """One that bounds nothing is a mistake."""
+    with pytest.raises(UserError):
+        limit(**bounds)
+
+
+async def test_overloaded_calls_started_nothing() -> None:
+    """So they may be repeated."""
+    release = asyncio.Event()
+    runs: list[int] = []
+
+    @limit(concurrent=1, queue=1)
+    @function_tool
+    async def tool() -> None:
+        runs.append(1)
+        await release.wait()
+
+    tasks = [asyncio.create_task(tool.invoke()) for _ in range(2)]
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    with pytest.raises(ToolOverloadedError, match="Nothing was started"):
+        await tool.invoke()
+    release.set()
+    await asyncio.gather(*tasks)
+    assert len(runs) == 2
+
+
+async def test_an_exclusive_tool_never_overlaps_itself() -> None:
+    """And whoever runs a turn can see that it wants to be alone."""
+    running = 0
+
+    @exclusive()
+    @function_tool
+    async def tool() -> None:
+        nonlocal running
+        running += 1
+        assert running == 1
+        await asyncio.sleep(0)
+        running -= 1
+
+    await asyncio.gather(*(tool.invoke() for _ in range(10)))
+    assert tool.metadata["agents_tools"]["exclusive"] is True
+
+
+# --- what changes the face of a tool
+
+
+async def test_hidden_arguments_are_set_and_unknown_to_the_model() -> None:
+    """The model neither sees nor sets them."""
+
+    @function_tool
+    def tool(city: str, key: str, days: int = 1) -> list[Any]:
+        """Ask.
+
+        Args:
+            city: Where.
+            key: A key.
+        """
+        return [city, key, days]
+
+    hidden = hide(key="K", days=3)(tool)
+    assert list(hidden.params_json_schema["properties"]) == ["city"]
+    assert hidden.params_json_schema["required"] == ["city"]
+    assert await hidden.invoke(city="x") == ["x", "K", 3]
+    with pytest.raises(ModelBehaviorError, match="key: unknown"):
+        await hidden.invoke(city="x", key="mine")
+    with pytest.raises(ModelBehaviorError, match="city: missing"):
+        await hidden.invoke('{"key2": 1}')
+    assert list(tool.params_json_schema["properties"]) == ["city", "key", "days"]
+    only = hide(city="y")(hidden)
+    assert await only.invoke() == ["y", "K", 3]
+    with pytest.raises(UserError, match="nowhere"):
+        _ = hide(nowhere=1)(tool).params_json_schema
+
+
+async def test_names_metadata_and_lengths_can_be_changed() -> None:
+    """On a copy, as everything."""
+
+    @function_tool
+    async def tool() -> str:
+        return "x" * 100
+
+    changed = truncate(40)(with_metadata(team="a")(rename("other")(tool)))
+    assert (changed.name, dict(changed.metadata)) == ("other", {"team": "a"})
+    assert len(await changed.on_invoke_tool(None, "{}")) <= 40
+    assert len(await changed.invoke()) == 100
+    assert tool.name == "tool"
+    with pytest.raises(UserError, match="name_override"):
+        rename("not a name")
+    with pytest.raises(UserError, match="positive"):
+        truncate(0)
+
+
+def test_a_policy_below_the_decorator_is_refused() -> None:
+    """It would see a function, not a tool."""
+    with pytest.raises(UserError, match="above"):
+        timeout(1)(lambda: None)  # type: ignore[type-var]
+
+
+async def test_policies_work_on_hand_made_and_streaming_tools() -> None:
+    """Where a tool came from is nobody's business."""
+
+    async def run(ctx: Any, args: str) -> str:
+        return args
+
+    made = FunctionTool(name="made", params_json_schema={"type": "object"}, on_invoke_tool=run)
+    assert await retry(2)(timeout(5)(made)).on_invoke_tool(RunContextWrapper(), "x") == "x"
+
+    @limit(concurrent=1)
+    @timeout(5)
+    @streaming_tool
+    async def stream():  # type: ignore[no-untyped-def]
+        yield NotifyStreamEvent("x")
+        yield "done"
+
+    async with stream.stream() as watching:
+        events = [event.type async for event in watching]
+    assert watching.result == "done"
+    assert "notify_stream_event" in events
+
+
+def test_a_policy_on_a_method_applies_to_every_instance() -> None:
+    """Binding keeps what is around a tool, and state lives with the policy."""
+
+    class Counter:
+        def __init__(self) -> None:
+            self.count = 0
+
+        @limit(calls=2)
+        @function_tool
+        def up(self) -> int:
+            self.count += 1
+            return self.count
+
+    one, two = Counter(), Counter()
+    assert [one.up.invoke_sync(), two.up.invoke_sync()] == [1, 1]
+    with pytest.raises(ToolDeniedError):
+        one.up.invoke_sync()

@@ -1,0 +1,476 @@
+"""Secrets are masked in whatever leaves the process: texts, JSON, messages, encodings of them."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import datetime
+import json
+import random
+import string
+import threading
+import time
+import traceback
+from collections.abc import Iterator
+from types import MappingProxyType
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import given, strategies as st
+from pydantic import SecretBytes, SecretStr
+
+from agents_tools import _secrets
+from agents_tools._secrets import MASK, forget_secret, mask, mask_json, register_secret
+from agents_tools.errors import UserTypeError, UserValueError
+
+SECRET = "p@ss/w+rd ünd=so"
+
+
+@pytest.fixture(autouse=True)
+def _clean(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Start each test without registered secrets."""
+    monkeypatch.setattr(_secrets, "_registered", {})
+    monkeypatch.setattr(_secrets, "_forms_now", ())
+    yield
+
+
+@pytest.fixture
+def registered() -> Iterator[str]:
+    """Register a secret with characters that every encoding changes."""
+    register_secret(SECRET)
+    yield SECRET
+    forget_secret(SECRET)
+
+
+def test_a_registered_value_is_masked_until_it_is_forgotten() -> None:
+    """Tests and rotated keys must be able to take a value back."""
+    register_secret("hunter2-hunter2")
+    register_secret("hunter2-hunter2")
+
+    assert mask("it is hunter2-hunter2, really") == "it is ***, really"
+    forget_secret("hunter2-hunter2")
+    forget_secret("hunter2-hunter2")
+    assert mask("it is hunter2-hunter2, really") == "it is hunter2-hunter2, really"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "violet-tulip",
+        b"violet-tulip",
+        SecretStr("violet-tulip"),
+        SecretBytes(b"violet-tulip"),
+        "  violet-tulip\n",
+    ],
+    ids=["str", "bytes", "SecretStr", "SecretBytes", "with blanks"],
+)
+def test_a_secret_may_come_in_any_wrapping(value: str | bytes | SecretStr | SecretBytes) -> None:
+    """Secrets are read from files, the environment and settings objects."""
+    register_secret(value)
+
+    assert mask("a violet-tulip b") == "a *** b"
+    forget_secret("violet-tulip")
+    assert mask("a violet-tulip b") == "a violet-tulip b"
+
+
+@pytest.mark.parametrize("value", ["", "abcde", "     abcde   ", b"12345", SecretStr("")])
+def test_a_short_secret_is_refused_with_the_reason(value: str | bytes | SecretStr) -> None:
+    """A short value would be masked all over ordinary text; an unset one would mask nothing."""
+    with pytest.raises(UserValueError, match=r"has 6 to 32,768 bytes, this one has \d") as caught:
+        register_secret(value)
+    assert "abcde" not in str(caught.value)
+
+
+def test_a_huge_secret_is_refused() -> None:
+    """The time that masking takes is promised, and depends on the sizes of secrets."""
+    with pytest.raises(UserValueError, match="this one has 32,769"):
+        register_secret("x" * 32_769)
+
+
+@pytest.mark.parametrize("value", [None, 123456789, ["violet-tulip"]])
+def test_what_is_no_secret_is_refused(value: object) -> None:
+    """`os.environ.get()` gives `None`: better told at the start than noticed in a leak."""
+    with pytest.raises(UserTypeError, match=r"str, bytes or an object with get_secret_value"):
+        register_secret(value)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+ENCODINGS = {
+    "plain": lambda text: text,
+    "percent": lambda text: quote(text, safe=""),
+    "percent, slash kept": lambda text: quote(text),
+    "percent, plus": lambda text: quote_plus(text),
+    "percent, lowercase": lambda text: quote(text, safe="").replace("%2F", "%2f").lower(),
+    "percent, every byte": lambda text: "".join(f"%{byte:02X}" for byte in text.encode()),
+    "base64": lambda text: base64.b64encode(text.encode()).decode(),
+    "base64, URL-safe": lambda text: base64.urlsafe_b64encode(text.encode()).decode(),
+    "base64, no padding": lambda text: base64.b64encode(text.encode()).decode().rstrip("="),
+    "basic auth": lambda text: base64.b64encode(f"user:{text}".encode()).decode(),
+    "hexadecimal": lambda text: text.encode().hex(),
+    "JSON": lambda text: json.dumps(text),
+    "JSON, not ASCII": lambda text: json.dumps(text, ensure_ascii=False),
+    "bytes literal": lambda text: repr(text.encode()),
+}
+
+
+@pytest.mark.parametrize("name", ENCODINGS)
+def test_a_registered_value_is_masked_in_every_usual_encoding(registered: str, name: str) -> None:
+    """Headers, addresses and logs hardly ever carry a secret as it is."""
+    encoded = ENCODINGS[name](registered)
+
+    masked = mask(f"before {encoded} after")
+
+    assert masked.startswith("before ")
+    assert masked.endswith(" after")
+    assert MASK in masked
+    assert not any(encoded[at : at + 8] in masked for at in range(len(encoded) - 7))
+
+
+@given(
+    st.binary(min_size=6, max_size=40).filter(lambda data: len(data.strip()) >= 6),
+    st.binary(max_size=7),
+    st.binary(max_size=7),
+    st.booleans(),
+)
+def test_a_secret_in_the_middle_of_base64_is_masked_at_each_alignment(
+    secret: bytes, before: bytes, after: bytes, safe: bool
+) -> None:
+    """Where a secret falls in the encoded data decides how it looks there."""
+    encode = base64.urlsafe_b64encode if safe else base64.b64encode
+    encoded = encode(before + secret + after).decode()
+    register_secret(secret)
+    try:
+        masked = mask(encoded)
+    finally:
+        forget_secret(secret)
+
+    left, found, right = masked.partition(MASK)
+    assert found
+    assert encoded.startswith(left)
+    assert len(left) <= -(-8 * len(before) // 6)  # nothing but what stands before the secret
+    assert len(right.rstrip("=")) <= -(-8 * len(after) // 6)
+
+
+def test_overlapping_secrets_leave_no_rest() -> None:
+    """Masking one after the other would leave the end of the second."""
+    register_secret("abcdefgh")
+    register_secret("efghijkl")
+    register_secret("abcdefghijklmnop")
+
+    assert mask("x abcdefghijkl y") == "x *** y"
+    assert mask("x abcdefghijklmnop y") == "x *** y"
+    assert mask("abcdefghabcdefgh") == "******"
+
+
+PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEAx\n1yQ==\n-----END RSA PRIVATE KEY-----"
+JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.SflKxwRJSMeKKF2QT4fwpM"
+
+SHAPES = {
+    "OpenAI": ("key sk-proj-aB3dEf6hIj9kLm2nOp end", "key *** end"),
+    "Anthropic": ("sk-ant-api03-aB3dEf6hIj9kLm2nOp", "***"),
+    "Stripe": ("sk_live_aB3dEf6hIj9kLm2n", "***"),
+    "GitHub": ("ghp_aB3dEf6hIj9kLm2nOp5qRs8tUv1wXy4zAb7c", "***"),
+    "GitHub, fine-grained": ("github_pat_11AB3dEf6_hIj9kLm2nOp5qRs8tUv", "***"),
+    "GitLab": ("glpat-aB3dEf6hIj9kLm2nOp5q", "***"),
+    "AWS key id": ("AKIAIOSFODNN7EXAMPLE", "***"),
+    "AWS key": (
+        "aws_secret_access_key = /JalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY",
+        "aws_secret_access_key = ***",
+    ),
+    "Slack": ("xoxb-123456789012-abcdefghijkl", "***"),
+    "Google": ("AIzaSyA1234567890abcdefghijklmnopqrstuv", "***"),
+    "Hugging Face": ("hf_aB3dEf6hIj9kLm2nOp5qRs8tUv1wXy4zAb", "***"),
+    "JSON Web Token": (f"cookie-less {JWT}!", "cookie-less ***!"),
+    "bearer": ("Authorization: Bearer abc123.def", "Authorization: Bearer ***"),
+    "bearer alone": ("sent 'Bearer 0123456789abcdef'", "sent 'Bearer ***'"),
+    "basic": ("authorization: Basic dXNlcjpwdw==", "authorization: Basic ***"),
+    "header": ("X-Api-Key: tulip", "X-Api-Key: ***"),
+    "cookie": ("Cookie: a=b; c=d\nHost: x", "Cookie: ***\nHost: x"),
+    "set cookie": ("{'set-cookie': 'sid=12; Secure'}", "{'set-cookie': '***'}"),
+    "private key": (f"a {PEM} b", "a *** b"),
+    "private key, cut": ("a " + PEM[:60], "a ***"),
+    "private key in JSON": (json.dumps({"k": PEM}), '{"k": "***"}'),
+    "assignment": ("password=tulip next", "password=*** next"),
+    "assignment, spaced": ("passwd = tulip", "passwd = ***"),
+    "colon": ("api_key: tulip", "api_key: ***"),
+    "environment": ("DB_PASSWORD=tulip\nGITHUB_TOKEN=rose", "DB_PASSWORD=***\nGITHUB_TOKEN=***"),
+    "camel case": (
+        '{"clientSecret":"tulip","apiKey":"rose"}',
+        '{"clientSecret":"***","apiKey":"***"}',
+    ),
+    "JSON": ('{"password": "tu \\"lip", "a": 1}', '{"password": "***", "a": 1}'),
+    "JSON in JSON": (r'"{\"password\": \"tulip\"}"', r'"{\"password\": \"***\"}"'),
+    "Python": ("{'access_token': 'tulip'}", "{'access_token': '***'}"),
+    "keyword": ("connect(password='tulip', port=1)", "connect(password='***', port=1)"),
+    "connection string": ("Server=a;Uid=b;Pwd=tulip;X=1", "Server=a;Uid=b;Pwd=***;X=1"),
+    "option": ("mysql --password tulip -h x", "mysql --password *** -h x"),
+    "address": ("postgres://user:tu:l@ip@host/db", "postgres://user:***@host/db"),
+    "address, no user": ("redis://:tulip@host", "redis://:***@host"),
+    "address, token": ("https://aB3dEf6hIj9kLm2nOp@host/x", "https://***@host/x"),
+    "query": ("https://h/?api_key=tulip&a=1", "https://h/?api_key=***&a=1"),
+    "signed address": (
+        "https://h/x?X-Amz-Signature=0a1b&y=2",
+        "https://h/x?X-Amz-Signature=***&y=2",
+    ),
+    "percent": ("next=https%3A%2F%2Fu%3Atulip%40h", "next=https%3A%2F%2Fu%3A***%40h"),
+    "percent, assignment": ("q=password%3Dtulip%26a", "q=password%3D***%26a"),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_what_looks_like_a_secret_is_masked(name: str) -> None:
+    """Nobody registers the key that a server sends back in its error."""
+    text, expected = SHAPES[name]
+
+    masked = mask(text)
+
+    assert masked == expected
+    assert mask(masked) == masked
+
+
+@pytest.mark.parametrize("before", ["", "a", "ab", "/v1/x", "1234567"])
+@pytest.mark.parametrize("secret", ["sk-aB3dEf6hIj9kLm2nOp", "password=tulip", JWT, PEM])
+def test_what_looks_like_a_secret_is_masked_in_base64(secret: str, before: str) -> None:
+    """An encoded key is one call of `b64decode` away from the key."""
+    for encode in (base64.b64encode, base64.urlsafe_b64encode):
+        encoded = encode(f"{before}the {secret} is it".encode()).decode()
+
+        assert mask(f"data: {encoded} end") == "data: *** end"
+        assert mask(f"data:{before}{encoded}") != f"data:{before}{encoded}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "The quick brown fox; 100% of 3 dogs",
+        "password: expected a string, got 5",
+        "password: missing, expected a string (required)",
+        "token: unknown, did you mean 'tokens'?",
+        "max_tokens=100, token_count: 5, secretary: Ann",
+        "next_page_token: abc, pageToken=def, continuation-token: g",
+        "Unexpected token: }",
+        "Bearer authentication required",
+        "PWD=/home/ann",
+        "https://host:8080/a@b?key=value",
+        "git@github.com:a/b.git, ann@example.org",
+        "def connect(user: str, password: str) -> None: ...",
+        '{"properties": {"password": {"type": "string"}}}',
+        "the file starts with -----BEGIN PRIVATE KEY----- and ends soon",
+        "ask-me-anything-about-risk-management-software",
+        "/usr/lib/python3.11/site-packages/agents_tools/outputs.py",
+        "commit 25cb90c84e5c9832a1b2c3d4e5f60718293a4b5c",
+        base64.b64encode(b"The quick brown fox jumps over the lazy dog").decode(),
+    ],
+)
+def test_ordinary_text_is_left_alone(text: str) -> None:
+    """A model that reads asterisks in place of facts cannot correct itself."""
+    assert mask(text) == text
+
+
+@given(
+    st.lists(
+        st.sampled_from([text for text, _ in SHAPES.values()] + [MASK, " ", "%", "%2", "=", '"'])
+        | st.text(max_size=5),
+        max_size=6,
+    ).map("".join)
+)
+def test_masking_twice_is_masking_once(text: str) -> None:
+    """Messages pass several places that mask, and what is masked stays readable."""
+    masked = mask(text)
+
+    assert mask(masked) == masked or MASK in masked
+    assert mask(mask(masked)) == mask(mask(mask(masked)))
+
+
+EVIL = [
+    *("sk-", "ghp_", "eyJ", "eyJaaaaa.", "eyJaaaaa.bbbbb.", "AKIA", "xoxb-", "hf_"),
+    *("Bearer ", "bearer a.", "authorization:bearer ", "cookie", "cookie:", "://", "://a:", "://a"),
+    *(
+        "password",
+        "password=",
+        'password="',
+        'password="\\',
+        "key \t",
+        "--password ",
+        "next_token=",
+    ),
+    *("-----BEGIN PRIVATE KEY-----", "-----BEGIN ", "-----BEGIN PRIVATE KEY----------END "),
+    *("%41", "%", "%ff", "c2st", "c2stc2stc2stc2stc2stc2st ", "a", "-", "?sig=", "secret \\"),
+    *("abcabcabd", "abc", '{"a": 12, "key": "v"}'),
+]
+
+
+@pytest.mark.parametrize("piece", EVIL)
+def test_masking_a_hostile_megabyte_takes_linear_time(piece: str) -> None:
+    """Whoever writes a tool's output must not be able to stop the process that masks it."""
+    register_secret("abcabcabcabcabcabcabcabd" * 8)
+    text = (piece * ((1 << 20) // len(piece) + 1))[: 1 << 20]
+    start = time.process_time()
+
+    mask(text)
+
+    assert time.process_time() - start < 10  # a quadratic search takes many minutes
+
+
+def test_masking_a_short_text_is_cheap() -> None:
+    """Each error, event and log line passes it."""
+    text = "File '/tmp/report.txt' could not be opened: permission denied on line 12 of the job"
+    mask(text)  # compiles what it needs
+    start = time.process_time()
+    for _ in range(1_000):
+        mask(text)
+
+    assert time.process_time() - start < 0.5
+
+
+def test_json_is_masked_in_keys_and_values_at_any_depth() -> None:
+    """Events and results are masked before they are written (S20)."""
+    register_secret("violet-tulip")
+    register_secret("12345678")
+    value = {
+        "plain": [1, 2.5, True, None, "text", b"bytes"],
+        "list": ["a violet-tulip", ("violet-tulip", {"x": "violet-tulip"})],
+        "violet-tulip": 1,
+        "another violet-tulip": 2,
+        "number": 12345678,
+        "bytes": b"\xff violet-tulip",
+        "password": "rose",
+        "apiKey": 4711,
+        "token": ["rose", {"type": "string"}],
+        "page_token": "rose",
+        "empty secret": "",
+        "no secret": None,
+        "view": MappingProxyType({"a": "violet-tulip"}),
+        3: "violet-tulip",
+    }
+
+    assert mask_json(value) == {
+        "plain": [1, 2.5, True, None, "text", b"bytes"],
+        "list": ["a ***", ("***", {"x": "***"})],
+        "***": 1,
+        "another ***": 2,
+        "number": "***",
+        "bytes": b"\xff ***",
+        "password": "***",
+        "apiKey": "***",
+        "token": ["***", {"type": "string"}],
+        "page_token": "rose",
+        "empty secret": "",
+        "no secret": None,
+        "view": {"a": "***"},
+        3: "***",
+    }
+
+
+def test_keys_that_are_masked_alike_stay_apart() -> None:
+    """Masking may hide a key but must not lose its value."""
+    register_secret("violet-tulip")
+    register_secret("purple-daisy")
+
+    masked = mask_json({"violet-tulip": 1, "purple-daisy": 2, "***": 3})
+
+    assert masked == {"***": 1, "*** (2)": 2, "*** (3)": 3}
+
+
+def test_masking_json_survives_any_shape_and_keeps_what_is_no_json() -> None:
+    """What is reported is seldom clean JSON, and reporting must not fail."""
+    cycle: list[object] = []
+    cycle.append(cycle)
+    now = datetime.datetime.now(tz=datetime.UTC)
+
+    assert MASK in json.dumps(mask_json(cycle))
+    assert mask_json([now, 10**5000]) == [now, 10**5000]
+
+
+def test_masking_while_others_register_never_fails_nor_misses() -> None:
+    """Secrets are registered at any time, by any thread."""
+    register_secret("violet-tulip")
+    failures: list[BaseException | str] = []
+    barrier = threading.Barrier(5)
+
+    def churn(name: str) -> None:
+        barrier.wait(5)
+        for index in range(100):
+            register_secret(f"{name}-secret-{index}")
+            if mask(f"{name}-secret-{index}") != MASK:
+                failures.append(name)
+            forget_secret(f"{name}-secret-{index}")
+
+    def watch() -> None:
+        barrier.wait(5)
+        for _ in range(500):
+            if mask("violet-tulip") != MASK:
+                failures.append("missed")
+
+    threads = [threading.Thread(target=churn, args=[f"thread{n}"]) for n in range(4)]
+    threads.append(threading.Thread(target=watch))
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+
+    assert failures == []
+    assert list(_secrets._registered) == [b"violet-tulip"]
+
+
+def plant(canaries: list[str]) -> str:
+    """Give what a broken program shows of its secrets: all the sinks of rule S20 as one text."""
+    places = {
+        "env": "\n".join(f"VALUE_{n}={canary}" for n, canary in enumerate(canaries)),
+        "args": json.dumps([{"query": canary, "nested": [canary]} for canary in canaries]),
+        "ascii": json.dumps(canaries, ensure_ascii=False),
+        "headers": "\n".join(
+            f"Authorization: Basic {base64.b64encode(f'user{n}:{canary}'.encode()).decode()}"
+            for n, canary in enumerate(canaries)
+        ),
+        "blobs": "\n".join(
+            base64.urlsafe_b64encode(f"{'x' * n}{canary} tail".encode()).decode()
+            for n, canary in enumerate(canaries)
+        ),
+        "addresses": "\n".join(
+            f"https://host/{quote(canary, safe='')}?q={quote_plus(canary)}&r={quote(canary)}"
+            for canary in canaries
+        ),
+        "stderr": "".join(f"fatal: login with {canary!r} failed\r\n" for canary in canaries),
+        "bytes": repr([canary.encode() for canary in canaries]),
+    }
+    try:
+        try:
+            raise KeyError(canaries[0])
+        except KeyError as error:
+            error.add_note(f"tried {canaries[1]}")
+            raise RuntimeError(", ".join(canaries)) from error
+    except RuntimeError as error:
+        captured = traceback.TracebackException.from_exception(error, capture_locals=True)
+        places["traceback"] = "".join(captured.format())
+    return "\n".join(places.values())
+
+
+def test_none_of_forty_canaries_gets_out() -> None:
+    """Rule S20: planted in every sink, in every encoding, none may be found again."""
+    source = random.Random(20)  # noqa: S311 - made-up secrets
+    alphabet = string.ascii_letters + string.digits + " +/=&?%\"'\\éß-_"
+    canaries = [
+        "q" + "".join(source.choices(alphabet, k=source.randrange(10, 40))) + "z" for _ in range(40)
+    ]
+    text = plant(canaries)
+    for canary in canaries:
+        assert canary in text
+        register_secret(canary)
+
+    masked = mask(text)
+
+    for canary in canaries:
+        for encode in ENCODINGS.values():
+            core = encode(canary).strip("\"'=b")[1:-1]
+            assert core not in masked
+        assert canary[1:9] not in masked
+    for run in masked.split():
+        data = run.replace("-", "+").replace("_", "/").rpartition(MASK)[0]
+        for skip in range(4):
+            part = data[skip:][: (len(data) - skip) // 4 * 4]
+            try:
+                decoded = binascii.a2b_base64(part)
+            except binascii.Error:
+                continue
+            assert not any(canary.encode()[:8] in decoded for canary in canaries)

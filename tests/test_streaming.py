@@ -1,0 +1,614 @@
+"""Streaming tools: events live, one result, and laws that hold on every way out."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+
+from agents_tools import (
+    Event,
+    FunctionTool,
+    NotifyStreamEvent,
+    RunContextWrapper,
+    StreamingToolEndEvent,
+    StreamingToolStartEvent,
+    ToolArtifactEvent,
+    ToolCancelledError,
+    ToolContext,
+    ToolError,
+    ToolProgressEvent,
+    ToolStreamEndEvent,
+    ToolStreamError,
+    ToolStreamStartEvent,
+    UserError,
+    artifact,
+    bind,
+    function_tool,
+    listen,
+    notify,
+    progress,
+    streaming_tool,
+    track,
+)
+from agents_tools.policies import timeout
+from agents_tools.testing import check_events
+
+
+@streaming_tool
+async def data_pipeline(source_url: str):  # type: ignore[no-untyped-def]
+    """Parse a remote source."""
+    yield NotifyStreamEvent(data="[1/3] Establishing connection...")
+    await asyncio.sleep(0)
+    yield NotifyStreamEvent(data="[2/3] Connected, starting download...", tag="success")
+    await asyncio.sleep(0)
+    yield "Data pipeline processing successful, parsed 1,234 records."
+
+
+async def watch(
+    tool: FunctionTool[..., Any], *, brackets: bool = True, **arguments: Any
+) -> tuple[list[Event], Any]:
+    """Call a tool, give its events and its result, and check the laws."""
+    async with tool.stream(**arguments) as stream:
+        events = [event async for event in stream]
+    check_events(events, brackets=brackets)
+    return events, stream.result
+
+
+def said(events: list[Event]) -> list[str]:
+    """Give the texts and the types of what was said."""
+    return [event.data if isinstance(event, NotifyStreamEvent) else event.type for event in events]
+
+
+async def test_the_documented_pipeline_runs() -> None:
+    """Three stages between two brackets, and the last yield is the result."""
+    events, result = await watch(data_pipeline, source_url="https://x.org")
+    assert said(events) == [
+        "tool_stream_start_event",
+        "[1/3] Establishing connection...",
+        "[2/3] Connected, starting download...",
+        "tool_stream_end_event",
+    ]
+    assert result == "Data pipeline processing successful, parsed 1,234 records."
+    start, _, second, end = events
+    assert isinstance(start, ToolStreamStartEvent)
+    assert start.input_args == {"source_url": "https://x.org"}
+    assert isinstance(second, NotifyStreamEvent)
+    assert second.tag == "success"
+    assert isinstance(end, ToolStreamEndEvent)
+    assert end.status == "ok"
+    assert end.duration >= 0
+    assert (StreamingToolStartEvent, StreamingToolEndEvent) == (type(start), type(end))
+    assert {event.tool_name for event in events} == {"data_pipeline"}
+    assert len({event.tool_call_id for event in events}) == 1
+    assert {event.path for event in events} == {(start.tool_call_id,)}
+    assert [event.seq for event in events] == sorted(event.seq for event in events)
+    assert all(event.timestamp > 0 for event in events)
+
+
+async def test_the_documented_typewriter_runs() -> None:
+    """Deltas add up to the result."""
+
+    async def summary(documents: list[str]) -> AsyncIterator[str]:
+        for piece in ("All ", "about ", documents[0]):
+            yield piece
+
+    @streaming_tool
+    async def research_and_summarize(topic: str):  # type: ignore[no-untyped-def]
+        yield NotifyStreamEvent(data=f"Searching for '{topic}'...")
+        full = ""
+        async for delta in summary([topic]):
+            full += delta
+            yield NotifyStreamEvent(data=delta, is_delta=True)
+        yield full
+
+    events, result = await watch(research_and_summarize, topic="bees")
+    deltas = [event for event in events if isinstance(event, NotifyStreamEvent) and event.is_delta]
+    assert "".join(event.data for event in deltas) == result == "All about bees"
+
+
+async def test_a_streaming_tool_is_a_tool_like_any_other() -> None:
+    """Whoever does not watch just gets the result."""
+    assert isinstance(data_pipeline, FunctionTool)
+    text = await data_pipeline.on_invoke_tool(RunContextWrapper(None), '{"source_url": "x"}')
+    assert text.startswith("Data pipeline processing successful")
+    assert data_pipeline.invoke_sync(source_url="x") == text
+
+    @function_tool
+    async def plain(source_url: str) -> str: ...  # type: ignore[empty-body]
+
+    expected = plain.params_json_schema | {"title": "data_pipeline_args"}
+    assert data_pipeline.params_json_schema == expected
+
+
+async def test_bare_and_called_forms_declare_alike() -> None:
+    """With every option of the contract."""
+
+    @streaming_tool(
+        name_override="other",
+        description_override="Other.",
+        docstring_style="google",
+        use_docstring_info=False,
+        failure_error_function=None,
+        strict_mode=False,
+        is_enabled=False,
+        enable_bracketing=False,
+    )
+    async def tool(a: int):  # type: ignore[no-untyped-def]
+        yield NotifyStreamEvent("x")
+        yield "done"
+
+    events, result = await watch(tool, brackets=False, a=1)
+    assert (tool.name, tool.description, tool.is_enabled) == ("other", "Other.", False)
+    assert tool.strict_json_schema is False
+    assert (said(events), result) == (["x"], "done")
+
+
+@pytest.mark.parametrize("sync", [False, True])
+async def test_the_first_value_that_is_no_event_ends_the_tool(sync: bool) -> None:
+    """Nothing after it runs, and `finally` has run before the result is delivered."""
+    steps: list[str] = []
+
+    async def asynchronous():  # type: ignore[no-untyped-def]
+        try:
+            yield NotifyStreamEvent("x")
+            yield None
+            yield {"rows": 3}
+            steps.append("after")
+            yield NotifyStreamEvent("never")
+        finally:
+            steps.append("finally")
+
+    def synchronous():  # type: ignore[no-untyped-def]
+        try:
+            yield NotifyStreamEvent("x")
+            yield None
+            yield {"rows": 3}
+            steps.append("after")
+            yield NotifyStreamEvent("never")
+        finally:
+            steps.append("finally")
+
+    tool = streaming_tool(name_override="tool")(synchronous if sync else asynchronous)
+    assert await tool.invoke() == {"rows": 3}
+    assert steps == ["finally"]
+    assert await tool.on_invoke_tool(None, "{}") == '{"rows":3}'
+    events, _ = await watch(tool)
+    assert said(events)[1:-1] == ["x"]
+
+
+async def test_a_sync_generator_runs_in_one_thread_and_is_live() -> None:
+    """Its first event is there before it ends, and its closing runs where it ran."""
+    threads: set[int] = set()
+    go_on = threading.Event()
+
+    @streaming_tool
+    def tool() -> Iterator[Any]:
+        threads.add(threading.get_ident())
+        try:
+            yield NotifyStreamEvent("first")
+            assert go_on.wait(5)
+            threads.add(threading.get_ident())
+            yield "done"
+        finally:
+            threads.add(threading.get_ident())
+
+    async with tool.stream() as stream:
+        async for event in stream:
+            if isinstance(event, NotifyStreamEvent):
+                go_on.set()
+    assert stream.result == "done"
+    assert len(threads) == 1
+    assert threading.get_ident() not in threads
+
+
+async def test_the_first_event_is_delivered_before_a_producer_that_never_waits_ends() -> None:
+    """A busy tool must not look dead."""
+    ended = False
+
+    @streaming_tool
+    async def tool():  # type: ignore[no-untyped-def]
+        nonlocal ended
+        for i in range(2_000):
+            yield NotifyStreamEvent(str(i))
+        ended = True
+        yield "done"
+
+    early = None
+    async with tool.stream() as stream:
+        async for event in stream:
+            if early is None and isinstance(event, NotifyStreamEvent):
+                early = not ended
+    assert early is True
+
+
+@pytest.mark.parametrize("sync", [False, True])
+async def test_a_stream_without_a_result_is_an_error_that_names_the_tool(sync: bool) -> None:
+    """Silence would look like an empty answer."""
+
+    async def asynchronous():  # type: ignore[no-untyped-def]
+        yield NotifyStreamEvent("x")
+
+    def synchronous():  # type: ignore[no-untyped-def]
+        yield NotifyStreamEvent("x")
+
+    tool = streaming_tool(name_override="forgetful")(synchronous if sync else asynchronous)
+    with pytest.raises(ToolStreamError, match="'forgetful'.*result"):
+        await tool.invoke()
+    assert "forgetful" in await tool.on_invoke_tool(None, "{}")
+
+
+async def test_a_body_that_raises_after_events_keeps_them() -> None:
+    """The end event says error, and the failure function answers."""
+
+    @streaming_tool
+    async def tool():  # type: ignore[no-untyped-def]
+        yield NotifyStreamEvent("x")
+        raise ToolError("no luck")
+
+    async with tool.stream() as stream:
+        events = [event async for event in stream]
+    check_events(events)
+    assert said(events)[1] == "x"
+    assert isinstance(events[-1], ToolStreamEndEvent)
+    assert events[-1].status == "tool_error"
+    assert stream.outcome.output == "no luck"
+    with pytest.raises(ToolError, match="no luck"):
+        _ = stream.result
+
+
+async def test_bad_arguments_have_their_brackets_and_nothing_else() -> None:
+    """Every call of every tool starts once and ends once."""
+    async with data_pipeline.stream('{"source": 1}') as stream:
+        events = [event async for event in stream]
+    check_events(events)
+    assert [event.type for event in events] == [
+        "tool_stream_start_event",
+        "tool_stream_end_event",
+    ]
+    assert stream.outcome.status == "invalid_args"
+
+
+async def test_ordinary_tools_speak_too() -> None:
+    """Through their context, from any depth of their code, and from threads."""
+
+    def deep_inside() -> None:
+        notify("deep", level="warning")
+        progress(1, 3, "reading")
+        artifact("table.csv", "a,b", mime_type="text/csv")
+
+    @function_tool
+    def in_thread(ctx: ToolContext[Any]) -> str:
+        ctx.notify("context")
+        deep_inside()
+        return "done"
+
+    @function_tool
+    async def on_loop(ctx: ToolContext[Any]) -> str:
+        ctx.notify("context")
+        deep_inside()
+        return "done"
+
+    for tool in (in_thread, on_loop):
+        events, result = await watch(tool)
+        assert result == "done"
+        first, second, third, fourth = events[1:-1]
+        assert isinstance(first, NotifyStreamEvent)
+        assert isinstance(second, NotifyStreamEvent)
+        assert (first.data, second.level) == ("context", "warning")
+        assert isinstance(third, ToolProgressEvent)
+        assert (third.current, third.total, third.message) == (1, 3, "reading")
+        assert isinstance(fourth, ToolArtifactEvent)
+        assert (fourth.name, fourth.data, fourth.mime_type) == ("table.csv", "a,b", "text/csv")
+
+
+async def test_track_reports_each_item() -> None:
+    """A loop needs one word to have a progress bar."""
+
+    @function_tool
+    def tool() -> int:
+        return sum(track([1, 2, 3], message="adding"))
+
+    events, result = await watch(tool)
+    found = [event for event in events if isinstance(event, ToolProgressEvent)]
+    assert result == 6
+    assert [(event.current, event.total) for event in found] == [(1, 3), (2, 3), (3, 3)]
+
+
+def test_saying_something_outside_a_tool_is_no_error() -> None:
+    """The same function can be used with and without."""
+    notify("nobody listens")
+    progress(1)
+    artifact("x", "y")
+    assert list(track(iter("ab"))) == ["a", "b"]
+
+
+async def test_calls_inside_calls_are_one_flat_ordered_list() -> None:
+    """Each event carries the way to its call; children end before their parents."""
+
+    @streaming_tool
+    async def inner(n: int):  # type: ignore[no-untyped-def]
+        yield NotifyStreamEvent(f"inner {n}")
+        yield n
+
+    @function_tool
+    async def middle(n: int) -> int:
+        notify(f"middle {n}")
+        return sum(await asyncio.gather(*(inner.invoke(n=i) for i in range(n))))
+
+    @streaming_tool
+    async def outer():  # type: ignore[no-untyped-def]
+        yield NotifyStreamEvent("outer")
+        yield await middle.invoke(n=3)
+
+    events, result = await watch(outer)
+    assert result == 3
+    depths = {event.tool_name: len(event.path) for event in events}
+    assert depths == {"outer": 1, "middle": 2, "inner": 3}
+    assert sum(event.type == "tool_stream_start_event" for event in events) == 5
+    for event in events:
+        assert event.path[-1] == event.tool_call_id
+
+
+async def test_events_of_an_inner_stream_can_be_passed_on_and_keep_their_ids() -> None:
+    """And nobody hears them twice."""
+
+    @streaming_tool
+    async def inner():  # type: ignore[no-untyped-def]
+        yield NotifyStreamEvent("from inside")
+        yield "inner result"
+
+    @streaming_tool
+    async def outer():  # type: ignore[no-untyped-def]
+        async with inner.stream() as stream:
+            async for event in stream:
+                yield event
+        yield stream.result
+
+    async with listen() as heard:
+        events, result = await watch(outer)
+    assert result == "inner result"
+    for found in (events, list(heard)):
+        check_events(found)
+        (inside,) = [event for event in found if isinstance(event, NotifyStreamEvent)]
+        assert inside.tool_name == "inner"
+        assert len(inside.path) == 2
+
+
+async def test_an_inner_stream_that_is_not_passed_on_stays_private() -> None:
+    """The tool that reads it decides."""
+
+    @streaming_tool
+    async def outer():  # type: ignore[no-untyped-def]
+        async with data_pipeline.stream(source_url="x") as stream:
+            async for _ in stream:
+                pass
+        yield "quiet"
+
+    events, _ = await watch(outer)
+    assert {event.tool_name for event in events} == {"outer"}
+
+
+async def test_leaving_early_cancels_the_call_and_runs_its_cleanup() -> None:
+    """Whoever stops watching stops the work."""
+    steps: list[str] = []
+
+    @streaming_tool
+    async def tool():  # type: ignore[no-untyped-def]
+        try:
+            yield NotifyStreamEvent("x")
+            await asyncio.Event().wait()
+            yield "never"
+        finally:
+            steps.append("finally")
+
+    async with tool.stream() as stream:
+        async for event in stream:
+            if isinstance(event, NotifyStreamEvent):
+                break
+        with pytest.raises(UserError, match="still running"):
+            _ = stream.result
+    assert steps == ["finally"]
+    with pytest.raises(ToolCancelledError, match="left early"):
+        _ = stream.result
+
+
+async def test_leaving_early_stops_a_sync_generator_at_its_next_yield() -> None:
+    """A thread cannot be stopped, but it looks when it speaks."""
+    closed = threading.Event()
+    turns: list[int] = []
+
+    @streaming_tool
+    def tool() -> Iterator[Any]:
+        try:
+            for i in range(1_000_000):
+                turns.append(i)
+                yield NotifyStreamEvent(str(i))
+            yield "never"
+        finally:
+            closed.set()
+
+    async with tool.stream() as stream:
+        async for event in stream:
+            if isinstance(event, NotifyStreamEvent):
+                break
+    assert await asyncio.to_thread(closed.wait, 5)
+    assert len(turns) < 1_000_000
+
+
+async def test_a_cancelled_call_has_its_end_event() -> None:
+    """A display must not show it as running for ever."""
+    started = asyncio.Event()
+
+    @streaming_tool
+    async def tool():  # type: ignore[no-untyped-def]
+        started.set()
+        yield NotifyStreamEvent("x")
+        await asyncio.Event().wait()
+        yield "never"
+
+    async with listen() as heard:
+        task = asyncio.create_task(tool.invoke())
+        await started.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    events = list(heard)
+    check_events(events)
+    assert isinstance(events[-1], ToolStreamEndEvent)
+    assert events[-1].status == "cancelled"
+
+
+async def test_a_timed_out_stream_keeps_its_events_and_ends_as_timeout() -> None:
+    """What was said was said."""
+
+    @timeout(0.05)
+    @streaming_tool
+    async def tool():  # type: ignore[no-untyped-def]
+        yield NotifyStreamEvent("x")
+        await asyncio.Event().wait()
+        yield "never"
+
+    async with tool.stream() as stream:
+        events = [event async for event in stream]
+    check_events(events)
+    assert said(events)[1] == "x"
+    assert isinstance(events[-1], ToolStreamEndEvent)
+    assert events[-1].status == "timeout"
+    assert stream.outcome.status == "timeout"
+
+
+async def test_a_call_that_outlives_its_parent_is_ended_before_it() -> None:
+    """Whatever the tool left running, the list of events stays well formed."""
+    release = asyncio.Event()
+    left: list[asyncio.Task[Any]] = []
+
+    @function_tool
+    async def child() -> str:
+        notify("child starts")
+        await release.wait()
+        notify("too late")
+        return "late"
+
+    @function_tool
+    async def parent() -> str:
+        left.append(asyncio.create_task(child.invoke()))
+        await asyncio.sleep(0)
+        return "done"
+
+    events, _ = await watch(parent)
+    assert [event.type for event in events[-2:]] == ["tool_stream_end_event"] * 2
+    assert isinstance(events[-2], ToolStreamEndEvent)
+    assert (events[-2].tool_name, events[-2].status) == ("child", "lost")
+    release.set()
+    assert await left[0] == "late"
+
+
+async def test_a_thousand_streams_at_once_do_not_mix() -> None:
+    """Each event belongs to its own call, in order."""
+
+    @streaming_tool
+    async def tool(n: int):  # type: ignore[no-untyped-def]
+        for i in range(5):
+            yield NotifyStreamEvent(f"{n}:{i}")
+            await asyncio.sleep(0)
+        yield n
+
+    async def one(n: int) -> bool:
+        events, result = await watch(tool, n=n)
+        return result == n and said(events)[1:-1] == [f"{n}:{i}" for i in range(5)]
+
+    assert all(await asyncio.gather(*(one(n) for n in range(1_000))))
+
+
+async def test_a_consumer_that_stops_reading_does_not_block_a_speaking_tool() -> None:
+    """Display events are dropped with a mark; starts and ends never are."""
+
+    @function_tool
+    async def tool() -> str:
+        for i in range(10_000):
+            notify(str(i))
+        return "done"
+
+    async with tool.stream() as stream:
+        while not stream._task.done():  # noqa: SLF001 - waits without reading
+            await asyncio.sleep(0)
+        events = [event async for event in stream]
+    assert stream.result == "done"
+    assert events[0].type == "tool_stream_start_event"
+    assert events[-1].type == "tool_stream_end_event"
+    gaps = [event for event in events if event.type == "gap_event"]
+    dropped = sum(event.dropped for event in gaps)  # type: ignore[attr-defined]
+    shown = sum(isinstance(event, NotifyStreamEvent) for event in events)
+    assert dropped + shown == 10_000
+    assert dropped > 0
+
+
+async def test_listening_sees_any_tool_whatever_runs_it() -> None:
+    """Also in tasks and threads that start inside the block."""
+
+    @function_tool
+    def tool(n: int) -> int:
+        notify(f"say {n}")
+        return n
+
+    def foreign() -> None:
+        tool.invoke_sync(n=3)
+
+    async with listen() as events:
+        await tool.on_invoke_tool(None, '{"n": 1}')
+        await asyncio.create_task(tool.invoke(n=2))
+        thread = threading.Thread(target=bind(foreign))
+        thread.start()
+        await asyncio.to_thread(thread.join, 5)
+    found = [event.data for event in events if isinstance(event, NotifyStreamEvent)]
+    assert found == ["say 1", "say 2", "say 3"]
+    await tool.invoke(n=4)
+    assert len([event for event in events if isinstance(event, NotifyStreamEvent)]) == 3
+
+
+@pytest.mark.parametrize(
+    "func", [lambda: "x", lambda x: x, print], ids=["lambda", "function", "builtin"]
+)
+def test_what_is_no_generator_is_refused(func: Any) -> None:
+    """At the declaration, with the remedy."""
+    with pytest.raises(UserError, match="function_tool"):
+        streaming_tool(name_override="tool")(func)
+
+
+async def test_a_stream_is_entered_before_it_is_read_and_only_once() -> None:
+    """The message says how to write it."""
+    stream = data_pipeline.stream(source_url="x")
+    with pytest.raises(UserError, match="async with"):
+        async for _ in stream:
+            pass
+    async with stream:
+        pass
+    with pytest.raises(UserError, match="before"):
+        async with stream:
+            pass
+
+
+async def test_streams_leave_nothing_behind() -> None:
+    """No task, no open generator, on any way out."""
+
+    @streaming_tool
+    async def tool(n: int):  # type: ignore[no-untyped-def]
+        yield NotifyStreamEvent("x")
+        if n == 1:
+            raise ValueError("x")
+        if n == 2:
+            await asyncio.Event().wait()
+        yield "done"
+
+    for n in (0, 1, 2, 0, 1, 2):
+        async with tool.stream(n=n) as stream:
+            async for event in stream:
+                if n == 2 and isinstance(event, NotifyStreamEvent):
+                    break
+    gc.collect()
+    assert asyncio.all_tasks() == {asyncio.current_task()}
