@@ -16,8 +16,9 @@ DEMO ?= -m examples.demo
 # Stamps: what .venv holds. `dev` holds all that `run` does.
 RUN := $(VENV)/.stamp-run
 DEV := $(VENV)/.stamp-dev
+CORPUS := .venv-corpus/.stamp
 
-.PHONY: help demo test test-all cov corpus check format docs docs-serve bench clean
+.PHONY: help demo test test-all test-long cov corpus check format docs docs-serve bench clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -42,9 +43,13 @@ cov: $(DEV)
 	@$(BIN)/python -m coverage run -m pytest $(ARGS)
 	@$(BIN)/python -m coverage report
 
-# The large corpora at full size, and property tests with many more examples.
-corpus: $(DEV)
+# The suite with made-up corpora at full size and property tests with many more examples.
+test-long: $(DEV)
 	@AGENTS_TOOLS_CORPUS=full $(BIN)/python -m pytest --hypothesis-profile=long --timeout=1800 $(ARGS)
+
+# The functions of many packages as tools, in an environment that holds those packages.
+corpus: $(CORPUS)
+	@.venv-corpus/bin/python -m tests.corpus.run $(ARGS)
 
 check: $(DEV)
 	$(BIN)/ruff check .
@@ -82,6 +87,13 @@ $(DEV): pyproject.toml | $(BIN)/python
 $(RUN): pyproject.toml | $(BIN)/python
 	@echo "Installing the package (once) …"
 	@$(PIP) install --editable '.[cli]'
+	@touch $@
+
+$(CORPUS): pyproject.toml tests/corpus/requirements.txt
+	@$(MAKE) VENV=.venv-corpus .venv-corpus/bin/python
+	@echo "Installing the packages of the corpus (once) …"
+	@.venv-corpus/bin/python -m pip --disable-pip-version-check --quiet install \
+	  --editable . --requirement tests/corpus/requirements.txt
 	@touch $@
 
 $(BIN)/python:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from inspect import Parameter
 from typing import Any
 
 from agents_tools._json import JsonFault, check_bounds, check_keys
@@ -15,6 +13,9 @@ from agents_tools._leaf import Leaf, no_keys, null_means
 from agents_tools._signature import EMPTY, LEFT_OUT
 from agents_tools._text import describe_value, shorten
 from agents_tools.errors import ArgumentProblem, ModelBehaviorError, UserError
+
+if typing.TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 __all__ = ["ArgumentReader", "Field", "SchemaReader", "TypeReader"]
 
@@ -92,7 +93,7 @@ class ArgumentReader:
         look_closely, mend, fills = self._look_closely, self._mend, self._fills
         # What has no recursive type cannot nest deeply without being refused for its types.
         small = _SMALL if any(leaf.definitions for leaf in self._leaves()) else _LONGEST_NUMBER
-        from pydantic_core import ValidationError  # noqa: PLC0415 - the validator has loaded it
+        from pydantic_core import ValidationError
 
         def read(text: str) -> Arguments:
             """Read the text.
@@ -153,7 +154,7 @@ class ArgumentReader:
 
     def _mend(self, text: Any, error: Exception | None) -> Arguments:
         """Read what models are known to send for an object; everything else is an error."""
-        from pydantic_core import ValidationError  # noqa: PLC0415 - not before a tool is called
+        from pydantic_core import ValidationError
 
         if not isinstance(text, str):
             return self.read(_as_text(text, self._tool))
@@ -162,7 +163,7 @@ class ArgumentReader:
         if text.strip() in {"", "null"}:
             return self.read("{}")
         if error is not None and not isinstance(error, ValidationError):
-            raise error  # a validator of the tool's author failed: the tool's error, not the model's
+            raise error  # a validator of the author's failed: the tool's error, not the model's
         if error is not None and (syntax := _syntax_error(text, error)):
             raise self._fault("json_syntax", syntax) from None
         data = _parsed(text)
@@ -273,7 +274,7 @@ class SchemaReader(ArgumentReader):
 
     def __init__(self, tool: str, json_schema: dict[str, Any]) -> None:
         try:
-            from jsonschema_rs import ValidationError, validator_for  # noqa: PLC0415 - an extra
+            from jsonschema_rs import ValidationError, validator_for
         except ImportError as error:
             raise UserError(
                 f"Tool {tool!r} has a raw JSON Schema, which takes the extra `schema` to be "
@@ -329,7 +330,7 @@ def _nothing(_: Any) -> int:
 
 
 def _validator(schema: dict[str, Any], leaves: Sequence[Leaf], *, fast: bool) -> Any:
-    from pydantic_core import SchemaValidator  # noqa: PLC0415 - heavy; built at first use
+    from pydantic_core import SchemaValidator
 
     definitions = {
         definition["ref"]: definition
@@ -347,7 +348,12 @@ def _validator(schema: dict[str, Any], leaves: Sequence[Leaf], *, fast: bool) ->
 
 def _field_schema(field: Field, *, fast: bool) -> dict[str, Any]:
     core = field.leaf.fast if fast else field.leaf.core
-    if not fast and not field.required and not field.leaf.admits_null and field.default is not LEFT_OUT:
+    if (
+        not fast
+        and not field.required
+        and not field.leaf.admits_null
+        and field.default is not LEFT_OUT
+    ):
         default = field.default
         core = null_means(core, field.default_factory or (lambda: default))
     schema: dict[str, Any] = {
@@ -398,7 +404,7 @@ def _as_text(arguments: Any, tool: str) -> str:
 
 
 def _parsed(text: str, *, allow_inf_nan: bool = True) -> Any:
-    from pydantic_core import from_json  # noqa: PLC0415 - not before a tool is called
+    from pydantic_core import from_json
 
     return from_json(text, allow_inf_nan=allow_inf_nan)
 
@@ -427,9 +433,7 @@ def _syntax_error(text: str, error: Any) -> str | None:
     return f"not valid JSON ({reason})"
 
 
-def _problems(
-    error: Any, data: Arguments, reader: ArgumentReader
-) -> list[ArgumentProblem]:
+def _problems(error: Any, data: Arguments, reader: ArgumentReader) -> list[ArgumentProblem]:
     """Turn pydantic's errors into one problem for each place."""
     found: dict[tuple[str | int, ...], ArgumentProblem] = {}
     for item in error.errors(include_url=False):
@@ -459,22 +463,22 @@ _NOT_GIVEN = object()
 
 def _located(
     location: Sequence[str | int], data: Any, kind: str
-) -> tuple[tuple[str | int, ...], Any]:
+) -> tuple[tuple[str | int, ...], object]:
     """Walk the data along pydantic's location, leaving out the labels of union arms."""
     path: list[str | int] = []
-    value = data
+    value: object = data
     for index, step in enumerate(location):
         if isinstance(value, dict) and step in value:
             value = typing.cast("Arguments", value)[typing.cast("str", step)]
         elif isinstance(value, list) and isinstance(step, int):
             items = typing.cast("list[Any]", value)
-            value = items[step] if step < len(items) else _NOT_GIVEN
+            value = typing.cast("object", items[step] if step < len(items) else _NOT_GIVEN)
         elif kind in _MISSING_KINDS and index == len(location) - 1:
             value = _NOT_GIVEN
         else:
             continue
         path.append(step)
-    return tuple(path), value
+    return tuple(path), typing.cast("object", value)
 
 
 def _problem(
@@ -572,7 +576,7 @@ _WANTS_JSON = {
 
 def _decoded(data: Arguments, problems: Sequence[ArgumentProblem]) -> str | None:
     """Decode the JSON texts that stand where lists or objects belong; `None` if there is none."""
-    from pydantic_core import from_json, to_json  # noqa: PLC0415 - error path only
+    from pydantic_core import from_json, to_json
 
     decoded = False
     for problem in problems:

@@ -12,7 +12,7 @@ import re
 import types
 import typing
 from collections import abc
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from inspect import cleandoc, isclass, signature
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -28,6 +28,7 @@ __all__ = [
     "Docstring",
     "DocstringStyle",
     "FuncDocumentation",
+    "docstring_of",
     "generate_func_documentation",
     "parse_docstring",
     "resolve_doc_type",
@@ -93,27 +94,45 @@ def parse_docstring(
     )
 
 
+def docstring_of(
+    func: Callable[..., Any],
+    *,
+    style: DocstringStyle | None = None,
+    param_names: Sequence[str] = (),
+) -> Docstring:
+    """Find the docstring of a callable and read it.
+
+    A `partial` has the docstring of its function, a method without one that of the method it
+    overrides, and a callable object that of its `__call__`, or else of its class. The docstring
+    of a class is read together with that of its `__init__`.
+    """
+    behind = implementation(func)
+    doc = _doc(func) or _doc(behind) or _inherited_doc(func)
+    if doc is None and behind is getattr(type(func), "__call__", None):  # noqa: B004 - not to call it
+        doc = _doc(type(func))
+    found = parse_docstring(doc, style=style, param_names=param_names)
+    if not isclass(func):
+        return found
+    more = parse_docstring(_doc(behind), style=style, param_names=param_names)
+    stated = {name: kind for name, kind in found.types.items() if kind}
+    return replace(
+        found,
+        params=more.params | found.params,
+        types=found.types | more.types | stated,
+        style=found.style or more.style,
+    )
+
+
 def generate_func_documentation(
     func: Callable[..., Any], style: DocstringStyle | None = None
 ) -> FuncDocumentation:
-    """Read name, description and parameter texts of a callable.
-
-    A `partial` has the docstring of its function, and a callable object that of its `__call__`.
-    The docstring of a class is read together with that of its `__init__`.
-    """
-    names = _parameter_names(func)
-    behind = implementation(func)
-    parsed = parse_docstring(_doc(func) or _doc(behind), style=style, param_names=names)
-    params = parsed.params
-    if isclass(func):
-        params = parse_docstring(_doc(behind), style=style, param_names=names).params | params
-    own_name: object = getattr(func, "__name__", None) or getattr(behind, "__name__", None)
+    """Read the name, the description and the texts about the parameters of a callable."""
+    found = docstring_of(func, style=style, param_names=_parameter_names(func))
+    name = getattr(func, "__name__", None) or getattr(implementation(func), "__name__", None)
     return FuncDocumentation(
-        name=own_name
-        if isinstance(own_name, str) and own_name != "__call__"
-        else type(func).__name__,
-        description=parsed.description,
-        param_descriptions=params,
+        name=name if isinstance(name, str) and name != "__call__" else type(func).__name__,
+        description=found.description,
+        param_descriptions=found.params,
     )
 
 
@@ -140,6 +159,14 @@ def _doc(value: object) -> str | None:
     doc = getattr(value, "__doc__", None)
     own = isclass(value) or doc is not getattr(type(value), "__doc__", None)
     return doc if own and isinstance(doc, str) else None
+
+
+def _inherited_doc(func: object) -> str | None:
+    if not isinstance(func, types.MethodType):
+        return None
+    owner = func.__self__ if isclass(func.__self__) else type(func.__self__)
+    docs = (_doc(vars(base).get(func.__name__)) for base in owner.__mro__)
+    return next((doc for doc in docs if doc), None)
 
 
 def _parameter_names(func: Callable[..., Any]) -> Sequence[str]:

@@ -6,7 +6,13 @@ import re
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-__all__ = ["DEFAULT_LIMITS", "JsonFault", "JsonLimits", "check_bounds", "check_keys", "configure_json_limits"]
+__all__ = [
+    "JsonFault",
+    "JsonLimits",
+    "check_bounds",
+    "check_keys",
+    "configure_json_limits",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,11 +32,10 @@ class JsonLimits:
     digits: int = 4_300
 
 
-DEFAULT_LIMITS = JsonLimits()
-"""The limits of a tool's arguments."""
+_limits = JsonLimits()
 
 
-class JsonFault(ValueError):
+class JsonFault(ValueError):  # noqa: N818 - a fault of the text, told apart from a syntax error
     """A text breaks a limit or repeats a key.
 
     Attributes:
@@ -51,8 +56,8 @@ def configure_json_limits(limits: JsonLimits) -> JsonLimits:
     Returns:
         The limits that held before.
     """
-    global DEFAULT_LIMITS  # noqa: PLW0603 - the one process-wide setting of this module
-    before, DEFAULT_LIMITS = DEFAULT_LIMITS, limits
+    global _limits
+    before, _limits = _limits, limits
     return before
 
 
@@ -66,7 +71,7 @@ def check_bounds(text: str, limits: JsonLimits | None = None) -> None:
         text: The JSON text.
         limits: The limits; the process-wide ones by default.
     """
-    limits = limits or DEFAULT_LIMITS
+    limits = limits or _limits
     size = len(text)
     if size > limits.size:
         message = f"the text has {size:,} characters; at most {limits.size:,} are accepted"
@@ -81,7 +86,7 @@ def check_bounds(text: str, limits: JsonLimits | None = None) -> None:
 
 def check_keys(text: str) -> None:
     """Raise a `JsonFault` when an object in the text repeats a key."""
-    import json  # noqa: PLC0415 - kept out of the import of the package
+    import json
 
     try:
         json.JSONDecoder(object_pairs_hook=_distinct).decode(text)

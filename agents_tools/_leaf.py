@@ -19,7 +19,15 @@ from typing import Any, Literal
 
 from agents_tools._signature import EMPTY
 
-__all__ = ["Leaf", "NoSchemaError", "constrained", "joint_json_schemas", "leaf_of", "no_keys", "null_means"]
+__all__ = [
+    "Leaf",
+    "NoSchemaError",
+    "constrained",
+    "joint_json_schemas",
+    "leaf_of",
+    "no_keys",
+    "null_means",
+]
 
 Schema = dict[str, Any]
 KeyCounter = Callable[[Any], int]
@@ -103,7 +111,7 @@ def constrained(annotation: Any, metadata: Iterable[Any]) -> Leaf | None:
 
 def joint_json_schemas(leaves: list[Leaf]) -> tuple[list[Schema], Schema]:
     """Write the JSON Schemas of several leaves together, for when their names collide."""
-    from pydantic import TypeAdapter  # noqa: PLC0415 - only built when a schema needs it
+    from pydantic import TypeAdapter
 
     inputs: list[Any] = [
         (index, "validation", leaf.adapter)
@@ -237,14 +245,14 @@ def _cache_key(annotation: Any) -> Any:
     Annotations themselves will not do: unions compare without order, and `Literal[1]` equals
     `Literal[True]`.
     """
-    arguments = typing.get_args(annotation)
+    arguments: tuple[Any, ...] = typing.get_args(annotation)
     try:
         if not arguments:
             hash(annotation)
             return (type(annotation), annotation)
         origin = typing.get_origin(annotation)
         if origin is Literal:
-            return (origin, tuple((type(value), value) for value in arguments))
+            return (origin, tuple((typing.cast("Any", type(value)), value) for value in arguments))
         if hasattr(annotation, "__metadata__"):
             hash(annotation)
             return (origin, _cache_key(arguments[0]), annotation.__metadata__)
@@ -257,9 +265,11 @@ def _cache_key(annotation: Any) -> Any:
 def _composed(annotation: Any) -> Leaf | None:
     """Compose the leaf of a plain list, dict, optional or literal from the leaves inside it."""
     origin = typing.get_origin(annotation)
-    arguments = typing.get_args(annotation)
+    arguments: tuple[Any, ...] = typing.get_args(annotation)
     if annotation in {list, dict}:
         origin, arguments = annotation, (Any,) if annotation is list else (str, Any)
+    if not arguments:
+        return None
     if origin is list and (item := _plain(arguments[0])) is not None:
         return _list_leaf(item, bare=annotation is list)
     if origin is dict and arguments[0] is str and (item := _plain(arguments[1])) is not None:
@@ -349,7 +359,7 @@ _BUILDING = threading.RLock()
 
 
 def _described_by_pydantic(annotation: Any) -> Leaf:
-    import warnings  # noqa: PLC0415 - only needed when pydantic describes a type
+    import warnings
 
     # The filter of warnings is one for the process; the lock keeps two builds apart.
     with _BUILDING, warnings.catch_warnings():
@@ -367,8 +377,8 @@ def _reason(error: BaseException) -> str:
 
 
 def _leaf_from_pydantic(annotation: Any) -> Leaf:
-    from pydantic import TypeAdapter  # noqa: PLC0415 - heavy, and not every tool needs it
-    from pydantic_core import SchemaValidator  # noqa: PLC0415
+    from pydantic import TypeAdapter
+    from pydantic_core import SchemaValidator
 
     adapter: TypeAdapter[Any] = TypeAdapter(annotation)
     found, root = TypeAdapter.json_schemas(
@@ -404,7 +414,7 @@ def _accepts_null(validator: Any) -> bool:
 def _quiet_generator() -> Any:
     global _generator  # noqa: PLW0603 - the class exists once pydantic is loaded
     if _generator is None:
-        from pydantic.json_schema import GenerateJsonSchema  # noqa: PLC0415
+        from pydantic.json_schema import GenerateJsonSchema
 
         class Quiet(GenerateJsonSchema):
             """Leaves a default that is no JSON out of the schema without a warning."""
@@ -484,25 +494,25 @@ class _Rules:
             return self._number(schema)
         if kind in {"any", "object"}:
             return _JSON_REF
-        rules = self
+        part = self.part
         if kind == "union" and schema.get("mode") == "left_to_right":
-            rules = _EXACT  # the first arm that accepts wins: a narrower one would change that
+            part = _EXACT.part  # the first arm that accepts wins: a narrower one would change that
         result = {
-            name: value if name in _NOT_SCHEMAS else rules._part(value)
-            for name, value in schema.items()
+            name: value if name in _NOT_SCHEMAS else part(value) for name, value in schema.items()
         }
         return self._finishers.get(kind, _same)(result)
 
-    def _part(self, value: Any) -> Any:
+    def part(self, value: Any) -> Any:
+        """Apply the rules to whatever stands inside a schema."""
         if isinstance(value, dict):
             mapping = typing.cast("Schema", value)
             if isinstance(mapping.get("type"), str):
                 return self.apply(mapping)
-            return {name: self._part(item) for name, item in mapping.items()}
+            return {name: self.part(item) for name, item in mapping.items()}
         if isinstance(value, list):
-            return [self._part(item) for item in typing.cast("list[Any]", value)]
+            return [self.part(item) for item in typing.cast("list[Any]", value)]
         if isinstance(value, tuple):
-            return tuple(self._part(item) for item in typing.cast("tuple[Any, ...]", value))
+            return tuple(self.part(item) for item in typing.cast("tuple[Any, ...]", value))
         return value
 
     def _number(self, schema: Schema) -> Schema:
@@ -533,14 +543,14 @@ def _with_items(name: str) -> Callable[[Schema], Schema]:
 
 
 def _closed(schema: Schema) -> Schema:
-    config = schema.get("config") or {}
+    config: Schema = schema.get("config") or {}
     if "extra_fields_behavior" not in config and not schema.get("extras_schema"):
         schema["extra_behavior"] = "forbid"
     return schema
 
 
 def _closed_dataclass(schema: Schema) -> Schema:
-    config = schema.get("config") or {}
+    config: Schema = schema.get("config") or {}
     inner = schema["schema"]
     if "extra_fields_behavior" not in config and inner["type"] == "dataclass-args":
         inner["extra_behavior"] = "forbid"
@@ -653,9 +663,7 @@ def _key_counter(schema: Any) -> KeyCounter | None:
         case "typed-dict":
             return _count_fields(schema["fields"], typed_dict=True)
         case "model":
-            plain = not any(
-                schema.get(name) for name in ("custom_init", "root_model", "post_init")
-            )
+            plain = not any(schema.get(name) for name in ("custom_init", "root_model", "post_init"))
             inner = schema["schema"]
             if plain and inner["type"] == "model-fields" and not inner.get("extras_schema"):
                 return _count_fields(inner["fields"], typed_dict=False)
@@ -679,8 +687,8 @@ def _count_fields(fields: Schema, *, typed_dict: bool) -> KeyCounter | None:
     if typed_dict:
         if not nested:
             return len
-        return lambda value: len(value) + sum(
-            counter(value[name]) for name, counter in nested if name in value
+        return lambda value: (
+            len(value) + sum(counter(value[name]) for name, counter in nested if name in value)
         )
     if not nested:
         return lambda value: len(value.__pydantic_fields_set__)

@@ -6,7 +6,7 @@ import binascii
 import functools
 import re
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 from agents_tools.errors import UserTypeError, UserValueError
@@ -38,10 +38,10 @@ def register_secret(value: str | bytes | HiddenValue) -> None:
     """Mask a value from now on, wherever the library shows, logs or reports text.
 
     It is also found in base64 (standard and URL-safe, anywhere in what was encoded), in
-    hexadecimal digits, with any of its characters percent-encoded, and as JSON or a `bytes`
-    literal writes it. Blanks and line ends around it do not count. Registering a value again
-    changes nothing. The registry is meant for the tens or hundreds of secrets of a process: each
-    text is searched once for each form of each value.
+    hexadecimal digits, with any of its characters percent-encoded, and as JSON or Python writes
+    it, JSON within JSON included. Blanks and line ends around it do not count. Registering a
+    value again changes nothing. The registry is meant for the tens or hundreds of secrets of a
+    process: each text is searched once for each form of each value.
 
     Args:
         value: The secret: text, bytes, or an object with `get_secret_value()`.
@@ -80,9 +80,15 @@ def mask(text: str) -> str:
     in base64 as well. The time grows with the length of the text alone, whatever stands in it.
     """
     spans = list(_spans(text))
-    if "%" in text and (decoded := _decoded(text)):
-        plain, places = decoded
-        spans += ((places[start], places[end]) for start, end in _spans(plain))
+    if "%" in text:
+        view = _decoded(text, _PERCENT, _percent_decoded)
+        spans += _spans_behind(view, _spans)
+    if "\\" in text and _forms_now:
+        view = _decoded(text, _BACKSLASH, _backslash_decoded)
+        spans += _spans_behind(view, _registered_spans)
+        twice = _decoded(view[0], _BACKSLASH, _backslash_decoded)
+        inner = _spans_behind(twice, _registered_spans)
+        spans += [(view[1][start], view[1][end]) for start, end in inner]
     return _without(text, spans) if spans else text
 
 
@@ -146,6 +152,7 @@ def _spellings(secret: bytes) -> Iterator[str]:
     except UnicodeDecodeError:
         return
     yield text
+    yield repr(text)[1:-1]
     yield text.replace(" ", "+")  # so written in the query of an address
     for only_ascii in (True, False):
         yield json.dumps(text, ensure_ascii=only_ascii)[1:-1]
@@ -167,12 +174,16 @@ Span: TypeAlias = tuple[int, int]
 
 
 def _spans(text: str) -> Iterator[Span]:
-    for form in _forms_now:
-        if form[0] in text:
-            yield from _places(text, form)
+    yield from _registered_spans(text)
     yield from _shapes(text)
     if len(text) >= _SHORTEST_RUN and any(core in text for core in _base64_marks()):
         yield from _encoded_shapes(text)
+
+
+def _registered_spans(text: str) -> Iterator[Span]:
+    for form in _forms_now:
+        if form[0] in text:
+            yield from _places(text, form)
 
 
 def _places(text: str, form: Form) -> Iterator[Span]:
@@ -195,28 +206,57 @@ def _without(text: str, spans: list[Span]) -> str:
     return "".join(pieces)
 
 
-def _decoded(text: str) -> tuple[str, array[int]] | None:
-    """Undo percent-encoding; give the text and where in the given one each character stands."""
+# What is found behind an encoding
+
+View: TypeAlias = "tuple[str, array[int]]"
+"""A decoded text, and where in the encoded one each of its characters stands."""
+
+_PERCENT = "(?:%[0-9A-Fa-f]{2})+"
+_BACKSLASH = r"(?s)\\(?:u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2}|.)"
+
+
+def _spans_behind(view: View, find: Callable[[str], Iterator[Span]]) -> list[Span]:
+    text, places = view
+    return [(places[start], places[end]) for start, end in find(text)] if places else []
+
+
+def _decoded(text: str, pattern: str, decode: Callable[[str], Iterator[tuple[str, int]]]) -> View:
+    """Decode what matches a pattern; where nothing does there is nothing to see."""
     from array import array
 
     pieces: list[str] = []
     places = array("l")
     done = 0
-    for match in _compiled("(?:%[0-9A-Fa-f]{2})+").finditer(text):
+    for match in _compiled(pattern).finditer(text):
         start, end = match.span()
         places.extend(range(done, start))
-        data = bytes.fromhex(match[0].replace("%", ""))
-        decoded = data.decode("utf-8", "surrogateescape")
-        pieces += text[done:start], decoded
-        at = start
-        for char in decoded:
-            places.append(at)
-            at += 3 * len(char.encode("utf-8", "surrogateescape"))
+        pieces.append(text[done:start])
+        for char, size in decode(match[0]):
+            pieces.append(char)
+            places.append(start)
+            start += size
         done = end
     if not pieces:
-        return None
+        return "", places
     places.extend(range(done, len(text) + 1))
-    return "".join((*pieces, text[done:])), places
+    pieces.append(text[done:])
+    return "".join(pieces), places
+
+
+def _percent_decoded(run: str) -> Iterator[tuple[str, int]]:
+    for char in bytes.fromhex(run.replace("%", "")).decode("utf-8", "surrogateescape"):
+        yield char, 3 * len(char.encode("utf-8", "surrogateescape"))
+
+
+def _backslash_decoded(escape: str) -> Iterator[tuple[str, int]]:
+    kind = escape[1]
+    if len(escape) > 2:  # noqa: PLR2004 - more than a backslash and a letter: a code
+        yield chr(int.from_bytes(bytes.fromhex(escape[2:]))), len(escape)
+    else:
+        yield _ESCAPES.get(kind, kind), 2
+
+
+_ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
 
 
 # What looks like a secret
@@ -273,7 +313,7 @@ _SHAPES: tuple[tuple[tuple[str, ...], str], ...] = (
         ("bearer",),
         rf"(?i)(?<![a-z])bearer[ \t+]{{1,4}}{_NO_WORD}([\w.~+/=-]{{6,}})",
     ),
-    (("cookie",), r"""(?i)(?<![a-z])cookie\\?["']?[ \t]{0,4}[:=][ \t]{0,4}\\?["']?([^\r\n"']+)"""),
+    (("cookie",), rf"""(?i)(?<![a-z])cookie{_EQUALS}\\?["']?{_NO_VALUES}([^\r\n"'{{}}]+)"""),
     (("://",), rf"://[^\s/?#@:\"'<>\\]*+:({_IN_ADDRESS}+)@"),
     (("://",), r"://([^\s/?#@:\"'<>\\]{16,}+)@"),
     (("sig", "x-amz-"), r"""(?i)[?&](?:sig|signature|x-amz-[a-z-]{1,20})=([^&\s"'<>#]+)"""),

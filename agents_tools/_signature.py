@@ -74,10 +74,8 @@ def place_of(func: Callable[..., Any], tool: str) -> Place:
 
 def implementation(func: Callable[..., Any]) -> Any:
     """Find the function behind partials, wrappers, bound methods, instances and classes."""
-    seen = 0
     current: Any = func
-    while seen < 100:  # a wrapper may point at itself
-        seen += 1
+    for _ in range(100):  # a wrapper may point at itself
         if isinstance(current, (functools.partial, functools.partialmethod)):
             current = typing.cast("Any", current).func
         elif isinstance(current, types.MethodType):
@@ -91,7 +89,7 @@ def implementation(func: Callable[..., Any]) -> Any:
             current = wrapped
         elif (wrapped := _own(current, "__wrapped__")) is not None:
             current = wrapped
-        elif isinstance(getattr(type(current), "__call__", None), types.FunctionType):  # noqa: B004
+        elif isinstance(_own(type(current), "__call__"), types.FunctionType):
             current = type(current).__call__
         else:
             return current
@@ -192,7 +190,7 @@ def read_signature(func: Callable[..., Any], place: Place) -> inspect.Signature:
     """
     try:
         if sys.version_info >= (3, 14):
-            import annotationlib  # noqa: PLC0415 - does not exist before 3.14
+            import annotationlib
 
             return inspect.signature(func, annotation_format=annotationlib.Format.FORWARDREF)
         return inspect.signature(func)
@@ -279,7 +277,7 @@ def _is_unpack(annotation: Any) -> bool:
 
 
 def _typed_dict_parameters(typed_dict: Any, name: str, place: Place) -> Iterator[Param]:
-    from typing_extensions import get_type_hints, is_typeddict  # noqa: PLC0415 - rare
+    from typing_extensions import get_type_hints, is_typeddict
 
     if not is_typeddict(typed_dict):
         raise place.refuse(
@@ -327,4 +325,3 @@ class _LeftOut:
 
 LEFT_OUT: Any = _LeftOut()
 """The default of a parameter that is not passed at all when a call does not give it."""
-

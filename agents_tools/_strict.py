@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 from agents_tools.errors import UserError, UserTypeError, UserValueError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Generator, Mapping
 
 __all__ = [
     "ANNOTATIONS",
@@ -160,7 +160,7 @@ def to_strict(schema: Mapping[str, Any], dialect: StrictDialect) -> tuple[JsonSc
 
 
 @contextmanager
-def well_formed() -> Iterator[None]:
+def well_formed() -> Generator[None, None, None]:
     """Turn what goes wrong on a keyword with a value of the wrong kind into a refusal.
 
     Raises:
@@ -168,7 +168,7 @@ def well_formed() -> Iterator[None]:
     """
     try:
         yield
-    except (AttributeError, IndexError, KeyError, TypeError) as error:
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         if isinstance(error, UserError):
             raise
         raise UserValueError(f"this is no JSON Schema: {error}") from error

@@ -51,7 +51,7 @@ async def finish(task: asyncio.Task[Any], *, name: str, grace: float = GRACE) ->
     Returns:
         Whether it has ended.
     """
-    import asyncio  # noqa: PLC0415 - kept out of the import of the package
+    import asyncio
 
     try:
         if not task.done():
@@ -69,7 +69,7 @@ def _take(task: asyncio.Task[Any]) -> None:
 
 
 def _report(job: AbandonedTask, grace: float) -> None:
-    import logging  # noqa: PLC0415 - rare
+    import logging
 
     logging.getLogger("agents_tools").warning(
         "A call of tool %r goes on, %.1f seconds after it was cancelled.", job.name, grace

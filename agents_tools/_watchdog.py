@@ -6,7 +6,6 @@ import sys
 import threading
 import traceback
 import typing
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -14,6 +13,7 @@ from agents_tools.errors import UserValueError
 
 if typing.TYPE_CHECKING:
     import asyncio
+    from collections.abc import Callable
 
 __all__ = ["BlockedLoop", "watch_loop"]
 
@@ -55,7 +55,9 @@ class watch_loop:  # noqa: N801 - used like a function: `async with watch_loop()
         self, limit: float = 1.0, *, report: Callable[[BlockedLoop], Any] | None = None
     ) -> None:
         if not limit > 0:
-            raise UserValueError(f"watch_loop(...) takes a positive number of seconds, not {limit!r}.")
+            raise UserValueError(
+                f"watch_loop(...) takes a positive number of seconds, not {limit!r}."
+            )
         self._limit = limit
         self._report = report or _log
         self._left = threading.Event()
@@ -63,7 +65,7 @@ class watch_loop:  # noqa: N801 - used like a function: `async with watch_loop()
 
     async def __aenter__(self) -> Self:
         """Start to watch the loop that runs here."""
-        import asyncio  # noqa: PLC0415 - kept out of the import of the package
+        import asyncio
 
         loop = asyncio.get_running_loop()
         self._left.clear()
@@ -94,13 +96,14 @@ class watch_loop:  # noqa: N801 - used like a function: `async with watch_loop()
                     self._tell(ident, waited)
 
     def _tell(self, ident: int, seconds: float) -> None:
-        frame = sys._current_frames().get(ident)  # noqa: SLF001 - the documented way to look
+        frames = sys._current_frames()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - the way to look
+        frame = frames.get(ident)
         stack = "".join(traceback.format_stack(frame)) if frame is not None else ""
         self._report(BlockedLoop(seconds=seconds, stack=stack))
 
 
 def _log(blocked: BlockedLoop) -> None:
-    import logging  # noqa: PLC0415 - rare
+    import logging
 
     logging.getLogger("agents_tools").warning(
         "The event loop has not answered for %.1f seconds. Make the tool a plain `def`, which "

@@ -7,7 +7,6 @@ import threading
 import time
 import types
 import typing
-from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from typing import Any, Generic
 
@@ -25,8 +24,10 @@ from agents_tools.events import (
 )
 
 if typing.TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
     from agents_tools._channel import Channel
-    from agents_tools.events import Emit
+    from agents_tools.events import CallStatus, Emit, Level
 
 __all__ = [
     "RunContextWrapper",
@@ -54,14 +55,6 @@ class RunContextWrapper(Generic[ContextT]):
     def __init__(self, context: ContextT = None, usage: Any = None) -> None:  # type: ignore[assignment]
         self.context = context
         self.usage = usage
-
-
-class _CallOrigin(Origin):
-    """The origin of what a call says, with those who hear it from the call itself."""
-
-    __slots__ = ("sinks",)
-
-    sinks: tuple[Emit, ...]
 
 
 class _Root:
@@ -109,13 +102,13 @@ class ToolContext(RunContextWrapper[ContextT]):
     _call_id: str | None = None
     _parent: ToolContext[Any] | None = None
     _cancelled: bool = False
-    _origin: _CallOrigin | None = None
+    _origin: Origin | None = None
     _root: _Root | None = None
     _channel: Channel | None = None
     _children: dict[ToolContext[Any], None] | None = None
-    _make_end: Callable[[str], Event] | None = None
+    _make_end: Callable[[CallStatus], Event] | None = None
     _state: int = _RUNNING
-    _sinks: tuple[Emit, ...] = ()
+    sinks: tuple[Emit, ...] = ()
 
     def __init__(
         self,
@@ -141,7 +134,7 @@ class ToolContext(RunContextWrapper[ContextT]):
         self._parent = parent
         self._state = _FRESH
         if emit is not None:
-            self._sinks = (emit,)
+            self.sinks = (emit,)
 
     @property
     def tool_call_id(self) -> str:
@@ -182,7 +175,7 @@ class ToolContext(RunContextWrapper[ContextT]):
     @property
     def listening(self) -> bool:
         """Whether anybody would receive an event."""
-        return bool(self._sinks)
+        return bool(self.sinks)
 
     def emit(self, event: Event) -> None:
         """Say something: deliver an event to whoever watches. Never waits; any thread may call.
@@ -191,7 +184,7 @@ class ToolContext(RunContextWrapper[ContextT]):
         run. An event of another call keeps what it carries. After the call has ended, events
         are dropped and counted.
         """
-        sinks = self._sinks
+        sinks = self.sinks
         if not sinks:
             return
         root = self._root or self._shared_root()
@@ -202,14 +195,14 @@ class ToolContext(RunContextWrapper[ContextT]):
             if event.origin is None:
                 event = event.stamped(self._origin or self._own_origin(), next(root.sequence))
             else:
-                heard = getattr(event.origin, "sinks", ())  # from the call that made it
+                heard = event.origin.sinks  # from the call that made it
                 sinks = [sink for sink in sinks if sink not in heard]
                 event = event.replace(seq=next(root.sequence))
             for sink in sinks:
                 sink(event)
 
     def notify(
-        self, data: str, *, is_delta: bool = False, tag: str | None = None, level: str = "info"
+        self, data: str, *, is_delta: bool = False, tag: str | None = None, level: Level = "info"
     ) -> None:
         """Say a line, or with `is_delta` the next piece of one.
 
@@ -219,7 +212,7 @@ class ToolContext(RunContextWrapper[ContextT]):
             tag: A word of the application's own for its user interface.
             level: `debug`, `info`, `warning` or `error`.
         """
-        if self._sinks:
+        if self.sinks:
             self.emit(NotifyStreamEvent(data, is_delta=is_delta, tag=tag, level=level))
 
     def progress(
@@ -232,7 +225,7 @@ class ToolContext(RunContextWrapper[ContextT]):
             total: All there is to do, in the same unit; `None` when nobody knows.
             message: What is being done.
         """
-        if self._sinks:
+        if self.sinks:
             self.emit(ToolProgressEvent(current, total=total, message=message))
 
     def artifact(
@@ -251,15 +244,73 @@ class ToolContext(RunContextWrapper[ContextT]):
             uri: Where it is, instead of `data`.
             mime_type: Its media type, such as `image/png`.
         """
-        if self._sinks:
+        if self.sinks:
             self.emit(ToolArtifactEvent(name, data=data, uri=uri, mime_type=mime_type))
 
     # What follows is for the framework: the life of a call.
 
+    @staticmethod
+    def fresh_for(given: Any) -> ToolContext[Any]:
+        """Give a context that no call has used yet, with the application's object of `given`."""
+        if _is_call(given) and given._state == _FRESH:
+            return given
+        return ToolContext(getattr(given, "context", None), usage=getattr(given, "usage", None))
+
+    @staticmethod
+    def enter(given: Any, tool_name: str, args_json: str) -> ToolContext[Any]:
+        """Give the context that a new call runs in.
+
+        A context made for this call is used as it is. Otherwise the call gets one of its own: below
+        the call that it is made from, in whose voice its events travel, and with the application's
+        object of the wrapper that was handed in.
+        """
+        parent = _get_current()
+        heard = listeners()
+        if given is None and parent is None and not heard:
+            context = _new_context(ToolContext)
+            context.tool_name = tool_name
+            context.arguments_json = args_json
+            return context
+        if _is_call(given) and given._state == _FRESH:
+            context = given
+            context._state = _RUNNING
+            parent = context._parent or parent
+        else:
+            context = _new_context(ToolContext)
+            if parent is None and _is_call(given):
+                parent = given
+            if given is not None:
+                context.context = given.context
+                context.usage = given.usage
+        context.tool_name = tool_name
+        context.arguments_json = args_json
+        if parent is not None:
+            context._put_below(parent)
+        if heard:
+            context.sinks += tuple(sink for sink in heard if sink not in context.sinks)
+        return context
+
+    def _put_below(self, parent: ToolContext[Any]) -> None:
+        self._parent = parent
+        if self.context is None:
+            self.context = parent.context
+        if self.usage is None:
+            self.usage = parent.usage
+        if self.agent is None:
+            self.agent = parent.agent
+        if self.run_id is None:
+            self.run_id = parent.run_id
+        if not self.sinks:
+            self.sinks = parent.sinks
+            self._channel = parent._channel
+        if parent.deadline is not None:
+            own = self.deadline
+            self.deadline = parent.deadline if own is None else min(own, parent.deadline)
+
     def watch(self, channel: Channel) -> None:
         """Send the events of this call to a channel and to listeners, but not to its parent."""
         self._channel = channel
-        self._sinks = (channel.push,)
+        self.sinks = (channel.push,)
 
     @property
     def channel(self) -> Channel | None:
@@ -272,12 +323,7 @@ class ToolContext(RunContextWrapper[ContextT]):
             channel.room_blocking()
         self.emit(event)
 
-    @property
-    def fresh(self) -> bool:
-        """Whether no call has used this context yet."""
-        return self._state == _FRESH
-
-    def begin(self, start: Event | None, make_end: Callable[[str], Event] | None) -> None:
+    def begin(self, start: Event | None, make_end: Callable[[CallStatus], Event] | None) -> None:
         """Start the life of the call.
 
         Args:
@@ -286,20 +332,20 @@ class ToolContext(RunContextWrapper[ContextT]):
         """
         self._make_end = make_end
         parent = self._parent
-        if parent is not None and self._sinks:
+        if parent is not None and self.sinks:
             if parent._children is None:
                 parent._children = {}
             parent._children[self] = None
         if start is not None:
             self.emit(start)
 
-    def end(self, status: str) -> None:
+    def end(self, status: CallStatus) -> None:
         """End the life of the call: first of the calls that it left running, then its own."""
         if self._state == _ENDED:
             return
         for child in list(self._children or ()):
             child.end("lost")
-        if self._make_end is not None and self._sinks:
+        if self._make_end is not None and self.sinks:
             self.emit(self._make_end(status))
         self._state = _ENDED
         parent = self._parent
@@ -317,10 +363,13 @@ class ToolContext(RunContextWrapper[ContextT]):
 
     def _own_origin(self) -> Origin:
         if self._origin is None:
-            self._origin = _CallOrigin(
-                self.tool_name, self.tool_call_id, self.path, EventSource.ENVIRONMENT
+            self._origin = Origin(
+                self.tool_name,
+                self.tool_call_id,
+                self.path,
+                EventSource.ENVIRONMENT,
+                self.sinks,
             )
-            self._origin.sinks = self._sinks
         return self._origin
 
     def _shared_root(self) -> _Root:
@@ -333,13 +382,26 @@ class ToolContext(RunContextWrapper[ContextT]):
 _current: ContextVar[ToolContext[Any] | None] = ContextVar("agents_tools_call", default=None)
 
 
+enter_scope = _current.set
+_get_current = _current.get
+_new_context: Any = object.__new__
+
+
+def leave_scope(token: Any) -> None:
+    """Leave the scope of a call; one that is closed from elsewhere has none to leave."""
+    try:  # noqa: SIM105 - every call comes through here, and `suppress` is five times as slow
+        _current.reset(token)
+    except ValueError:
+        pass
+
+
 def current_context() -> ToolContext[Any] | None:
     """Give the context of the call that is running here, or `None` outside a tool."""
     return _current.get()
 
 
 def notify(
-    data: str, *, is_delta: bool = False, tag: str | None = None, level: str = "info"
+    data: str, *, is_delta: bool = False, tag: str | None = None, level: Level = "info"
 ) -> None:
     """Say a line from inside a tool, wherever in its code; see `ToolContext.notify`."""
     if (context := _current.get()) is not None:
@@ -381,6 +443,10 @@ def track(
         progress(done, total, message)
 
 
+def _is_call(value: object) -> typing.TypeGuard[ToolContext[Any]]:
+    return isinstance(value, ToolContext)
+
+
 def is_context_annotation(annotation: Any) -> bool:
     """Whether a parameter with this annotation receives the context of the call."""
     while (origin := typing.get_origin(annotation)) is not None:
@@ -391,58 +457,8 @@ def is_context_annotation(annotation: Any) -> bool:
     return isinstance(annotation, type) and issubclass(annotation, RunContextWrapper)
 
 
-def enter_call(given: Any, tool_name: str, args_json: str) -> ToolContext[Any]:
-    """Give the context that a new call runs in.
-
-    A context made for this call is used as it is. Otherwise the call gets one of its own: below
-    the call that it is made from, in whose voice its events travel, and with the application's
-    object of the wrapper that was handed in.
-    """
-    parent = _get_current()
-    heard = listeners()
-    if isinstance(given, ToolContext) and given._state == _FRESH:
-        context = typing.cast("ToolContext[Any]", given)
-        context._state = _RUNNING
-        parent = context._parent or parent
-    else:
-        context = _new_context(ToolContext)
-        if isinstance(given, ToolContext) and parent is None:
-            parent = typing.cast("ToolContext[Any]", given)
-        source = parent if given is None else given
-        if source is not None:
-            context.context = source.context
-            context.usage = source.usage
-    context.tool_name = tool_name
-    context.arguments_json = args_json
-    if parent is not None:
-        _put_below(context, parent)
-    if heard:
-        context._sinks += tuple(sink for sink in heard if sink not in context._sinks)
-    return context
-
-
-_new_context: Any = object.__new__
-_get_current = _current.get
-enter_scope = _current.set
-leave_scope = _current.reset
-
-
-def _put_below(context: ToolContext[Any], parent: ToolContext[Any]) -> None:
-    context._parent = parent
-    if context.agent is None:
-        context.agent = parent.agent
-    if context.run_id is None:
-        context.run_id = parent.run_id
-    if not context._sinks:
-        context._sinks = parent._sinks
-        context._channel = parent._channel
-    if parent.deadline is not None:
-        own = context.deadline
-        context.deadline = parent.deadline if own is None else min(own, parent.deadline)
-
-
 def _json_object(text: str) -> Mapping[str, Any]:
-    from pydantic_core import from_json  # noqa: PLC0415 - not needed before a tool is called
+    from pydantic_core import from_json
 
     try:
         value = from_json(text)

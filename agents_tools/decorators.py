@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import inspect
-import sys
 import types
 import typing
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
-from typing import Any, ParamSpec, Protocol, overload
+from typing import Any, ParamSpec, overload
 
 from typing_extensions import TypeVar
 
@@ -20,7 +18,6 @@ from agents_tools._signature import (
     read_signature,
     return_annotation,
 )
-from agents_tools.context import ToolContext
 from agents_tools.errors import ToolStreamError, UserTypeError
 from agents_tools.events import Event
 from agents_tools.schema import FuncSchema, function_schema, name_of, schema_of_type
@@ -35,19 +32,15 @@ from agents_tools.tool import (
 )
 
 if typing.TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+
     from agents_tools._docstring import DocstringStyle
+    from agents_tools.context import ToolContext
 
 __all__ = ["function_tool", "streaming_tool"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-
-class _ToolDecorator(Protocol):
-    @overload
-    def __call__(self, func: Callable[P, Coroutine[Any, Any, R]], /) -> FunctionTool[P, Any]: ...
-    @overload
-    def __call__(self, func: Callable[P, R], /) -> FunctionTool[P, R]: ...
 
 
 @overload
@@ -92,7 +85,7 @@ def function_tool(
     async def fetch_weather(location: Location) -> str:
         \"\"\"Fetch the weather for a given location.
 
-        Args:
+    Args:
             location: The location to fetch the weather for.
         \"\"\"
     ```
@@ -123,7 +116,8 @@ def function_tool(
     Raises:
         UserError: The callable cannot be a tool; the message names the remedy.
     """
-    frame = sys._getframe(1)  # noqa: SLF001 - local classes in postponed annotations live there
+    frame = inspect.currentframe()
+    frame = frame and frame.f_back  # local classes in postponed annotations live there
 
     def decorate(func: Callable[..., Any]) -> FunctionTool[..., Any]:
         return _declare(
@@ -213,7 +207,8 @@ def streaming_tool(
     Raises:
         UserError: The callable is no generator function, or cannot be a tool otherwise.
     """
-    frame = sys._getframe(1)  # noqa: SLF001 - local classes in postponed annotations live there
+    frame = inspect.currentframe()
+    frame = frame and frame.f_back  # local classes in postponed annotations live there
 
     def decorate(func: Callable[..., Any]) -> FunctionTool[..., Any]:
         return _declare(
@@ -239,7 +234,7 @@ def _declare(
     func: Callable[..., Any],
     *,
     stream: bool,
-    frame: types.FrameType,
+    frame: types.FrameType | None,
     name_override: str | None,
     description_override: str | None,
     docstring_style: DocstringStyle | None,
@@ -474,7 +469,7 @@ def _inline_body(func: Callable[..., Any], schema: FuncSchema) -> Call:
 
 
 def _thread_body(func: Callable[..., Any], schema: FuncSchema) -> Call:
-    from agents_tools._threads import run_in_thread  # noqa: PLC0415 - only sync tools need threads
+    from agents_tools._threads import run_in_thread
 
     read, to_call = schema.read, schema.to_call
 
@@ -488,7 +483,7 @@ def _thread_body(func: Callable[..., Any], schema: FuncSchema) -> Call:
 
 
 def _is_awaitable(value: Any) -> bool:
-    return type(value) is not str and hasattr(type(value), "__await__")
+    return type(value) is not str and hasattr(value, "__await__")
 
 
 def _async_stream_body(func: Callable[..., Any], schema: FuncSchema) -> Call:
@@ -518,19 +513,19 @@ async def _closed(stream: Any, name: str) -> None:
     """Close a generator, which runs its `finally`; for `GRACE` seconds at most."""
     if stream.ag_frame is None:
         return
-    import asyncio  # noqa: PLC0415 - kept out of the import of the package
+    import asyncio
 
-    from agents_tools._supervisor import GRACE  # noqa: PLC0415
+    from agents_tools._supervisor import GRACE
 
     try:
         async with asyncio.timeout(GRACE):
             await stream.aclose()
-    except Exception:
+    except Exception:  # noqa: BLE001 - the result is there; a fault after it is only logged
         _log().exception("Streaming tool %r failed while it was closed.", name)
 
 
 def _sync_stream_body(func: Callable[..., Any], schema: FuncSchema) -> Call:
-    from agents_tools._threads import run_in_thread  # noqa: PLC0415 - only sync tools need threads
+    from agents_tools._threads import run_in_thread
 
     read, to_call, name = schema.read, schema.to_call, schema.name
 
@@ -560,7 +555,7 @@ def _sync_stream_body(func: Callable[..., Any], schema: FuncSchema) -> Call:
 def _close(stream: Any, name: str) -> None:
     try:
         stream.close()
-    except Exception:
+    except Exception:  # noqa: BLE001 - the result is there; a fault after it is only logged
         _log().exception("Streaming tool %r failed while it was closed.", name)
 
 
@@ -572,6 +567,6 @@ def _no_result(name: str) -> ToolStreamError:
 
 
 def _log() -> Any:
-    import logging  # noqa: PLC0415 - rare
+    import logging
 
     return logging.getLogger("agents_tools")

@@ -21,6 +21,7 @@ from enum import Enum
 from functools import partial
 from io import IOBase
 from itertools import islice
+from os import fspath
 from types import CoroutineType, GeneratorType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, TypeAlias, cast
 
@@ -216,10 +217,10 @@ class ToolResult:
 def to_output(value: Any, serializer: SchemaSerializer | None = None) -> ToolOutput:
     """Turn what a tool returned into what the model gets.
 
-    Text stays as it is, to the character, and `None` is empty text. Blocks, lists that hold a block, and bytes
-    become content blocks. Anything else is written as compact JSON: NaN and the infinities as
-    `null`, bytes that are no UTF-8 in base64, iterators as arrays, lone surrogates as visible
-    escapes. A Python repr is never made.
+    Text stays as it is, to the character, and `None` is empty text. Blocks, lists that hold a
+    block, and bytes become content blocks. Anything else is written as compact JSON: NaN and the
+    infinities as `null`, bytes that are no UTF-8 in base64, iterators as arrays, lone surrogates
+    as visible escapes. A Python repr is never made.
 
     Args:
         value: What the tool returned.
@@ -304,13 +305,17 @@ def block_from_dict(data: Mapping[str, Any]) -> ContentBlock:
         raise UserValueError(f"Unknown content block type {describe_value(name)}; known: {known}.")
     unknown = sorted(values.keys() - {field.name for field in fields(found)})
     if unknown:
-        raise UserValueError(f"A {found.type} block has no {describe_value(unknown[0])}.")
+        raise UserValueError(
+            f"A content block of type {found.type} has no {describe_value(unknown[0])}."
+        )
     try:
         if values.get("data") is not None:
             values["data"] = binascii.a2b_base64(values["data"], strict_mode=True)
         return found(**values)
     except (ValueError, TypeError) as error:
-        raise UserValueError(f"A {found.type} block cannot be read: {error}") from error
+        raise UserValueError(
+            f"A content block of type {found.type} cannot be read: {error}"
+        ) from error
 
 
 # Blocks
@@ -561,6 +566,8 @@ class _Plain:
             return self._items(value)
         if issubclass(kind, Enum):
             return self.of(value.value)
+        if hasattr(kind, "__fspath__"):
+            return self.of(fspath(value))
         if issubclass(kind, _BLOCKS):
             return value.to_dict()
         if hasattr(kind, "__pydantic_serializer__"):

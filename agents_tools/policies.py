@@ -20,13 +20,11 @@ import threading
 import time
 import typing
 from collections import deque
-from collections.abc import Callable, Mapping
 from typing import Any
 
 from typing_extensions import TypeVar
 
 from agents_tools._supervisor import GRACE, finish, supervise
-from agents_tools.context import ToolContext
 from agents_tools.errors import (
     AgentsToolsError,
     ToolDeniedError,
@@ -38,6 +36,11 @@ from agents_tools.errors import (
 )
 from agents_tools.events import ToolAttemptEvent
 from agents_tools.tool import Call, FunctionTool, Policy, check_tool_name
+
+if typing.TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from agents_tools.context import ToolContext
 
 __all__ = [
     "exclusive",
@@ -115,7 +118,7 @@ def timeout(seconds: float, *, error: str | None = None) -> _Change:
 async def _until(
     inner: Call, context: ToolContext[Any], args_json: str, seconds: float, text: str | None
 ) -> Any:
-    import asyncio  # noqa: PLC0415 - kept out of the import of the package
+    import asyncio
 
     loop = asyncio.get_running_loop()
     over: asyncio.Future[None] = loop.create_future()
@@ -146,7 +149,7 @@ async def _until(
 
 async def _guarded(call: Any) -> tuple[Any, BaseException | None]:
     """Carry what a body raises out of its task: some of it would end the event loop instead."""
-    import asyncio  # noqa: PLC0415 - kept out of the import of the package
+    import asyncio
 
     try:
         return await call, None
@@ -201,7 +204,7 @@ def retry(
         return True
 
     def delay_after(attempt: int) -> float:
-        import random  # noqa: PLC0415 - only when something failed
+        import random
 
         if callable(backoff):
             return min(max_delay, max(0.0, backoff(attempt)))
@@ -210,7 +213,7 @@ def retry(
 
     def wrap(inner: Call) -> Call:
         async def call(context: ToolContext[Any], args_json: str) -> Any:
-            import asyncio  # noqa: PLC0415 - kept out of the import of the package
+            import asyncio
 
             for attempt in range(1, attempts + 1):
                 context.attempt = attempt
@@ -309,7 +312,7 @@ class _Gate:
 
     async def enter(self, tool: str) -> None:
         """Wait for a place, and for the time to start."""
-        import asyncio  # noqa: PLC0415 - kept out of the import of the package
+        import asyncio
 
         loop = asyncio.get_running_loop()
         with self._lock:
@@ -345,7 +348,7 @@ class _Gate:
         return turn
 
     async def _spacing(self, tool: str) -> None:
-        import asyncio  # noqa: PLC0415 - kept out of the import of the package
+        import asyncio
 
         with self._lock:
             now = time.monotonic()
@@ -438,7 +441,7 @@ def hide(**values: Any) -> _Change:
     Raises:
         UserError: The tool has no such parameter, or a value has no JSON form.
     """
-    from pydantic_core import to_json  # noqa: PLC0415 - a policy of few tools
+    from pydantic_core import to_json
 
     if not values:
         raise UserValueError("hide(...) hides nothing: give it arguments by name.")
@@ -476,9 +479,9 @@ def hide(**values: Any) -> _Change:
 
 def _joined(args_json: str, fixed: str, names: Mapping[str, Any]) -> str:
     """Add the fixed arguments to what the model sent, which may not contain them."""
-    from pydantic_core import from_json  # noqa: PLC0415 - loaded with the tool's validator
+    from pydantic_core import from_json
 
-    from agents_tools.errors import ModelBehaviorError  # noqa: PLC0415 - error path
+    from agents_tools.errors import ModelBehaviorError
 
     bare = args_json.strip()
     if bare in {"", "null"}:
@@ -526,5 +529,7 @@ def truncate(max_chars: int) -> _Change:
         UserError: `max_chars` is no positive whole number.
     """
     if not isinstance(max_chars, int) or max_chars < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise UserValueError(f"truncate(...) takes a positive number of characters, not {max_chars!r}.")
+        raise UserValueError(
+            f"truncate(...) takes a positive number of characters, not {max_chars!r}."
+        )
     return _Change(f"truncate({max_chars})", lambda tool: tool.with_(max_output=max_chars))

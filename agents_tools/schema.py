@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import threading
 import typing
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from inspect import Parameter
 from typing import Any
 
 from agents_tools._arguments import ArgumentReader, Field
-from agents_tools._docstring import Docstring, DocstringStyle, parse_docstring, resolve_doc_type
 from agents_tools._leaf import Leaf, NoSchemaError, constrained, joint_json_schemas, leaf_of
 from agents_tools._signature import (
     EMPTY,
@@ -22,14 +20,16 @@ from agents_tools._signature import (
     place_of,
     read_parameters,
     read_signature,
-    return_annotation,
 )
 from agents_tools.context import is_context_annotation
 
 if typing.TYPE_CHECKING:
     import inspect
+    from collections.abc import Callable, Mapping
 
     from pydantic import BaseModel
+
+    from agents_tools._docstring import Docstring, DocstringStyle
 
 __all__ = ["FuncSchema", "function_schema", "schema_of_type"]
 
@@ -67,7 +67,9 @@ class FuncSchema:
         self._extras = next(
             (item.leaf for item in parameters if item.param.kind is Parameter.VAR_KEYWORD), None
         )
-        fields = [_field(item) for item in parameters if item.param.kind is not Parameter.VAR_KEYWORD]
+        fields = [
+            _field(item) for item in parameters if item.param.kind is not Parameter.VAR_KEYWORD
+        ]
         self._json_schema: dict[str, Any] | None = None
         self._model: type[BaseModel] | None = None
         self._positional = _positional_names(order)
@@ -182,14 +184,17 @@ def function_schema(
         UserError: A parameter cannot be described in JSON Schema, or its annotation cannot be
             resolved; the message names the tool, the parameter, the place and the remedy.
     """
+    from agents_tools._docstring import Docstring, docstring_of  # when a schema is built
+
     name = name_override or name_of(func)
     place = place_of(func, name)
-    found = read_parameters(
-        func, place, local_names=local_names or {}, skip=1 if skip_first else 0
-    )
+    found = read_parameters(func, place, local_names=local_names or {}, skip=1 if skip_first else 0)
     context = _context_parameter(found, place)
     params = [param for param in found if param is not context]
-    doc = _docstring_of(func, params, docstring_style) if use_docstring_info else Docstring()
+    doc = Docstring()
+    if use_docstring_info:
+        names = [param.name for param in params]
+        doc = docstring_of(func, style=docstring_style, param_names=names)
     described = [_described(param, doc, func, place) for param in params]
     _check_keys(described, place)
     try:
@@ -213,9 +218,9 @@ def function_schema(
 
 def schema_of_type(annotation: Any, *, mode: str) -> tuple[dict[str, Any], Any] | None:
     """Describe a return annotation: its JSON Schema and its serializer, or `None`."""
-    import warnings  # noqa: PLC0415 - only needed when pydantic describes a type
+    import warnings
 
-    from pydantic import TypeAdapter  # noqa: PLC0415 - heavy; results need it at first use
+    from pydantic import TypeAdapter
 
     with _BUILDING, warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -272,30 +277,8 @@ def _context_parameter(params: list[Param], place: Place) -> Param | None:
     found = [param for param in params if is_context_annotation(param.annotation)]
     if len(found) > 1:
         names = " and ".join(repr(param.name) for param in found)
-        raise place.refuse(
-            f"parameters {names} both ask for the context.", "Keep one of them."
-        )
+        raise place.refuse(f"parameters {names} both ask for the context.", "Keep one of them.")
     return found[0] if found else None
-
-
-def _docstring_of(
-    func: Callable[..., Any], params: list[Param], style: DocstringStyle | None
-) -> Docstring:
-    import inspect  # noqa: PLC0415 - loaded with the signature anyway; keeps the name private
-
-    own: Any = func
-    if not isinstance(getattr(own, "__doc__", None), str) or _is_instance(own):
-        own = implementation(func)
-    try:
-        text = inspect.getdoc(own)
-    except Exception:  # noqa: BLE001 - a foreign __doc__ may raise anything
-        text = None
-    return parse_docstring(text, style=style, param_names=[param.name for param in params])
-
-
-def _is_instance(value: Any) -> bool:
-    """Whether a callable shows the docstring of its class instead of one of its own."""
-    return getattr(value, "__doc__", None) == type(value).__doc__ and not isinstance(value, type)
 
 
 def _described(param: Param, doc: Docstring, func: Callable[..., Any], place: Place) -> _Described:
@@ -311,9 +294,7 @@ def _described(param: Param, doc: Docstring, func: Callable[..., Any], place: Pl
         return _described_by_field(param, text, place)
     result = _Described(param, leaf)
     if not plain_default:
-        return _described_by_field(
-            replace(param, annotation=typing.Any), text, place
-        )
+        return _described_by_field(replace(param, annotation=typing.Any), text, place)
     result.description = text
     if param.kind is Parameter.VAR_POSITIONAL:
         result.leaf = _array_of(param, leaf, annotation, place)
@@ -336,11 +317,13 @@ def _documented_leaf(param: Param, doc: Docstring, func: Callable[..., Any]) -> 
     """Take the type of an unannotated parameter from the docstring, where it states one."""
     text = doc.types.get(param.name)
     if text:
+        from agents_tools._docstring import resolve_doc_type  # when a schema is built
+
         namespace = getattr(implementation(func), "__globals__", {})
         annotation = resolve_doc_type(text, namespace)
         if annotation is not None:
             if param.default is None:
-                annotation = typing.Optional[annotation]  # noqa: UP007, UP045 - made at run time
+                annotation = typing.Optional[annotation]  # noqa: UP045 - made at run time
             try:
                 return leaf_of(annotation)
             except NoSchemaError:
@@ -361,8 +344,8 @@ def _is_field_info(value: Any) -> bool:
 
 def _described_by_field(param: Param, doc_text: str | None, place: Place) -> _Described:
     """Read `Annotated[...]` metadata and `= Field(...)` the way pydantic does."""
-    from pydantic.fields import FieldInfo  # noqa: PLC0415 - only where an annotation asks for it
-    from pydantic_core import PydanticUndefined  # noqa: PLC0415
+    from pydantic.fields import FieldInfo
+    from pydantic_core import PydanticUndefined
 
     annotation: Any = param.annotation
     try:
@@ -398,7 +381,7 @@ def _described_by_field(param: Param, doc_text: str | None, place: Place) -> _De
         result.extra["examples"] = info.examples
     if info.deprecated:
         result.extra["deprecated"] = True
-    if isinstance(info.json_schema_extra, dict):
+    if isinstance(typing.cast("Any", info).json_schema_extra, dict):
         result.extra.update(typing.cast("dict[str, Any]", info.json_schema_extra))
     if param.kind is Parameter.VAR_POSITIONAL:
         result.leaf = _leaf(param, list[annotation], place)
@@ -427,9 +410,9 @@ def _annotated(annotation: Any, default: Any) -> Any:
     """Put what `= Field(...)` says into the annotation, without its default."""
     if not _is_field_info(default):
         return annotation
-    from copy import copy  # noqa: PLC0415 - rare
+    from copy import copy
 
-    from pydantic_core import PydanticUndefined  # noqa: PLC0415
+    from pydantic_core import PydanticUndefined
 
     info = copy(default)
     info.default = PydanticUndefined
@@ -532,7 +515,7 @@ def _as_json(default: Any) -> Any:
         return default
     if default is LEFT_OUT:
         return _NO_JSON
-    from pydantic_core import from_json, to_json  # noqa: PLC0415 - the rarer defaults
+    from pydantic_core import from_json, to_json
 
     try:
         return from_json(to_json(default, inf_nan_mode="constants"), allow_inf_nan=False)
@@ -541,7 +524,7 @@ def _as_json(default: Any) -> Any:
 
 
 def _pydantic_model(name: str, parameters: list[_Described]) -> type[BaseModel]:
-    from pydantic import ConfigDict, create_model  # noqa: PLC0415 - only when asked for
+    from pydantic import ConfigDict, create_model
 
     fields: dict[str, Any] = {}
     extra: typing.Literal["allow", "forbid"] = "forbid"
@@ -558,7 +541,7 @@ def _pydantic_model(name: str, parameters: list[_Described]) -> type[BaseModel]:
 
 
 def _model_field(item: _Described) -> Any:
-    from pydantic import Field  # noqa: PLC0415 - only when asked for
+    from pydantic import Field
 
     if item.default_factory is not None:
         default: dict[str, Any] = {"default_factory": item.default_factory}

@@ -16,7 +16,7 @@ from agents_tools._arguments import SchemaReader, TypeReader
 from agents_tools._leaf import NoSchemaError, leaf_of
 from agents_tools._secrets import mask
 from agents_tools._text import shorten
-from agents_tools.context import ToolContext, enter_call, enter_scope, leave_scope
+from agents_tools.context import ToolContext, enter_scope, leave_scope
 from agents_tools.errors import (
     AgentsToolsError,
     ModelBehaviorError,
@@ -156,8 +156,15 @@ class Policy:
 class Declaration(Protocol):
     """What a tool is made from; everything that costs is built when first asked for."""
 
-    name: str
-    origin: ToolOrigin
+    @property
+    def name(self) -> str:
+        """The name it was declared with."""
+        ...
+
+    @property
+    def origin(self) -> ToolOrigin:
+        """Where it comes from."""
+        ...
 
     @property
     def description(self) -> str:
@@ -447,7 +454,7 @@ class FunctionTool(Generic[P, R]):
 
     @property
     def on_invoke_tool(self) -> Callable[[Any, str], Coroutine[Any, Any, Any]]:
-        """The one calling convention: `await on_invoke_tool(ctx, args_json)` gives the output.
+        """The one calling convention: awaited with a context and JSON text, it gives the output.
 
         `ctx` is a `ToolContext`, a plain `RunContextWrapper`, or `None`. The output is what a
         model gets: text or content blocks. A failure is answered by the failure function, or
@@ -527,11 +534,9 @@ class FunctionTool(Generic[P, R]):
             How the call ended. Whatever the body raises is in it; only a cancellation from
             outside and a Ctrl-C pass.
         """
-        return await self._watched(enter_call(ctx, self._name, args_json), args_json)
+        return await self._watched(ToolContext.enter(ctx, self._name, args_json), args_json)
 
-    async def invoke(
-        self, arguments: Any = None, /, *, context: Any = None, **kwargs: Any
-    ) -> R:
+    async def invoke(self, arguments: Any = None, /, *, context: Any = None, **kwargs: Any) -> R:
         """Call the tool from an application or a test.
 
         Args:
@@ -547,14 +552,16 @@ class FunctionTool(Generic[P, R]):
             Exception: Whatever the tool raised.
         """
         text = self._text_of(arguments, kwargs)
-        outcome = await self._watched(enter_call(context, self._name, text), text, convert=False)
+        outcome = await self._watched(
+            ToolContext.enter(context, self._name, text), text, convert=False
+        )
         if outcome.error is not None:
             raise outcome.error
         return outcome.value
 
     def invoke_sync(self, arguments: Any = None, /, *, context: Any = None, **kwargs: Any) -> R:
         """Do what `invoke` does, from synchronous code, whether an event loop runs or not."""
-        from agents_tools._bridge import run_sync  # noqa: PLC0415 - starts a loop when called
+        from agents_tools._bridge import run_sync
 
         return run_sync(self.invoke, arguments, context=context, **kwargs)
 
@@ -639,7 +646,7 @@ class FunctionTool(Generic[P, R]):
                 f"it got a {type(arguments).__name__}."
             )
         given = {**typing.cast("Mapping[str, Any]", arguments or {}), **named}
-        from pydantic_core import to_json  # noqa: PLC0415 - not before a tool is called
+        from pydantic_core import to_json
 
         try:
             return to_json(given, inf_nan_mode="constants").decode()
@@ -655,12 +662,12 @@ class FunctionTool(Generic[P, R]):
         Nobody listens to most calls, so they take a way of their own without start and end; any
         other call, and every failure, goes through `_watched` and `_failed`.
         """
-        run, name, limit = self._run, self._name, self._max_output
+        run, name, limit, enter = self._run, self._name, self._max_output, ToolContext.enter
         direct = None if self._policies else self._declaration.direct
 
         async def on_invoke_tool(ctx: Any, args_json: str) -> Any:
-            context = enter_call(ctx, name, args_json)
-            if context._sinks:
+            context = enter(ctx, name, args_json)
+            if context.sinks:
                 return self._answer(await self._watched(context, args_json))
             token = enter_scope(context)
             try:
@@ -671,18 +678,15 @@ class FunctionTool(Generic[P, R]):
             except BaseException as error:  # noqa: BLE001 - the firewall of a call
                 return self._answer(await self._failed(context, error))
             finally:
-                try:
-                    leave_scope(token)
-                except ValueError:  # closed from elsewhere: there is no scope to leave
-                    pass
+                leave_scope(token)
 
         if direct is None:
             return on_invoke_tool
         read, func = direct
 
         async def on_invoke_plain(ctx: Any, args_json: str) -> Any:
-            context = enter_call(ctx, name, args_json)
-            if context._sinks:
+            context = enter(ctx, name, args_json)
+            if context.sinks:
                 return self._answer(await self._watched(context, args_json))
             token = enter_scope(context)
             arguments = None
@@ -696,10 +700,7 @@ class FunctionTool(Generic[P, R]):
                 context.validated = arguments is not None
                 return self._answer(await self._failed(context, error))
             finally:
-                try:
-                    leave_scope(token)
-                except ValueError:  # closed from elsewhere: there is no scope to leave
-                    pass
+                leave_scope(token)
 
         return on_invoke_plain
 
@@ -725,8 +726,8 @@ class FunctionTool(Generic[P, R]):
         if self._bracketing and context.listening:
             context.begin(
                 ToolStreamStartEvent(input_args=dict(context.arguments)),
-                lambda status: ToolStreamEndEvent(
-                    status=status, duration=time.perf_counter() - started
+                lambda ended: ToolStreamEndEvent(
+                    status=ended, duration=time.perf_counter() - started
                 ),
             )
         try:
@@ -743,10 +744,7 @@ class FunctionTool(Generic[P, R]):
             return outcome
         finally:
             context.end(status)
-            try:
-                leave_scope(token)
-            except ValueError:  # closed from elsewhere: there is no scope to leave
-                pass
+            leave_scope(token)
 
     def _answer(self, outcome: CallOutcome) -> Any:
         if outcome.error is not None and self._failure is None:
@@ -762,8 +760,9 @@ class FunctionTool(Generic[P, R]):
             context.artifact(f"{self._name}-output", rest, mime_type="text/plain")
         if not isinstance(value, ToolResult):
             return CallOutcome(status="ok", value=value, output=shortened)
+        status: CallStatus = "tool_error" if value.is_error else "ok"
         return CallOutcome(
-            status="tool_error" if value.is_error else "ok",
+            status=status,
             value=value,
             output=shortened,
             metadata=value.metadata,
@@ -780,7 +779,7 @@ class FunctionTool(Generic[P, R]):
             text = function(context, error)
             if not isinstance(text, str) and not isinstance(raised, GeneratorExit):
                 text = await text
-        except Exception:
+        except Exception:  # noqa: BLE001 - the model gets an answer whatever the function does
             _log().exception("The failure function of tool %r failed itself.", self._name)
             text = default_tool_error_function(context, error)
         return CallOutcome(status=status, value=None, output=text, error=error)  # type: ignore[arg-type]
@@ -794,7 +793,7 @@ class ToolStream(Generic[R]):
 
     def __init__(self, tool: FunctionTool[Any, R], context: Any, args_json: str) -> None:
         self._tool = tool
-        self._context = context
+        self._context: Any = context
         self._args_json = args_json
         self._task: Any = None
         self._channel: Any = None
@@ -803,18 +802,14 @@ class ToolStream(Generic[R]):
 
     async def __aenter__(self) -> Self:
         """Start the call."""
-        import asyncio  # noqa: PLC0415 - kept out of the import of the package
+        import asyncio
 
-        from agents_tools._channel import Channel  # noqa: PLC0415
+        from agents_tools._channel import Channel
 
         if self._task is not None:
             raise UserError(f"This stream of tool {self._tool.name!r} was entered before.")
         self._channel = Channel()
-        context = self._context
-        if not isinstance(context, ToolContext) or not context.fresh:
-            context = ToolContext(
-                getattr(context, "context", None), usage=getattr(context, "usage", None)
-            )
+        context = ToolContext.fresh_for(self._context)
         context.watch(self._channel)
         self._task = asyncio.create_task(self._call(context))
         return self
@@ -827,9 +822,7 @@ class ToolStream(Generic[R]):
 
     async def __aexit__(self, *exc_info: object) -> None:
         """Cancel the call if it still runs, and wait for its cleanup at most `GRACE` seconds."""
-        import asyncio  # noqa: PLC0415
-
-        from agents_tools._supervisor import finish  # noqa: PLC0415
+        from agents_tools._supervisor import finish
 
         self._left = not self._task.done()
         self._channel.close()
@@ -949,10 +942,11 @@ def _inlined_root(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _checked_schema(name: str, schema: Any) -> dict[str, Any]:
-    if not isinstance(schema, Mapping) or schema.get("type", "object") != "object":
+    described = typing.cast("Mapping[str, Any]", schema) if isinstance(schema, Mapping) else None
+    if described is None or described.get("type", "object") != "object":
         raise UserTypeError(
             f"The params_json_schema of tool {name!r} must be the JSON Schema of an object, as "
-            f"a mapping with \"type\": \"object\"; it is {schema!r:.80}."
+            f'a mapping with "type": "object"; it is {schema!r:.80}.'
         )
     return typing.cast("dict[str, Any]", copy_json(dict(typing.cast("Any", schema))))
 
@@ -1013,7 +1007,7 @@ def _message_of(error: BaseException) -> str:
 
 def _as_exception(raised: BaseException, context: ToolContext[Any]) -> Exception:
     """Give an `Exception` for what a tool raised; raise on what is not the tool's."""
-    import asyncio  # noqa: PLC0415 - loaded by now
+    import asyncio
 
     error = getattr(raised, "error", raised) if type(raised).__name__ == "ThreadRaised" else raised
     if isinstance(error, asyncio.CancelledError):
@@ -1041,7 +1035,7 @@ def _crash(error: BaseException, why: str) -> ToolError:
 
 def _by_signal(error: KeyboardInterrupt) -> bool:
     """Whether a Ctrl-C raised it, not a statement: the last frame then stands at no `raise`."""
-    import dis  # noqa: PLC0415 - rare
+    import dis
 
     traceback = error.__traceback__
     if traceback is None:
@@ -1074,7 +1068,6 @@ def _status_of(error: Exception, context: ToolContext[Any]) -> CallStatus:
 
 
 def _log() -> Any:
-    import logging  # noqa: PLC0415 - kept out of the import of the package
+    import logging
 
     return logging.getLogger("agents_tools")
-

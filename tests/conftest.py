@@ -31,7 +31,7 @@ _POOLS = ("agents-tools", "asyncio_", "AnyIO worker", "pytest_timeout")
 
 @pytest.fixture(scope="session")
 def corpus_size() -> int:
-    """Give how many rows of a made-up corpus to read: a sample, or all with `make corpus`."""
+    """Give how many rows of a made-up corpus to read: a sample, or all with `make test-long`."""
     return 100_000 if os.environ.get("AGENTS_TOOLS_CORPUS") == "full" else 5_000
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given, strategies as st
 
+from agents_tools import _channel
 from agents_tools._channel import Channel, Listener, bind, listen, listeners
 from agents_tools.errors import UserError, UserTypeError
 from agents_tools.events import (
@@ -330,6 +331,22 @@ def test_a_channel_needs_room() -> None:
         Channel(0)
 
 
+async def test_an_event_that_comes_as_the_reader_lies_down_is_not_slept_through(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A thread may push after the reader found nothing and before it is known to wait."""
+    channel = Channel()
+
+    class Late(_channel._Waiter):
+        def __init__(self) -> None:
+            super().__init__()
+            channel.push(note(1))
+
+    monkeypatch.setattr(_channel, "_Waiter", Late)
+    async with asyncio.timeout(5):
+        assert told([await anext(channel)]) == [1]
+
+
 # --- threads --------------------------------------------------------------------------------------
 
 
@@ -524,17 +541,28 @@ async def _send_all(channel: Channel, numbers: Iterable[int]) -> None:
 
 
 async def test_a_slow_reader_that_reads_is_not_given_up() -> None:
-    """Patience counts from the last event taken, though a handful is taken at once."""
-    channel = Channel(4, patience=0.2)
+    """Patience counts from the last event taken, though the reader holds a handful already."""
+    channel = Channel(4, patience=PATIENT)
+    heard: list[Event] = []
     async with started(_send_all(channel, range(12))) as producer:
-        heard: list[Event] = []
-        async with asyncio.timeout(10):
-            async for event in channel:
-                heard.append(event)
-                await asyncio.sleep(0.06)  # the work of the reader: slow, well within patience
-            await producer
+        heard.append(await anext(await _filled(channel)))
+        for _ in range(3):
+            await until(lambda: len(channel._senders) == 1)
+            waiting = channel._senders[0]
+            heard.append(await anext(channel))  # from the hand: the queue is as full as before
+            assert isinstance(waiting, _channel._Waiter)
+            waiting._give_up()  # what the timer does when patience ends
+            await until(lambda waiting=waiting: waiting not in channel._senders)
+        heard += await rest(channel)
+        await asyncio.wait_for(producer, 5)
     assert told(heard) == list(range(12))
     assert channel.dropped == 0
+
+
+async def _filled(channel: Channel) -> Channel:
+    """Wait until a sender waits for room."""
+    await until(lambda: len(channel._senders) == 1)
+    return channel
 
 
 async def test_a_cancelled_sender_says_nothing_and_passes_its_turn_on() -> None:
@@ -637,6 +665,42 @@ def test_where_only_lifecycle_events_wait_new_display_events_are_left_out() -> N
     assert [event.seq for event in heard] == [0, 1, 2, 3, 999, 1_000, 1_001]
 
 
+async def test_a_channel_that_was_emptied_is_as_good_as_new() -> None:
+    """What happened while it was full does not follow it."""
+    channel = Channel(4)
+    for event in [*map(start, range(6)), *map(note, range(6, 20))]:
+        channel.push(event)
+    assert told([await anext(channel) for _ in range(7)])[-1] == "gap 14"
+    for number in range(20, 25):
+        channel.push(note(number))
+    assert told([await anext(channel) for _ in range(5)]) == ["gap 1", 21, 22, 23, 24]
+    for number in range(25, 30):
+        channel.push(note(number))
+    channel.close()
+    assert told(await rest(channel)) == ["gap 1", 26, 27, 28, 29]
+
+
+def test_what_is_said_while_room_is_made_stays_behind_what_was_said_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Other threads do not wait for that, and neither does a finalizer in the same thread."""
+    channel = Channel(2)
+    squeezed = _channel._squeezed
+    late = [start(seq) for seq in range(10, 14)]
+
+    def interrupted(events: list[Event], size: int) -> tuple[list[Event], int]:
+        while late:
+            channel.push(late.pop(0))
+        return squeezed(events, size)
+
+    monkeypatch.setattr(_channel, "_squeezed", interrupted)
+    for number in range(3):
+        channel.push(note(number))
+    channel.close()
+    heard = asyncio.run(rest(channel))
+    assert [event.seq for event in heard if event.seq != 2] == [0, 1, 10, 11, 12, 13]
+
+
 def test_adjacent_deltas_of_a_call_are_merged_before_anything_is_dropped() -> None:
     """Text arrives whole, in larger pieces."""
     texts = [chr(ord("a") + number % 26) for number in range(100)]
@@ -682,15 +746,14 @@ def test_merged_deltas_stay_short() -> None:
     assert len(heard) <= 9
 
 
-def test_deltas_are_not_merged_over_a_hole() -> None:
-    """The hole would seem to be at the end of the text instead of in its middle."""
-    channel = Channel(2)
-    for event in (delta("a", 0), start(1), delta("b", 2), delta("c", 3), start(4), delta("d", 5)):
-        channel.push(event)
-    channel.close()
-    heard = told(asyncio.run(rest(channel)))
-    assert "gap" in " ".join(map(str, heard))
-    assert "ad" not in heard
+def test_deltas_are_not_merged_over_the_gap_of_an_inner_channel() -> None:
+    """A run forwards what it hears of an inner one, holes included."""
+    gap = GapEvent(2).replace(seq=1)
+    heard = pushed(delta("a", 0), gap, delta("b", 2), note(3), start(4), note(5), maxsize=4)
+    assert told(heard) == ["gap 3", "b", 3, "StreamStart", 5]
+    heard = pushed(delta("a", 0), gap, *(delta("b", seq) for seq in range(2, 9)), maxsize=4)
+    assert told(heard)[:2] == ["a", "gap 2"]
+    assert "".join(map(str, told(heard)[2:])) == "bbbbbbb"
 
 
 def test_the_latest_progress_of_a_call_stands_for_the_earlier_ones() -> None:
@@ -934,6 +997,37 @@ async def test_a_listener_is_bounded_too() -> None:
         for number in range(100):
             say(number)
     assert told(await rest(heard)) == told(heard) == ["gap 90", *range(90, 100)]
+
+
+async def test_the_reader_of_a_listener_lets_other_tasks_run() -> None:
+    """A monitor that is behind catches up beside its application, not in its stead."""
+    turns = 0
+
+    async def tick() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    with listen() as heard:
+        for number in range(20_000):
+            say(number)
+    async with started(tick()):
+        assert len(await rest(heard)) == 20_000
+    assert turns > 10
+
+
+async def test_a_listener_has_one_reader() -> None:
+    """Two would each get half."""
+    with listen() as heard:
+
+        async def read() -> None:
+            await anext(heard)
+
+        async with started(read()):
+            await asyncio.sleep(0)
+            with pytest.raises(UserError, match="Two tasks read the same events"):
+                await anext(heard)
 
 
 def test_bound_functions_can_be_called_at_the_same_time() -> None:

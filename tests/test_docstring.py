@@ -20,6 +20,7 @@ from agents_tools._docstring import (
     Docstring,
     DocstringStyle,
     FuncDocumentation,
+    docstring_of,
     generate_func_documentation,
     parse_docstring,
     resolve_doc_type,
@@ -735,8 +736,8 @@ class Adder:
         """Start.
 
         Args:
-            start: Not this one.
-            step: The step.
+            start (int): Not this one.
+            step (int): The step.
         """
 
     def __call__(self, number: int) -> int:
@@ -767,6 +768,7 @@ def test_a_class_is_documented_by_its_docstring_and_its_constructor() -> None:
     found = generate_func_documentation(Adder)
     assert (found.name, found.description) == ("Adder", "Adds.")
     assert found.param_descriptions == {"start": "The first number.", "step": "The step."}
+    assert docstring_of(Adder).types == {"start": "int", "step": "int"}
 
 
 def test_a_callable_object_is_documented_by_its_call_method() -> None:
@@ -775,6 +777,34 @@ def test_a_callable_object_is_documented_by_its_call_method() -> None:
     assert found == FuncDocumentation(
         name="Adder", description="Add a number.", param_descriptions={"number": "Which."}
     )
+
+
+def test_a_callable_object_without_words_of_its_own_has_those_of_its_class() -> None:
+    """A class with nothing but `__call__` is often documented in one place."""
+
+    class Doubler:
+        """Double a number."""
+
+        def __call__(self, number: int) -> int:
+            return 2 * number
+
+    assert generate_func_documentation(Doubler()).description == "Double a number."
+    assert generate_func_documentation(functools.partial(Doubler().__call__)).description is None
+
+
+def test_a_method_without_a_docstring_has_that_of_the_method_it_overrides() -> None:
+    """Whoever implements an interface need not repeat what it says."""
+
+    class Loud(Adder):
+        def __call__(self, number: int) -> int:
+            return -number
+
+        @classmethod
+        def make(cls) -> Loud:
+            return cls(1, 2)
+
+    assert docstring_of(Loud(1, 2).__call__).params == {"number": "Which."}
+    assert docstring_of(Loud.make) == Docstring()
 
 
 def test_the_style_of_a_function_can_be_given() -> None:

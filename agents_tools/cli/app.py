@@ -1,0 +1,176 @@
+"""The group of all commands, and the one place where what they raise becomes an exit code."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import os
+import sys
+import threading
+import traceback
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+
+from agents_tools import __version__
+from agents_tools.cli.errors import BROKEN_PIPE, CANCELLED, OK, USAGE, CommandError
+from agents_tools.cli.screen import console_errors, forgiving_streams, print_json, say
+from agents_tools.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["cli", "run"]
+
+_COMMANDS = {
+    "list": ("list_", "List the tools of a file or module."),
+    "show": ("show", "Show one tool: its parameters, schema and place."),
+    "call": ("call", "Call a tool and watch it work."),
+    "schema": ("schema", "Print tools as a model provider gets them, or compare them."),
+    "check": ("check", "Look for what will trouble models and providers."),
+    "doctor": ("doctor", "Show versions, extras and the state of this installation."),
+    "version": ("version", "Print the version."),
+}
+"""Each command: the module that has it, loaded when it is asked for, and its line of help."""
+
+
+class LazyGroup(click.Group):
+    """A group that imports a command only when it is to run."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Give the names in the order of use."""
+        del ctx
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command."""
+        del ctx
+        if cmd_name not in _COMMANDS:
+            return None
+        module = importlib.import_module(f"agents_tools.cli.{_COMMANDS[cmd_name][0]}")
+        return cast("click.Command", module.command)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find a command, or name the nearest one."""
+        name = args[0]
+        if name not in _COMMANDS and not name.startswith("-"):
+            near = difflib.get_close_matches(name, _COMMANDS, n=1)
+            if near:
+                hint = f"Did you mean `agents-tools {near[0]}`?"
+            elif name.endswith(".py") or ":" in name:
+                hint = f"To see its tools: agents-tools list {name}"
+            else:
+                hint = f"There are: {', '.join(_COMMANDS)}."
+            raise CommandError(f"there is no command {name!r}.", hint=hint)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing them."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in _COMMANDS.items()])
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="\b\n"
+    "TARGET is file.py, package.module, or either with :attribute.\n"
+    "  agents-tools list tools.py\n"
+    "  agents-tools call tools.py add --help\n"
+    "  agents-tools call tools.py add a=1 b=2",
+)
+@click.version_option(__version__, prog_name="agents-tools", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Try out, inspect and check the tools that agents call."""
+
+
+def run(args: Sequence[str] | None = None) -> int:
+    """Run a command to its end, and the process too if something of it would not let go.
+
+    Args:
+        args: What was typed; `sys.argv` by default.
+    """
+    forgiving_streams((sys.stdout, sys.stderr))
+    typed = list(sys.argv[1:] if args is None else args)
+    try:
+        code = _code_of(typed)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _leave_no_output()
+        code = BROKEN_PIPE
+    if args is None and _held_up():
+        _flush()
+        os._exit(code)  # the user's code left threads that Python would wait for
+    return code
+
+
+def _code_of(typed: list[str]) -> int:
+    """Run a command and report what it raises; nothing but a broken pipe gets through."""
+    try:
+        returned: Any = cli.main(typed, prog_name="agents-tools", standalone_mode=False)
+    except CommandError as error:
+        _report(typed, str(error), error.hint, error)
+    except click.UsageError as error:
+        hint = f"Help: {error.ctx.command_path} --help" if error.ctx else None
+        _report(typed, _lowered(error.format_message()), hint, error)
+    except click.ClickException as error:
+        _report(typed, error.format_message(), None, error)
+    except UserError as error:
+        _report(typed, str(error), None, error)
+    except (KeyboardInterrupt, click.Abort):
+        say("cancelled")
+        return CANCELLED
+    except BrokenPipeError:
+        raise
+    else:
+        return returned if isinstance(returned, int) else OK
+    return USAGE
+
+
+def _report(typed: list[str], message: str, hint: str | None, error: Exception) -> None:
+    words = typed[: typed.index("--")] if "--" in typed else typed
+    if "--debug" in words:
+        cause = error if error.__cause__ is None else error.__cause__
+        traceback.print_exception(cause)
+    if "--json" in words:
+        told = {"type": _public_name(error), "message": message}
+        print_json(
+            {"status": "usage_error", "error": told | ({"hint": hint} if hint else {})},
+            compact=True,
+        )
+    else:
+        console_errors("error:", message, hint)
+
+
+def _public_name(error: Exception) -> str:
+    return "UserError" if isinstance(error, UserError) else "UsageError"
+
+
+def _lowered(message: str) -> str:
+    return message[:1].lower() + message[1:]
+
+
+def _held_up() -> bool:
+    main = threading.main_thread()
+    return any(t is not main and not t.daemon and t.is_alive() for t in threading.enumerate())
+
+
+def _flush() -> None:
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError:
+        pass
+
+
+def _leave_no_output() -> None:
+    """Point standard output at nothing, so that Python does not complain when it closes it."""
+    try:
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, sys.stdout.fileno())
+        os.close(nothing)
+    except (OSError, ValueError):
+        pass

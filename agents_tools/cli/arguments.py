@@ -1,0 +1,336 @@
+"""What is typed after the name of a tool, read against its schema as the arguments of a call."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from agents_tools.cli.errors import CommandError
+from agents_tools.cli.words import Reader, Schema, kind_of_value, parameters_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["arguments_json", "parse_arguments", "read_input"]
+
+
+def arguments_json(schema: Mapping[str, Any], words: Sequence[str], given: str | None) -> str:
+    """Give the arguments of a call as JSON text.
+
+    Args:
+        schema: The JSON Schema of the tool's parameters.
+        words: `key=value`, `key:=json`, `--key value` and `--key=value`.
+        given: What `--input-json` says: JSON text, `@file`, or `-` for standard input.
+
+    Raises:
+        CommandError: What was typed makes no arguments. Whether they suit the tool is its own
+            business.
+    """
+    if given is None:
+        return json.dumps(parse_arguments(schema, words))
+    text = read_input(given)
+    if not words:
+        return text  # untouched: the tool says what is wrong with it, as it would to a model
+    try:
+        start = json.loads(text or "{}")
+    except ValueError as error:
+        raise CommandError(f"--input-json is no valid JSON: {error}.") from error
+    if not isinstance(start, dict):
+        raise CommandError("--input-json must be an object where arguments stand beside it.")
+    return json.dumps(parse_arguments(schema, words, cast("Schema", start)))
+
+
+def read_input(given: str) -> str:
+    """Give the text that `--input-json` means.
+
+    Raises:
+        CommandError: The file cannot be read, or is no text.
+    """
+    try:
+        if given == "-":
+            return sys.stdin.read()
+        if given.startswith("@"):
+            return Path(given[1:]).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise CommandError(f"--input-json {given} cannot be read: {why}.") from error
+    return given
+
+
+def parse_arguments(
+    schema: Mapping[str, Any], words: Sequence[str], start: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Read words as arguments, each value as the schema of its parameter says.
+
+    A text stays a text; numbers, booleans, arrays and objects are read where the schema has them,
+    in a union by the first member that the value fits. What fits nowhere is passed on as text,
+    and the tool says what it expected. `key.part=value` sets a member of an object. A key that is
+    given several times makes an array.
+
+    Args:
+        schema: The JSON Schema of the tool's parameters.
+        words: What was typed.
+        start: Arguments to add to.
+
+    Raises:
+        CommandError: A word is no argument, or contradicts another.
+    """
+    reader = Reader(schema)
+    values: dict[str, Any] = dict(start or {})
+    typed: dict[tuple[str, ...], list[_Word]] = {}
+    for word in _words(reader, words):
+        typed.setdefault(_path(reader, word.key), []).append(word)
+    for path, group in typed.items():
+        at = _schema_at(reader, path)
+        if len(group) == 1:
+            value = _value(reader, at, group[0])
+        else:
+            value = _array(reader, at, group)
+        _put(values, path, value, group[0])
+    return values
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Word:
+    """One argument as it was typed."""
+
+    key: str
+    text: str
+    raw: bool = False
+
+
+# --- words
+
+
+_KEY = re.compile(r"(?P<key>[^=]+?)(?P<op>:?=)(?P<text>.*)", re.DOTALL)
+
+
+def _words(reader: Reader, words: Sequence[str]) -> list[_Word]:
+    found: list[_Word] = []
+    waiting = list(words)
+    while waiting:
+        word = waiting.pop(0)
+        if word.startswith("--") and len(word) > 2:  # noqa: PLR2004 - longer than the dashes
+            found.append(_option(reader, word, waiting))
+        elif (match := _KEY.fullmatch(word)) is not None:
+            found.append(_Word(key=match["key"], text=match["text"], raw=match["op"] == ":="))
+        else:
+            raise CommandError(
+                f"{word!r} is no argument.", hint=f"Write name=value.{_takes(reader)}"
+            )
+    return found
+
+
+def _option(reader: Reader, word: str, waiting: list[str]) -> _Word:
+    """Read `--key=value`, `--key value`, `--flag` and `--no-flag`."""
+    name, equals, text = word[2:].partition("=")
+    raw = bool(equals) and name.endswith(":")
+    name = name.removesuffix(":") if raw else name
+    key = _option_key(reader, name)
+    if key is None and not equals and name.startswith("no-"):
+        negated = _option_key(reader, name[3:])
+        if negated is not None and _is_flag(reader, negated):
+            return _Word(key=negated, text="false")
+    if key is None:
+        raise CommandError(
+            f"there is no parameter --{name}.",
+            hint=_nearest(reader, name) or _takes(reader).strip() or None,
+        )
+    if equals:
+        return _Word(key=key, text=text, raw=raw)
+    if _is_flag(reader, key):
+        spoken = waiting and waiting[0].lower() in {"true", "false"}
+        return _Word(key=key, text=waiting.pop(0) if spoken else "true")
+    if not waiting:
+        raise CommandError(f"--{name} needs a value.")
+    return _Word(key=key, text=waiting.pop(0))
+
+
+def _option_key(reader: Reader, name: str) -> str | None:
+    """Give the key that an option sets; the dashes of its first part may stand for underscores."""
+    head, dot, rest = name.partition(".")
+    parameters = parameters_of(reader.root)
+    if name in parameters:
+        return name
+    for known in parameters:
+        if head == known or head.replace("-", "_") == known.replace("-", "_"):
+            return known + dot + rest
+    open_ended = reader.read(reader.root).get("additionalProperties")
+    return name if open_ended is not None and open_ended is not False else None
+
+
+def _is_flag(reader: Reader, key: str) -> bool:
+    arms = reader.arms(_schema_at(reader, _path(reader, key)))
+    kinds = {arm.get("type") for arm in arms} - {"null"}
+    return kinds == {"boolean"}
+
+
+def _nearest(reader: Reader, name: str) -> str | None:
+    names = {known.replace("_", "-"): known for known in parameters_of(reader.root)}
+    near = difflib.get_close_matches(name.replace("_", "-"), names, n=1)
+    return f"Did you mean --{near[0]}?" if near else None
+
+
+def _takes(reader: Reader) -> str:
+    names = list(parameters_of(reader.root))
+    return f" It takes: {', '.join(names)}." if names else " The tool takes no arguments."
+
+
+# --- places
+
+
+def _path(reader: Reader, key: str) -> tuple[str, ...]:
+    """Give the steps of a key; a parameter whose own name has a dot goes before."""
+    return (key,) if key in parameters_of(reader.root) else tuple(key.split("."))
+
+
+def _schema_at(reader: Reader, path: Sequence[str]) -> object:
+    at: object = reader.root
+    for step in path:
+        at = reader.property(at, step)
+    return at
+
+
+def _put(values: dict[str, Any], path: Sequence[str], value: Any, word: _Word) -> None:
+    inside = values
+    for step in path[:-1]:
+        member = inside.setdefault(step, {})
+        if not isinstance(member, dict):
+            raise CommandError(f"{word.key!r} contradicts what was given for {step!r} before.")
+        inside = cast("dict[str, Any]", member)
+    last = path[-1]
+    if isinstance(inside.get(last), dict) and isinstance(value, dict):
+        inside[last].update(value)
+        return
+    inside[last] = value
+
+
+# --- values
+
+
+_NONE: Any = object()
+"""The value does not fit."""
+
+_INTEGER = re.compile(r"[+-]?\d+")
+_TRUE = frozenset({"true", "yes", "on"})
+_FALSE = frozenset({"false", "no", "off"})
+
+
+def _value(reader: Reader, schema: object, word: _Word) -> Any:
+    if word.raw:
+        return _raw(word)
+    arms = reader.arms(schema)
+    for arm in arms:
+        value = _fitting(arm, word.text)
+        if value is not _NONE:
+            return value
+    for arm in arms:
+        if arm.get("type") == "array":  # the only item of one
+            return [_item(reader, arm, word)]
+    return word.text
+
+
+def _array(reader: Reader, schema: object, group: list[_Word]) -> Any:
+    """Put together the values of a key that was given several times."""
+    arrays = [arm for arm in reader.arms(schema) if arm.get("type", "array") == "array"]
+    if not arrays:
+        raise CommandError(f"{group[0].key!r} is given {len(group)} times and takes one value.")
+    nested = any(arm.get("type") == "array" for arm in reader.arms(arrays[0].get("items")))
+    values: list[Any] = []
+    for word in group:
+        value = _item(reader, arrays[0], word)
+        if isinstance(value, list) and not nested:
+            values.extend(cast("list[Any]", value))
+        elif not nested and (several := _json_of(word.text, list)) is not _NONE:
+            values.extend(several)
+        else:
+            values.append(value)
+    return values
+
+
+def _item(reader: Reader, array: Schema, word: _Word) -> Any:
+    return _value(reader, array.get("items"), word)
+
+
+def _raw(word: _Word) -> Any:
+    try:
+        return json.loads(word.text)
+    except ValueError as error:
+        raise CommandError(
+            f"{word.key}:={word.text} is no valid JSON: {error}.",
+            hint=f"For text write {word.key}=…",
+        ) from error
+
+
+def _fitting(arm: Schema, text: str) -> Any:
+    """Read a text as the type of one alternative; `_NONE` where it does not fit."""
+    if (choices := _choices_of(arm)) is not None:
+        return next((choice for choice in choices if _spelled(choice) == text), _NONE)
+    match arm.get("type"):
+        case "string":
+            return text
+        case "integer" if _INTEGER.fullmatch(text):
+            return _number(text)
+        case "number" if text.strip() == text:
+            return _number(text)
+        case "boolean" if text.lower() in _TRUE | _FALSE:
+            return text.lower() in _TRUE
+        case "null" if text == "null":
+            return None
+        case "array":
+            return _json_of(text, list)
+        case "object":
+            return _json_of(text, dict)
+        case None:
+            return _anything(text)
+        case _:
+            return _NONE
+
+
+def _choices_of(arm: Schema) -> list[Any] | None:
+    if "const" in arm:
+        return [arm["const"]]
+    values = arm.get("enum")
+    return cast("list[Any]", values) if isinstance(values, list) else None
+
+
+def _spelled(choice: Any) -> str:
+    return choice if isinstance(choice, str) else json.dumps(choice)
+
+
+def _number(text: str) -> Any:
+    if _INTEGER.fullmatch(text):
+        try:
+            return int(text)
+        except ValueError:  # more digits than Python reads
+            return _NONE
+    try:
+        value = float(text)
+    except ValueError:
+        return _NONE
+    # JSON has neither infinity nor NaN: as text they reach the tool, which refuses them.
+    return value if value - value == 0 and "_" not in text else _NONE
+
+
+def _json_of(text: str, kind: type) -> Any:
+    if not text.lstrip().startswith(("[", "{")):
+        return _NONE
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return _NONE
+    return value if isinstance(value, kind) else _NONE
+
+
+def _anything(text: str) -> Any:
+    """Read what may be of any type: as JSON where it is JSON, else as text."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    return text if kind_of_value(value) == "number" and _number(text) is _NONE else value

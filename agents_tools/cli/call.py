@@ -1,0 +1,212 @@
+"""`call`: one call of a tool, watched while it works."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from agents_tools.cli import options
+from agents_tools.cli.arguments import arguments_json
+from agents_tools.cli.calling import run_call
+from agents_tools.cli.errors import CANCELLED, EXIT_CODES, CommandError
+from agents_tools.cli.render import View, choose_view
+from agents_tools.cli.results import Folder, as_json, print_output, problem_of
+from agents_tools.cli.screen import console_errors, print_json, say
+from agents_tools.cli.target import Tool, load_tools, pick
+from agents_tools.errors import AgentsToolsError
+from agents_tools.events import Event, ToolArtifactEvent
+
+if TYPE_CHECKING:
+    from agents_tools.cli.calling import Finished
+    from agents_tools.events import Emit
+    from agents_tools.tool import CallOutcome
+
+__all__ = ["command"]
+
+
+@click.command(
+    "call",
+    context_settings={"ignore_unknown_options": True},
+    add_help_option=False,
+    options_metavar="[OPTIONS]",
+    epilog="\b\n"
+    "  name=value     read as the schema says: a text stays a text\n"
+    "  name:=JSON     raw JSON, for what has no other spelling\n"
+    "  name=a name=b  an array;  point.x=1  a member of an object\n"
+    "\b\n"
+    "Exit codes: 0 ok, 1 tool error, 2 usage, 3 invalid arguments, 4 timeout,\n"
+    "5 denied, overloaded or lost, 130 cancelled.",
+)
+@click.argument("target", required=False)
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="TOOL [NAME=VALUE]...")
+@click.option("--input-json", metavar="TEXT|@FILE|-", help="All arguments as one JSON object.")
+@click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS")
+@click.option(
+    "--events",
+    type=click.Choice(["auto", "live", "plain", "ndjson", "none"]),
+    default="auto",
+    help="How events appear on standard error; `auto` is live on a terminal, else plain lines.",
+)
+@click.option("-q", "--quiet", is_flag=True, help="Show no events.")
+@click.option(
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Save images, files and artifacts there.",
+)
+@options.json_option
+@click.option("-h", "--help", "wants_help", is_flag=True, help="Show this, or a tool's own help.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    target: str | None,
+    words: tuple[str, ...],
+    *,
+    input_json: str | None,
+    timeout: float | None,
+    events: str,
+    quiet: bool,
+    output: Path | None,
+    as_json: bool,
+    debug: bool,
+    wants_help: bool,
+) -> None:
+    """Call a tool: its result on standard output, what it says meanwhile on standard error."""
+    if target is None:
+        if wants_help:
+            click.echo(ctx.get_help())
+            return
+        raise click.UsageError("Missing argument 'TARGET'.", ctx)
+    tools = load_tools(target)
+    tool, rest = _chosen(tools, list(words), target, wants_help=wants_help)
+    if tool is None:
+        _print_choice(tools, target)
+        return
+    tool.build()
+    if wants_help:
+        from agents_tools.cli.tool_help import print_tool_help
+
+        print_tool_help(tool, target, ctx)
+        return
+    args_json = arguments_json(tool.json_schema, rest, input_json)
+    view = choose_view("none" if quiet else events, tool.name)
+    folder = None if output is None else Folder(output)
+    finished = run_call(
+        tool,
+        args_json,
+        emit=_emit(view, folder),
+        timeout=timeout,
+        slow=view.open,
+        stopping=lambda: _say_stopping(events, quiet=quiet),
+    )
+    ctx.exit(_finish(finished, view, folder, compact=as_json, debug=debug, place=(target, tool)))
+
+
+def _chosen(
+    tools: list[Tool], words: list[str], target: str, *, wants_help: bool
+) -> tuple[Tool | None, list[str]]:
+    """Tell the name of the tool from its arguments; the only tool of a target needs no name."""
+    if words and not words[0].startswith("-") and "=" not in words[0]:
+        return pick(tools, words[0], target), words[1:]
+    if len(tools) == 1:
+        return tools[0], words
+    if wants_help:
+        return None, words
+    names = ", ".join(tool.name for tool in tools)
+    raise CommandError(f"which tool of {target}?", hint=f"It has: {names}.")
+
+
+def _print_choice(tools: list[Tool], target: str) -> None:
+    click.echo(f"Usage: agents-tools call {target} TOOL [NAME=VALUE]...\n\nTools:")
+    from agents_tools.cli.list_ import summary_of
+    from agents_tools.cli.screen import print_table
+
+    print_table(((tool.name, summary_of(tool)) for tool in tools), indent=2)
+    click.echo(f"\nA tool's own help: agents-tools call {target} {tools[0].name} --help")
+
+
+def _emit(view: View, folder: Folder | None) -> Emit:
+    if folder is None:
+        return view.hear
+
+    def emit(event: Event) -> None:
+        view.hear(event)
+        if isinstance(event, ToolArtifactEvent):
+            try:
+                folder.save_artifact(event)
+            except CommandError as error:
+                say(str(error), fg="yellow")
+
+    return emit
+
+
+def _say_stopping(events: str, *, quiet: bool) -> None:
+    # In a signal handler: what the handler interrupted may hold the locks of the streams.
+    if quiet or events in {"ndjson", "none"}:
+        return
+    try:
+        if sys.stderr.isatty():
+            import os
+
+            os.write(2, b"\r\x1b[Kcancelling; once more to stop at once\r\n")
+    except (OSError, ValueError):
+        pass
+
+
+def _finish(
+    finished: Finished,
+    view: View,
+    folder: Folder | None,
+    *,
+    compact: bool,
+    debug: bool,
+    place: tuple[str, Tool],
+) -> int:
+    """Show how the call ended and give the exit code."""
+    outcome = finished.outcome
+    if outcome is None:
+        view.close("cancelled", finished.duration, "cancelled")
+        if compact:
+            told = {"type": "ToolCancelledError", "message": "cancelled"}
+            duration = round(finished.duration, 6)
+            print_json({"status": "cancelled", "error": told, "duration": duration}, compact=True)
+        elif finished.left_behind:
+            say("cancelled; the call did not end in time and was left behind")
+        else:
+            say("cancelled")
+        return CANCELLED
+    failed = outcome.status != "ok"
+    view.close(outcome.status, finished.duration, problem_of(outcome) if failed else None)
+    if outcome.error is not None and debug:
+        traceback.print_exception(outcome.error)
+    if compact:
+        print_json(as_json(outcome, finished.duration, folder), compact=True)
+    elif outcome.error is None:
+        print_output(outcome, folder)
+    elif not _is_ndjson(view):
+        _print_error(outcome, place, debug=debug)
+    return EXIT_CODES[outcome.status]
+
+
+def _print_error(outcome: CallOutcome, place: tuple[str, Tool], *, debug: bool) -> None:
+    hint: str | None = None
+    if outcome.status == "invalid_args":
+        hint = f"Its parameters: agents-tools call {place[0]} {place[1].name} --help"
+    elif outcome.error is not None and not debug and _is_unexpected(outcome.error):
+        hint = "--debug shows the traceback."
+    label = outcome.status.replace("_", " ")
+    console_errors(f"{'error' if label == 'tool error' else label}:", problem_of(outcome), hint)
+
+
+def _is_unexpected(error: Exception) -> bool:
+    return not isinstance(error, AgentsToolsError) or error.__cause__ is not None
+
+
+def _is_ndjson(view: Any) -> bool:
+    from agents_tools.cli.render import NdjsonView
+
+    return isinstance(view, NdjsonView)

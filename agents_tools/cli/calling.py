@@ -1,0 +1,157 @@
+"""Runs one call to its end, its timeout or a Ctrl-C, and leaves the event loop clean."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from agents_tools._supervisor import GRACE
+from agents_tools.cli.errors import CANCELLED
+from agents_tools.cli.screen import prints_on_stderr
+from agents_tools.context import ToolContext
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    from agents_tools.cli.target import Tool
+    from agents_tools.events import Emit
+    from agents_tools.tool import CallOutcome
+
+__all__ = ["Finished", "run_call"]
+
+_MOMENT = 0.2
+"""Seconds after which a person wants to see that something runs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """How a call ended.
+
+    Attributes:
+        outcome: What came of it; `None` where it was interrupted.
+        duration: How long it took, in seconds.
+        left_behind: Whether it goes on after its grace period.
+    """
+
+    outcome: CallOutcome | None
+    duration: float
+    left_behind: bool = False
+
+
+def run_call(
+    tool: Tool,
+    args_json: str,
+    *,
+    emit: Emit,
+    timeout: float | None = None,
+    slow: Callable[[], None],
+    stopping: Callable[[], None],
+) -> Finished:
+    """Call a tool.
+
+    The first Ctrl-C cancels the call, whose cleanup has a grace period; the second ends the
+    process.
+
+    Args:
+        tool: The tool.
+        args_json: Its arguments.
+        emit: Gets the events.
+        timeout: Seconds the call may take.
+        slow: Called when the call takes longer than a moment.
+        stopping: Called at the first Ctrl-C.
+    """
+    if timeout is not None:
+        from agents_tools import policies
+
+        tool = policies.timeout(timeout)(tool)
+    loop = asyncio.new_event_loop()
+    try:
+        with prints_on_stderr():
+            return loop.run_until_complete(_attended(tool, args_json, emit, slow, stopping))
+    finally:
+        # A task that outlived its grace goes with the process, and there is nothing to add to that.
+        loop.set_exception_handler(lambda *_: None)
+        loop.close()
+
+
+async def _attended(
+    tool: Tool,
+    args_json: str,
+    emit: Emit,
+    slow: Callable[[], None],
+    stopping: Callable[[], None],
+) -> Finished:
+    loop = asyncio.get_running_loop()
+    interrupted = asyncio.Event()
+    started = time.monotonic()
+    task = asyncio.create_task(tool.call(ToolContext[Any](emit=emit), args_json))
+    watch = asyncio.create_task(interrupted.wait())
+    alarm = loop.call_later(_MOMENT, slow)
+
+    def interrupt() -> None:
+        stopping()
+        loop.call_soon_threadsafe(interrupted.set)
+
+    with _interrupts(interrupt):
+        await asyncio.wait({task, watch}, return_when=asyncio.FIRST_COMPLETED)
+        alarm.cancel()
+        if not task.done():
+            task.cancel()
+            await asyncio.wait({task}, timeout=GRACE)
+        duration = time.monotonic() - started
+        await _clear_up(loop, besides={task})
+    if not task.done():
+        return Finished(outcome=None, duration=duration, left_behind=True)
+    if interrupted.is_set() or task.cancelled():
+        return Finished(outcome=None, duration=duration)
+    return Finished(outcome=task.result(), duration=duration)
+
+
+async def _clear_up(loop: asyncio.AbstractEventLoop, *, besides: set[asyncio.Task[Any]]) -> None:
+    """Cancel what the call left running and let it clean up, for as long as its grace."""
+    own = asyncio.current_task()
+    rest = asyncio.all_tasks() - besides - ({own} if own else set())
+    for task in rest:
+        if not task.cancelling():
+            task.cancel()
+    if rest:
+        await asyncio.wait(rest, timeout=GRACE)
+    for task in rest:
+        if task.done() and not task.cancelled():
+            task.exception()
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(GRACE):
+            await loop.shutdown_asyncgens()
+
+
+@contextlib.contextmanager
+def _interrupts(first: Callable[[], None]) -> Generator[None]:
+    """Call `first` at the first Ctrl-C and end the process at the second."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    count = 0
+
+    def on_signal(*_: object) -> None:
+        nonlocal count
+        count += 1
+        if count == 1:
+            first()
+            return
+        with contextlib.suppress(OSError, ValueError):
+            if sys.stderr.isatty():
+                os.write(2, b"\x1b[?25h\n")  # the cursor, which a live display hides
+        os._exit(CANCELLED)
+
+    before = signal.signal(signal.SIGINT, on_signal)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,67 @@
+"""`check`: what will trouble models and providers, before it does."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+
+from agents_tools.cli.errors import FOUND
+from agents_tools.cli.lint import Finding, findings_of
+from agents_tools.cli.options import PROVIDERS, json_option, target_argument
+from agents_tools.cli.screen import paint, print_json
+from agents_tools.cli.target import load_tools
+
+__all__ = ["command"]
+
+
+@click.command("check")
+@target_argument
+@click.option(
+    "--provider",
+    "providers",
+    multiple=True,
+    type=click.Choice(PROVIDERS),
+    help="Where the tools are to go; may be repeated. All by default.",
+)
+@click.option("--strict", is_flag=True, help="Exit 1 for warnings too.")
+@json_option
+@click.pass_context
+def command(
+    ctx: click.Context,
+    target: str,
+    *,
+    providers: tuple[str, ...],
+    strict: bool,
+    as_json: bool,
+    debug: bool,
+) -> None:
+    """Check the tools of TARGET; exits 1 if one of them cannot work."""
+    del debug
+    tools = load_tools(target)
+    found = findings_of(tools, providers or PROVIDERS)
+    errors = sum(finding.level == "error" for finding in found)
+    bad = bool(errors) or (strict and bool(found))
+    if as_json:
+        print_json({"ok": not bad, "findings": [asdict(item) for item in found]}, compact=True)
+    else:
+        for finding in found:
+            click.echo(_line(finding))
+        click.echo(_summary(len(tools), errors, len(found) - errors))
+    ctx.exit(FOUND if bad else 0)
+
+
+def _line(finding: Finding) -> str:
+    level = paint(finding.level, fg="red" if finding.level == "error" else "yellow")
+    where = f"{finding.place}: " if finding.place else ""
+    return f"{where}{level}: {finding.tool}: {finding.message} [{finding.code}]"
+
+
+def _summary(tools: int, errors: int, warnings: int) -> str:
+    told = [_counted(errors, "error"), _counted(warnings, "warning")]
+    problems = " and ".join(text for text in told if text) or "nothing to complain about"
+    return f"{_counted(tools, 'tool')} checked: {problems}"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}" if number else ""

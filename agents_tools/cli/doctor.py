@@ -1,0 +1,86 @@
+"""`doctor`: what this installation is made of and whether it is complete."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from importlib import metadata
+from typing import Any
+
+import click
+
+from agents_tools import __version__
+from agents_tools.cli.options import json_option
+from agents_tools.cli.screen import paint, print_json, print_table
+
+__all__ = ["command"]
+
+_EXTRAS = {
+    "cli": ("click", "rich"),
+    "schema": ("jsonschema-rs",),
+    "mcp": ("mcp", "jsonschema-rs"),
+    "openai": ("openai",),
+    "anthropic": ("anthropic",),
+}
+_REQUIRED = ("pydantic", "pydantic-core", "anyio", "griffelib", "typing-extensions")
+
+
+@click.command("doctor")
+@json_option
+def command(*, as_json: bool, debug: bool) -> None:
+    """Show versions, extras and the state of this installation."""
+    del debug
+    report = _report()
+    if as_json:
+        print_json(report, compact=True)
+        return
+    print_table(
+        [
+            ("agents-tools", report["agents_tools"]),
+            ("Python", f"{report['python']} ({sys.executable})"),
+            ("platform", report["platform"]),
+            ("output", f"{report['encoding']}, {'terminal' if report['terminal'] else 'no terminal'}"),
+            ("threads", "up to {size}, {running} running, {abandoned} abandoned".format(**report["threads"])),
+        ]
+    )
+    click.echo("\n" + paint("Required:", bold=True))
+    print_table(
+        ((name, found or "MISSING") for name, found in report["required"].items()), indent=2
+    )
+    click.echo("\n" + paint("Extras:", bold=True))
+    print_table(((name, _extra(name, found)) for name, found in report["extras"].items()), indent=2)
+
+
+def _report() -> dict[str, Any]:
+    from agents_tools._threads import thread_stats
+
+    stats = thread_stats()
+    return {
+        "agents_tools": __version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(terse=True),
+        "encoding": getattr(sys.stdout, "encoding", None) or "unknown",
+        "terminal": sys.stdout.isatty(),
+        "threads": {
+            "size": stats.size,
+            "running": stats.running,
+            "abandoned": stats.abandoned,
+        },
+        "required": {name: _version_of(name) for name in _REQUIRED},
+        "extras": {
+            extra: {name: _version_of(name) for name in names} for extra, names in _EXTRAS.items()
+        },
+    }
+
+
+def _extra(extra: str, found: dict[str, str | None]) -> str:
+    if not all(found.values()):
+        return f'not installed: pip install "agents-tools[{extra}]"'
+    return ", ".join(f"{name} {version}" for name, version in found.items())
+
+
+def _version_of(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None

@@ -1,0 +1,30 @@
+"""Options that commands share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["PROVIDERS", "json_option", "target_argument"]
+
+CommandT = TypeVar("CommandT", bound="Callable[..., Any]")
+
+PROVIDERS = ("openai_responses", "openai_chat", "anthropic", "gemini", "bedrock", "mcp")
+
+
+def json_option(command: CommandT) -> CommandT:
+    """Add `--json`, and `--debug`, which every command that can fail has beside it."""
+    debug = click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+    as_json = click.option(
+        "--json", "as_json", is_flag=True, help="Print one line of JSON; errors too."
+    )
+    return as_json(debug(command))
+
+
+def target_argument(command: CommandT) -> CommandT:
+    """Add `TARGET`: where the tools are."""
+    return click.argument("target")(command)

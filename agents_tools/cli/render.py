@@ -1,0 +1,333 @@
+"""What a call says while it works, on standard error: live on a terminal, else in plain lines."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Protocol
+
+from agents_tools._text import safe_text, shorten
+from agents_tools.cli.screen import can_show, is_terminal
+from agents_tools.events import (
+    ErrorEvent,
+    Event,
+    GapEvent,
+    NotifyStreamEvent,
+    NullEvent,
+    ToolArtifactEvent,
+    ToolAttemptEvent,
+    ToolProgressEvent,
+    ToolStreamEndEvent,
+    ToolStreamStartEvent,
+)
+
+if TYPE_CHECKING:
+    from agents_tools.events import CallStatus
+
+__all__ = ["CallState", "NdjsonView", "NoView", "PlainView", "View", "choose_view", "seconds", "size"]
+
+
+class View(Protocol):
+    """Shows the events of one call and of those it makes. Any thread may call `hear`."""
+
+    def open(self) -> None:
+        """Show that the call runs: it takes longer than a moment."""
+        ...
+
+    def hear(self, event: Event) -> None:
+        """Show an event."""
+        ...
+
+    def close(self, status: CallStatus, duration: float, problem: str | None) -> None:
+        """Show how the call ended; `problem` is for views that programs read."""
+        ...
+
+
+def choose_view(wanted: str, name: str) -> View:
+    """Give the view that was asked for, or that suits standard error.
+
+    Args:
+        wanted: `auto`, `live`, `plain`, `ndjson` or `none`.
+        name: The tool that is called.
+    """
+    if wanted == "none":
+        return NoView()
+    if wanted == "ndjson":
+        return NdjsonView()
+    if wanted == "live" or (wanted == "auto" and _is_lively()):
+        try:
+            from agents_tools.cli.live import LiveView
+        except ModuleNotFoundError:  # Rich is not there
+            return PlainView(name)
+        return LiveView(name)
+    return PlainView(name)
+
+
+def _is_lively() -> bool:
+    return is_terminal(sys.stderr) and os.environ.get("TERM", "") not in {"dumb", "unknown"}
+
+
+class NoView:
+    """Shows nothing."""
+
+    def open(self) -> None:
+        """Show nothing."""
+
+    def hear(self, event: Event) -> None:
+        """Show nothing."""
+
+    def close(self, status: CallStatus, duration: float, problem: str | None) -> None:
+        """Show nothing."""
+
+
+class NdjsonView:
+    """Writes each event as one line of JSON, in the form that `event_from_dict` reads."""
+
+    def __init__(self) -> None:
+        self._lines = Lines()
+
+    def open(self) -> None:
+        """Write nothing."""
+
+    def hear(self, event: Event) -> None:
+        """Write an event."""
+        self._lines.write(json.dumps(event.to_dict(), separators=(",", ":")))
+
+    def close(self, status: CallStatus, duration: float, problem: str | None) -> None:
+        """Write what went wrong, as an event too: the lines stay readable for a program."""
+        del duration
+        if problem is not None:
+            self.hear(ErrorEvent(problem, kind=status))
+
+
+class CallState:
+    """What is known of one running call."""
+
+    def __init__(self, name: str, names: tuple[str, ...], depth: int) -> None:
+        self.name = name
+        self.names = names
+        self.depth = depth
+        self.started = time.monotonic()
+        self.progress: ToolProgressEvent | None = None
+        self.tail = ""
+        """The text of deltas whose line has not ended."""
+
+    def told(self, event: NotifyStreamEvent) -> list[str]:
+        """Give the lines that are complete with this event."""
+        if not event.is_delta:
+            return [*self.rest(), *safe_text(event.data).rstrip("\n").split("\n")]
+        *lines, self.tail = (self.tail + safe_text(event.data)).split("\n")
+        return lines
+
+    def rest(self) -> list[str]:
+        """Give the line that has not ended, if there is one."""
+        tail, self.tail = self.tail, ""
+        return [tail] if tail else []
+
+
+class CallStates:
+    """The running calls by their ids, in the order in which they started."""
+
+    def __init__(self, name: str) -> None:
+        self.running: dict[str, CallState] = {}
+        self._root = name
+
+    def of(self, event: Event) -> CallState:
+        """Give the call that an event comes from; it may have no start event."""
+        key = event.tool_call_id or ""
+        state = self.running.get(key)
+        if state is None:
+            above = [self.running[id].name for id in event.path[:-1] if id in self.running]
+            name = safe_text(event.tool_name or self._root)
+            state = CallState(name, (*above, name), max(0, len(event.path) - 1))
+            self.running[key] = state
+        return state
+
+    def end(self, event: Event) -> CallState:
+        """Forget a call."""
+        state = self.of(event)
+        self.running.pop(event.tool_call_id or "", None)
+        return state
+
+
+class PlainView:
+    """Writes one line per change, for logs and pipes."""
+
+    def __init__(self, name: str) -> None:
+        self._lines = Lines()
+        self._calls = CallStates(name)
+        self._name = safe_text(name)
+        self._spoke = False
+        self._written: dict[str, tuple[ToolProgressEvent, float]] = {}
+
+    def open(self) -> None:
+        """Write nothing: a log is read later."""
+
+    def hear(self, event: Event) -> None:
+        """Write a line, if something changed."""
+        call = self._calls.of(event)
+        match event:
+            case ToolStreamStartEvent():
+                if call.depth:
+                    self._write(call, "started")
+            case ToolStreamEndEvent():
+                self._end(call, event)
+            case NotifyStreamEvent():
+                for line in call.told(event):
+                    self._write(call, noted(event, line))
+            case ToolProgressEvent():
+                call.progress = event
+                if self._is_news(event):
+                    self._write_progress(call, event)
+            case _:
+                if text := described(event):
+                    self._write(call, text)
+
+    def close(self, status: CallStatus, duration: float, problem: str | None) -> None:
+        """Say how long it took, if the tool has said anything at all."""
+        del problem
+        for call in self._calls.running.values():
+            self._finish(call)
+        if self._spoke:
+            self._lines.write(f"{self._name}: {ended(status)} {seconds(duration)}")
+
+    def _end(self, call: CallState, event: ToolStreamEndEvent) -> None:
+        self._finish(call)
+        self._calls.end(event)
+        if call.depth:
+            self._write(call, f"{ended(event.status)} {seconds(event.duration)}")
+
+    def _finish(self, call: CallState) -> None:
+        """Write what was held back."""
+        for line in call.rest():
+            self._write(call, line)
+        last, call.progress = call.progress, None
+        if last is None:
+            return
+        written = self._written.pop(last.tool_call_id or "", None)
+        if written is None or written[0] is not last:
+            self._write_progress(call, last)
+
+    def _is_news(self, event: ToolProgressEvent) -> bool:
+        """Whether progress is worth a line: a new message, another tenth, or a second later."""
+        before = self._written.get(event.tool_call_id or "")
+        if before is None:
+            return True
+        last, when = before
+        if event.message != last.message:
+            return True
+        return _tenth(event) != _tenth(last) or time.monotonic() - when >= 1
+
+    def _write_progress(self, call: CallState, event: ToolProgressEvent) -> None:
+        self._written[event.tool_call_id or ""] = event, time.monotonic()
+        self._write(call, progressed(event))
+
+    def _write(self, call: CallState, text: str) -> None:
+        self._spoke = True
+        self._lines.write(f"{' > '.join(call.names)}: {text}")
+
+
+class Lines:
+    """Lines on standard error; whoever reads them may go away."""
+
+    def __init__(self) -> None:
+        self._stream = sys.stderr
+        self._lock = threading.Lock()
+        self._gone = False
+
+    def write(self, line: str) -> None:
+        """Write a line at once, and whole."""
+        with self._lock:
+            if self._gone:
+                return
+            try:
+                self._stream.write(line + "\n")
+                self._stream.flush()
+            except (OSError, ValueError):
+                self._gone = True  # the call goes on: it is not its business
+
+
+# --- words for events
+
+
+def noted(event: NotifyStreamEvent, line: str) -> str:
+    """Give a line with its level, where that matters."""
+    return f"{event.level}: {line}" if event.level in {"warning", "error"} else line
+
+
+def progressed(event: ToolProgressEvent) -> str:
+    """Say how far a call is."""
+    parts = [f"{event.current:g}"]
+    if event.total is not None:
+        parts = [f"{event.current:g}/{event.total:g}"]
+        if event.total > 0:
+            parts.append(f"({event.current / event.total:.0%})")
+    if event.message:
+        parts.append(safe_text(event.message))
+    return " ".join(parts)
+
+
+def described(event: Event) -> str:
+    """Give a line for an event that is neither text nor progress; empty for what says nothing."""
+    match event:
+        case ToolArtifactEvent():
+            facts = [event.mime_type or "", size(event.data), event.uri or ""]
+            told = ", ".join(safe_text(fact) for fact in facts if fact)
+            return f"made {safe_text(event.name)}" + (f" ({told})" if told else "")
+        case ToolAttemptEvent():
+            why = f": {safe_text(event.error)}" if event.error else ""
+            return f"attempt {event.attempt} failed{why}; next in {seconds(event.delay)}"
+        case GapEvent():
+            return f"({event.dropped} events left out)"
+        case NullEvent():
+            return ""
+        case _:
+            payload = {k: v for k, v in event.to_dict().items() if k not in _ENVELOPE}
+            return safe_text(shorten(f"{event.type} {json.dumps(payload)}", 200))
+
+
+_ENVELOPE = frozenset(
+    "v type id seq timestamp cause path source tool_name tool_call_id".split()
+)
+
+
+def ended(status: CallStatus) -> str:
+    """Say how a call ended, before the time it took."""
+    return {
+        "ok": "done in",
+        "cancelled": "cancelled after",
+        "timeout": "timed out after",
+    }.get(status, f"{status.replace('_', ' ')} after")
+
+
+def seconds(duration: float) -> str:
+    """Write a time for people."""
+    if duration < 10:  # noqa: PLR2004 - below it tenths matter
+        return f"{duration:.2g} s" if duration >= 0.01 else "0 s"  # noqa: PLR2004
+    minutes, rest = divmod(round(duration), 60)
+    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
+
+
+def size(data: Any) -> str:
+    """Write how much data there is."""
+    if data is None:
+        return ""
+    count = len(data) if isinstance(data, bytes) else len(str(data).encode(errors="replace"))
+    amount = float(count)
+    for unit in ("bytes", "kB", "MB"):
+        if amount < 1000:  # noqa: PLR2004 - the step between units
+            return f"{amount:.3g} {unit}" if unit != "bytes" else f"{count} {unit}"
+        amount /= 1000
+    return f"{amount:.3g} GB"
+
+
+def marks() -> tuple[str, str]:
+    """Give the marks of success and failure that the terminal can show."""
+    return ("✓", "✗") if can_show("✓✗", sys.stderr) else ("ok", "!!")
+
+
+def _tenth(event: ToolProgressEvent) -> int | None:
+    return int(10 * event.current / event.total) if event.total else None

@@ -1,0 +1,133 @@
+"""`schema`: tools as model providers get them, and what changed since they were last written."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from agents_tools.cli.diff import Change, compare_tools, shapes_of
+from agents_tools.cli.errors import FOUND, CommandError
+from agents_tools.cli.options import PROVIDERS, json_option, target_argument
+from agents_tools.cli.screen import paint, print_json, say
+from agents_tools.cli.target import Tool, load_tools, pick
+from agents_tools.wire._project import project
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["command", "described"]
+
+
+@click.command("schema")
+@target_argument
+@click.argument("tool_name", metavar="[TOOL]", required=False)
+@click.option(
+    "--provider",
+    type=click.Choice(PROVIDERS),
+    help="Write tools as this provider takes them; the library's own form by default.",
+)
+@click.option("--strict/--no-strict", default=None, help="Ask for the provider's strict mode.")
+@click.option(
+    "--diff",
+    "old",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="OLD.JSON",
+    help="Compare with what `schema` wrote before; exits 1 if a call that was good may be refused.",
+)
+@json_option
+@click.pass_context
+def command(
+    ctx: click.Context,
+    target: str,
+    tool_name: str | None,
+    *,
+    provider: str | None,
+    strict: bool | None,
+    old: Path | None,
+    as_json: bool,
+    debug: bool,
+) -> None:
+    """Print the tools of TARGET as JSON, or with --diff what changed in them."""
+    del debug
+    tools = load_tools(target)
+    if tool_name is not None:
+        tools = [pick(tools, tool_name, target)]
+    document = described(tools, provider, strict=strict)
+    if old is None:
+        print_json(document[0] if tool_name is not None else document, compact=as_json)
+        return
+    before = shapes_of_file(old)
+    if tool_name is not None:
+        before = [tool for tool in before if tool.name == tool_name]
+    changes = compare_tools(before, shapes_of(document))
+    breaking = any(change.breaking for change in changes)
+    if as_json:
+        print_json(_record(changes, breaking=breaking), compact=True)
+    else:
+        _print(changes)
+    ctx.exit(FOUND if breaking else 0)
+
+
+def described(
+    tools: Sequence[Tool], provider: str | None, *, strict: bool | None
+) -> list[dict[str, Any]]:
+    """Give tools in the form of a provider, or in the library's own."""
+    if provider is None:
+        return [_own_form(tool) for tool in tools]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        wire = [project(tool, provider, strict).wire for tool in tools]
+    for warning in caught:
+        say(f"warning: {warning.message}", fg="yellow")
+    return wire
+
+
+def shapes_of_file(path: Path) -> list[Any]:
+    """Read the list of tools that a file holds."""
+    try:
+        return shapes_of(json.loads(path.read_text(encoding="utf-8-sig")))
+    except OSError as error:
+        raise CommandError(f"{path} cannot be read: {error.strerror}.") from error
+    except ValueError as error:
+        raise CommandError(
+            f"{path} is not what `agents-tools schema` writes: {error}.",
+            hint="Write it with: agents-tools schema TARGET > old.json",
+        ) from error
+
+
+def _own_form(tool: Tool) -> dict[str, Any]:
+    form: dict[str, Any] = {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.params_json_schema,
+    }
+    if (output := tool.output_json_schema) is not None:
+        form["output"] = output
+    return form
+
+
+def _record(changes: list[Change], *, breaking: bool) -> dict[str, Any]:
+    return {
+        "breaking": breaking,
+        "changes": [
+            {
+                "tool": change.tool,
+                "path": change.path,
+                "message": change.message,
+                "breaking": change.breaking,
+            }
+            for change in changes
+        ],
+    }
+
+
+def _print(changes: list[Change]) -> None:
+    if not changes:
+        click.echo("no changes")
+    for change in sorted(changes, key=lambda change: not change.breaking):
+        label = paint("breaking  ", fg="red") if change.breaking else "compatible"
+        click.echo(f"{label}  {change}")

@@ -1,0 +1,305 @@
+"""From what is typed as TARGET to the tools that are meant."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import importlib.util
+import inspect
+import os
+import re
+import sys
+import traceback
+import types
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from agents_tools.cli.errors import CommandError
+from agents_tools.cli.screen import prints_on_stderr
+from agents_tools.tool import FunctionTool
+
+__all__ = ["Tool", "load_tools", "pick"]
+
+Tool = FunctionTool[..., Any]
+
+
+def load_tools(target: str) -> list[Tool]:
+    """Import what a target names and give its tools, in the order of their definition.
+
+    Args:
+        target: `file.py`, `package.module`, or either with `:attribute`. The attribute is a tool,
+            a list, tuple or mapping of tools, an object whose methods are tools, or a function,
+            which becomes a tool.
+
+    Raises:
+        CommandError: There is no such thing, it cannot be imported, or it holds no tools.
+    """
+    place, attribute = _parted(target)
+    with prints_on_stderr():
+        module = _module_of(place)
+        if not attribute:
+            return _tools_of_module(module, target)
+        return _tools_of(_attribute(module, attribute, place), target)
+
+
+def pick(tools: list[Tool], name: str, target: str) -> Tool:
+    """Find a tool by its name.
+
+    Raises:
+        CommandError: There is none, or more than one.
+    """
+    found = [tool for tool in tools if tool.name == name]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        places = ", ".join(tool.origin.place or "?" for tool in found)
+        raise CommandError(
+            f"{target} has {len(found)} tools named {name!r}: {places}.",
+            hint="Name the one you mean: file.py:attribute.",
+        )
+    names = [tool.name for tool in tools]
+    near = difflib.get_close_matches(name, names, n=1)
+    raise CommandError(
+        f"{target} has no tool {name!r}.",
+        hint=f"Did you mean {near[0]!r}?" if near else f"It has: {', '.join(names)}.",
+    )
+
+
+def _parted(target: str) -> tuple[str, str]:
+    place, colon, attribute = target.rpartition(":")
+    if not colon or os.sep in attribute or "/" in attribute or len(place) == 1:
+        return target, ""  # the colon of a Windows drive, or none
+    return place, attribute
+
+
+# --- modules
+
+
+def _module_of(place: str) -> types.ModuleType:
+    path = Path(place)
+    if place.endswith(".py") or path.is_file():
+        return _from_file(path)
+    if path.is_dir() and not re.fullmatch(r"\w+(\.\w+)*", place):
+        raise CommandError(
+            f"{place} is a folder.", hint="Name a file, or a module: package.module."
+        )
+    if not re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*", place):
+        raise CommandError(
+            f"{place!r} is neither a Python file nor a module name.",
+            hint="Write file.py, package.module, or either with :attribute.",
+        )
+    return _from_name(place)
+
+
+def _from_file(path: Path) -> types.ModuleType:
+    if not path.is_file():
+        raise CommandError(f"there is no file {path}.", hint=_nearby_file(path))
+    path = path.resolve()
+    _put_on_path(path.parent)
+    # A name of its own: a file called like a module of the standard library must not be it.
+    stem = re.sub(r"\W", "_", path.stem)
+    name = f"agents_tools_target_{stem}"
+    loader = importlib.machinery.SourceFileLoader(name, str(path))
+    spec = importlib.util.spec_from_file_location(name, path, loader=loader)
+    if spec is None:
+        raise CommandError(f"{path} cannot be imported as Python.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    _imported(str(path), lambda: loader.exec_module(module))
+    return module
+
+
+def _from_name(name: str) -> types.ModuleType:
+    _put_on_path(Path.cwd())
+    found: list[types.ModuleType] = []
+    try:
+        _imported(name, lambda: found.append(importlib.import_module(name)))
+    except CommandError as error:
+        cause = error.__cause__
+        if isinstance(cause, ModuleNotFoundError) and cause.name and _is_part(cause.name, name):
+            hint = "It is looked for in this folder and among what is installed."
+            if "." in name and Path(*name.split(".")[:-1]).is_dir():
+                hint = "A folder before it in the name exists, but has no such module."
+            raise CommandError(f"there is no module {name!r}.", hint=hint) from cause
+        raise
+    return found[0]
+
+
+def _imported(name: str, load: Callable[[], object]) -> None:
+    """Run the user's code and turn whatever it raises into one message."""
+    try:
+        load()
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise _import_failed(name, error) from error
+
+
+def _import_failed(name: str, error: BaseException) -> CommandError:
+    shown = _shorter(name)
+    what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    hint: str | None = "--debug shows the whole traceback."
+    if isinstance(error, SyntaxError) and error.filename:
+        line = (error.text or "").strip()
+        at = f"\n  {_shorter(error.filename)}:{error.lineno}" + (f": {line}" if line else "")
+        return CommandError(f"{shown} cannot be imported: {error.msg}{at}", hint=hint)
+    if isinstance(error, SystemExit):
+        what = f"it ended the program (exit code {error.code!r})"
+        hint = 'Put what only a script does below `if __name__ == "__main__":`.'
+    elif isinstance(error, ImportError) and "no known parent package" in str(error):
+        hint = "The file belongs to a package: name it as a module, package.module."
+    elif isinstance(error, ModuleNotFoundError) and error.name:
+        hint = f"Is {error.name.partition('.')[0]!r} installed in this environment?"
+    return CommandError(f"{shown} cannot be imported: {what}{_frames_of(error)}", hint=hint)
+
+
+def _frames_of(error: BaseException) -> str:
+    """Give the user's own line that led to the error, and the line that raised it."""
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith("<frozen") and Path(frame.filename).parent != _HERE
+    ]
+    own = [frame for frame in frames if not _is_library(frame.filename)]
+    chosen = [own[-1]] if own else []
+    if frames and frames[-1] not in chosen:
+        chosen.append(frames[-1])
+    return "".join(
+        f"\n  {_shorter(frame.filename)}:{frame.lineno}" + (f": {frame.line}" if frame.line else "")
+        for frame in chosen
+    )
+
+
+_HERE = Path(__file__).parent
+_LIBRARY = Path(os.__file__).parent
+
+
+def _is_library(filename: str) -> bool:
+    path = Path(filename)
+    return (
+        "site-packages" in path.parts
+        or path.is_relative_to(_LIBRARY)
+        or path.is_relative_to(_HERE.parent)
+        or filename.startswith("<")
+    )
+
+
+def _shorter(filename: str) -> str:
+    """Give a path from here, where the file is below."""
+    path = Path(filename)
+    if path.is_absolute() and path.is_relative_to(Path.cwd()):
+        return str(path.relative_to(Path.cwd()))
+    return filename
+
+
+def _is_part(missing: str, name: str) -> bool:
+    return name == missing or name.startswith(f"{missing}.")
+
+
+def _put_on_path(folder: Path) -> None:
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+
+
+def _nearby_file(path: Path) -> str | None:
+    try:
+        names = [found.name for found in path.parent.glob("*.py")]
+    except OSError:
+        return None
+    near = difflib.get_close_matches(path.name, names, n=1)
+    return f"Did you mean {path.with_name(near[0])}?" if near else None
+
+
+# --- attributes
+
+
+def _attribute(module: types.ModuleType, attribute: str, place: str) -> Any:
+    value: Any = module
+    for step in attribute.split("."):
+        try:
+            value = getattr(value, step)
+        except AttributeError as error:
+            names = [name for name in dir(value) if not name.startswith("_")]
+            near = difflib.get_close_matches(step, names, n=1)
+            raise CommandError(
+                f"{place} has no attribute {attribute!r}.",
+                hint=f"Did you mean {near[0]!r}?" if near else None,
+            ) from error
+    return value
+
+
+def _tools_of_module(module: types.ModuleType, target: str) -> list[Tool]:
+    found = [value for value in vars(module).values() if isinstance(value, FunctionTool)]
+    for value in vars(module).values():
+        if isinstance(value, (list, tuple)) and value:
+            members = cast("Iterable[object]", value)
+            if all(isinstance(member, FunctionTool) for member in members):
+                found.extend(cast("Iterable[Tool]", value))
+    tools = list(dict.fromkeys(cast("list[Tool]", found)))
+    if tools:
+        return tools
+    functions = [
+        name
+        for name, value in vars(module).items()
+        if isinstance(value, types.FunctionType)
+        and value.__module__ == module.__name__
+        and not name.startswith("_")
+    ]
+    hint = "Decorate a function with @function_tool."
+    if functions:
+        hint = (
+            f"It has functions ({', '.join(functions[:5])}). Decorate them with @function_tool, "
+            f"or name one: {target}:{functions[0]}"
+        )
+    raise CommandError(f"{target} has no tools.", hint=hint)
+
+
+def _tools_of(value: Any, target: str) -> list[Tool]:
+    if isinstance(value, FunctionTool):
+        return [cast("Tool", value)]
+    if isinstance(value, types.ModuleType):
+        return _tools_of_module(value, target)
+    if isinstance(value, Mapping):
+        value = list(cast("Mapping[Any, Any]", value).values())
+    if isinstance(value, (list, tuple, set, frozenset)):
+        members = cast("Iterable[Any]", value)
+        tools = [tool for member in members for tool in _tools_of(member, target)]
+        if not tools:
+            raise CommandError(f"{target} is empty.")
+        return tools
+    if methods := _methods_of(value):
+        return methods
+    if callable(value) and not isinstance(value, type):
+        return [_made_tool(cast("Callable[..., Any]", value))]
+    raise CommandError(
+        f"{target} is no tool but {_kind(value)}.",
+        hint="It takes a tool, a list, tuple or mapping of tools, or a function.",
+    )
+
+
+def _made_tool(function: Callable[..., Any]) -> Tool:
+    from agents_tools.decorators import function_tool, streaming_tool
+
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        return streaming_tool(function)
+    return function_tool(function)
+
+
+def _methods_of(value: Any) -> list[Tool]:
+    """Give the tools among the methods of an object."""
+    if isinstance(value, (type, types.FunctionType)):
+        return []
+    names = {
+        name: None
+        for cls in reversed(type(value).__mro__)
+        for name, member in vars(cls).items()
+        if isinstance(member, FunctionTool)
+    }
+    return [getattr(value, name) for name in names]
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    return f"of type {type(value).__name__}"

@@ -1,0 +1,121 @@
+"""A tool's own help, made from its schema."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from agents_tools._text import safe_text, shorten
+from agents_tools.cli.screen import paint, width
+from agents_tools.cli.words import Reader, Schema, described_kind, notes_on, parameters_of
+
+if TYPE_CHECKING:
+    from agents_tools.cli.target import Tool
+
+__all__ = ["parameter_rows", "print_tool_help"]
+
+
+def print_tool_help(tool: Tool, target: str, ctx: click.Context) -> None:
+    """Print how to call a tool."""
+    formatter = click.HelpFormatter(width=width())
+    schema = tool.params_json_schema
+    required = set(Reader(schema).read(schema).get("required", ()))
+    words = [f"{name}=…" for name in parameters_of(schema) if name in required]
+    optional = " [NAME=VALUE]..." if len(required) < len(parameters_of(schema)) else ""
+    formatter.write_usage(
+        f"agents-tools call {target} {tool.name}", safe_text(" ".join(words) + optional).strip()
+    )
+    if tool.description:
+        formatter.write_paragraph()
+        with formatter.indentation():
+            for paragraph in tool.description.split("\n\n"):
+                formatter.write_text(safe_text(paragraph))
+                formatter.write_paragraph()
+    taken = {option for param in ctx.command.params for option in param.opts}
+    if rows := parameter_rows(tool, taken=taken):
+        with formatter.section("Parameters"):
+            formatter.write_dl(rows)
+    with formatter.section("Options"):
+        formatter.write_dl(
+            [record for p in ctx.command.params if (record := p.get_help_record(ctx))]
+        )
+    click.echo(_heading_colours(formatter.getvalue()), nl=False)
+    if rows:
+        click.echo("\nA parameter is also written name=value, or name:=JSON for raw JSON.")
+
+
+def parameter_rows(tool: Tool, *, taken: set[str] | None = None) -> list[tuple[str, str]]:
+    """Give a row for each parameter: how it is written, and what it takes.
+
+    Args:
+        tool: The tool.
+        taken: Options that mean something else; their parameters are written `name=value`. Not
+            given: the names stand alone.
+    """
+    schema = tool.params_json_schema
+    reader = Reader(schema)
+    root = reader.read(schema)
+    required = set(root.get("required", ()))
+    rows: list[tuple[str, str]] = []
+    for name, child in parameters_of(schema).items():
+        kind = described_kind(reader, child)
+        told = _told(reader, child, required=name in required)
+        rows.append((safe_text(_written(name, kind, taken)), safe_text(told)))
+    return rows
+
+
+def _written(name: str, kind: str, taken: set[str] | None) -> str:
+    if taken is None:
+        return f"{name}: {shorten(kind, 60)}"
+    option = f"--{name.replace('_', '-')}"
+    shown = _metavar(kind)
+    if option in taken:
+        return f"{name}={shown}"
+    return f"{option}/--no-{option[2:]}" if kind == "boolean" else f"{option} {shown}"
+
+
+def _metavar(kind: str) -> str:
+    """Write a kind in capitals, as click writes types; choices keep their spelling."""
+    plain = kind.removesuffix(" or null")
+    if " or " in plain and not any(word in _KINDS for word in plain.split(" or ")):
+        return f"[{'|'.join(plain.split(' or '))}]"
+    if plain.startswith("object"):
+        return "JSON"
+    if plain.startswith("array of"):
+        item = _metavar(plain.removeprefix("array of "))
+        return f"{item}..." if item != "JSON" else "JSON..."
+    return "|".join(part.split(" ")[0].upper() for part in plain.split(" or "))
+
+
+_KINDS = frozenset({"string", "integer", "number", "boolean", "array", "object", "any"})
+
+
+def _told(reader: Reader, child: Schema, *, required: bool) -> str:
+    whole = reader.read(child)
+    text = " ".join(str(whole.get("description") or "").split())
+    notes: list[str] = []
+    if required:
+        notes.append("required")
+    elif "default" in whole:
+        notes.append(f"default: {shorten(_plain(whole['default']), 40)}")
+    notes.extend(notes_on(reader, child))
+    members = [
+        f"{name}: {described_kind(reader, member, depth=1)}"
+        for arm in reader.arms(child)
+        for name, member in (arm.get("properties") or {}).items()
+    ]
+    if members:
+        notes.append("members: " + shorten(", ".join(members), 120))
+    return f"{text}  [{'; '.join(notes)}]".strip() if notes else text
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False)
+
+
+def _heading_colours(text: str) -> str:
+    for heading in ("Usage:", "Parameters:", "Options:"):
+        text = text.replace(f"{heading}", paint(heading, bold=True), 1)
+    return text

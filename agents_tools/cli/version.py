@@ -1,0 +1,25 @@
+"""`version`: which version this is."""
+
+from __future__ import annotations
+
+import platform
+
+import click
+
+from agents_tools import __version__
+from agents_tools.cli.options import json_option
+from agents_tools.cli.screen import print_json
+
+__all__ = ["command"]
+
+
+@click.command("version")
+@json_option
+def command(*, as_json: bool, debug: bool) -> None:
+    """Print the version."""
+    del debug
+    if as_json:
+        told = {"agents_tools": __version__, "python": platform.python_version()}
+        print_json(told, compact=True)
+    else:
+        click.echo(f"agents-tools {__version__}")
