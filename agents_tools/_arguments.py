@@ -77,7 +77,7 @@ class ArgumentReader:
         self._extras = extras
         self._json_schema = json_schema
         self._fills = [
-            (field.name, field.default_factory or (lambda default=field.default: default))
+            (field.name, field.default_factory or _constantly(field.default))
             for field in fields
             if not field.required and (fill or field.fill) and field.default is not LEFT_OUT
         ]
@@ -325,6 +325,10 @@ class SchemaReader(ArgumentReader):
         return read
 
 
+def _constantly(value: Any) -> Callable[[], Any]:
+    return lambda: value
+
+
 def _nothing(_: Any) -> int:
     return 0
 
@@ -354,8 +358,7 @@ def _field_schema(field: Field, *, fast: bool) -> dict[str, Any]:
         and not field.leaf.admits_null
         and field.default is not LEFT_OUT
     ):
-        default = field.default
-        core = null_means(core, field.default_factory or (lambda: default))
+        core = null_means(core, field.default_factory or _constantly(field.default))
     schema: dict[str, Any] = {
         "type": "typed-dict-field",
         "schema": core,

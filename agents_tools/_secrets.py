@@ -279,13 +279,13 @@ _NAMES = (
     r"|(?<!page)(?<!page[_-])(?<!next)(?<!next[_-])(?<!continuation)(?<!continuation[_-])"
     r"(?<!unexpected )(?<!invalid )(?<!illegal )token)"
 )
-_EQUALS = r"""\\{0,2}["']?[ \t]{0,8}[:=]{1,2}>?[ \t]{0,8}"""
+_EQUALS = r"""\\{0,2}["']?[ \t]{0,8}[:=]{1,2}>?[ \t]{0,8}+"""
 _SCHEME = r"(?:(?:bearer|basic|digest|negotiate|token|apikey)[ \t]{1,4})?"
 # Words that stand behind the name of an argument in messages and signatures.
 _NO_VALUES = (
     r"(?!(?:a|an|the|is|are|was|not|must|should|may|can|expected|required|missing|unknown|invalid"
     r"|unexpected|input|field|value|got|optional|any|str|string|int|integer|bool|none|null|true"
-    r"|false|secretstr)\b)"
+    r"|false|secretstr)\.?(?:[\s,;:)\]|}]|\Z))"
 )
 _UNQUOTED = r"""[^\s"'<>,;&(){}\[\]\\][^\s"',;&]*+"""
 _VALUE = (

@@ -42,7 +42,13 @@ def supervise(task: asyncio.Task[Any], *, name: str, grace: float = GRACE) -> No
         return
     job = _supervised[task] = AbandonedTask(name=name, since=time.monotonic())
     report = task.get_loop().call_later(grace, _report, job, grace)
-    task.add_done_callback(lambda task: (report.cancel(), _supervised.pop(task, None), _take(task)))
+
+    def ended(task: asyncio.Task[Any]) -> None:
+        report.cancel()
+        _supervised.pop(task, None)
+        _take(task)
+
+    task.add_done_callback(ended)
 
 
 async def finish(task: asyncio.Task[Any], *, name: str, grace: float = GRACE) -> bool:

@@ -196,7 +196,7 @@ class ToolContext(RunContextWrapper[ContextT]):
                 event = event.stamped(self._origin or self._own_origin(), next(root.sequence))
             else:
                 heard = event.origin.sinks  # from the call that made it
-                sinks = [sink for sink in sinks if sink not in heard]
+                sinks = tuple(sink for sink in sinks if sink not in heard)
                 event = event.replace(seq=next(root.sequence))
             for sink in sinks:
                 sink(event)

@@ -44,7 +44,22 @@ R = TypeVar("R")
 
 
 @overload
-def function_tool(func: Callable[P, R], /) -> FunctionTool[P, R]: ...
+def function_tool(
+    func: Callable[P, R],
+    /,
+    *,
+    name_override: str | None = None,
+    description_override: str | None = None,
+    docstring_style: DocstringStyle | None = None,
+    use_docstring_info: bool = True,
+    failure_error_function: FailureErrorFunction | None = ...,
+    strict_mode: bool = True,
+    is_enabled: Any = True,
+    annotations: ToolAnnotations | None = None,
+    output_schema: bool = True,
+    run_in_thread: bool = True,
+    metadata: Mapping[str, Any] | None = None,
+) -> FunctionTool[P, R]: ...
 @overload
 def function_tool(
     func: None = None,
@@ -141,9 +156,21 @@ def function_tool(
 
 
 @overload
-def streaming_tool(func: Callable[P, AsyncIterator[Any]], /) -> FunctionTool[P, Any]: ...
-@overload
-def streaming_tool(func: Callable[P, Iterator[Any]], /) -> FunctionTool[P, Any]: ...
+def streaming_tool(
+    func: Callable[P, AsyncIterator[Any] | Iterator[Any]],
+    /,
+    *,
+    name_override: str | None = None,
+    description_override: str | None = None,
+    docstring_style: DocstringStyle | None = None,
+    use_docstring_info: bool = True,
+    failure_error_function: FailureErrorFunction | None = ...,
+    strict_mode: bool = True,
+    is_enabled: Any = True,
+    enable_bracketing: bool = True,
+    annotations: ToolAnnotations | None = None,
+    metadata: Mapping[str, Any] | None = None,
+) -> FunctionTool[P, Any]: ...
 @overload
 def streaming_tool(
     func: None = None,

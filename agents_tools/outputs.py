@@ -21,6 +21,7 @@ from enum import Enum
 from functools import partial
 from io import IOBase
 from itertools import islice
+from operator import countOf
 from os import fspath
 from types import CoroutineType, GeneratorType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, TypeAlias, cast
@@ -360,7 +361,7 @@ def _guessed_type(data: bytes) -> str:
 
 
 def _from_items(items: Sequence[Any], serializer: SchemaSerializer | None) -> ToolOutput:
-    kinds = set(map(_kind, items))
+    kinds = _kinds(items)
     for kind in kinds:
         if issubclass(kind, _BLOCKS):
             return [_block(item) for item in items if item is not None]
@@ -425,6 +426,7 @@ def _fewer_texts(blocks: list[ContentBlock], room: int) -> tuple[ToolOutput, str
 
 # JSON
 
+_CONTAINERS = frozenset((dict, list, tuple))
 _LEVELS = 2
 _FEW = 32
 _MOST_ITEMS = 100_000
@@ -434,13 +436,12 @@ _TOO_DEEP = f"The result is nested more than {_DEEPEST} levels deep. Return some
 
 def _json(value: Any, serializer: SchemaSerializer | None, *, fresh: bool) -> str:
     # A writer uses iterators up, endless ones included: fresh ones are not left to it.
-    data = None if fresh else _written(value, serializer)
-    if data is None:
-        try:
-            data = _schemaless()(_Plain(fresh=fresh).of(value))
-        except RecursionError:
-            raise UnserializableOutput(_TOO_DEEP) from None
-    return data.decode()
+    if not fresh and (data := _written(value, serializer)) is not None:
+        return data.decode()
+    try:
+        return _schemaless()(_Plain(fresh=fresh).of(value)).decode()
+    except RecursionError:
+        raise UnserializableOutput(_TOO_DEEP) from None
 
 
 _UNKNOWN = (ValueError, TypeError, RecursionError)
@@ -468,14 +469,23 @@ def _holds_iterator(value: Any, levels: int) -> bool:
         value = value.values()
     elif kind is not list and kind is not tuple:
         return issubclass(kind, Iterator)
-    return _hold_iterator(set(map(_kind, value)), value, levels)
+    return _hold_iterator(_kinds(value), value, levels)
 
 
-def _hold_iterator(kinds: set[Any], members: Collection[Any], levels: int) -> bool:
+def _kinds(members: Collection[Any]) -> Collection[Any]:
+    """Give the different types of some values; most often there is only one, or none."""
+    for member in members:
+        first = _kind(member)
+        same = countOf(map(_kind, members), first) == len(members)
+        return (first,) if same else set(map(_kind, members))
+    return ()
+
+
+def _hold_iterator(kinds: Collection[Any], members: Collection[Any], levels: int) -> bool:
     for kind in kinds:
         if issubclass(kind, Iterator):
             return True
-    if not levels or len(members) > _FEW or kinds.isdisjoint((dict, list, tuple)):
+    if not levels or len(members) > _FEW or _CONTAINERS.isdisjoint(kinds):
         return False
     return any(_holds_iterator(member, levels - 1) for member in members)
 
@@ -613,7 +623,7 @@ class _Plain:
         try:
             dumped = value.__pydantic_serializer__.to_python(value, by_alias=True, warnings=False)
         except (ValueError, TypeError) as error:
-            why = f": {shorten(str(error), 300)}"
+            why = f": {shorten(mask(str(error)), 300)}"
             self._refuse("cannot be written", "Mend its serializer.", why, error)
         return self.of(dumped)
 

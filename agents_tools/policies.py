@@ -123,8 +123,13 @@ async def _until(
     loop = asyncio.get_running_loop()
     over: asyncio.Future[None] = loop.create_future()
     task = loop.create_task(_guarded(inner(context, args_json)))
-    task.add_done_callback(lambda _: over.done() or over.set_result(None))
-    alarm = loop.call_later(seconds, lambda: over.done() or over.set_result(None))
+
+    def wake(_: object = None) -> None:
+        if not over.done():
+            over.set_result(None)
+
+    task.add_done_callback(wake)
+    alarm = loop.call_later(seconds, wake)
     try:
         await over
     except asyncio.CancelledError:

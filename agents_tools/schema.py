@@ -297,7 +297,7 @@ def _described(param: Param, doc: Docstring, func: Callable[..., Any], place: Pl
         return _described_by_field(replace(param, annotation=typing.Any), text, place)
     result.description = text
     if param.kind is Parameter.VAR_POSITIONAL:
-        result.leaf = _array_of(param, leaf, annotation, place)
+        result.leaf = _array_of(param, annotation, place)
         result.default = ()
     return result
 
@@ -331,10 +331,9 @@ def _documented_leaf(param: Param, doc: Docstring, func: Callable[..., Any]) -> 
     return leaf_of(typing.Any)
 
 
-def _array_of(param: Param, leaf: Leaf, annotation: Any, place: Place) -> Leaf:
-    item = typing.Any if annotation is EMPTY else annotation
-    del leaf
-    return _leaf(param, list[item], place)
+def _array_of(param: Param, annotation: Any, place: Place) -> Leaf:
+    item: Any = typing.Any if annotation is EMPTY else annotation
+    return _leaf(param, list.__class_getitem__(item), place)
 
 
 def _is_field_info(value: Any) -> bool:
@@ -384,7 +383,7 @@ def _described_by_field(param: Param, doc_text: str | None, place: Place) -> _De
     if isinstance(typing.cast("Any", info).json_schema_extra, dict):
         result.extra.update(typing.cast("dict[str, Any]", info.json_schema_extra))
     if param.kind is Parameter.VAR_POSITIONAL:
-        result.leaf = _leaf(param, list[annotation], place)
+        result.leaf = _array_of(param, annotation, place)
         result.default = ()
         return result
     if param.default is LEFT_OUT:
@@ -448,7 +447,7 @@ def _field(item: _Described) -> Field:
 
 def _positional_names(params: list[Param]) -> list[tuple[str, Any]]:
     """List the parameters that must be passed by position; empty where none must."""
-    kinds = {Parameter.POSITIONAL_ONLY, Parameter.VAR_POSITIONAL}
+    kinds: set[Any] = {Parameter.POSITIONAL_ONLY, Parameter.VAR_POSITIONAL}
     if any(param.kind is Parameter.VAR_POSITIONAL for param in params):
         kinds.add(Parameter.POSITIONAL_OR_KEYWORD)
     return [(param.name, param.kind) for param in params if param.kind in kinds]
@@ -534,7 +533,7 @@ def _pydantic_model(name: str, parameters: list[_Described]) -> type[BaseModel]:
             continue
         annotation = typing.Any if item.param.annotation is EMPTY else item.param.annotation
         if item.param.kind is Parameter.VAR_POSITIONAL:
-            annotation = list[annotation]
+            annotation = list.__class_getitem__(annotation)
         fields[f"{_FIELD}{index}"] = (annotation, _model_field(item))
     config = ConfigDict(extra=extra, arbitrary_types_allowed=True)
     return create_model(f"{name}_args", __config__=config, **fields)

@@ -53,6 +53,7 @@ __all__ = [
 
 P = ParamSpec("P", default=...)
 R = TypeVar("R", default=Any)
+ValueT = TypeVar("ValueT")
 
 Call = Callable[[ToolContext[Any], str], Awaitable[Any]]
 """The inside of a tool: from a context and JSON text to the value, or an exception."""
@@ -361,6 +362,8 @@ class FunctionTool(Generic[P, R]):
             declaration.method_of()
         if wrapped is not None:
             tool.__wrapped__ = wrapped
+            tool.__name__ = getattr(wrapped, "__name__", declaration.name)
+            tool.__doc__ = wrapped.__doc__
         return tool
 
     def _start(
@@ -374,7 +377,7 @@ class FunctionTool(Generic[P, R]):
         failure_error_function: Any,
     ) -> None:
         self._declaration = declaration
-        self._name = declaration.name
+        self._name = self.__name__ = declaration.name
         self._strict = strict_json_schema
         self._enabled = is_enabled
         self._annotations = annotations
@@ -383,6 +386,7 @@ class FunctionTool(Generic[P, R]):
 
     # Defaults of the class: what most tools never set.
     __wrapped__: Callable[..., Any]
+    __name__: str
     _policies: tuple[Policy, ...] = ()
     _description: str | None = None
     _schema: dict[str, Any] | None = None
@@ -536,7 +540,32 @@ class FunctionTool(Generic[P, R]):
         """
         return await self._watched(ToolContext.enter(ctx, self._name, args_json), args_json)
 
-    async def invoke(self, arguments: Any = None, /, *, context: Any = None, **kwargs: Any) -> R:
+    @overload
+    async def invoke(
+        self: FunctionTool[..., Coroutine[Any, Any, ValueT]],
+        arguments: str | Mapping[str, Any] | None = None,
+        /,
+        *,
+        context: Any = None,
+        **kwargs: Any,
+    ) -> ValueT: ...
+    @overload
+    async def invoke(
+        self,
+        arguments: str | Mapping[str, Any] | None = None,
+        /,
+        *,
+        context: Any = None,
+        **kwargs: Any,
+    ) -> R: ...
+    async def invoke(
+        self,
+        arguments: str | Mapping[str, Any] | None = None,
+        /,
+        *,
+        context: Any = None,
+        **kwargs: Any,
+    ) -> Any:
         """Call the tool from an application or a test.
 
         Args:
@@ -559,15 +588,63 @@ class FunctionTool(Generic[P, R]):
             raise outcome.error
         return outcome.value
 
-    def invoke_sync(self, arguments: Any = None, /, *, context: Any = None, **kwargs: Any) -> R:
+    @overload
+    def invoke_sync(
+        self: FunctionTool[..., Coroutine[Any, Any, ValueT]],
+        arguments: str | Mapping[str, Any] | None = None,
+        /,
+        *,
+        context: Any = None,
+        **kwargs: Any,
+    ) -> ValueT: ...
+    @overload
+    def invoke_sync(
+        self,
+        arguments: str | Mapping[str, Any] | None = None,
+        /,
+        *,
+        context: Any = None,
+        **kwargs: Any,
+    ) -> R: ...
+    def invoke_sync(
+        self,
+        arguments: str | Mapping[str, Any] | None = None,
+        /,
+        *,
+        context: Any = None,
+        **kwargs: Any,
+    ) -> Any:
         """Do what `invoke` does, from synchronous code, whether an event loop runs or not."""
         from agents_tools._bridge import run_sync
 
         return run_sync(self.invoke, arguments, context=context, **kwargs)
 
+    @overload
     def stream(
-        self, arguments: Any = None, /, *, context: Any = None, **kwargs: Any
-    ) -> ToolStream[R]:
+        self: FunctionTool[..., Coroutine[Any, Any, ValueT]],
+        arguments: str | Mapping[str, Any] | None = None,
+        /,
+        *,
+        context: Any = None,
+        **kwargs: Any,
+    ) -> ToolStream[ValueT]: ...
+    @overload
+    def stream(
+        self,
+        arguments: str | Mapping[str, Any] | None = None,
+        /,
+        *,
+        context: Any = None,
+        **kwargs: Any,
+    ) -> ToolStream[R]: ...
+    def stream(
+        self,
+        arguments: str | Mapping[str, Any] | None = None,
+        /,
+        *,
+        context: Any = None,
+        **kwargs: Any,
+    ) -> ToolStream[Any]:
         """Call the tool and watch it.
 
         ```python
@@ -613,17 +690,6 @@ class FunctionTool(Generic[P, R]):
         bound._binding = "static"
         bound.__wrapped__ = types.MethodType(self.__wrapped__, target)
         return bound
-
-    @property
-    def __name__(self) -> str:
-        """The name of the function, or of the tool if it has none."""
-        return getattr(self.__dict__.get("__wrapped__"), "__name__", self._name)
-
-    @property
-    def __doc__(self) -> str | None:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The docstring of the function, or the description of a tool that has none."""
-        function = self.__dict__.get("__wrapped__")
-        return self._description if function is None else function.__doc__
 
     def __repr__(self) -> str:
         """Show the name and the policies; builds nothing."""
@@ -782,7 +848,7 @@ class FunctionTool(Generic[P, R]):
         except Exception:  # noqa: BLE001 - the model gets an answer whatever the function does
             _log().exception("The failure function of tool %r failed itself.", self._name)
             text = default_tool_error_function(context, error)
-        return CallOutcome(status=status, value=None, output=text, error=error)  # type: ignore[arg-type]
+        return CallOutcome(status=status, value=None, output=text, error=error)
 
 
 class ToolStream(Generic[R]):
@@ -791,7 +857,7 @@ class ToolStream(Generic[R]):
     Iterate over it inside its `async with` block; `result` has the value afterwards.
     """
 
-    def __init__(self, tool: FunctionTool[Any, R], context: Any, args_json: str) -> None:
+    def __init__(self, tool: FunctionTool[..., Any], context: Any, args_json: str) -> None:
         self._tool = tool
         self._context: Any = context
         self._args_json = args_json

@@ -92,7 +92,7 @@ class Sleeper:
 def run_script(source: str, *, within: float = 10.0) -> subprocess.CompletedProcess[str]:
     """Run a program of its own, with every warning an error."""
     return subprocess.run(  # noqa: S603 - its own interpreter, with a text from this file
-        [sys.executable, "-X", "dev", "-W", "error", "-c", source],
+        [sys.executable, "-W", "error", "-c", source],
         capture_output=True,
         text=True,
         timeout=within,
@@ -428,7 +428,7 @@ def interrupted(source: str, *, times: int = 1) -> tuple[int, str, str, float]:
     # A test run in the background ignores the signal, and so would the program.
     source = f"import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n{source}"
     program = subprocess.Popen(  # noqa: S603 - its own interpreter, with a text from this file
-        [sys.executable, "-X", "dev", "-W", "error", "-c", source],
+        [sys.executable, "-W", "error", "-c", source],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -223,6 +223,19 @@ async def test_a_waiting_room_gives_the_reader_its_turn_too() -> None:
         assert seen == [1]
 
 
+async def test_a_writer_is_told_when_to_stop_for_the_reader() -> None:
+    """Asking is cheaper than awaiting at each event, and misses neither of the two occasions."""
+    channel = Channel(2, patience=PATIENT)
+    channel.push(note(0))
+    assert channel.due()  # the reader never had a turn
+    channel._next_turn = float("inf")  # it just had one
+    assert not channel.due()
+    channel.push(note(1))
+    assert channel.due()  # the channel is full
+    assert told([await anext(channel)]) == [0]
+    assert not channel.due()
+
+
 async def test_the_reader_lets_other_tasks_run_in_an_endless_supply() -> None:
     """Threads that never stop talking must not freeze the event loop."""
     channel = Channel(100_000)

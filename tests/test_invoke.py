@@ -207,8 +207,10 @@ def broken(kind: str) -> str:
 async def test_the_default_answer_lets_the_model_correct_itself() -> None:
     """Bad arguments in full, a `ToolError` verbatim, anything else with its type."""
     call = broken.on_invoke_tool
-    assert await call(None, '{"kind": "value"}') == snapshot("Tool 'broken' failed: ValueError: bad value")
-    assert await call(None, '{"kind": "tool"}') == snapshot('try another city')
+    assert await call(None, '{"kind": "value"}') == snapshot(
+        "Tool 'broken' failed: ValueError: bad value"
+    )
+    assert await call(None, '{"kind": "tool"}') == snapshot("try another city")
     assert await call(None, '{"kin": "tool"}') == snapshot("""\
 Invalid arguments for tool 'broken':
 - kind: missing, expected a string (required)
@@ -218,7 +220,9 @@ Invalid arguments for tool 'broken':
 Invalid arguments for tool 'broken':
 - kind: missing, expected a string (required)\
 """)
-    assert await call(None, "{") == snapshot("Invalid arguments for tool 'broken': the JSON is incomplete, it ends too early (EOF while parsing an object at line 1 column 1). Send one JSON object with the tool's parameters.")
+    assert await call(None, "{") == snapshot(
+        "Invalid arguments for tool 'broken': the JSON is incomplete, it ends too early (EOF while parsing an object at line 1 column 1). Send one JSON object with the tool's parameters."
+    )
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
@@ -312,7 +316,7 @@ RAISES: list[BaseException] = [
 @pytest.mark.parametrize("kind", ["thread", "inline", "async", "policy"])
 async def test_whatever_a_tool_raises_is_its_own_error(error: BaseException, kind: str) -> None:
     """F9, F10: no tool takes its host down."""
-    from agents_tools.policies import timeout  # noqa: PLC0415 - only the fourth kind needs it
+    from agents_tools.policies import timeout
 
     def sync() -> str:
         raise error
@@ -331,7 +335,10 @@ async def test_whatever_a_tool_raises_is_its_own_error(error: BaseException, kin
     assert isinstance(outcome.output, str)
     assert type(error).__name__ in outcome.output
     assert await tool.on_invoke_tool(None, "{}") == outcome.output
-    assert await function_tool(lambda: "next", name_override="next").on_invoke_tool(None, "{}") == "next"
+    assert (
+        await function_tool(lambda: "next", name_override="next").on_invoke_tool(None, "{}")
+        == "next"
+    )
 
 
 @pytest.mark.parametrize(
@@ -432,7 +439,9 @@ async def test_secrets_and_long_messages_do_not_reach_the_model() -> None:
 def test_the_default_function_can_be_called_by_ones_own() -> None:
     """To add a sentence to it."""
     context = ToolContext[Any](tool_name="tool")
-    assert default_tool_error_function(context, OSError("no disk")) == snapshot("Tool 'tool' failed: OSError: no disk")
+    assert default_tool_error_function(context, OSError("no disk")) == snapshot(
+        "Tool 'tool' failed: OSError: no disk"
+    )
 
 
 # --- results
@@ -547,7 +556,7 @@ def test_arguments_are_given_once() -> None:
     with pytest.raises(UserError, match="at once"):
         tool.invoke_sync("{}", arguments=1)
     with pytest.raises(UserError, match="mapping"):
-        tool.invoke_sync(["a"])
+        tool.invoke_sync(["a"])  # type: ignore[call-overload] # pyright: ignore[reportArgumentType, reportCallIssue]
     with pytest.raises(UserError, match="JSON form"):
         tool.invoke_sync(arguments=threading.Lock())
     assert tool.invoke_sync({"arguments": 1, "context": 2}) == [1, 2]
@@ -563,7 +572,7 @@ def test_a_tool_is_the_function_it_wraps_for_whoever_calls_it() -> None:
     tool = function_tool(add)
     assert tool(1) == 3
     assert (tool.__name__, tool.__doc__, tool.__wrapped__) == ("add", "Add.", add)
-    import inspect  # noqa: PLC0415 - only here
+    import inspect
 
     assert inspect.signature(tool) == inspect.signature(add)
 
@@ -647,7 +656,7 @@ async def test_a_blocked_loop_is_reported_with_its_place() -> None:
 
     @function_tool
     async def blocks() -> str:
-        assert told.wait(5)  # noqa: ASYNC251 - blocking the loop is the point
+        assert told.wait(5)
         return "done"
 
     async with watch_loop(0.05, report=report):
@@ -728,5 +737,3 @@ async def test_nothing_is_left_behind_by_many_calls() -> None:
     after = len(gc.get_objects()), len(asyncio.all_tasks())
     assert after[1] == before[1]
     assert after[0] - before[0] < 100
-
-

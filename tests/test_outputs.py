@@ -34,6 +34,7 @@ from pydantic import (
     SecretStr,
     TypeAdapter,
     field_serializer,
+    model_serializer,
 )
 from pydantic.dataclasses import dataclass as pydantic_dataclass
 
@@ -91,6 +92,17 @@ class Failing(BaseModel):
     def fail(self, value: int) -> int:
         """Fail."""
         raise KeyError(value)
+
+
+class Growing(BaseModel):
+    """A model that is written as a model that is written as a model, and so on."""
+
+    value: Any = None
+
+    @model_serializer
+    def grow(self) -> Any:
+        """Give another one."""
+        return types.MappingProxyType({"more": Growing()})
 
 
 @dataclasses.dataclass
@@ -263,6 +275,10 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "cycle": (cyclic, "The result refers back to itself at a[1]. Return it without the cycle."),
     "depth": (
         lambda: nested(5_000),
+        "The result is nested more than 100 levels deep. Return something flatter.",
+    ),
+    "endless depth": (
+        Growing,
         "The result is nested more than 100 levels deep. Return something flatter.",
     ),
     "coroutine": (

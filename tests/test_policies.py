@@ -127,8 +127,9 @@ async def test_what_outlives_its_grace_is_reported(
     await asyncio.wait_for(told.wait(), 5)
     assert [job.name for job in abandoned_tasks()] == ["tool"]
     release.set()
-    while abandoned_tasks():
-        await asyncio.sleep(0)
+    async with asyncio.timeout(5):
+        while abandoned_tasks():  # noqa: ASYNC110 - the supervisor has no event to wait for
+            await asyncio.sleep(0)
 
 
 async def test_a_tool_that_is_quick_enough_is_not_touched_by_a_timeout() -> None:
@@ -361,7 +362,7 @@ async def test_calls_of_a_run_are_counted() -> None:
 
 
 async def test_starts_are_spaced() -> None:
-    """The third call of a hundred a second starts twenty milliseconds after the first."""
+    """Of a hundred a second, the fourth starts thirty milliseconds after the first, or later."""
     starts: list[float] = []
 
     @limit(per_second=100)
@@ -369,9 +370,9 @@ async def test_starts_are_spaced() -> None:
     async def tool() -> None:
         starts.append(time.monotonic())
 
+    begun = time.monotonic()
     await asyncio.gather(*(tool.invoke() for _ in range(4)))
-    gaps = [b - a for a, b in zip(starts, starts[1:], strict=False)]
-    assert all(gap > 0.008 for gap in gaps)
+    assert starts[-1] - begun >= 0.03
 
 
 async def test_a_limit_holds_across_event_loops() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import decimal
 import enum
 import functools
@@ -11,12 +11,12 @@ import typing
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Optional, Union
+from typing import Annotated, Any, Literal, NotRequired, Optional, Union
 
 import pytest
 from inline_snapshot import snapshot
 from pydantic import BaseModel, ConfigDict, Field, create_model
-from typing_extensions import Doc, NotRequired, TypedDict, Unpack
+from typing_extensions import Doc, TypedDict, Unpack
 
 from agents_tools import (
     FunctionTool,
@@ -199,9 +199,9 @@ ANNOTATIONS: list[Any] = [
     Pair,
     Colour,
     Level,
-    datetime.datetime,
-    datetime.date,
-    datetime.timedelta,
+    dt.datetime,
+    dt.date,
+    dt.timedelta,
     decimal.Decimal,
     uuid.UUID,
     pathlib.Path,
@@ -354,9 +354,9 @@ def test_any_parameter_name_works() -> None:
         größe: int,
         copy: int = 1,
         validate: int = 2,
-        __y: int = 3,
+        y__: int = 3,
     ) -> list[int]:
-        return [schema, json, model_config, _x, cls, agent, größe, copy, validate, __y]
+        return [schema, json, model_config, _x, cls, agent, größe, copy, validate, y__]
 
     built = function_tool(tool)
     names = list(built.params_json_schema["properties"])
@@ -536,7 +536,7 @@ def test_what_cannot_be_a_tool_is_refused_with_its_culprit_and_a_remedy(
 ) -> None:
     """The message alone must be enough to mend it."""
     with pytest.raises(UserError) as caught:
-        function_tool(func).build()
+        function_tool(typing.cast("Callable[..., Any]", func)).build()
     for word in words:
         assert word in str(caught.value)
 

@@ -237,7 +237,7 @@ async def test_a_stream_without_a_result_is_an_error_that_names_the_tool(sync: b
         yield NotifyStreamEvent("x")
 
     tool = streaming_tool(name_override="forgetful")(synchronous if sync else asynchronous)
-    with pytest.raises(ToolStreamError, match="'forgetful'.*result"):
+    with pytest.raises(ToolStreamError, match=r"'forgetful'.*result"):
         await tool.invoke()
     assert "forgetful" in await tool.on_invoke_tool(None, "{}")
 
@@ -535,8 +535,7 @@ async def test_a_consumer_that_stops_reading_does_not_block_a_speaking_tool() ->
         return "done"
 
     async with tool.stream() as stream:
-        while not stream._task.done():  # noqa: SLF001 - waits without reading
-            await asyncio.sleep(0)
+        await asyncio.wait({stream._task})  # without reading
         events = [event async for event in stream]
     assert stream.result == "done"
     assert events[0].type == "tool_stream_start_event"

@@ -292,6 +292,21 @@ def test_describing_survives_deep_cyclic_and_endless_values() -> None:
         deep = deep["a"]
 
 
+def test_describing_a_container_that_another_thread_changes_names_its_type(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A message about a value must not fail because the value is in use."""
+    value = {"a": 1, "b": 2}
+
+    def change(text: str) -> str:
+        value["c"] = 3
+        return text
+
+    monkeypatch.setattr(_text, "_mask", change)
+
+    assert describe_value(value) == "<dict>"
+
+
 @pytest.mark.parametrize("before", [0, 30, 55, 1_000, 70_000])
 def test_a_registered_secret_is_masked_before_a_description_is_cut(
     secret: str, before: int

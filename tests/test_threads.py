@@ -94,7 +94,7 @@ async def abandon(gate: Gate) -> None:
 def run_script(source: str, *, within: float = 10.0) -> subprocess.CompletedProcess[str]:
     """Run a program of its own, with every warning an error."""
     return subprocess.run(  # noqa: S603 - its own interpreter, with a text from this file
-        [sys.executable, "-X", "dev", "-W", "error", "-c", source],
+        [sys.executable, "-W", "error", "-c", source],
         capture_output=True,
         text=True,
         timeout=within,

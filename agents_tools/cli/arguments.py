@@ -87,10 +87,7 @@ def parse_arguments(
         typed.setdefault(_path(reader, word.key), []).append(word)
     for path, group in typed.items():
         at = _schema_at(reader, path)
-        if len(group) == 1:
-            value = _value(reader, at, group[0])
-        else:
-            value = _array(reader, at, group)
+        value = _value(reader, at, group[0]) if len(group) == 1 else _array(reader, at, group)
         _put(values, path, value, group[0])
     return values
 

@@ -28,6 +28,23 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
+class _Seconds(click.ParamType[float]):
+    """A positive number of seconds."""
+
+    name = "seconds"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        try:
+            found = float(value)
+        except ValueError:
+            found = 0.0
+        if not 0 < found < float("inf"):
+            self.fail(f"{value!r} is not a number of seconds above 0.", param, ctx)
+        return found
+
+
 @click.command(
     "call",
     context_settings={"ignore_unknown_options": True},
@@ -41,15 +58,22 @@ __all__ = ["command"]
     "Exit codes: 0 ok, 1 tool error, 2 usage, 3 invalid arguments, 4 timeout,\n"
     "5 denied, overloaded or lost, 130 cancelled.",
 )
-@click.argument("target", required=False)
+@click.argument("target", required=False, metavar="TARGET")
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="TOOL [NAME=VALUE]...")
 @click.option("--input-json", metavar="TEXT|@FILE|-", help="All arguments as one JSON object.")
-@click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS")
+@click.option(
+    "--timeout",
+    type=_Seconds(),
+    metavar="SECONDS",
+    help="Stop the call after so long.",
+)
 @click.option(
     "--events",
     type=click.Choice(["auto", "live", "plain", "ndjson", "none"]),
     default="auto",
-    help="How events appear on standard error; `auto` is live on a terminal, else plain lines.",
+    metavar="VIEW",
+    help="How events appear on standard error: auto (live on a terminal, else plain), live, "
+    "plain, ndjson, none.",
 )
 @click.option("-q", "--quiet", is_flag=True, help="Show no events.")
 @click.option(
@@ -169,14 +193,14 @@ def _finish(
     """Show how the call ended and give the exit code."""
     outcome = finished.outcome
     if outcome is None:
-        view.close("cancelled", finished.duration, "cancelled")
+        told_already = view.close("cancelled", finished.duration, "cancelled")
         if compact:
             told = {"type": "ToolCancelledError", "message": "cancelled"}
             duration = round(finished.duration, 6)
             print_json({"status": "cancelled", "error": told, "duration": duration}, compact=True)
-        elif finished.left_behind:
+        elif finished.left_behind and not view.for_programs:
             say("cancelled; the call did not end in time and was left behind")
-        else:
+        elif not told_already:
             say("cancelled")
         return CANCELLED
     failed = outcome.status != "ok"
@@ -187,7 +211,7 @@ def _finish(
         print_json(as_json(outcome, finished.duration, folder), compact=True)
     elif outcome.error is None:
         print_output(outcome, folder)
-    elif not _is_ndjson(view):
+    elif not view.for_programs:
         _print_error(outcome, place, debug=debug)
     return EXIT_CODES[outcome.status]
 
@@ -198,15 +222,9 @@ def _print_error(outcome: CallOutcome, place: tuple[str, Tool], *, debug: bool) 
         hint = f"Its parameters: agents-tools call {place[0]} {place[1].name} --help"
     elif outcome.error is not None and not debug and _is_unexpected(outcome.error):
         hint = "--debug shows the traceback."
-    label = outcome.status.replace("_", " ")
-    console_errors(f"{'error' if label == 'tool error' else label}:", problem_of(outcome), hint)
+    plain = outcome.status in {"tool_error", "invalid_args"}
+    console_errors("error:" if plain else f"{outcome.status}:", problem_of(outcome), hint)
 
 
 def _is_unexpected(error: Exception) -> bool:
     return not isinstance(error, AgentsToolsError) or error.__cause__ is not None
-
-
-def _is_ndjson(view: Any) -> bool:
-    from agents_tools.cli.render import NdjsonView
-
-    return isinstance(view, NdjsonView)

@@ -77,8 +77,12 @@ def run_call(
             return loop.run_until_complete(_attended(tool, args_json, emit, slow, stopping))
     finally:
         # A task that outlived its grace goes with the process, and there is nothing to add to that.
-        loop.set_exception_handler(lambda *_: None)
+        loop.set_exception_handler(_say_nothing)
         loop.close()
+
+
+def _say_nothing(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    del loop, context
 
 
 async def _attended(

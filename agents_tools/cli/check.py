@@ -9,7 +9,7 @@ import click
 from agents_tools.cli.errors import FOUND
 from agents_tools.cli.lint import Finding, findings_of
 from agents_tools.cli.options import PROVIDERS, json_option, target_argument
-from agents_tools.cli.screen import paint, print_json
+from agents_tools.cli.screen import paint, print_json, short_path
 from agents_tools.cli.target import load_tools
 
 __all__ = ["command"]
@@ -53,7 +53,7 @@ def command(
 
 def _line(finding: Finding) -> str:
     level = paint(finding.level, fg="red" if finding.level == "error" else "yellow")
-    where = f"{finding.place}: " if finding.place else ""
+    where = f"{short_path(finding.place)}: " if finding.place else ""
     return f"{where}{level}: {finding.tool}: {finding.message} [{finding.code}]"
 
 

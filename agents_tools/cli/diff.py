@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from agents_tools._text import shorten
 from agents_tools.cli.words import Reader, Schema, described_kind, kind_of_value
+from agents_tools.errors import UserValueError
 
 __all__ = ["Change", "ToolShape", "compare_schemas", "compare_tools", "shapes_of"]
 
@@ -55,13 +56,13 @@ def shapes_of(document: object) -> list[ToolShape]:
     """Read a list of tools as `schema` writes it, in its own form or that of any provider.
 
     Raises:
-        ValueError: It is no such list.
+        UserError: It is no such list.
     """
     if isinstance(document, Mapping):
         whole = cast("Mapping[str, Any]", document)
         document = whole.get("tools", [whole])
     if not isinstance(document, list):
-        raise ValueError("it is no list of tools")
+        raise UserValueError("it is no list of tools")
     return [_shape(entry) for entry in cast("list[object]", document)]
 
 
@@ -100,21 +101,21 @@ _SCHEMA_KEYS = (
 
 def _shape(entry: object) -> ToolShape:
     if not isinstance(entry, Mapping):
-        raise ValueError("one of its tools is no object")
+        raise UserValueError("one of its tools is no object")
     tool = cast("Mapping[str, Any]", entry)
     for envelope in ("function", "toolSpec"):
         if isinstance(tool.get(envelope), Mapping):
             tool = tool[envelope]
     if not isinstance(tool.get("name"), str):
-        raise ValueError("one of its tools has no name")
-    found = next((tool[key] for key in _SCHEMA_KEYS if key in tool), {})
-    if isinstance(found, Mapping) and isinstance(found.get("json"), Mapping):  # type: ignore[union-attr]
-        found = cast("Mapping[str, Any]", found)["json"]
+        raise UserValueError("one of its tools has no name")
+    found: object = next((tool[key] for key in _SCHEMA_KEYS if key in tool), None)
+    schema = cast("Schema", found) if isinstance(found, Mapping) else {}
+    schema = schema.get("json", schema)  # as Bedrock wraps it
     output = tool.get("output", tool.get("outputSchema"))
     return ToolShape(
         name=tool["name"],
         description=str(tool.get("description") or ""),
-        parameters=dict(cast("Mapping[str, Any]", found)),
+        parameters=schema,
         output=dict(cast("Mapping[str, Any]", output)) if isinstance(output, Mapping) else None,
     )
 
@@ -140,9 +141,7 @@ class _Comparison:
         self._seen: set[tuple[str, str]] = set()
 
     def note(self, path: str, message: str, *, breaking: bool = False) -> None:
-        self.changes.append(
-            Change(tool=self._tool, path=path, message=message, breaking=breaking)
-        )
+        self.changes.append(Change(tool=self._tool, path=path, message=message, breaking=breaking))
 
     def compare(self, old: object, new: object, path: str) -> None:
         """Note whether all that the old schema accepted is accepted by the new one."""
@@ -303,7 +302,7 @@ class _Comparison:
             return
         elif isinstance(after, dict) and before is True:
             self.compare({}, cast("Schema", after), at)
-        elif before in (True,) or isinstance(before, dict):
+        elif before is True or isinstance(before, dict):
             if after is not True:
                 self.note(path, "no longer accepts other members", breaking=True)
         elif after is True or isinstance(after, dict):
@@ -335,8 +334,10 @@ def _untyped(arms: list[Schema]) -> bool:
 def _takes_kind(candidate: Schema, arm: Schema) -> bool:
     """Whether values of the old type are looked at by the new alternative at all."""
     wanted = candidate.get("type")
-    return wanted is None or wanted == arm.get("type") or (
-        wanted == "number" and arm.get("type") == "integer"
+    return (
+        wanted is None
+        or wanted == arm.get("type")
+        or (wanted == "number" and arm.get("type") == "integer")
     )
 
 
@@ -349,9 +350,7 @@ def _values(schema: Schema) -> list[Any] | None:
 
 def _is_in(value: Any, values: list[Any]) -> bool:
     """Whether a value is listed; `1` is not `true`, as it is in Python."""
-    return any(
-        value == other and kind_of_value(value) == kind_of_value(other) for other in values
-    )
+    return any(value == other and kind_of_value(value) == kind_of_value(other) for other in values)
 
 
 def _properties(schema: Schema) -> dict[str, object]:

@@ -39,8 +39,16 @@ def command(*, as_json: bool, debug: bool) -> None:
             ("agents-tools", report["agents_tools"]),
             ("Python", f"{report['python']} ({sys.executable})"),
             ("platform", report["platform"]),
-            ("output", f"{report['encoding']}, {'terminal' if report['terminal'] else 'no terminal'}"),
-            ("threads", "up to {size}, {running} running, {abandoned} abandoned".format(**report["threads"])),
+            (
+                "output",
+                f"{report['encoding']}, {'terminal' if report['terminal'] else 'no terminal'}",
+            ),
+            (
+                "threads",
+                "up to {size}, {running} running, {abandoned} abandoned".format(
+                    **report["threads"]
+                ),
+            ),
         ]
     )
     click.echo("\n" + paint("Required:", bold=True))

@@ -8,7 +8,7 @@ import textwrap
 import warnings
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 from agents_tools.cli.words import Reader, Schema, parameters_of
 from agents_tools.errors import UserError
@@ -61,8 +61,16 @@ def findings_of(tools: Sequence[Tool], providers: Sequence[str]) -> list[Finding
 def _findings(tool: Tool, providers: Sequence[str]) -> Iterator[Finding]:
     place = tool.origin.place
     for found in _rules(tool, providers):
-        yield found if found.place else Finding(
-            level=found.level, code=found.code, tool=tool.name, message=found.message, place=place
+        yield (
+            found
+            if found.place
+            else Finding(
+                level=found.level,
+                code=found.code,
+                tool=tool.name,
+                message=found.message,
+                place=place,
+            )
         )
 
 
@@ -239,9 +247,7 @@ class _Flow:
             case ast.Continue():
                 return after.continues
             case ast.If():
-                return any(
-                    [self.block(statement.body, after), self.block(statement.orelse, after)]
-                )
+                return any([self.block(statement.body, after), self.block(statement.orelse, after)])
             case ast.For() | ast.AsyncFor() | ast.While():
                 return self._loop(statement, after)
             case ast.With() | ast.AsyncWith():
@@ -303,6 +309,6 @@ def _is_text(value: ast.expr | None) -> bool:
         case ast.Call(func=ast.Name(id="str")):
             return True
         case ast.Call(func=ast.Attribute(value=inner, attr="join" | "format")):
-            return _is_text(cast("ast.expr", inner))
+            return _is_text(inner)
         case _:
             return False

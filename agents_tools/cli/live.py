@@ -25,6 +25,7 @@ from agents_tools.cli.render import (
     progressed,
     seconds,
 )
+from agents_tools.cli.screen import can_show
 from agents_tools.events import (
     Event,
     NotifyStreamEvent,
@@ -52,11 +53,16 @@ _ROWS = 12
 class LiveView:
     """Shows a call with spinners and bars; leaves the lines it said, and how it ended."""
 
+    for_programs = False
+
     def __init__(self, name: str) -> None:
         self._console = Console(stderr=True, highlight=False, emoji=False, markup=False)
         self._calls = CallStates(name)
         self._name = safe_text(name)
         self._root = CallState(self._name, (self._name,), 0)  # for a tool without a start event
+        # Asked for now: while Rich draws, it stands before standard error itself.
+        self._marks = marks()
+        self._spinner = "dots" if can_show("⠋", sys.stderr) else "line"
         self._lock = threading.Lock()  # of the calls; never held while the console is used
         self._live: Live | None = None
         self._spoke = False
@@ -86,7 +92,7 @@ class LiveView:
                 self._spoke = True
                 self._console.print(line, soft_wrap=True)
 
-    def close(self, status: CallStatus, duration: float, problem: str | None) -> None:
+    def close(self, status: CallStatus, duration: float, problem: str | None) -> bool:
         """Leave the last lines and how the call ended, if there was anything to see."""
         del problem
         with contextlib.suppress(OSError, ValueError):
@@ -97,8 +103,11 @@ class LiveView:
                 self._live.stop()
             for line in rest:
                 self._console.print(line, soft_wrap=True)
-            if self._spoke or shown:
+            shown = shown or self._spoke
+            if shown:
                 self._console.print(self._ending(self._name, 0, status, duration))
+            return shown
+        return False
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Draw the running calls: what Rich asks for ten times a second."""
@@ -120,13 +129,12 @@ class LiveView:
                 self._spinners.pop(call, None)
                 lines = [_line(call, text) for text in call.rest()]
                 if call.depth:
-                    lines.append(
-                        self._ending(call.name, call.depth, event.status, event.duration)
-                    )
+                    lines.append(self._ending(call.name, call.depth, event.status, event.duration))
                 return lines
             case NotifyStreamEvent():
                 style = _style_of(event)
-                return [_line(call, text, style) for text in call.told(event)]
+                before = [] if event.is_delta else [_line(call, text) for text in call.rest()]
+                return before + [_line(call, text, style) for text in call.told(event)]
             case ToolProgressEvent():
                 call.progress = event
                 return []
@@ -136,7 +144,7 @@ class LiveView:
 
     def _row(self, call: CallState) -> Table:
         row = Table.grid(padding=(0, 1))
-        spinner = self._spinners.setdefault(call, Spinner(_spinner_name(), style="cyan"))
+        spinner = self._spinners.setdefault(call, Spinner(self._spinner, style="cyan"))
         cells: list[Spinner | ProgressBar | Text] = [spinner, Text(call.name, "bold")]
         progress = call.progress
         if progress is not None:
@@ -153,9 +161,8 @@ class LiveView:
         row.add_row(*cells)
         return row if not call.depth else _indented(row, call.depth)
 
-    @staticmethod
-    def _ending(name: str, depth: int, status: CallStatus, duration: float) -> Text:
-        good, bad = marks()
+    def _ending(self, name: str, depth: int, status: CallStatus, duration: float) -> Text:
+        good, bad = self._marks
         mark = Text(good, "green") if status == "ok" else Text(bad, "red")
         told = seconds(duration) if status == "ok" else f"{ended(status)} {seconds(duration)}"
         return Text.assemble("  " * depth, mark, " ", (name, "bold"), " ", (told, "dim"))
@@ -180,8 +187,3 @@ def _indented(row: Table, depth: int) -> Table:
     outer.add_column()
     outer.add_row("", row)
     return outer
-
-
-def _spinner_name() -> str:
-    encoding = (getattr(sys.stderr, "encoding", None) or "ascii").lower()
-    return "dots" if encoding.startswith("utf") else "line"

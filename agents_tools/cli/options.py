@@ -14,6 +14,7 @@ __all__ = ["PROVIDERS", "json_option", "target_argument"]
 CommandT = TypeVar("CommandT", bound="Callable[..., Any]")
 
 PROVIDERS = ("openai_responses", "openai_chat", "anthropic", "gemini", "bedrock", "mcp")
+"""As `agents_tools.wire` has them, whose import a help text need not wait for."""
 
 
 def json_option(command: CommandT) -> CommandT:

@@ -27,11 +27,23 @@ from agents_tools.events import (
 if TYPE_CHECKING:
     from agents_tools.events import CallStatus
 
-__all__ = ["CallState", "NdjsonView", "NoView", "PlainView", "View", "choose_view", "seconds", "size"]
+__all__ = [
+    "CallState",
+    "NdjsonView",
+    "NoView",
+    "PlainView",
+    "View",
+    "choose_view",
+    "seconds",
+    "size",
+]
 
 
 class View(Protocol):
     """Shows the events of one call and of those it makes. Any thread may call `hear`."""
+
+    for_programs: bool
+    """Whether prose beside what it writes would disturb its reader."""
 
     def open(self) -> None:
         """Show that the call runs: it takes longer than a moment."""
@@ -41,8 +53,14 @@ class View(Protocol):
         """Show an event."""
         ...
 
-    def close(self, status: CallStatus, duration: float, problem: str | None) -> None:
-        """Show how the call ended; `problem` is for views that programs read."""
+    def close(self, status: CallStatus, duration: float, problem: str | None) -> bool:
+        """Show how the call ended, and give whether it was shown.
+
+        Args:
+            status: How it ended.
+            duration: How long it took, in seconds.
+            problem: What went wrong, for views that programs read.
+        """
         ...
 
 
@@ -73,18 +91,24 @@ def _is_lively() -> bool:
 class NoView:
     """Shows nothing."""
 
+    for_programs = False
+
     def open(self) -> None:
         """Show nothing."""
 
     def hear(self, event: Event) -> None:
         """Show nothing."""
 
-    def close(self, status: CallStatus, duration: float, problem: str | None) -> None:
+    def close(self, status: CallStatus, duration: float, problem: str | None) -> bool:
         """Show nothing."""
+        del status, duration, problem
+        return False
 
 
 class NdjsonView:
     """Writes each event as one line of JSON, in the form that `event_from_dict` reads."""
+
+    for_programs = True
 
     def __init__(self) -> None:
         self._lines = Lines()
@@ -96,11 +120,12 @@ class NdjsonView:
         """Write an event."""
         self._lines.write(json.dumps(event.to_dict(), separators=(",", ":")))
 
-    def close(self, status: CallStatus, duration: float, problem: str | None) -> None:
+    def close(self, status: CallStatus, duration: float, problem: str | None) -> bool:
         """Write what went wrong, as an event too: the lines stay readable for a program."""
         del duration
         if problem is not None:
             self.hear(ErrorEvent(problem, kind=status))
+        return True
 
 
 class CallState:
@@ -116,9 +141,9 @@ class CallState:
         """The text of deltas whose line has not ended."""
 
     def told(self, event: NotifyStreamEvent) -> list[str]:
-        """Give the lines that are complete with this event."""
+        """Give the lines that are complete with this event; `rest` gives what came before it."""
         if not event.is_delta:
-            return [*self.rest(), *safe_text(event.data).rstrip("\n").split("\n")]
+            return safe_text(event.data).rstrip("\n").split("\n")
         *lines, self.tail = (self.tail + safe_text(event.data)).split("\n")
         return lines
 
@@ -140,7 +165,7 @@ class CallStates:
         key = event.tool_call_id or ""
         state = self.running.get(key)
         if state is None:
-            above = [self.running[id].name for id in event.path[:-1] if id in self.running]
+            above = [self.running[call].name for call in event.path[:-1] if call in self.running]
             name = safe_text(event.tool_name or self._root)
             state = CallState(name, (*above, name), max(0, len(event.path) - 1))
             self.running[key] = state
@@ -155,6 +180,8 @@ class CallStates:
 
 class PlainView:
     """Writes one line per change, for logs and pipes."""
+
+    for_programs = False
 
     def __init__(self, name: str) -> None:
         self._lines = Lines()
@@ -176,6 +203,8 @@ class PlainView:
             case ToolStreamEndEvent():
                 self._end(call, event)
             case NotifyStreamEvent():
+                for line in [] if event.is_delta else call.rest():
+                    self._write(call, line)
                 for line in call.told(event):
                     self._write(call, noted(event, line))
             case ToolProgressEvent():
@@ -186,13 +215,14 @@ class PlainView:
                 if text := described(event):
                     self._write(call, text)
 
-    def close(self, status: CallStatus, duration: float, problem: str | None) -> None:
+    def close(self, status: CallStatus, duration: float, problem: str | None) -> bool:
         """Say how long it took, if the tool has said anything at all."""
         del problem
         for call in self._calls.running.values():
             self._finish(call)
         if self._spoke:
             self._lines.write(f"{self._name}: {ended(status)} {seconds(duration)}")
+        return self._spoke
 
     def _end(self, call: CallState, event: ToolStreamEndEvent) -> None:
         self._finish(call)
@@ -290,7 +320,18 @@ def described(event: Event) -> str:
 
 
 _ENVELOPE = frozenset(
-    "v type id seq timestamp cause path source tool_name tool_call_id".split()
+    {
+        "v",
+        "type",
+        "id",
+        "seq",
+        "timestamp",
+        "cause",
+        "path",
+        "source",
+        "tool_name",
+        "tool_call_id",
+    }
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import mimetypes
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from agents_tools._secrets import mask
 from agents_tools._text import safe_text
@@ -158,5 +158,5 @@ def _file_name(name: str, mime_type: str | None) -> str:
     plain = "".join(c if c.isalnum() or c in "._- " else "_" for c in last).strip(" .")
     plain = plain[-100:] or "file"
     if "." not in plain and mime_type:
-        plain += mimetypes.guess_extension(cast("str", mime_type).partition(";")[0]) or ""
+        plain += mimetypes.guess_extension(mime_type.partition(";")[0]) or ""
     return plain

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -28,6 +29,7 @@ __all__ = [
     "prints_on_stderr",
     "say",
     "sentence_of",
+    "short_path",
     "width",
 ]
 
@@ -101,6 +103,14 @@ def width() -> int:
 def sentence_of(text: str) -> str:
     """Give the first paragraph of a description, on one line."""
     return " ".join(text.strip().partition("\n\n")[0].split())
+
+
+def short_path(filename: str) -> str:
+    """Give a path from the current folder, where the file is below it."""
+    path = Path(filename)
+    if path.is_absolute() and path.is_relative_to(Path.cwd()):
+        return str(path.relative_to(Path.cwd()))
+    return filename
 
 
 def console_errors(prefix: str, message: str, hint: str | None = None) -> None:

@@ -10,7 +10,7 @@ import click
 from agents_tools._text import safe_text
 from agents_tools.cli.errors import CommandError
 from agents_tools.cli.options import json_option, target_argument
-from agents_tools.cli.screen import paint, print_json, print_table, width
+from agents_tools.cli.screen import paint, print_json, print_table, short_path, width
 from agents_tools.cli.target import load_tools, pick
 from agents_tools.cli.tool_help import parameter_rows
 from agents_tools.cli.words import Reader, described_kind
@@ -86,7 +86,7 @@ def _facts(tool: Tool) -> list[tuple[str, str]]:
         facts.append(("policies", ", ".join(policies)))
     facts.append(("strict", "wanted" if tool.strict_json_schema else "not wanted"))
     if tool.origin.place:
-        facts.append(("place", tool.origin.place))
+        facts.append(("place", short_path(tool.origin.place)))
     return facts
 
 
@@ -104,4 +104,6 @@ def _policies(tool: Tool) -> list[str]:
 
 
 def _word(value: object) -> str:
-    return {True: "yes", False: "no"}.get(value, str(value)) if isinstance(value, bool) else str(value)
+    return (
+        {True: "yes", False: "no"}.get(value, str(value)) if isinstance(value, bool) else str(value)
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import importlib.machinery
 import importlib.util
 import inspect
 import os
@@ -11,12 +12,12 @@ import re
 import sys
 import traceback
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 from agents_tools.cli.errors import CommandError
-from agents_tools.cli.screen import prints_on_stderr
+from agents_tools.cli.screen import prints_on_stderr, short_path
 from agents_tools.tool import FunctionTool
 
 __all__ = ["Tool", "load_tools", "pick"]
@@ -137,12 +138,12 @@ def _imported(name: str, load: Callable[[], object]) -> None:
 
 
 def _import_failed(name: str, error: BaseException) -> CommandError:
-    shown = _shorter(name)
+    shown = short_path(name)
     what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     hint: str | None = "--debug shows the whole traceback."
     if isinstance(error, SyntaxError) and error.filename:
         line = (error.text or "").strip()
-        at = f"\n  {_shorter(error.filename)}:{error.lineno}" + (f": {line}" if line else "")
+        at = f"\n  {short_path(error.filename)}:{error.lineno}" + (f": {line}" if line else "")
         return CommandError(f"{shown} cannot be imported: {error.msg}{at}", hint=hint)
     if isinstance(error, SystemExit):
         what = f"it ended the program (exit code {error.code!r})"
@@ -166,7 +167,8 @@ def _frames_of(error: BaseException) -> str:
     if frames and frames[-1] not in chosen:
         chosen.append(frames[-1])
     return "".join(
-        f"\n  {_shorter(frame.filename)}:{frame.lineno}" + (f": {frame.line}" if frame.line else "")
+        f"\n  {short_path(frame.filename)}:{frame.lineno}"
+        + (f": {frame.line}" if frame.line else "")
         for frame in chosen
     )
 
@@ -183,14 +185,6 @@ def _is_library(filename: str) -> bool:
         or path.is_relative_to(_HERE.parent)
         or filename.startswith("<")
     )
-
-
-def _shorter(filename: str) -> str:
-    """Give a path from here, where the file is below."""
-    path = Path(filename)
-    if path.is_absolute() and path.is_relative_to(Path.cwd()):
-        return str(path.relative_to(Path.cwd()))
-    return filename
 
 
 def _is_part(missing: str, name: str) -> bool:
@@ -230,15 +224,18 @@ def _attribute(module: types.ModuleType, attribute: str, place: str) -> Any:
 
 
 def _tools_of_module(module: types.ModuleType, target: str) -> list[Tool]:
-    found = [value for value in vars(module).values() if isinstance(value, FunctionTool)]
+    tools = {
+        cast("Tool", value): None
+        for value in vars(module).values()
+        if isinstance(value, FunctionTool)
+    }
     for value in vars(module).values():
-        if isinstance(value, (list, tuple)) and value:
-            members = cast("Iterable[object]", value)
+        if isinstance(value, (list, tuple)):
+            members = cast("Sequence[Any]", value)
             if all(isinstance(member, FunctionTool) for member in members):
-                found.extend(cast("Iterable[Tool]", value))
-    tools = list(dict.fromkeys(cast("list[Tool]", found)))
+                tools |= dict.fromkeys(members)
     if tools:
-        return tools
+        return list(tools)
     functions = [
         name
         for name, value in vars(module).items()

@@ -27,19 +27,21 @@ def print_tool_help(tool: Tool, target: str, ctx: click.Context) -> None:
     formatter.write_usage(
         f"agents-tools call {target} {tool.name}", safe_text(" ".join(words) + optional).strip()
     )
-    if tool.description:
-        formatter.write_paragraph()
-        with formatter.indentation():
-            for paragraph in tool.description.split("\n\n"):
-                formatter.write_text(safe_text(paragraph))
-                formatter.write_paragraph()
+    with formatter.indentation():
+        for paragraph in tool.description.split("\n\n") if tool.description else ():
+            formatter.write_paragraph()
+            formatter.write_text(safe_text(paragraph))
     taken = {option for param in ctx.command.params for option in param.opts}
     if rows := parameter_rows(tool, taken=taken):
         with formatter.section("Parameters"):
             formatter.write_dl(rows)
     with formatter.section("Options"):
         formatter.write_dl(
-            [record for p in ctx.command.params if (record := p.get_help_record(ctx))]
+            [
+                record
+                for param in ctx.command.params
+                if isinstance(param, click.Option) and (record := param.get_help_record(ctx))
+            ]
         )
     click.echo(_heading_colours(formatter.getvalue()), nl=False)
     if rows:
@@ -104,7 +106,7 @@ def _told(reader: Reader, child: Schema, *, required: bool) -> str:
     members = [
         f"{name}: {described_kind(reader, member, depth=1)}"
         for arm in reader.arms(child)
-        for name, member in (arm.get("properties") or {}).items()
+        for name, member in parameters_of(arm).items()
     ]
     if members:
         notes.append("members: " + shorten(", ".join(members), 120))

@@ -82,7 +82,7 @@ def parameters_of(schema: Mapping[str, Any]) -> dict[str, Schema]:
 
 
 def described_kind(reader: Reader, schema: object, *, depth: int = 0) -> str:
-    """Say what a value must be: `integer`, `array of string`, `red or blue` …"""
+    """Say what a value must be: `integer`, `array of string`, or `red or blue`."""
     arms = reader.arms(schema)
     found = list(dict.fromkeys(_kind_of_arm(reader, arm, depth) for arm in arms))
     if "null" in found:  # last, since it is what most callers never send

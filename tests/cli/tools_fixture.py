@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -11,6 +12,7 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from agents_tools import (
+    Event,
     NotifyStreamEvent,
     ToolArtifactEvent,
     ToolContext,
@@ -93,14 +95,14 @@ def explode(kind: str = "value") -> str:
 
 
 @streaming_tool
-async def pipeline(source: str, steps: int = 3):
+async def pipeline(source: str, steps: int = 3) -> AsyncIterator[Event | str]:
     """Parse a source, step by step.
 
     Args:
         source: Where the data is.
         steps: How many.
     """
-    print("a print of the tool")
+    print("a print of the tool")  # noqa: T201 - as tools do
     yield NotifyStreamEvent(f"connecting to {source}\x1b[2J")
     for step in range(steps):
         yield ToolProgressEvent(step + 1, total=steps, message="parsing")

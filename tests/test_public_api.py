@@ -1,0 +1,157 @@
+"""What the package exports, and what it costs to import."""
+
+from __future__ import annotations
+
+import ast
+import json
+import pathlib
+import subprocess
+import sys
+
+import pytest
+from inline_snapshot import snapshot
+
+import agents_tools
+
+ROOT = pathlib.Path(agents_tools.__file__)
+
+
+def test_every_public_name_can_be_imported_and_is_where_type_checkers_look() -> None:
+    """One list is read by people, one by type checkers; they must be the same."""
+    block = next(node for node in ast.parse(ROOT.read_text()).body if isinstance(node, ast.If))
+    declared = {
+        alias.asname
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert declared == set(agents_tools.__all__) - {"__version__"}
+    for name in agents_tools.__all__:
+        assert getattr(agents_tools, name) is not None
+    assert set(agents_tools.__all__) <= set(dir(agents_tools))
+    with pytest.raises(AttributeError, match="no_such_name"):
+        _ = agents_tools.no_such_name  # type: ignore[attr-defined]
+
+
+def test_the_public_names_are_these() -> None:
+    """A name that comes or goes is a decision, not an accident."""
+    assert sorted(agents_tools.__all__) == snapshot(
+        [
+            "ActionEvent",
+            "AgentStateChangedEvent",
+            "AgentUpdatedStreamEvent",
+            "AgentsToolsError",
+            "ArgumentProblem",
+            "BlockedLoop",
+            "CallOutcome",
+            "Emit",
+            "ErrorEvent",
+            "Event",
+            "EventSource",
+            "FuncDocumentation",
+            "FuncSchema",
+            "FunctionTool",
+            "GapEvent",
+            "JsonLimits",
+            "MessageEvent",
+            "ModelBehaviorError",
+            "NotifyStreamEvent",
+            "NullEvent",
+            "ObservationEvent",
+            "RawResponseStreamEvent",
+            "RunContextWrapper",
+            "RunFinishedEvent",
+            "RunItemStreamEvent",
+            "RunStartedEvent",
+            "StreamingToolEndEvent",
+            "StreamingToolStartEvent",
+            "ToolAnnotations",
+            "ToolArtifactEvent",
+            "ToolAttemptEvent",
+            "ToolCancelledError",
+            "ToolContext",
+            "ToolDeniedError",
+            "ToolError",
+            "ToolLostError",
+            "ToolOrigin",
+            "ToolOutput",
+            "ToolOutputAudio",
+            "ToolOutputFileContent",
+            "ToolOutputImage",
+            "ToolOutputText",
+            "ToolOverloadedError",
+            "ToolProgressEvent",
+            "ToolResult",
+            "ToolStreamEndEvent",
+            "ToolStreamError",
+            "ToolStreamStartEvent",
+            "ToolTimeoutError",
+            "UserError",
+            "__version__",
+            "artifact",
+            "bind",
+            "configure_json_limits",
+            "configure_threads",
+            "current_context",
+            "default_tool_error_function",
+            "ensure_strict_json_schema",
+            "event_from_dict",
+            "event_json_schema",
+            "function_schema",
+            "function_tool",
+            "generate_func_documentation",
+            "listen",
+            "notify",
+            "policies",
+            "progress",
+            "register_secret",
+            "set_default_tool_error_function",
+            "streaming_tool",
+            "to_output",
+            "track",
+            "watch_loop",
+        ]
+    )
+
+
+def test_every_public_class_and_function_has_a_docstring() -> None:
+    """The reference is made of them."""
+    missing = [
+        name
+        for name in agents_tools.__all__
+        if callable(value := getattr(agents_tools, name)) and not (value.__doc__ or "").strip()
+    ]
+    assert missing == []
+
+
+DECORATED = """
+from agents_tools import function_tool
+
+@function_tool
+def tool(a: int, b: "list[str]" = []) -> str:
+    '''Do it.
+
+    Args:
+        a: a number
+    '''
+"""
+HEAVY = ["pydantic", "pydantic_core", "griffe", "asyncio", "anyio", "json", "logging", "click"]
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "import agents_tools",
+        "from agents_tools import function_tool, streaming_tool, ToolContext, NotifyStreamEvent",
+        DECORATED,
+    ],
+    ids=["package", "names", "decorated"],
+)
+def test_importing_and_decorating_loads_nothing_heavy(program: str) -> None:
+    """A program with tools must start as fast as one without."""
+    script = f"{program}\nimport sys, json\nprint(json.dumps(sorted(sys.modules)))"
+    result = subprocess.run(  # noqa: S603 - our own interpreter and text
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=30
+    )
+    loaded = set(json.loads(result.stdout)) - {"json"}
+    assert loaded.isdisjoint(set(HEAVY) - {"json"})
