@@ -6,10 +6,12 @@ import functools
 import re
 from typing import TYPE_CHECKING, Any, cast
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+from agents_tools._secrets import mask
 
-__all__ = ["describe_value", "escape_for_model", "hide_with", "safe_text", "shorten", "type_name"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = ["describe_value", "escape_for_model", "safe_text", "shorten", "type_name"]
 
 DESCRIPTION_LIMIT = 60
 """The most characters that `describe_value` gives."""
@@ -59,27 +61,10 @@ def describe_value(value: object) -> str:
         written = _written(value)
     except RuntimeError:  # a container that another thread is changing
         written = f"<{type_name(type(value))}>"
-    text = escape_for_model(_mask(written))
+    text = escape_for_model(mask(written))
     if len(text) > DESCRIPTION_LIMIT and text.startswith('"'):
         return shorten(text, DESCRIPTION_LIMIT - 1) + '"'
     return shorten(text, DESCRIPTION_LIMIT)
-
-
-def hide_with(mask: Callable[[str], str]) -> None:
-    """Let `describe_value` pass texts through `mask` before it shortens them.
-
-    This module stands beside the one that knows the secrets, not above it; whoever stands above
-    both brings them together.
-    """
-    global _mask  # noqa: PLW0603 - the one seam between two modules of the same layer
-    _mask = mask
-
-
-def _nothing_to_hide(text: str) -> str:
-    return text
-
-
-_mask: Callable[[str], str] = _nothing_to_hide
 
 
 def _is_plain(text: str) -> bool:
@@ -215,8 +200,8 @@ def _quoted(text: str) -> str:
 def _masked(text: str) -> str:
     """Mask the start of a text; all of it where the start holds a secret."""
     start = text[:_ENOUGH]
-    masked = _mask(start)
-    return masked if len(start) == len(text) or masked == start else _mask(text)
+    masked = mask(start)
+    return masked if len(start) == len(text) or masked == start else mask(text)
 
 
 def _digits(value: int) -> str:

@@ -26,7 +26,6 @@ from os import fspath
 from types import CoroutineType, GeneratorType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, TypeAlias, cast
 
-from agents_tools import _text
 from agents_tools._secrets import mask
 from agents_tools._text import describe_value, shorten, type_name
 from agents_tools.errors import UserTypeError, UserValueError
@@ -48,8 +47,6 @@ __all__ = [
     "to_output",
     "truncate_output",
 ]
-
-_text.hide_with(mask)
 
 
 class UnserializableOutput(UserTypeError):  # noqa: N818 - says what it is about, not that it is one

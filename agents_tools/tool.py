@@ -52,7 +52,7 @@ __all__ = [
 ]
 
 P = ParamSpec("P", default=...)
-R = TypeVar("R", default=Any)
+R_co = TypeVar("R_co", default=Any, covariant=True)
 ValueT = TypeVar("ValueT")
 
 Call = Callable[[ToolContext[Any], str], Awaitable[Any]]
@@ -219,7 +219,7 @@ MAX_OUTPUT = 256 * 1024
 """Characters of one result that a model gets; the rest is kept as an artifact."""
 
 
-class FunctionTool(Generic[P, R]):
+class FunctionTool(Generic[P, R_co]):
     """A tool that a model may call. It never changes; `with_` gives a changed copy.
 
     Made by `function_tool` and `streaming_tool`; made by hand it takes the function that is
@@ -557,7 +557,7 @@ class FunctionTool(Generic[P, R]):
         *,
         context: Any = None,
         **kwargs: Any,
-    ) -> R: ...
+    ) -> R_co: ...
     async def invoke(
         self,
         arguments: str | Mapping[str, Any] | None = None,
@@ -605,7 +605,7 @@ class FunctionTool(Generic[P, R]):
         *,
         context: Any = None,
         **kwargs: Any,
-    ) -> R: ...
+    ) -> R_co: ...
     def invoke_sync(
         self,
         arguments: str | Mapping[str, Any] | None = None,
@@ -636,7 +636,7 @@ class FunctionTool(Generic[P, R]):
         *,
         context: Any = None,
         **kwargs: Any,
-    ) -> ToolStream[R]: ...
+    ) -> ToolStream[R_co]: ...
     def stream(
         self,
         arguments: str | Mapping[str, Any] | None = None,
@@ -658,7 +658,7 @@ class FunctionTool(Generic[P, R]):
         """
         return ToolStream(self, context, self._text_of(arguments, kwargs))
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
         """Call the decorated function as if it were not decorated."""
         function = self.__dict__.get("__wrapped__")
         if function is None:
@@ -679,7 +679,7 @@ class FunctionTool(Generic[P, R]):
     @overload
     def __get__(self, instance: None, owner: type) -> Self: ...
     @overload
-    def __get__(self, instance: object, owner: type) -> FunctionTool[..., R]: ...
+    def __get__(self, instance: object, owner: type) -> FunctionTool[..., R_co]: ...
     def __get__(self, instance: object | None, owner: type) -> Any:
         """Bind a tool that is a method to its instance, as Python does with functions."""
         target = owner if self._binding == "class" else instance
@@ -851,7 +851,7 @@ class FunctionTool(Generic[P, R]):
         return CallOutcome(status=status, value=None, output=text, error=error)
 
 
-class ToolStream(Generic[R]):
+class ToolStream(Generic[R_co]):
     """A call that is being watched; made by `FunctionTool.stream`.
 
     Iterate over it inside its `async with` block; `result` has the value afterwards.
@@ -926,7 +926,7 @@ class ToolStream(Generic[R]):
         )
 
     @property
-    def result(self) -> R:
+    def result(self) -> R_co:
         """What the function returned; raises what it raised, and what `outcome` raises."""
         outcome = self.outcome
         if outcome.error is not None:

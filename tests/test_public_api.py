@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import json
 import pathlib
 import subprocess
@@ -119,7 +120,8 @@ def test_every_public_class_and_function_has_a_docstring() -> None:
     missing = [
         name
         for name in agents_tools.__all__
-        if callable(value := getattr(agents_tools, name)) and not (value.__doc__ or "").strip()
+        if inspect.isroutine(value := getattr(agents_tools, name)) or inspect.isclass(value)
+        if not (value.__doc__ or "").strip()
     ]
     assert missing == []
 

@@ -16,7 +16,7 @@ from hypothesis import given, strategies as st
 
 from agents_tools import _text
 from agents_tools._secrets import MASK, forget_secret, mask, register_secret
-from agents_tools._text import describe_value, escape_for_model, hide_with, safe_text, shorten
+from agents_tools._text import describe_value, escape_for_model, safe_text, shorten
 
 HIDDEN = {
     0x061C,
@@ -80,7 +80,7 @@ def assert_safe(text: str) -> None:
 @pytest.fixture(autouse=True)
 def _masking(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bring texts and secrets together, as `agents_tools.outputs` does when it is imported."""
-    monkeypatch.setattr(_text, "_mask", mask)
+    monkeypatch.setattr(_text, "mask", mask)
 
 
 @pytest.fixture
@@ -302,7 +302,7 @@ def test_describing_a_container_that_another_thread_changes_names_its_type(
         value["c"] = 3
         return text
 
-    monkeypatch.setattr(_text, "_mask", change)
+    monkeypatch.setattr(_text, "mask", change)
 
     assert describe_value(value) == "<dict>"
 
@@ -322,10 +322,3 @@ def test_a_registered_secret_is_masked_before_a_description_is_cut(
 def test_a_description_masks_what_looks_like_a_password() -> None:
     """A key names the value behind it a secret, though the value alone looks like any other."""
     assert describe_value({"password": "tulip"}) == '{"password": "***"}'
-
-
-def test_hiding_is_brought_in_from_above() -> None:
-    """The module of texts must not import its neighbour that knows the secrets."""
-    hide_with(str.upper)
-
-    assert describe_value("a") == '"A"'

@@ -123,7 +123,9 @@ def _code_of(typed: list[str]) -> int:
     except (KeyboardInterrupt, click.Abort):
         say("cancelled")
         return CANCELLED
-    except BrokenPipeError:
+    except SystemExit as error:
+        if isinstance(error.__context__, BrokenPipeError):  # click has an exit code of its own
+            raise error.__context__ from None
         raise
     else:
         return returned if isinstance(returned, int) else OK

@@ -131,29 +131,37 @@ def _compare_tool(old: ToolShape, new: ToolShape) -> list[Change]:
 
 
 class _Comparison:
-    """The comparison of one pair of schemas; references are followed, and each pair once."""
+    """The comparison of one pair of schemas, with references followed."""
 
     def __init__(self, tool: str, old: Reader, new: Reader) -> None:
         self.changes: list[Change] = []
         self._tool = tool
         self._old = old
         self._new = new
-        self._seen: set[tuple[str, str]] = set()
+        self._inside: set[tuple[str, str]] = set()  # the pairs that are being compared
 
     def note(self, path: str, message: str, *, breaking: bool = False) -> None:
         self.changes.append(Change(tool=self._tool, path=path, message=message, breaking=breaking))
 
     def compare(self, old: object, new: object, path: str) -> None:
         """Note whether all that the old schema accepted is accepted by the new one."""
-        if not self._is_first(old, new):
+        pair = (json.dumps(old, sort_keys=True), json.dumps(new, sort_keys=True))
+        if pair in self._inside:  # schemas may refer to themselves
             return
-        self._compare_annotations(self._old.read(old), self._new.read(new), path)
-        before, after = self._old.arms(old), self._new.arms(new)
+        self._inside.add(pair)
+        try:
+            self._compare_annotations(self._old.read(old), self._new.read(new), path)
+            self._compare_arms(self._old.arms(old), self._new.arms(new), path)
+        finally:
+            self._inside.remove(pair)
+
+    def _compare_arms(self, before: list[Schema], after: list[Schema], path: str) -> None:
         for arm in before:
             self._compare_arm(arm, after, path)
-        if _untyped(before) or _untyped(after):
-            if not _untyped(before):
-                self.note(path, "now accepts any value")
+        if _untyped(before):
+            return
+        if _untyped(after):
+            self.note(path, "now accepts any value")
             return
         kinds = {arm["type"] for arm in before}
         wider = {arm["type"] for arm in after} - kinds
@@ -161,22 +169,6 @@ class _Comparison:
             wider.discard("integer")
         for kind in sorted(wider):
             self.note(path, f"now also accepts {kind}")
-
-    def _is_first(self, old: object, new: object) -> bool:
-        """Whether this pair is not being compared already: schemas may refer to themselves."""
-        refs = [
-            str(cast("Schema", schema)["$ref"])
-            if isinstance(schema, dict) and "$ref" in schema
-            else None
-            for schema in (old, new)
-        ]
-        if refs[0] is None or refs[1] is None:
-            return True
-        pair = (refs[0], refs[1])
-        if pair in self._seen:
-            return False
-        self._seen.add(pair)
-        return True
 
     def _compare_annotations(self, old: Schema, new: Schema, path: str) -> None:
         if old.get("default") != new.get("default") or ("default" in old) != ("default" in new):
@@ -197,12 +189,12 @@ class _Comparison:
             self.note(path, f"no longer accepts {was}, only {now}", breaking=True)
             return
         tries = [self._tried(arm, candidate, path) for candidate in able]
-        best = min(tries, key=lambda changes: sum(change.breaking for change in changes))
+        best = min(tries, key=lambda found: (sum(one.breaking for one in found), len(found)))
         self.changes.extend(best)
 
     def _tried(self, old: Schema, new: Schema, path: str) -> list[Change]:
         trial = _Comparison(self._tool, self._old, self._new)
-        trial._seen = self._seen.copy()
+        trial._inside = self._inside
         trial._compare_values(old, new, path)
         for keyword in _LOWER:
             trial._compare_bound(old, new, keyword, path, raised=True)

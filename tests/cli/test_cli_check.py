@@ -1,0 +1,166 @@
+"""What `check` finds."""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from agents_tools import function_tool
+from agents_tools.cli.lint import Finding, findings_of, yields_before_the_last
+from agents_tools.cli.options import PROVIDERS
+from agents_tools.wire._project import PROVIDERS as ALL_PROVIDERS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.cli.conftest import Run
+
+
+def codes(*tools: Any) -> dict[str, Finding]:
+    """Check tools and give the findings by their codes."""
+    return {finding.code: finding for finding in findings_of(tools, PROVIDERS)}
+
+
+def test_a_good_tool_has_no_findings() -> None:
+    """A check that cries without reason is switched off."""
+
+    @function_tool
+    def good(word: str, times: int | None = None) -> str:
+        """Say a word.
+
+        Args:
+            word: The word.
+            times: How often.
+        """
+        return word * (times or 1)
+
+    assert codes(good) == {}
+
+
+def test_missing_descriptions_and_types_are_found() -> None:
+    """Models choose and fill tools by their descriptions."""
+
+    @function_tool
+    def bare(word): ...  # type: ignore[no-untyped-def]
+
+    assert codes(bare).keys() >= {"no-description", "no-parameter-description", "no-type"}
+
+
+def test_defaults_without_a_json_form_are_found() -> None:
+    """A model is not told of such a default."""
+
+    @function_tool
+    def odd(word: str = "", marker: Any = object()) -> None:  # noqa: B008 - that is the point
+        """Do.
+
+        Args:
+            word: A word.
+            marker: A marker.
+        """
+
+    assert "'marker' (object)" in codes(odd)["default-not-json"].message
+
+
+def test_what_cannot_be_strict_or_cannot_be_exported_is_found() -> None:
+    """It is said before a provider refuses the request, and each time it is asked."""
+
+    @function_tool
+    def open_map(values: dict[str, int]) -> None:
+        """Do.
+
+        Args:
+            values: Numbers by name.
+        """
+
+    for _ in range(2):
+        assert "strict mode is not possible" in codes(open_map)["not-strict"].message
+    portable = codes(open_map.with_(name="2nd"))["not-portable"]
+    assert portable.level == "error"
+    assert portable.message.startswith("cannot go to gemini: ")
+
+
+def test_equal_names_and_broken_declarations_are_errors() -> None:
+    """Neither can work at all."""
+
+    @function_tool
+    def broken(value: NotThere) -> None:  # type: ignore[name-defined]  # noqa: F821  # pyright: ignore[reportUndefinedVariable]
+        """Do."""
+
+    found = codes(broken, broken.with_())
+    assert found["duplicate-name"].level == found["declaration"].level == "error"
+
+
+@pytest.mark.parametrize(
+    ("body", "lines"),
+    [
+        ("yield 'a'", []),
+        ("yield event\nyield 'a'", []),
+        ("yield 'a'\nyield event", [2]),
+        ("yield 'a'\nclean_up()", []),
+        ("yield 'a'\nreturn\nyield", []),
+        ("if x:\n    yield 'a'\nelse:\n    yield f'b{x}'", []),
+        ("if x:\n    yield 'a'\nyield 'b'", [3]),
+        ("if x:\n    yield 'a'\n    return\nyield 'b'", []),
+        ("for x in y:\n    yield str(x)\nyield 'done'", [3]),
+        ("for x in y:\n    yield 'a' % x", [3]),
+        ("for x in y:\n    if x:\n        yield 'a'\n        return\n    yield event", []),
+        ("for x in y:\n    if x:\n        yield 'a'\n        break\n    yield event", []),
+        ("while True:\n    yield 'a'\n    continue", [3]),
+        ("try:\n    yield 'a'\nfinally:\n    clean_up()", []),
+        ("try:\n    yield 'a'\nexcept E:\n    yield 'b'", []),
+        ("try:\n    yield 'a'\nfinally:\n    yield event", [3]),
+        ("with x:\n    yield ', '.join(y)\nyield event", [3]),
+        (
+            "match x:\n    case 1:\n        yield 'a'\n    case _:\n        yield event\nyield 1",
+            [4],
+        ),
+        ("def inner():\n    yield 'a'\n    yield 'b'\nyield 'c'", []),
+        ("yield text\nyield 'a'", []),
+    ],
+)
+def test_a_text_that_is_yielded_before_the_last_is_found(body: str, lines: list[int]) -> None:
+    """It ends the tool as its result, which surprises whoever meant a message."""
+    source = "def tool():\n" + textwrap.indent(body, "    ")
+    definition = ast.parse(source).body[0]
+    assert isinstance(definition, ast.FunctionDef)
+    assert [node.lineno for node in yields_before_the_last(definition)] == lines
+
+
+def test_the_providers_of_the_options_are_those_there_are() -> None:
+    """The list stands twice so that a help text does not wait for the import."""
+    assert PROVIDERS == ALL_PROVIDERS
+
+
+SOURCE = """
+from agents_tools import streaming_tool
+
+@streaming_tool
+def talk(word: str):
+    '''Talk.
+
+    Args:
+        word: A word.
+    '''
+    yield "starting"
+    yield word
+"""
+
+
+def test_the_command_says_where_and_exits_by_level(run: Run, tmp_path: Path) -> None:
+    """Editors jump to file:line; a pipeline reads the exit code."""
+    path = tmp_path / "sample.py"
+    path.write_text(SOURCE)
+    found = run("check", str(path))
+    assert found.code == 0
+    assert f"{path}:11: warning: talk: yields a text that is not last" in found.out
+    assert found.out.endswith("1 tool checked: 1 warning\n")
+    assert run("check", str(path), "--strict").code == 1
+
+    path.write_text(SOURCE + "\nother = talk.with_()\n")
+    errors = run("check", str(path), "--json")
+    assert errors.code == 1
+    assert errors.json["ok"] is False
+    assert errors.json["findings"][0]["code"] == "duplicate-name"

@@ -1,0 +1,163 @@
+"""What only a process of its own shows: signals, pipes, encodings, a missing extra, start-up."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import FIXTURE
+
+COMMAND = [sys.executable, "-m", "agents_tools.cli"]
+ROOT = Path(__file__).parents[2]
+
+
+def start(*args: str, **options: Any) -> subprocess.Popen[str]:
+    """Start a command."""
+    given: dict[str, Any] = {
+        "stdout": subprocess.PIPE,
+        "stderr": subprocess.PIPE,
+        "encoding": "utf-8",
+        "cwd": ROOT,
+    }
+    return subprocess.Popen([*COMMAND, *args], **{**given, **options})  # noqa: S603 - our own
+
+
+def python(code: str) -> subprocess.CompletedProcess[str]:
+    """Run code in an interpreter of its own."""
+    return subprocess.run(  # noqa: S603 - our own
+        [sys.executable, "-c", code], capture_output=True, encoding="utf-8", cwd=ROOT, check=False
+    )
+
+
+def wait_until_started(marker: Path, process: subprocess.Popen[str]) -> None:
+    """Wait for the tool to say that it runs."""
+    until = time.monotonic() + 10
+    while not (marker.exists() and marker.read_text()):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="SIGINT is sent to a process")
+def test_ctrl_c_cancels_and_lets_the_tool_clean_up(tmp_path: Path) -> None:
+    """A tool must be able to release what it holds, and a script must see the cancel."""
+    marker = tmp_path / "marker"
+    with start("call", FIXTURE, "sleep_long", f"marker={marker}", "--json") as process:
+        wait_until_started(marker, process)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=10)
+    assert process.returncode == 130
+    assert marker.read_text() == "cleaned up"
+    assert json.loads(out)["status"] == "cancelled"
+    assert "Traceback" not in err
+
+
+@pytest.mark.skipif(os.name == "nt", reason="SIGINT is sent to a process")
+def test_a_second_ctrl_c_ends_at_once(tmp_path: Path) -> None:
+    """Somebody who insists does not wait for a tool that does not listen."""
+    marker = tmp_path / "marker"
+    with start("call", FIXTURE, "sleep_long", f"marker={marker}", "--stubborn") as process:
+        wait_until_started(marker, process)
+        begin = time.monotonic()
+        for _ in range(40):  # signals that come together count once
+            if process.poll() is not None:
+                break
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.05)
+        process.wait(timeout=10)
+    assert process.returncode == 130
+    assert time.monotonic() - begin < 1.9
+    assert marker.read_text() == "started"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="SIGINT is sent to a process")
+def test_a_stubborn_tool_is_left_behind_after_its_grace(tmp_path: Path) -> None:
+    """The first Ctrl-C is enough to get the prompt back."""
+    marker = tmp_path / "marker"
+    with start("call", FIXTURE, "sleep_long", f"marker={marker}", "--stubborn") as process:
+        wait_until_started(marker, process)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=15)
+    assert process.returncode == 130
+    assert "left behind" in err
+    assert "Traceback" not in err
+
+
+def test_a_reader_that_leaves_is_no_error_to_report() -> None:
+    """`agents-tools … | head -1` ends without a word."""
+    with start("call", FIXTURE, "big", "lines=20000") as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == ""
+        assert process.wait(timeout=10) == 141
+
+
+def test_a_terminal_that_is_not_utf_8_gets_what_it_can_show() -> None:
+    """A character that is missing from an encoding must not end the program."""
+    env = {**os.environ, "PYTHONIOENCODING": "latin-1", "PYTHONUTF8": "0"}
+    with start("call", FIXTURE, "echo", "text=é→", env=env, encoding="latin-1") as process:
+        out, err = process.communicate(timeout=10)
+    assert (process.returncode, err) == (0, "")
+    assert '"text":"é?"' in out
+    with start("call", FIXTURE, "echo", "text=é→", "--json", env=env) as process:
+        out, _ = process.communicate(timeout=10)
+    assert json.loads(out)["value"]["text"] == "é→"
+
+
+def test_without_the_extra_one_line_says_how_to_get_it() -> None:
+    """The console script is installed with the core, click is not."""
+    result = python(
+        "import sys; sys.modules['click'] = None\n"
+        "from agents_tools.cli import main; sys.exit(main(['list', 'x.py']))"
+    )
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert result.stderr == (
+        'agents-tools: the command line needs the extra "cli": pip install "agents-tools[cli]"\n'
+    )
+
+
+def test_without_rich_events_are_plain_lines() -> None:
+    """Rich makes it pretty; it does not make it work."""
+    result = python(
+        "import sys; sys.modules['rich'] = None\n"
+        "from agents_tools.cli import main\n"
+        f"sys.exit(main(['call', {FIXTURE!r}, 'pipeline', 'source=x', '--events', 'live']))"
+    )
+    assert result.returncode == 0, result.stderr
+    assert "pipeline: one line" in result.stderr
+
+
+def test_help_loads_no_heavy_module() -> None:
+    """The help of a command line comes at once."""
+    result = python(
+        "import sys\n"
+        "from agents_tools.cli import main\n"
+        "main(['--help']); main(['version'])\n"
+        "heavy = {'rich', 'pydantic', 'asyncio', 'griffe', 'anyio', 'agents_tools.tool'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    assert result.stdout.endswith("[]\n"), result.stdout + result.stderr
+
+
+def test_threads_that_the_tool_left_do_not_hold_up_the_exit(tmp_path: Path) -> None:
+    """`asyncio.to_thread` cannot be stopped, and Python would wait for it."""
+    path = tmp_path / "sample.py"
+    path.write_text(
+        "import asyncio, time\n"
+        "async def wait() -> str:\n"
+        "    await asyncio.to_thread(time.sleep, 60)\n"
+        "    return ''\n"
+    )
+    with start("call", f"{path}:wait", "--timeout", "0.2") as process:
+        process.communicate(timeout=15)
+    assert process.returncode == 4
