@@ -8,7 +8,7 @@ import typing
 from dataclasses import dataclass
 from typing import Any
 
-from agents_tools._json import JsonFault, check_bounds, check_keys
+from agents_tools._json import JsonFault, check_bounds, check_keys, may_hold_more_keys
 from agents_tools._leaf import Leaf, no_keys, null_means
 from agents_tools._signature import EMPTY, LEFT_OUT
 from agents_tools._text import describe_value, shorten
@@ -109,7 +109,8 @@ class ArgumentReader:
                 except ValidationError:
                     arguments = look_closely(text)
                 else:
-                    if text.count(":") > count(arguments):
+                    keys = count(arguments)
+                    if text.count(":") > keys and may_hold_more_keys(text, keys):
                         arguments = look_closely(text)
             except Exception as error:  # noqa: BLE001 - told apart in `_mend`
                 return mend(text, error)

@@ -705,15 +705,36 @@ def _count_fields(fields: Schema, *, typed_dict: bool) -> KeyCounter | None:
 
 
 def _count_dataclass(schema: Any) -> KeyCounter | None:
+    """Count the fields of a dataclass that were given; one that has its default may not be."""
     inner = schema["schema"]
     if inner["type"] != "dataclass-args" or schema.get("post_init"):
         return None
-    fields = inner["fields"]
-    if any(field["schema"]["type"] == "default" for field in fields):
-        return None  # a field that has its default may have been given or not
-    if any(_key_counter(field["schema"]) is not no_keys for field in fields):
-        return None
-    return lambda _: len(fields)
+    required = 0
+    optional: list[tuple[str, Any]] = []
+    nested: list[tuple[str, KeyCounter]] = []
+    for field in inner["fields"]:
+        name, described = field["name"], field["schema"]
+        if described["type"] != "default":
+            required += 1
+        elif "default" in described:
+            optional.append((name, described["default"]))
+        counter = _key_counter(described)
+        if counter is None or (counter is not no_keys and described["type"] == "default"):
+            return None  # what is inside a default was not given
+        if counter is not no_keys:
+            nested.append((name, counter))
+    if not nested and not optional:
+        return lambda _: required
+
+    def count(value: Any) -> int:
+        total = required
+        for name, default in optional:
+            total += getattr(value, name) is not default
+        for name, counter in nested:
+            total += counter(getattr(value, name))
+        return total
+
+    return count
 
 
 def _count_union(choices: list[Any]) -> KeyCounter | None:

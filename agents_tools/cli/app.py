@@ -34,6 +34,10 @@ _COMMANDS = {
 """Each command: the module that has it, loaded when it is asked for, and its line of help."""
 
 
+class ReaderGoneError(Exception):
+    """Whoever read standard output has closed it."""
+
+
 class LazyGroup(click.Group):
     """A group that imports a command only when it is to run."""
 
@@ -65,6 +69,13 @@ class LazyGroup(click.Group):
                 hint = f"There are: {', '.join(_COMMANDS)}."
             raise CommandError(f"there is no command {name!r}.", hint=hint)
         return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; a reader that has gone is told before click ends the program for it."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            raise ReaderGoneError from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing them."""
@@ -98,7 +109,7 @@ def run(args: Sequence[str] | None = None) -> int:
     try:
         code = _code_of(typed)
         sys.stdout.flush()
-    except BrokenPipeError:
+    except (ReaderGoneError, BrokenPipeError):
         _leave_no_output()
         code = BROKEN_PIPE
     if args is None and _held_up():
@@ -108,7 +119,7 @@ def run(args: Sequence[str] | None = None) -> int:
 
 
 def _code_of(typed: list[str]) -> int:
-    """Run a command and report what it raises; nothing but a broken pipe gets through."""
+    """Run a command and report what it raises; only `ReaderGoneError` gets through."""
     try:
         returned: Any = cli.main(typed, prog_name="agents-tools", standalone_mode=False)
     except CommandError as error:
@@ -123,10 +134,6 @@ def _code_of(typed: list[str]) -> int:
     except (KeyboardInterrupt, click.Abort):
         say("cancelled")
         return CANCELLED
-    except SystemExit as error:
-        if isinstance(error.__context__, BrokenPipeError):  # click has an exit code of its own
-            raise error.__context__ from None
-        raise
     else:
         return returned if isinstance(returned, int) else OK
     return USAGE

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import ast
 import csv
+import io
 import os
 import subprocess
+import tokenize
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -23,22 +26,19 @@ from agents_tools import (
     streaming_tool,
 )
 
-HERE = Path(__file__).parent
-
 Planet = Literal["Mercury", "Venus", "Earth", "Mars", "Jupiter", "Saturn", "Uranus", "Neptune"]
 
 
 @function_tool
-def weight_on(planet: Planet, mass_kg: Annotated[float, Field(gt=0)] = 70) -> str:
-    """Tell what something weighs on another planet.
+def weigh(planet: Planet, mass_kg: Annotated[float, Field(gt=0)] = 70) -> str:
+    """Tell what something weighs on a planet.
 
     Args:
-        planet: The planet to weigh it on.
+        planet: Where to weigh it.
         mass_kg: Its mass in kilograms.
     """
-    gravity = float(planets()[planet]["gravity_m_s2"])
-    shown = mass_kg * gravity / float(planets()["Earth"]["gravity_m_s2"])
-    return f"{mass_kg:g} kg on {planet} weigh {mass_kg * gravity:.0f} N; a scale shows {shown:.1f} kg."
+    gravity = float(facts()[planet]["gravity_m_s2"])
+    return f"{mass_kg:g} kg weigh {mass_kg * gravity:.0f} newtons on {planet}."
 
 
 @streaming_tool
@@ -52,18 +52,19 @@ def survey(folder: str = ".") -> Iterator[Event | str]:
     if not files:
         raise ToolError(f"There is no Python file in {folder!r}. Name a folder that has some.")
     yield NotifyStreamEvent(f"[1/2] reading {len(files)} Python files")
-    lines, functions = 0, list[tuple[int, str]]()
+    total = Counter[str]()
+    imported = Counter[str]()
     for done, file in enumerate(files, start=1):
-        source = file.read_text(encoding="utf-8")
-        lines += source.count("\n")
-        functions += functions_of(file, source)
-        yield ToolProgressEvent(done, total=len(files), message=file.name)
+        source = file.read_text(encoding="utf-8", errors="replace")
+        total += counts_of(source)
+        imported.update(imports_of(source))
+        yield ToolProgressEvent(done, total=len(files))
     yield NotifyStreamEvent("[2/2] reading the history")
     history = commits.invoke_sync(folder=folder)
-    longest = "\n".join(f"  {length:4} lines  {name}" for length, name in sorted(functions)[:-4:-1])
+    most = ", ".join(f"{name} ({count})" for name, count in imported.most_common(4))
     yield (
-        f"{len(files)} files, {lines:,} lines, {len(functions):,} functions; {history}\n"
-        f"The longest functions:\n{longest}"
+        f"{len(files)} files, {total['lines']:,} lines, {total['comments']:,} comments, "
+        f"{total['functions']:,} functions. {history}\nImported by most files: {most}."
     )
 
 
@@ -74,44 +75,53 @@ def commits(folder: str = ".") -> str:
     Args:
         folder: Where the project is.
     """
-    command = ["git", "-C", folder, "log", "-20000", "--format=%an: %s"]
+    command = ["git", "-C", folder, "log", "-10000", "--format=%as %s"]
     try:
         log = subprocess.run(command, capture_output=True, text=True, check=True).stdout  # noqa: S603
     except (OSError, subprocess.CalledProcessError):
-        notify("no git history here", level="warning")
-        return "no history."
+        notify("there is no git history here", level="warning")
+        return "No history."
     subjects = log.splitlines()
     for subject in subjects[:3]:
-        notify(subject)
+        notify(subject[:72])
     return f"{len(subjects)} commits."
 
 
 @cache
-def planets() -> dict[str, dict[str, str]]:
+def facts() -> dict[str, dict[str, str]]:
     """Give the row of each planet."""
-    text = (HERE / "planets.csv").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("planets.csv").read_text(encoding="utf-8")
     rows = csv.DictReader(line for line in text.splitlines() if not line.startswith("#"))
     return {row["planet"]: row for row in rows}
 
 
 def python_files(folder: Path) -> Iterator[Path]:
-    """Find the Python files of a project, without environments and what was built."""
+    """Find the Python files of a project, but not those of environments and builds."""
     for place, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if name[0] not in "._" and name not in BUILT]
+        folders[:] = [name for name in folders if name[0] not in "._" and name not in NOT_OURS]
         yield from (Path(place, name) for name in names if name.endswith(".py"))
 
 
-BUILT = {"build", "dist", "site", "venv", "node_modules"}
+NOT_OURS = {"build", "dist", "node_modules", "site", "venv"}
 
 
-def functions_of(file: Path, source: str) -> list[tuple[int, str]]:
-    """Give the length and the place of each function."""
+def counts_of(source: str) -> Counter[str]:
+    """Count lines, comments and functions."""
+    count = Counter(lines=source.count("\n"))
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(source).readline):
+            count["comments"] += token.type == tokenize.COMMENT
+            count["functions"] += token.type == tokenize.NAME and token.string == "def"
+    except (tokenize.TokenError, SyntaxError):
+        pass  # not every file is finished
+    return count
+
+
+def imports_of(source: str) -> set[str]:
+    """Give the names of the modules that a file imports."""
     try:
         nodes = list(ast.walk(ast.parse(source)))
-    except SyntaxError:
-        return []
-    return [
-        (1 + (node.end_lineno or node.lineno) - node.lineno, f"{file}:{node.lineno} {node.name}")
-        for node in nodes
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    ]
+    except (SyntaxError, ValueError):
+        return set()
+    found = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    return found | {node.module for node in nodes if isinstance(node, ast.ImportFrom) if node.module}

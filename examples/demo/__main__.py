@@ -1,0 +1,65 @@
+"""`make demo`: the library in five commands, without a key and without the network."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import indent
+
+from examples.demo.tools import weigh
+
+TOOLS = "examples/demo/tools.py"
+BAD = '{"planet": "Pluto", "mass_kg": -70, "unit": "lb"}'
+
+
+def main() -> int:
+    """Show a tool, call it well and badly, watch another one work, and call what was no tool."""
+    os.chdir(Path(__file__).parents[2])
+    say("A tool is a function with a decorator.", first=True)
+    print(indent(inspect.getsource(weigh.__wrapped__).rstrip(), "    "), flush=True)
+
+    say("Its signature and its docstring are what a model is told of it.")
+    run("schema", TOOLS, "weigh", "--provider", "anthropic", "--json")
+
+    say("A call is checked against that schema, then runs the function.")
+    run("call", TOOLS, "weigh", "planet=Mars", "mass_kg=80")
+
+    say("Bad arguments never reach the function. The model is told how to mend them.")
+    run("call", TOOLS, "weigh", "--input-json", BAD)
+
+    say("A tool that takes its time says what it is doing. The model gets only the last lines.")
+    run("call", TOOLS, "survey")
+
+    say("Any function will do: this one comes from the standard library as it is.")
+    run("call", "urllib.parse:parse_qs", "qs=city=Oslo&city=Rome&days=3")
+
+    say("Next: the same tools from Python, in docs/tutorial.md, and examples/, one idea a file.")
+    return 0
+
+
+def say(text: str, *, first: bool = False) -> None:
+    """Print a heading."""
+    print("" if first else "\n", styled(text, "1"), "\n", sep="", flush=True)
+
+
+def run(*words: str) -> None:
+    """Run a command as if it had been typed."""
+    print(styled("$ ", "2") + styled(shlex.join(["agents-tools", *words]), "36"), flush=True)
+    # "-m" finds the command line of this very environment, whatever the path says
+    code = subprocess.run([sys.executable, "-m", "agents_tools.cli", *words], check=False).returncode  # noqa: S603
+    if code:
+        print(styled(f"(exit code {code})", "2"), flush=True)
+
+
+def styled(text: str, style: str) -> str:
+    """Style a text where it is shown on a terminal."""
+    plain = not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return text if plain else f"\x1b[{style}m{text}\x1b[0m"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,96 @@
+"""The live view of a call: what it draws, and that it leaves the terminal as it was."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from agents_tools.cli.live import LiveView
+from agents_tools.events import (
+    Event,
+    EventSource,
+    NotifyStreamEvent,
+    Origin,
+    ToolProgressEvent,
+    ToolStreamEndEvent,
+    ToolStreamStartEvent,
+    stamp,
+)
+from tests.cli.conftest import FIXTURE
+
+OUTER = Origin("outer", "1", ("1",), EventSource.ENVIRONMENT)
+INNER = Origin("in\x07ner", "2", ("1", "2"), EventSource.ENVIRONMENT)
+
+
+def drawn(*events: Event) -> list[str]:
+    """Give the lines that the view draws below the log after these events."""
+    view = LiveView("outer")
+    for event in events:
+        view.hear(event)
+    console = Console(file=io.StringIO(), width=80, force_terminal=False)
+    console.print(view)
+    view.close("ok", 1.0, None)
+    file = console.file
+    assert isinstance(file, io.StringIO)
+    return [" ".join(line.split()[1:-2]) for line in file.getvalue().splitlines()]
+
+
+def test_running_calls_are_drawn_with_their_progress() -> None:
+    """A person sees what runs now, calls within calls, and how far each is."""
+    started = [stamp(ToolStreamStartEvent({}), origin, 0) for origin in (OUTER, INNER)]
+    progress = stamp(ToolProgressEvent(3, message="reading"), INNER, 1)
+    assert drawn(*started, progress) == ["outer", "inner 3 reading"]
+    end = stamp(ToolStreamEndEvent("ok", 0.1), INNER, 2)
+    assert drawn(*started, progress, end) == ["outer"]
+
+
+def test_the_line_that_is_being_streamed_is_drawn() -> None:
+    """A delta is seen before its line has ended."""
+    delta = stamp(NotifyStreamEvent("half a li", is_delta=True), OUTER, 0)
+    assert drawn(delta) == ["outer half a li"]
+
+
+def test_a_tool_without_a_start_event_is_drawn_too() -> None:
+    """`enable_bracketing=False` hides the start, not the tool."""
+    assert drawn() == ["outer"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a pseudo-terminal")
+def test_ctrl_c_on_a_terminal_gives_the_cursor_back(tmp_path: Path) -> None:
+    """A prompt without a cursor is what a careless program leaves."""
+    marker = tmp_path / "marker"
+    ours, theirs = os.openpty()
+    command = [sys.executable, "-m", "agents_tools.cli", "call", FIXTURE, "sleep_long"]
+    process = subprocess.Popen(  # noqa: S603 - our own
+        [*command, f"marker={marker}"],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "TERM": "xterm", "NO_COLOR": ""},
+    )
+    os.close(theirs)
+    output = b""
+    until = time.monotonic() + 10
+    while b"\x1b[?25l" not in output and time.monotonic() < until:  # the live view hides it
+        output += os.read(ours, 1000)
+    process.send_signal(signal.SIGINT)
+    try:
+        while chunk := os.read(ours, 1000):
+            output += chunk
+    except OSError:  # the end, as Linux tells it
+        pass
+    os.close(ours)
+    assert process.wait(timeout=10) == 130
+    assert b"cancelling; once more to stop at once" in output
+    assert output.rindex(b"\x1b[?25h") > output.rindex(b"\x1b[?25l")
+    assert "cancelled after" in output.decode()
+    assert marker.read_text() == "cleaned up"
