@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import typing
 from dataclasses import dataclass
@@ -505,7 +504,9 @@ def _problem(
 def _nearest(key: str, known: list[str] | None) -> str:
     if not known:
         return "no arguments at all"
-    close = difflib.get_close_matches(key[:64], known, n=1, cutoff=0.6)
+    from difflib import get_close_matches
+
+    close = get_close_matches(key[:64], known, n=1, cutoff=0.6)
     lowered = {name.lower().replace("_", ""): name for name in known}
     match = close[0] if close else lowered.get(key.lower().replace("_", "").replace("-", ""))
     if match:

@@ -21,6 +21,7 @@ __all__ = [
     "caller_names",
     "describe_annotation",
     "implementation",
+    "name_of",
     "place_of",
     "read_parameters",
     "return_annotation",
@@ -70,6 +71,15 @@ def place_of(func: Callable[..., Any], tool: str) -> Place:
     owner = func if hasattr(func, "__qualname__") else type(func)
     module = getattr(owner, "__module__", None) or "?"
     return Place(tool=tool, where=f"{module}.{getattr(owner, '__qualname__', '?')}")
+
+
+def name_of(func: Callable[..., Any]) -> str:
+    """Give the name a callable goes by: that of the function behind a partial or an instance."""
+    for candidate in (func, implementation(func)):
+        name = getattr(candidate, "__name__", None)
+        if isinstance(name, str) and name not in {"__call__", "__init__", "__new__"}:
+            return name
+    return type(func).__name__
 
 
 def implementation(func: Callable[..., Any]) -> Any:

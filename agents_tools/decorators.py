@@ -14,13 +14,13 @@ from agents_tools._signature import (
     Names,
     caller_names,
     implementation,
+    name_of,
     place_of,
     read_signature,
     return_annotation,
 )
 from agents_tools.errors import ToolStreamError, UserTypeError
 from agents_tools.events import Event
-from agents_tools.schema import FuncSchema, function_schema, name_of, schema_of_type
 from agents_tools.tool import (
     DEFAULT,
     Call,
@@ -36,6 +36,7 @@ if typing.TYPE_CHECKING:
 
     from agents_tools._docstring import DocstringStyle
     from agents_tools.context import ToolContext
+    from agents_tools.schema import FuncSchema
 
 __all__ = ["function_tool", "streaming_tool"]
 
@@ -387,6 +388,8 @@ class _FunctionDeclaration:
     @property
     def schema(self) -> FuncSchema:
         if self._schema is None:
+            from agents_tools.schema import function_schema
+
             self._schema = function_schema(
                 self._func,
                 name_override=self.name,
@@ -418,6 +421,8 @@ class _FunctionDeclaration:
 
     def _described_output(self) -> Any:
         if self._output is EMPTY:
+            from agents_tools.schema import schema_of_type
+
             annotation = (
                 EMPTY
                 if self._stream

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 import typing
 from dataclasses import replace
@@ -17,6 +18,7 @@ from agents_tools._signature import (
     Place,
     describe_annotation,
     implementation,
+    name_of,
     place_of,
     read_parameters,
     read_signature,
@@ -67,15 +69,32 @@ class FuncSchema:
         self._extras = next(
             (item.leaf for item in parameters if item.param.kind is Parameter.VAR_KEYWORD), None
         )
-        fields = [
-            _field(item) for item in parameters if item.param.kind is not Parameter.VAR_KEYWORD
-        ]
         self._json_schema: dict[str, Any] | None = None
         self._model: type[BaseModel] | None = None
         self._positional = _positional_names(order)
-        self.read = ArgumentReader(
-            name, fields, self._extras, lambda: self.json_schema, fill=bool(self._positional)
-        ).read
+
+    @functools.cached_property
+    def read(self) -> Callable[[str], dict[str, Any]]:
+        """What reads a model's arguments, by parameter name; built when first asked for."""
+        fields = [
+            _field(item)
+            for item in self._parameters
+            if item.param.kind is not Parameter.VAR_KEYWORD
+        ]
+        try:
+            return ArgumentReader(
+                self.name,
+                fields,
+                self._extras,
+                lambda: self.json_schema,
+                fill=bool(self._positional),
+            ).read
+        except Exception as error:
+            raise self._place.refuse(
+                f"its parameters cannot be put into one validator ({_first_line(error)}).",
+                "Declare the parameter with the most unusual type as a plain JSON type and "
+                "convert it inside the function.",
+            ) from error
 
     @property
     def signature(self) -> inspect.Signature:
@@ -197,23 +216,16 @@ def function_schema(
         doc = docstring_of(func, style=docstring_style, param_names=names)
     described = [_described(param, doc, func, place) for param in params]
     _check_keys(described, place)
-    try:
-        return FuncSchema(
-            func,
-            name=name,
-            description=doc.description if description_override is None else description_override,
-            strict_json_schema=strict_json_schema,
-            place=place,
-            parameters=described,
-            order=found,
-            context_parameter=context,
-        )
-    except Exception as error:
-        raise place.refuse(
-            f"its parameters cannot be put into one validator ({_first_line(error)}).",
-            "Declare the parameter with the most unusual type as a plain JSON type and convert "
-            "it inside the function.",
-        ) from error
+    return FuncSchema(
+        func,
+        name=name,
+        description=doc.description if description_override is None else description_override,
+        strict_json_schema=strict_json_schema,
+        place=place,
+        parameters=described,
+        order=found,
+        context_parameter=context,
+    )
 
 
 def schema_of_type(annotation: Any, *, mode: str) -> tuple[dict[str, Any], Any] | None:
@@ -229,15 +241,6 @@ def schema_of_type(annotation: Any, *, mode: str) -> tuple[dict[str, Any], Any] 
             return adapter.json_schema(mode=mode), adapter.serializer
         except Exception:  # noqa: BLE001 - what cannot be described is converted without a schema
             return None
-
-
-def name_of(func: Callable[..., Any]) -> str:
-    """Give the name a callable goes by: that of the function behind a partial or an instance."""
-    for candidate in (func, implementation(func)):
-        name = getattr(candidate, "__name__", None)
-        if isinstance(name, str) and name not in {"__call__", "__init__", "__new__"}:
-            return name
-    return type(func).__name__
 
 
 def copy_json(value: Any) -> Any:
@@ -472,7 +475,9 @@ def _object_schema(name: str, parameters: list[_Described]) -> dict[str, Any]:
     required = [
         item.key
         for item in parameters
-        if item.param.kind is not Parameter.VAR_KEYWORD and _field(item).required
+        if item.param.kind is not Parameter.VAR_KEYWORD
+        and item.default is EMPTY
+        and item.default_factory is None
     ]
     if required:
         root["required"] = required
@@ -480,7 +485,7 @@ def _object_schema(name: str, parameters: list[_Described]) -> dict[str, Any]:
     root["type"] = "object"
     if defs:
         root["$defs"] = defs
-    return copy_json(root)
+    return root
 
 
 def _property_schema(item: _Described, schema: dict[str, Any]) -> dict[str, Any]:

@@ -12,8 +12,6 @@ from typing import Any, Generic, Protocol, Self, overload
 
 from typing_extensions import ParamSpec, TypeVar
 
-from agents_tools._arguments import SchemaReader, TypeReader
-from agents_tools._leaf import NoSchemaError, leaf_of
 from agents_tools._secrets import mask
 from agents_tools._text import shorten
 from agents_tools.context import ToolContext, enter_scope, leave_scope
@@ -31,10 +29,10 @@ from agents_tools.errors import (
     UserValueError,
 )
 from agents_tools.events import CallStatus, ToolStreamEndEvent, ToolStreamStartEvent
-from agents_tools.outputs import ToolOutput, ToolResult, to_output, truncate_output
 
 if typing.TYPE_CHECKING:
     from agents_tools.context import RunContextWrapper
+    from agents_tools.outputs import ToolOutput
 
 __all__ = [
     "Call",
@@ -819,6 +817,8 @@ class FunctionTool(Generic[P, R_co]):
 
     def _finished(self, context: ToolContext[Any], value: Any) -> CallOutcome:
         """Convert a value to what the model gets."""
+        from agents_tools.outputs import ToolResult, to_output, truncate_output
+
         serializer = None if type(value) is str else self._declaration.serializer()
         output = to_output(value, serializer)
         shortened, rest = truncate_output(output, self._max_output)
@@ -981,6 +981,9 @@ def _reader_of(
     name: str, schema: Any, *, enforce: bool
 ) -> tuple[dict[str, Any], Callable[[str], Any] | None]:
     """Give the JSON Schema of a type or a raw schema, and what reads arguments by it."""
+    from agents_tools._arguments import SchemaReader, TypeReader
+    from agents_tools._leaf import NoSchemaError, leaf_of
+
     if isinstance(schema, Mapping):
         described = typing.cast("dict[str, Any]", copy_json(schema))
         return described, SchemaReader(name, described).read if enforce else None

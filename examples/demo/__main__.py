@@ -50,15 +50,16 @@ def run(*words: str) -> None:
     """Run a command as if it had been typed."""
     print(styled("$ ", "2") + styled(shlex.join(["agents-tools", *words]), "36"), flush=True)
     # "-m" finds the command line of this very environment, whatever the path says
-    code = subprocess.run([sys.executable, "-m", "agents_tools.cli", *words], check=False).returncode  # noqa: S603
+    command = [sys.executable, "-m", "agents_tools.cli", *words]
+    code = subprocess.run(command, check=False).returncode  # noqa: S603
     if code:
         print(styled(f"(exit code {code})", "2"), flush=True)
 
 
 def styled(text: str, style: str) -> str:
     """Style a text where it is shown on a terminal."""
-    plain = not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    return text if plain else f"\x1b[{style}m{text}\x1b[0m"
+    unwanted = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return f"\x1b[{style}m{text}\x1b[0m" if sys.stdout.isatty() and not unwanted else text
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from textwrap import shorten
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -61,7 +62,7 @@ def survey(folder: str = ".") -> Iterator[Event | str]:
         yield ToolProgressEvent(done, total=len(files))
     yield NotifyStreamEvent("[2/2] reading the history")
     history = commits.invoke_sync(folder=folder)
-    most = ", ".join(f"{name} ({count})" for name, count in imported.most_common(4))
+    most = ", ".join(f"{name} ({count})" for name, count in imported.most_common(3))
     yield (
         f"{len(files)} files, {total['lines']:,} lines, {total['comments']:,} comments, "
         f"{total['functions']:,} functions. {history}\nImported by most files: {most}."
@@ -83,7 +84,7 @@ def commits(folder: str = ".") -> str:
         return "No history."
     subjects = log.splitlines()
     for subject in subjects[:3]:
-        notify(subject[:72])
+        notify(shorten(subject, 72, placeholder=" …"))
     return f"{len(subjects)} commits."
 
 
@@ -124,4 +125,6 @@ def imports_of(source: str) -> set[str]:
     except (SyntaxError, ValueError):
         return set()
     found = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
-    return found | {node.module for node in nodes if isinstance(node, ast.ImportFrom) if node.module}
+    return found | {
+        node.module for node in nodes if isinstance(node, ast.ImportFrom) if node.module
+    }
