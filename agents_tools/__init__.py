@@ -15,6 +15,12 @@ if TYPE_CHECKING:
         JsonLimits as JsonLimits,
         configure_json_limits as configure_json_limits,
     )
+    from agents_tools._problem import ArgumentProblem as ArgumentProblem
+    from agents_tools._records import (
+        CallOutcome as CallOutcome,
+        ToolAnnotations as ToolAnnotations,
+        ToolOrigin as ToolOrigin,
+    )
     from agents_tools._secrets import register_secret as register_secret
     from agents_tools._strict import ensure_strict_json_schema as ensure_strict_json_schema
     from agents_tools._threads import configure_threads as configure_threads
@@ -34,7 +40,6 @@ if TYPE_CHECKING:
     )
     from agents_tools.errors import (
         AgentsToolsError as AgentsToolsError,
-        ArgumentProblem as ArgumentProblem,
         ModelBehaviorError as ModelBehaviorError,
         ToolCancelledError as ToolCancelledError,
         ToolDeniedError as ToolDeniedError,
@@ -83,10 +88,7 @@ if TYPE_CHECKING:
     )
     from agents_tools.schema import FuncSchema as FuncSchema, function_schema as function_schema
     from agents_tools.tool import (
-        CallOutcome as CallOutcome,
         FunctionTool as FunctionTool,
-        ToolAnnotations as ToolAnnotations,
-        ToolOrigin as ToolOrigin,
         default_tool_error_function as default_tool_error_function,
         set_default_tool_error_function as set_default_tool_error_function,
     )
@@ -97,6 +99,8 @@ _PLACES = {
     "_channel": ("bind", "listen"),
     "_docstring": ("FuncDocumentation", "generate_func_documentation"),
     "_json": ("JsonLimits", "configure_json_limits"),
+    "_problem": ("ArgumentProblem",),
+    "_records": ("CallOutcome", "ToolAnnotations", "ToolOrigin"),
     "_secrets": ("register_secret",),
     "_strict": ("ensure_strict_json_schema",),
     "_threads": ("configure_threads",),
@@ -113,7 +117,6 @@ _PLACES = {
     "decorators": ("function_tool", "streaming_tool"),
     "errors": (
         "AgentsToolsError",
-        "ArgumentProblem",
         "ModelBehaviorError",
         "ToolCancelledError",
         "ToolDeniedError",
@@ -162,10 +165,7 @@ _PLACES = {
     ),
     "schema": ("FuncSchema", "function_schema"),
     "tool": (
-        "CallOutcome",
         "FunctionTool",
-        "ToolAnnotations",
-        "ToolOrigin",
         "default_tool_error_function",
         "set_default_tool_error_function",
     ),

@@ -7,11 +7,13 @@ import typing
 from dataclasses import dataclass
 from typing import Any
 
+from agents_tools._callable import EMPTY
 from agents_tools._json import JsonFault, check_bounds, check_keys, may_hold_more_keys
 from agents_tools._leaf import Leaf, no_keys, null_means
-from agents_tools._signature import EMPTY, LEFT_OUT
+from agents_tools._problem import ArgumentProblem
+from agents_tools._signature import LEFT_OUT
 from agents_tools._text import describe_value, shorten
-from agents_tools.errors import ArgumentProblem, ModelBehaviorError, UserError
+from agents_tools.errors import ModelBehaviorError, UserError
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

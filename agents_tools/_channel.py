@@ -16,19 +16,12 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
 from agents_tools.errors import UserError, UserTypeError
-from agents_tools.events import (
-    Event,
-    GapEvent,
-    NotifyStreamEvent,
-    ToolArtifactEvent,
-    ToolProgressEvent,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Self
 
-    from agents_tools.events import Emit
+    from agents_tools.events import Emit, Event, GapEvent, NotifyStreamEvent
 
 __all__ = ["Channel", "Listener", "bind", "listen", "listeners"]
 
@@ -343,6 +336,8 @@ def _squeezed(events: list[Event], size: int) -> tuple[list[Event], int]:
     Returns:
         What is left, with gaps where events were left out, and how many those were.
     """
+    from agents_tools.events import GapEvent, ToolArtifactEvent
+
     events = _merged(events)
     surplus = _count(events) - size
     victims = [place for place, event in enumerate(events) if event.droppable]
@@ -362,11 +357,15 @@ def _squeezed(events: list[Event], size: int) -> tuple[list[Event], int]:
 
 def _count(events: list[Event]) -> int:
     """Count events, besides gaps."""
+    from agents_tools.events import GapEvent
+
     return sum(not isinstance(event, GapEvent) for event in events)
 
 
 def _merged(events: list[Event]) -> list[Event]:
     """Merge adjacent deltas of a call, and let its latest progress stand for the earlier ones."""
+    from agents_tools.events import GapEvent, NotifyStreamEvent, ToolProgressEvent
+
     merged: list[Event | None] = []
     last: dict[tuple[str, ...], int] = {}  # the place of the last event of each call
     progress: dict[tuple[str, ...], int] = {}
@@ -391,6 +390,8 @@ def _merged(events: list[Event]) -> list[Event]:
 
 def _appended(before: Event | None, delta: NotifyStreamEvent) -> NotifyStreamEvent | None:
     """Put two deltas together, if the first is one; its place is kept."""
+    from agents_tools.events import NotifyStreamEvent
+
     if (
         isinstance(before, NotifyStreamEvent)
         and before.is_delta
@@ -403,6 +404,8 @@ def _appended(before: Event | None, delta: NotifyStreamEvent) -> NotifyStreamEve
 
 def _gap(dropped: int, last: Event) -> GapEvent:
     """Say that events are missing, in the place of the last of them."""
+    from agents_tools.events import GapEvent
+
     return GapEvent(dropped).replace(seq=last.seq, timestamp=last.timestamp)
 
 

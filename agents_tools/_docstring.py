@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from inspect import cleandoc, isclass, signature
 from typing import TYPE_CHECKING, Any, Literal
 
-from agents_tools._signature import implementation
+from agents_tools._callable import implementation
 
 if TYPE_CHECKING:
     import ast

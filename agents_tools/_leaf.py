@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from agents_tools._signature import EMPTY
+from agents_tools._callable import EMPTY
 
 __all__ = [
     "Leaf",
@@ -73,8 +73,8 @@ def leaf_of(annotation: Any) -> Leaf:
         NoSchemaError: It has no JSON form.
     """
     try:
-        known = _LEAVES.get(annotation) if type(annotation) is type else None
-    except TypeError:  # a metaclass without a hash
+        known = _SCALARS.get(annotation)
+    except TypeError:  # an annotation without a hash
         known = None
     if known is not None:
         return known
@@ -85,7 +85,6 @@ def leaf_of(annotation: Any) -> Leaf:
     if key is not None:
         if len(_LEAVES) >= _CACHE_SIZE:
             _LEAVES.clear()
-            _LEAVES.update(_SCALARS)
         _LEAVES[key] = leaf
     return leaf
 
@@ -235,7 +234,7 @@ _SCALARS: dict[Any, Leaf] = {
     Any: _ANYTHING,
     EMPTY: _ANYTHING,
 }
-_LEAVES: dict[Any, Leaf] = dict(_SCALARS)
+_LEAVES: dict[Any, Leaf] = {}
 _CACHE_SIZE = 4_096
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import sys
 import types
@@ -12,23 +11,18 @@ from dataclasses import dataclass
 from inspect import Parameter
 from typing import Any
 
+from agents_tools._callable import EMPTY, implementation, raw_annotations
 from agents_tools.errors import UserTypeError
 
 __all__ = [
     "EMPTY",
     "Param",
     "Place",
-    "caller_names",
     "describe_annotation",
-    "implementation",
-    "name_of",
     "place_of",
     "read_parameters",
     "return_annotation",
 ]
-
-EMPTY: Any = Parameter.empty
-"""Stands where a parameter has no annotation or no default."""
 
 Names = Mapping[str, Any]
 
@@ -73,92 +67,6 @@ def place_of(func: Callable[..., Any], tool: str) -> Place:
     return Place(tool=tool, where=f"{module}.{getattr(owner, '__qualname__', '?')}")
 
 
-def name_of(func: Callable[..., Any]) -> str:
-    """Give the name a callable goes by: that of the function behind a partial or an instance."""
-    for candidate in (func, implementation(func)):
-        name = getattr(candidate, "__name__", None)
-        if isinstance(name, str) and name not in {"__call__", "__init__", "__new__"}:
-            return name
-    return type(func).__name__
-
-
-def implementation(func: Callable[..., Any]) -> Any:
-    """Find the function behind partials, wrappers, bound methods, instances and classes."""
-    current: Any = func
-    for _ in range(100):  # a wrapper may point at itself
-        if isinstance(current, (functools.partial, functools.partialmethod)):
-            current = typing.cast("Any", current).func
-        elif isinstance(current, types.MethodType):
-            current = current.__func__
-        elif isinstance(current, (staticmethod, classmethod)):
-            current = typing.cast("Any", current).__func__
-        elif isinstance(current, types.FunctionType) or inspect.isclass(current):
-            wrapped = current.__dict__.get("__wrapped__")
-            if wrapped is None:
-                return _constructor(current) if inspect.isclass(current) else current
-            current = wrapped
-        elif (wrapped := _own(current, "__wrapped__")) is not None:
-            current = wrapped
-        elif isinstance(_own(type(current), "__call__"), types.FunctionType):
-            current = type(current).__call__
-        else:
-            return current
-    return current
-
-
-def _own(value: Any, name: str) -> Any:
-    try:
-        return inspect.getattr_static(value, name, None) and getattr(value, name, None)
-    except Exception:  # noqa: BLE001 - a foreign __getattr__ may raise anything
-        return None
-
-
-def _constructor(cls: type) -> Any:
-    for name in ("__init__", "__new__"):
-        method = getattr(cls, name, None)
-        if isinstance(method, types.FunctionType):
-            return method
-    return cls
-
-
-def caller_names(func: Callable[..., Any], frame: types.FrameType | None) -> Names:
-    """Keep the names that postponed annotations of a nested function need from its scope.
-
-    Args:
-        func: The function that is being declared.
-        frame: The frame that declares it, where local classes live.
-
-    Returns:
-        The local variables that its annotations mention; empty for a function of a module.
-    """
-    target = implementation(func)
-    qualname = getattr(target, "__qualname__", "")
-    if frame is None or "." not in qualname or sys.version_info >= (3, 14):
-        return {}
-    texts = [text for text in _raw_annotations(target).values() if isinstance(text, str)]
-    if not texts:
-        return {}
-    found: dict[str, Any] = {}
-    for text in texts:
-        try:
-            code = compile(text, "<annotation>", "eval")
-        except (SyntaxError, ValueError):
-            continue
-        for name in code.co_names:
-            scope: types.FrameType | None = frame
-            while scope is not None and scope.f_code.co_name != "<module>":
-                if name in scope.f_locals:
-                    found[name] = scope.f_locals[name]
-                    break
-                scope = scope.f_back
-    return found
-
-
-def _raw_annotations(target: Any) -> dict[str, Any]:
-    found = getattr(target, "__annotations__", None)
-    return typing.cast("dict[str, Any]", found) if isinstance(found, dict) else {}
-
-
 def read_parameters(
     func: Callable[..., Any], place: Place, *, local_names: Names | None = None, skip: int = 0
 ) -> list[Param]:
@@ -178,7 +86,9 @@ def read_parameters(
     found: list[Param] = []
     for parameter in list(signature.parameters.values())[skip:]:
         annotation = parameter.annotation
-        if annotation is not EMPTY:
+        if annotation is Parameter.empty:
+            annotation = EMPTY
+        else:
             try:
                 annotation = resolve(annotation)
             except Exception as error:
@@ -216,7 +126,7 @@ def return_annotation(func: Callable[..., Any], *, local_names: Names | None = N
     target = implementation(func)
     if inspect.isclass(func):
         return EMPTY
-    annotation = _raw_annotations(target).get("return", EMPTY)
+    annotation = raw_annotations(target).get("return", EMPTY)
     if annotation is EMPTY:
         return EMPTY
     try:
@@ -275,7 +185,10 @@ def _expanded(parameter: Parameter, annotation: Any, place: Place) -> Iterator[P
             "Annotate it with the one type that every item has.",
         )
     yield Param(
-        name=parameter.name, kind=parameter.kind, annotation=annotation, default=parameter.default
+        name=parameter.name,
+        kind=parameter.kind,
+        annotation=annotation,
+        default=EMPTY if parameter.default is Parameter.empty else parameter.default,
     )
 
 

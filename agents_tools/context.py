@@ -8,26 +8,24 @@ import time
 import types
 import typing
 from contextvars import ContextVar
-from typing import Any, Generic
-
-from typing_extensions import TypeVar
+from typing import TYPE_CHECKING, Any, Generic
 
 from agents_tools._channel import listeners
 from agents_tools.errors import ToolCancelledError, ToolTimeoutError
-from agents_tools.events import (
-    Event,
-    EventSource,
-    NotifyStreamEvent,
-    Origin,
-    ToolArtifactEvent,
-    ToolProgressEvent,
-)
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from typing_extensions import TypeVar
+
     from agents_tools._channel import Channel
-    from agents_tools.events import CallStatus, Emit, Level
+    from agents_tools.events import CallStatus, Emit, Event, Level, Origin
+
+    ContextT = TypeVar("ContextT", default=Any)
+else:  # defaults of type variables are for type checkers; they come with a heavier import
+    from typing import TypeVar
+
+    ContextT = TypeVar("ContextT")
 
 __all__ = [
     "RunContextWrapper",
@@ -40,7 +38,6 @@ __all__ = [
     "track",
 ]
 
-ContextT = TypeVar("ContextT", default=Any)
 ItemT = TypeVar("ItemT")
 
 
@@ -213,6 +210,8 @@ class ToolContext(RunContextWrapper[ContextT]):
             level: `debug`, `info`, `warning` or `error`.
         """
         if self.sinks:
+            from agents_tools.events import NotifyStreamEvent
+
             self.emit(NotifyStreamEvent(data, is_delta=is_delta, tag=tag, level=level))
 
     def progress(
@@ -226,6 +225,8 @@ class ToolContext(RunContextWrapper[ContextT]):
             message: What is being done.
         """
         if self.sinks:
+            from agents_tools.events import ToolProgressEvent
+
             self.emit(ToolProgressEvent(current, total=total, message=message))
 
     def artifact(
@@ -245,6 +246,8 @@ class ToolContext(RunContextWrapper[ContextT]):
             mime_type: Its media type, such as `image/png`.
         """
         if self.sinks:
+            from agents_tools.events import ToolArtifactEvent
+
             self.emit(ToolArtifactEvent(name, data=data, uri=uri, mime_type=mime_type))
 
     # What follows is for the framework: the life of a call.
@@ -363,6 +366,8 @@ class ToolContext(RunContextWrapper[ContextT]):
 
     def _own_origin(self) -> Origin:
         if self._origin is None:
+            from agents_tools.events import EventSource, Origin
+
             self._origin = Origin(
                 self.tool_name,
                 self.tool_call_id,

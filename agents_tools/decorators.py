@@ -2,39 +2,25 @@
 
 from __future__ import annotations
 
-import inspect
+import sys
 import types
 import typing
-from typing import Any, ParamSpec, overload
+from typing import Any, ParamSpec, TypeVar, overload
 
-from typing_extensions import TypeVar
-
-from agents_tools._signature import (
-    EMPTY,
-    Names,
-    caller_names,
-    implementation,
-    name_of,
-    place_of,
-    read_signature,
-    return_annotation,
-)
+from agents_tools._callable import EMPTY, caller_names, implementation, name_of
 from agents_tools.errors import ToolStreamError, UserTypeError
-from agents_tools.events import Event
-from agents_tools.tool import (
-    DEFAULT,
-    Call,
-    FailureErrorFunction,
-    FunctionTool,
-    ToolAnnotations,
-    ToolOrigin,
-    check_tool_name,
-)
+from agents_tools.tool import DEFAULT, FunctionTool, check_tool_name
 
 if typing.TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 
     from agents_tools._docstring import DocstringStyle
+    from agents_tools._records import (
+        Call,
+        FailureErrorFunction,
+        ToolAnnotations,
+        ToolOrigin,
+    )
     from agents_tools.context import ToolContext
     from agents_tools.schema import FuncSchema
 
@@ -132,8 +118,7 @@ def function_tool(
     Raises:
         UserError: The callable cannot be a tool; the message names the remedy.
     """
-    frame = inspect.currentframe()
-    frame = frame and frame.f_back  # local classes in postponed annotations live there
+    frame = _caller()  # local classes in postponed annotations live there
 
     def decorate(func: Callable[..., Any]) -> FunctionTool[..., Any]:
         return _declare(
@@ -235,8 +220,7 @@ def streaming_tool(
     Raises:
         UserError: The callable is no generator function, or cannot be a tool otherwise.
     """
-    frame = inspect.currentframe()
-    frame = frame and frame.f_back  # local classes in postponed annotations live there
+    frame = _caller()  # local classes in postponed annotations live there
 
     def decorate(func: Callable[..., Any]) -> FunctionTool[..., Any]:
         return _declare(
@@ -256,6 +240,11 @@ def streaming_tool(
         )
 
     return decorate if func is None else decorate(func)
+
+
+def _caller() -> types.FrameType:
+    """Give the frame that calls the decorator."""
+    return sys._getframe(2)  # pyright: ignore[reportPrivateUsage] # `inspect` would say the same
 
 
 def _declare(
@@ -312,8 +301,7 @@ def _unwrapped(func: Any) -> tuple[Callable[..., Any], str]:
     return func, ""
 
 
-_CO_GENERATOR = inspect.CO_GENERATOR
-_CO_ASYNC_GENERATOR = inspect.CO_ASYNC_GENERATOR
+_CO_GENERATOR, _CO_ASYNC_GENERATOR = 0x20, 0x200  # as in `inspect`, which costs its import
 
 
 def _check_kind(func: Any, *, stream: bool) -> None:
@@ -330,20 +318,27 @@ def _check_kind(func: Any, *, stream: bool) -> None:
     target = implementation(func)
     code = getattr(target, "__code__", None)
     if code is None:
+        from agents_tools._signature import place_of, read_signature
+
         read_signature(func, place_of(func, name_of(func)))
         flags = 0
     else:
         flags = code.co_flags
     generator = flags & (_CO_GENERATOR | _CO_ASYNC_GENERATOR)
     if generator and not stream:
-        raise place_of(func, name_of(func)).refuse(
-            "it is a generator function.", "Decorate it with `@streaming_tool`."
-        )
+        raise _refusal(func, "it is a generator function.", "Decorate it with `@streaming_tool`.")
     if stream and not generator:
-        raise place_of(func, name_of(func)).refuse(
+        raise _refusal(
+            func,
             "it is no generator function, so it has nothing to stream.",
             "Yield events and at last the result, or decorate it with `@function_tool`.",
         )
+
+
+def _refusal(func: Callable[..., Any], fault: str, remedy: str) -> UserTypeError:
+    from agents_tools._signature import place_of
+
+    return place_of(func, name_of(func)).refuse(fault, remedy)
 
 
 class _FunctionDeclaration:
@@ -355,7 +350,7 @@ class _FunctionDeclaration:
         *,
         name: str,
         stream: bool,
-        local_names: Names,
+        local_names: Mapping[str, Any],
         description_override: str | None,
         docstring_style: DocstringStyle | None,
         use_docstring_info: bool,
@@ -382,6 +377,9 @@ class _FunctionDeclaration:
 
     @property
     def origin(self) -> ToolOrigin:
+        from agents_tools._records import ToolOrigin
+        from agents_tools._signature import place_of
+
         kind = "stream" if self._stream else "function"
         return ToolOrigin(kind=kind, place=place_of(self._func, self.name).where)
 
@@ -421,6 +419,7 @@ class _FunctionDeclaration:
 
     def _described_output(self) -> Any:
         if self._output is EMPTY:
+            from agents_tools._signature import return_annotation
             from agents_tools.schema import schema_of_type
 
             annotation = (
@@ -447,8 +446,9 @@ class _FunctionDeclaration:
 
     @property
     def _is_async(self) -> bool:
-        target = implementation(self._func)
-        return inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(self._func)
+        from inspect import iscoroutinefunction
+
+        return iscoroutinefunction(implementation(self._func)) or iscoroutinefunction(self._func)
 
     def method_of(self) -> None:
         """Leave the first parameter out: the function is a method."""
@@ -464,9 +464,10 @@ class _FunctionDeclaration:
 
     def _built_body(self) -> Call:
         schema, func = self.schema, self._func
-        target = implementation(func)
+        from inspect import isasyncgenfunction
+
         if self._stream:
-            if inspect.isasyncgenfunction(target):
+            if isasyncgenfunction(implementation(func)):
                 return _async_stream_body(func, schema)
             return _sync_stream_body(func, schema)
         if self._is_async:
@@ -519,6 +520,8 @@ def _is_awaitable(value: Any) -> bool:
 
 
 def _async_stream_body(func: Callable[..., Any], schema: FuncSchema) -> Call:
+    from agents_tools.events import Event
+
     read, to_call, name = schema.read, schema.to_call, schema.name
 
     async def body(context: ToolContext[Any], args_json: str) -> Any:
@@ -558,6 +561,7 @@ async def _closed(stream: Any, name: str) -> None:
 
 def _sync_stream_body(func: Callable[..., Any], schema: FuncSchema) -> Call:
     from agents_tools._threads import run_in_thread
+    from agents_tools.events import Event
 
     read, to_call, name = schema.read, schema.to_call, schema.name
 

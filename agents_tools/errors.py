@@ -19,15 +19,15 @@ built-in base a Python programmer expects (`UserTypeError`, `UserValueError`, `U
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from agents_tools._problem import ArgumentProblem
+
 __all__ = [
     "AgentsToolsError",
-    "ArgumentProblem",
     "ModelBehaviorError",
     "ToolCancelledError",
     "ToolDeniedError",
@@ -65,24 +65,6 @@ class UserKeyError(UserError, KeyError):
     def __str__(self) -> str:
         """Give the message as it is: `KeyError` would show it quoted."""
         return str(self.args[0]) if self.args else ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArgumentProblem:
-    """One fault in the arguments of a call.
-
-    Attributes:
-        path: Where it is, from the outermost key inwards; empty for the arguments as a whole.
-        expected: What the schema asks for there, in words.
-        got: What came, shortened for display.
-        kind: A stable code: pydantic's error type, or one of this library's own
-            (`unknown_key`, `duplicate_key`, `json_syntax`, `too_large` …).
-    """
-
-    path: tuple[str | int, ...]
-    expected: str
-    got: str
-    kind: str
 
 
 class ModelBehaviorError(AgentsToolsError):

@@ -24,6 +24,7 @@ from typing import Any
 
 from typing_extensions import TypeVar
 
+from agents_tools._records import Policy
 from agents_tools._supervisor import GRACE, finish, supervise
 from agents_tools.errors import (
     AgentsToolsError,
@@ -35,11 +36,12 @@ from agents_tools.errors import (
     UserValueError,
 )
 from agents_tools.events import ToolAttemptEvent
-from agents_tools.tool import Call, FunctionTool, Policy, check_tool_name
+from agents_tools.tool import FunctionTool, check_tool_name
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from agents_tools._records import Call
     from agents_tools.context import ToolContext
 
 __all__ = [

@@ -10,15 +10,13 @@ from inspect import Parameter
 from typing import Any
 
 from agents_tools._arguments import ArgumentReader, Field
+from agents_tools._callable import EMPTY, implementation, name_of
 from agents_tools._leaf import Leaf, NoSchemaError, constrained, joint_json_schemas, leaf_of
 from agents_tools._signature import (
-    EMPTY,
     LEFT_OUT,
     Param,
     Place,
     describe_annotation,
-    implementation,
-    name_of,
     place_of,
     read_parameters,
     read_signature,

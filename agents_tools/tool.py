@@ -6,14 +6,9 @@ import re
 import time
 import types
 import typing
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from dataclasses import dataclass
-from typing import Any, Generic, Protocol, Self, overload
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Generic, overload
 
-from typing_extensions import ParamSpec, TypeVar
-
-from agents_tools._secrets import mask
-from agents_tools._text import shorten
 from agents_tools.context import ToolContext, enter_scope, leave_scope
 from agents_tools.errors import (
     AgentsToolsError,
@@ -28,182 +23,41 @@ from agents_tools.errors import (
     UserTypeError,
     UserValueError,
 )
-from agents_tools.events import CallStatus, ToolStreamEndEvent, ToolStreamStartEvent
 
-if typing.TYPE_CHECKING:
-    from agents_tools.context import RunContextWrapper
-    from agents_tools.outputs import ToolOutput
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+    from typing import Self
+
+    from typing_extensions import ParamSpec, TypeVar
+
+    from agents_tools._records import (
+        Call,
+        CallOutcome,
+        Declaration,
+        FailureErrorFunction,
+        Policy,
+        ToolAnnotations,
+        ToolOrigin,
+    )
+    from agents_tools.events import CallStatus
+
+    P = ParamSpec("P", default=...)
+    R_co = TypeVar("R_co", default=Any, covariant=True)
+    ValueT = TypeVar("ValueT")
+else:  # defaults of type variables are for type checkers; they come with a heavier import
+    from typing import ParamSpec, TypeVar
+
+    P = ParamSpec("P")
+    R_co = TypeVar("R_co", covariant=True)
+    ValueT = TypeVar("ValueT")
 
 __all__ = [
-    "Call",
-    "CallOutcome",
-    "CallStatus",
-    "Declaration",
-    "FailureErrorFunction",
     "FunctionTool",
-    "Policy",
-    "ToolAnnotations",
-    "ToolOrigin",
+    "ToolStream",
     "check_tool_name",
     "default_tool_error_function",
     "set_default_tool_error_function",
 ]
-
-P = ParamSpec("P", default=...)
-R_co = TypeVar("R_co", default=Any, covariant=True)
-ValueT = TypeVar("ValueT")
-
-Call = Callable[[ToolContext[Any], str], Awaitable[Any]]
-"""The inside of a tool: from a context and JSON text to the value, or an exception."""
-
-FailureErrorFunction = Callable[["RunContextWrapper[Any]", Exception], "str | Awaitable[str]"]
-"""What a model is told when a call fails."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolAnnotations:
-    """Hints about what a tool does, with the names and defaults of MCP.
-
-    Attributes:
-        title: A name for people.
-        readOnlyHint: Whether it changes nothing.
-        destructiveHint: Whether what it changes may be lost; matters if it is not read-only.
-        idempotentHint: Whether a second call with the same arguments changes nothing more.
-        openWorldHint: Whether it reaches beyond a closed set of things, such as the web.
-    """
-
-    title: str | None = None
-    readOnlyHint: bool = False  # noqa: N815 - the name of the protocol
-    destructiveHint: bool = True  # noqa: N815
-    idempotentHint: bool = False  # noqa: N815
-    openWorldHint: bool = True  # noqa: N815
-
-    @property
-    def read_only(self) -> bool:
-        """`readOnlyHint`."""
-        return self.readOnlyHint
-
-    @property
-    def destructive(self) -> bool:
-        """`destructiveHint`."""
-        return self.destructiveHint
-
-    @property
-    def idempotent(self) -> bool:
-        """`idempotentHint`."""
-        return self.idempotentHint
-
-    @property
-    def open_world(self) -> bool:
-        """`openWorldHint`."""
-        return self.openWorldHint
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolOrigin:
-    """Where a tool comes from.
-
-    Attributes:
-        kind: `function`, `stream`, `manual`, or the name of another source.
-        server: The server that has it, where it is remote.
-        wire_name: Its name there.
-        agent: The agent behind it, where it is one.
-        place: The file and line, or the module and name, of its declaration.
-    """
-
-    kind: str = "manual"
-    server: str | None = None
-    wire_name: str | None = None
-    agent: str | None = None
-    place: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallOutcome:
-    """How one call ended.
-
-    Attributes:
-        status: One of the eight states.
-        value: What the function itself returned; `None` unless the status is `ok`.
-        output: What the model gets: text or content blocks.
-        error: What went wrong; `None` if the status is `ok`.
-        metadata: What a `ToolResult` carries for the application alone.
-    """
-
-    status: CallStatus
-    value: Any
-    output: ToolOutput
-    error: Exception | None = None
-    metadata: Mapping[str, Any] | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
-    """One thing around the body of a tool.
-
-    Attributes:
-        name: What it is called, in a tool's repr and in errors.
-        wrap: From the call inside to the call outside.
-        reshape: Changes the JSON Schema that the tool publishes, on a copy it may alter.
-    """
-
-    name: str
-    wrap: Callable[[Call], Call]
-    reshape: Callable[[dict[str, Any]], dict[str, Any]] | None = None
-
-
-class Declaration(Protocol):
-    """What a tool is made from; everything that costs is built when first asked for."""
-
-    @property
-    def name(self) -> str:
-        """The name it was declared with."""
-        ...
-
-    @property
-    def origin(self) -> ToolOrigin:
-        """Where it comes from."""
-        ...
-
-    @property
-    def description(self) -> str:
-        """What the tool does."""
-        ...
-
-    @property
-    def json_schema(self) -> dict[str, Any]:
-        """The JSON Schema of the arguments; not to be changed."""
-        ...
-
-    @property
-    def output_json_schema(self) -> dict[str, Any] | None:
-        """The JSON Schema of the result; not to be changed."""
-        ...
-
-    @property
-    def body(self) -> Call:
-        """Validates arguments and runs the function."""
-        ...
-
-    @property
-    def direct(self) -> tuple[Callable[[str], dict[str, Any]], Callable[..., Any]] | None:
-        """What reads the arguments and the async function that takes them all by keyword.
-
-        `None` for a body that has more to do than that.
-        """
-        ...
-
-    def serializer(self) -> Any:
-        """The serializer of results, or `None`."""
-        ...
-
-    def method_of(self) -> None:
-        """Leave the first parameter out: the function is a method."""
-        ...
-
-    def bind(self, instance: object) -> Declaration:
-        """The declaration for a method of one instance."""
-        ...
 
 
 class _Default:
@@ -254,6 +108,8 @@ class FunctionTool(Generic[P, R_co]):
         output_json_schema: Mapping[str, Any] | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> None:
+        from agents_tools._records import HandMade, ToolOrigin
+
         self._start(
             HandMade(
                 name=check_tool_name(name),
@@ -312,6 +168,8 @@ class FunctionTool(Generic[P, R_co]):
                 read(args_json)
             context.validated = True
             return await on_invoke_tool(context, args_json)
+
+        from agents_tools._records import HandMade, ToolOrigin
 
         declaration = HandMade(
             name=name,
@@ -788,6 +646,8 @@ class FunctionTool(Generic[P, R_co]):
         status: CallStatus = "cancelled"
         token = enter_scope(context)
         if self._bracketing and context.listening:
+            from agents_tools.events import ToolStreamEndEvent, ToolStreamStartEvent
+
             context.begin(
                 ToolStreamStartEvent(input_args=dict(context.arguments)),
                 lambda ended: ToolStreamEndEvent(
@@ -797,11 +657,7 @@ class FunctionTool(Generic[P, R_co]):
         try:
             try:
                 value = await self._run(context, args_json)
-                outcome = (
-                    self._finished(context, value)
-                    if convert
-                    else CallOutcome(status="ok", value=value, output="")
-                )
+                outcome = self._finished(context, value, convert=convert)
             except BaseException as error:  # noqa: BLE001 - the firewall of a call
                 outcome = await self._failed(context, error)
             status = outcome.status
@@ -815,8 +671,14 @@ class FunctionTool(Generic[P, R_co]):
             raise outcome.error
         return outcome.output
 
-    def _finished(self, context: ToolContext[Any], value: Any) -> CallOutcome:
+    def _finished(
+        self, context: ToolContext[Any], value: Any, *, convert: bool = True
+    ) -> CallOutcome:
         """Convert a value to what the model gets."""
+        from agents_tools._records import CallOutcome
+
+        if not convert:
+            return CallOutcome(status="ok", value=value, output="")
         from agents_tools.outputs import ToolResult, to_output, truncate_output
 
         serializer = None if type(value) is str else self._declaration.serializer()
@@ -836,6 +698,8 @@ class FunctionTool(Generic[P, R_co]):
 
     async def _failed(self, context: ToolContext[Any], raised: BaseException) -> CallOutcome:
         """Turn whatever was raised into an outcome; only what is not the tool's passes."""
+        from agents_tools._records import CallOutcome
+
         error = _as_exception(raised, context)
         status = _status_of(error, context)
         if self._failure is None:
@@ -898,7 +762,7 @@ class ToolStream(Generic[R_co]):
         if not self._task.cancelled() and (error := self._task.exception()) is not None:
             raise error
 
-    def __aiter__(self) -> typing.AsyncIterator[Any]:
+    def __aiter__(self) -> AsyncIterator[Any]:
         """Give the events as they come, until the call is over."""
         if self._channel is None:
             raise UserError(
@@ -932,31 +796,6 @@ class ToolStream(Generic[R_co]):
         if outcome.error is not None:
             raise outcome.error
         return outcome.value
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HandMade:
-    """The declaration of a tool that was put together by hand."""
-
-    name: str
-    description: str
-    json_schema: dict[str, Any]
-    output_json_schema: dict[str, Any] | None
-    body: Call
-    origin: ToolOrigin
-    direct: None = None
-
-    def serializer(self) -> Any:
-        """Give none: the function answers for its results."""
-        return None
-
-    def method_of(self) -> None:
-        """Change nothing: the function takes no instance."""
-
-    def bind(self, instance: object) -> HandMade:
-        """Give itself: the function takes no instance."""
-        del instance
-        return self
 
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -1044,6 +883,9 @@ def default_tool_error_function(ctx: Any, error: Exception) -> str:
         ctx: The context of the call.
         error: What went wrong.
     """
+    from agents_tools._secrets import mask
+    from agents_tools._text import shorten
+
     name = getattr(ctx, "tool_name", "") or "?"
     if isinstance(error, AgentsToolsError):
         text = mask(_message_of(error))
@@ -1097,6 +939,8 @@ def _as_exception(raised: BaseException, context: ToolContext[Any]) -> Exception
 
 
 def _crash(error: BaseException, why: str) -> ToolError:
+    from agents_tools._text import shorten
+
     wrapped = ToolError(f"The tool failed with {type(error).__name__}: {shorten(why, 500)}")
     wrapped.__cause__ = error
     return wrapped

@@ -21,9 +21,9 @@ from agents_tools.errors import AgentsToolsError
 from agents_tools.events import Event, ToolArtifactEvent
 
 if TYPE_CHECKING:
+    from agents_tools._records import CallOutcome
     from agents_tools.cli.calling import Finished
     from agents_tools.events import Emit
-    from agents_tools.tool import CallOutcome
 
 __all__ = ["command"]
 

@@ -20,9 +20,9 @@ from agents_tools.context import ToolContext
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
+    from agents_tools._records import CallOutcome
     from agents_tools.cli.target import Tool
     from agents_tools.events import Emit
-    from agents_tools.tool import CallOutcome
 
 __all__ = ["Finished", "run_call"]
 

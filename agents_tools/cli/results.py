@@ -17,9 +17,9 @@ from agents_tools.outputs import ToolOutputText, ToolResult, to_json
 from agents_tools.tool import default_tool_error_function
 
 if TYPE_CHECKING:
+    from agents_tools._records import CallOutcome
     from agents_tools.events import ToolArtifactEvent
     from agents_tools.outputs import ContentBlock
-    from agents_tools.tool import CallOutcome
 
 __all__ = ["Folder", "as_json", "print_output", "problem_of"]
 

@@ -12,9 +12,10 @@ from agents_tools.testing.laws import check_events
 if typing.TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from agents_tools.events import Event
+    from agents_tools._records import CallOutcome
+    from agents_tools.events import CallStatus, Event
     from agents_tools.outputs import ToolOutput
-    from agents_tools.tool import CallOutcome, CallStatus, FunctionTool
+    from agents_tools.tool import FunctionTool
 
 __all__ = ["ToolCall", "call_tool", "call_tool_sync"]
 
@@ -33,7 +34,7 @@ class ToolCall:
 
     @property
     def status(self) -> CallStatus:
-        """How it ended: `ok`, `invalid_args`, `tool_error` …"""
+        """How it ended: `ok`, `invalid_args`, `tool_error` and so on."""
         return self.outcome.status
 
     @property

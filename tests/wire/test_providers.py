@@ -10,7 +10,7 @@ import pytest
 from inline_snapshot import snapshot
 from pydantic import BaseModel, RootModel, TypeAdapter
 
-from agents_tools.tool import FunctionTool, ToolAnnotations
+from agents_tools import FunctionTool, ToolAnnotations
 from agents_tools.wire.anthropic import to_anthropic
 from agents_tools.wire.bedrock import to_bedrock
 from agents_tools.wire.gemini import to_gemini

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal, Optional, Union
 from pydantic import BaseModel, Field, create_model
 from typing_extensions import TypedDict
 
+from agents_tools import FunctionTool, ToolAnnotations
 from agents_tools.decorators import function_tool
-from agents_tools.tool import FunctionTool, ToolAnnotations
 
 
 class Address(BaseModel):

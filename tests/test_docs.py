@@ -1,0 +1,104 @@
+"""The documentation: every program and every command on its pages does what the page shows."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import enum
+import re
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from pydantic import BaseModel
+from typing_extensions import TypedDict
+
+from agents_tools import function_tool
+from agents_tools.testing import call_tool_sync
+from tests.docs_runner import ROOT, PageRun, snippets_of
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+@pytest.mark.parametrize(
+    "page",
+    [page for page in PAGES if snippets_of(page)],
+    ids=lambda page: str(page.relative_to(ROOT)),
+)
+def test_what_a_page_shows_is_what_its_programs_and_commands_print(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader copies the snippets; one that does not run costs them the evening."""
+    monkeypatch.chdir(tmp_path)
+    reader = PageRun(tmp_path)
+    for snippet in snippets_of(page):
+        reader.run(snippet)
+
+
+class Colour(enum.Enum):
+    """An enumeration, as the page has it."""
+
+    RED = "red"
+
+
+class Point(TypedDict):
+    """A typed dictionary, as the page has it."""
+
+    x: int
+
+
+class Model(BaseModel):
+    """A model, as the page has it."""
+
+    x: int
+
+
+NAMES: dict[str, Any] = {
+    "Any": Any,
+    "Colour": Colour,
+    "Decimal": decimal.Decimal,
+    "Literal": Literal,
+    "Model": Model,
+    "Point": Point,
+    "date": datetime.date,
+    "datetime": datetime.datetime,
+}
+VALIDATION = ROOT / "docs" / "explanation" / "schema-and-validation.md"
+TYPE_ROWS = re.findall(r"^\| `([^`]+)` \| (`.*) \| (.*) \|$", VALIDATION.read_text(), re.MULTILINE)
+TEXT_ROWS = re.findall(
+    r"^\| [^`|]+: ``? ?(.*?) ?``? \| (accepted|refused)[^|]*\|", VALIDATION.read_text(), re.MULTILINE
+)
+
+
+@pytest.mark.parametrize(("declared", "accepted", "refused"), TYPE_ROWS)
+def test_the_table_of_accepted_values_is_what_tools_accept(
+    declared: str, accepted: str, refused: str
+) -> None:
+    """The table is a promise: what models may send for each type."""
+
+    def take(value: Any) -> None:
+        del value
+
+    take.__annotations__["value"] = eval(declared.replace("\\|", "|"), NAMES)  # noqa: S307 - our page
+    tool = function_tool(take)
+    for cell, status in ((accepted, "ok"), (refused, "invalid_args")):
+        for text in re.findall(r"`([^`]+)`", cell):
+            call = call_tool_sync(tool, f'{{"value": {text}}}')
+            assert (text, call.status) == (text, status)
+
+
+@pytest.mark.parametrize(("text", "verdict"), TEXT_ROWS)
+def test_the_table_of_accepted_texts_is_what_tools_accept(text: str, verdict: str) -> None:
+    """The table is a promise about what surrounds the values."""
+
+    @function_tool
+    def take(value: int = 7) -> int:
+        return value
+
+    assert call_tool_sync(take, text).status == {"accepted": "ok", "refused": "invalid_args"}[verdict]
+
+
+def test_the_tables_were_found() -> None:
+    """A table that is written in another way would be checked no more."""
+    assert len(TYPE_ROWS) >= 12
+    assert len(TEXT_ROWS) >= 8

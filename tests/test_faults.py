@@ -1,0 +1,1615 @@
+"""The faults and security rules that concern the core, each by its id, through public doors."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import collections
+import enum
+import gc
+import json
+import logging
+import math
+import os
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+import types
+import weakref
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, Union
+
+import pytest
+from pydantic import AliasChoices, AliasPath, BaseModel, ConfigDict, Field, SecretStr
+from pydantic.dataclasses import dataclass as pydantic_dataclass
+from typing_extensions import NotRequired, TypedDict
+
+from agents_tools import (
+    Event,
+    FunctionTool,
+    JsonLimits,
+    ModelBehaviorError,
+    NotifyStreamEvent,
+    ToolContext,
+    ToolError,
+    ToolOutputText,
+    ToolStreamEndEvent,
+    UserError,
+    configure_json_limits,
+    function_tool,
+    listen,
+    notify,
+    register_secret,
+    streaming_tool,
+    watch_loop,
+)
+from agents_tools.policies import hide, limit, retry, timeout
+from agents_tools.testing import call_tool, check_events
+
+LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
+CORPUS_SIZE = 100_000 if LONG else 10_000
+SEED = 20261121
+MAX_MESSAGE = 2_048
+UNDER_LOAD = 0.5
+"""CPU seconds that one hostile text may cost here; alone on a machine it is a tenth of that."""
+
+
+class Place(TypedDict):
+    lat: float
+    long: float
+
+
+@function_tool
+async def probe(a: int, b: str, items: list[dict[str, Any]], loc: Place) -> str:
+    """Take what the corpus is made for."""
+    return f"{a}{b}{len(items)}{loc['lat']}"
+
+
+raising_probe = probe.with_(failure_error_function=None)
+
+
+# --- the corpus of argument texts
+
+VALID: dict[str, Any] = {
+    "a": 1,
+    "b": "text: é, 漢 and 🎈",
+    "items": [{"k": 1, "n": {"deep": [1, 2.5, None, True]}}, {}],
+    "loc": {"lat": 1.5, "long": -2},
+}
+TEXT = json.dumps(VALID)
+OBJECTS = ("not ok", "")
+
+
+def _with(rng: random.Random, value: str) -> str:
+    """Put raw JSON in the place of one value."""
+    key = rng.choice(list(VALID))
+    return TEXT.replace(json.dumps(VALID[key]), value, 1)
+
+
+def _mutated(rng: random.Random) -> str:
+    text = list(TEXT)
+    for _ in range(rng.randint(1, 4)):
+        at = rng.randrange(len(text))
+        match rng.randrange(4):
+            case 0:
+                del text[at]
+            case 1:
+                text.insert(at, chr(rng.choice([rng.randrange(32, 127), rng.randrange(0x2FFF)])))
+            case 2:
+                text[at] = rng.choice('{}[]",:0123456789eE+-.truefalsn\\ ')
+            case _:
+                other = rng.randrange(len(text))
+                text[at], text[other] = text[other], text[at]
+    return "".join(text)
+
+
+def _wrong_type(rng: random.Random) -> str:
+    data = dict(VALID)
+    wrong: list[Any] = [None, True, 1.5, "x", [], {}, [[]], {"a": {}}, "[1", [1, "x"], -1e300]
+    data[rng.choice(list(data))] = rng.choice(wrong)
+    return json.dumps(data)
+
+
+def _missing(rng: random.Random) -> str:
+    data = dict(VALID)
+    for key in rng.sample(list(data), rng.randint(1, 4)):
+        del data[key]
+    return json.dumps(data)
+
+
+def _duplicate(rng: random.Random) -> str:
+    """Repeat a key at the top or inside, beside values that are right, wrong or to be mended."""
+    again = rng.choice(['"a": 2', '"b": "x"', '"items": []', '"loc": {"lat": 1, "long": 1}'])
+    spoiled = rng.choice([TEXT, TEXT, _with(rng, '"[]"'), _with(rng, "[1, 2]"), _with(rng, "{}")])
+    if rng.random() < 0.3:
+        return TEXT.replace('"lat": 1.5', '"lat": 1.5, "lat": 2')
+    if rng.random() < 0.3:
+        return TEXT.replace('"k": 1', '"k": 1, "k": [2]')
+    return spoiled[:-1] + ", " + again + "}"
+
+
+def _random_text(rng: random.Random) -> str:
+    return "".join(chr(rng.randrange(1, 0xD7FF)) for _ in range(rng.randrange(60)))
+
+
+def _escape(rng: random.Random) -> str:
+    return rng.choice([r"\x41", r"\u12", r"\ ", r"\u{41}", r"\0", r"\'", "\\"])
+
+
+# Each class: how often in 10,000, whether it must be refused (None: it depends), and its maker.
+Maker = Callable[[random.Random], str]
+NUMBERS = ["NaN", "Infinity", "-Infinity", "1e999", "0x10", "01", "1.", ".5", "+1", "--1", "1e"]
+CLASSES: dict[str, tuple[int, bool | None, Maker]] = {
+    "mutated": (1_998, None, _mutated),
+    "truncated": (824, True, lambda rng: TEXT[: rng.randrange(1, len(TEXT))]),
+    "valid": (745, False, lambda rng: json.dumps(VALID, indent=rng.choice([None, 0, 2]))),
+    "wrong type": (728, None, _wrong_type),
+    "surrogate escape": (492, True, lambda rng: _with(rng, rf'"\ud8{rng.randrange(10, 99)}x"')),
+    "odd number": (491, True, lambda rng: _with(rng, f"[{rng.choice(NUMBERS)}]")),
+    "huge integer": (435, True, lambda rng: _with(rng, "9" * rng.randrange(4_301, 9_000))),
+    "extra key": (
+        405,
+        True,
+        lambda rng: TEXT[:-1] + f', "{rng.choice(["A", "bb", "é", "loc ", "x" * 500])}": 1}}',
+    ),
+    "missing key": (400, True, _missing),
+    "deep object": (
+        398,
+        True,
+        lambda rng: _with(rng, '{"a":' * (n := rng.choice([65, 200, 2_000, 20_000])) + "1" + "}" * n),
+    ),
+    "deep array": (
+        375,
+        True,
+        lambda rng: _with(rng, "[" * (n := rng.choice([65, 200, 2_000, 20_000])) + "]" * n),
+    ),
+    "random": (369, True, _random_text),
+    "no object": (368, True, lambda rng: rng.choice(["[]", "1", '"x"', "true", '"[]"', "1.5", "[{}]"])),
+    "raw surrogate": (286, True, lambda rng: _with(rng, f'"{chr(rng.randrange(0xD800, 0xE000))}"')),
+    "duplicate key": (262, True, _duplicate),
+    "Python repr": (205, True, lambda rng: repr(VALID)),
+    "control character": (201, True, lambda rng: _with(rng, f'"{chr(rng.randrange(32))}"')),
+    "unclosed": (192, True, lambda rng: TEXT.rstrip("}") + rng.choice(["", " ", ",", '"'])),
+    "JSON in a string": (184, None, lambda rng: json.dumps(rng.choice([TEXT, _mutated(rng)]))),
+    "trailing": (176, True, lambda rng: TEXT + rng.choice(["}", " x", TEXT, ",", "\x00", "// done"])),
+    "byte order mark": (114, True, lambda _: "\ufeff" + TEXT),
+    "bad escape": (108, True, lambda rng: _with(rng, f'"{_escape(rng)}"')),
+    "code fence": (105, True, lambda rng: f"```{rng.choice(['json', ''])}\n{TEXT}\n```"),
+    "20,000 items": (5, True, lambda _: _with(random.Random(0), "[" + "1," * 20_000 + "1]")),
+    "long string": (5, None, lambda rng: _with(rng, f'"{"x" * rng.randrange(100_000, 1_000_000)}"')),
+    "20,000 keys": (4, True, lambda _: json.dumps({**VALID, **{f"k{i}": i for i in range(20_000)}})),
+}
+
+
+def corpus(size: int) -> Iterator[tuple[str, bool | None, str]]:
+    """Make `size` argument texts, the same each time; about as many of each class as planned."""
+    rng = random.Random(SEED)
+    names = list(CLASSES)
+    for name in rng.choices(names, [CLASSES[name][0] for name in names], k=size):
+        _, refused, make = CLASSES[name]
+        yield name, refused, make(rng)
+
+
+class NotStrictError(Exception):
+    """A text is no JSON object by the strictest reading."""
+
+
+def strict_object(text: str) -> Any:
+    """Read a text by the rules that a tool promises, with nothing of the library."""
+
+    def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len({key for key, _ in pairs}) < len(pairs):
+            raise NotStrictError
+        return dict(pairs)
+
+    def never(_: str) -> None:
+        raise NotStrictError
+
+    def finite(digits: str) -> float:
+        if not math.isfinite(number := float(digits)):
+            raise NotStrictError
+        return number
+
+    def depth(value: Any) -> int:
+        inside = value.values() if isinstance(value, dict) else value
+        return 1 + max(map(depth, inside), default=0) if isinstance(value, (dict, list)) else 0
+
+    text.encode()
+    decoder = json.JSONDecoder(
+        object_pairs_hook=distinct, parse_constant=never, parse_float=finite
+    )
+    value = decoder.decode(text)
+    if isinstance(value, str):
+        value = decoder.decode(value)
+    json.dumps(value, ensure_ascii=False).encode()
+    if not isinstance(value, dict) or depth(value) > 64:
+        raise NotStrictError
+    return value
+
+
+FOREIGN = ("pydantic", "http://", "https://", "Traceback", "JsonOrPython", "core_schema", "jiter")
+WHOLE = {
+    "json_syntax",
+    "no_object",
+    "duplicate_key",
+    "too_large",
+    "too_deep",
+    "too_many_values",
+    "number_too_long",
+}
+
+
+def assert_helpful(error: BaseException | None, text: str, name: str) -> None:
+    """Check that an error lets a model correct itself and holds nothing that it must not."""
+    assert isinstance(error, ModelBehaviorError), (name, text[:200], error)
+    message = str(error)
+    assert len(message) <= MAX_MESSAGE, (name, len(message))
+    message.encode()
+    assert message.count("\n- ") <= 10
+    assert error.problems, (name, text[:200], message)
+    for problem in error.problems[:20]:
+        assert problem.path or problem.kind in WHOLE, (name, text[:200], problem)
+    assert not [word for word in FOREIGN if word in message], message
+
+
+@pytest.mark.timeout(600 if LONG else 20)
+async def test_f01_no_text_of_the_corpus_gets_anything_out_but_a_result_or_a_helpful_error() -> None:
+    """A model can send any text; it must never crash the caller or be told nothing of use."""
+    # Bug 2: a repeated key beside an argument to be decoded raises IndexError.
+    # Bug 3: a repeated key beside an argument that is decoded is accepted.
+    wrong: list[str] = []
+    for name, refused, text in corpus(CORPUS_SIZE):
+        outcome = await probe.call(None, text)
+        try:
+            if outcome.status == "ok":
+                assert not refused, "was accepted"
+                strict_object(text)
+                continue
+            assert refused is not False, "was refused"
+            assert outcome.status == "invalid_args"
+            assert outcome.output == str(outcome.error)
+            assert_helpful(outcome.error, text, name)
+        except Exception as error:
+            wrong.append(f"{name}: {text[:160]!r}: {type(error).__name__} {error!s:.160}")
+    assert not wrong, f"{len(wrong)} of {CORPUS_SIZE}: " + "\n".join(wrong[:5])
+
+
+async def test_f01_the_corpus_raises_nothing_but_model_behavior_errors() -> None:
+    """Where errors are raised to the application, it has one class to catch."""
+    # Bug 2.
+    for name, refused, text in corpus(2_000):
+        try:
+            await raising_probe.on_invoke_tool(None, text)
+        except ModelBehaviorError as error:
+            assert_helpful(error, text, name)
+        else:
+            assert not refused, (name, text[:200])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"items": [{"a": "x", "b": 1}, []], "items": [{}]}',
+        '{"items": "[1]", "items": [1, 2, 3], "a": "x"}',
+        '{"loc": {"lat": {}, "long": []}, "loc": 1}',
+        '{"items": [1, 2, []], "items": []}',
+    ],
+)
+async def test_f01_a_repeated_key_beside_another_fault_is_an_error_like_any_other(
+    text: str,
+) -> None:
+    """What is said of the first value must not be looked up in the last one."""
+    # Bug 2: IndexError in `_decoded`.
+    outcome = await probe.call(None, text)
+    assert_helpful(outcome.error, text, "repeated")
+
+
+HOSTILE_SIZES = {
+    "20,000 unknown keys": json.dumps({f"itemz{i}": i for i in range(20_000)}),
+    "20,000 bad items": json.dumps({**VALID, "items": ["x"] * 20_000}),
+    "20,000 items that are texts": json.dumps({**VALID, "items": ["[]"] * 20_000}),
+    "numbers just within the limit": '{"items": [' + ",".join(["1" * 4_300] * 240) + "]}",
+    "a number beyond the limit": '{"items": [' + ",".join(["1" * 4_300] * 200 + ["2" * 4_301]) + "]}",
+    "1 MB of brackets": "[" * 1_000_000,
+    "1 MB of quotes": '{"b": [' + '"",' * 330_000 + '""]}',
+    "1 MB of backslashes": '{"b": "' + "\\" * 1_000_000,
+    "1 MB of colons": json.dumps({**VALID, "b": ":" * 1_000_000}),
+    "a key of 1 MB": json.dumps({"k" * 1_000_000: 1}),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE_SIZES)
+async def test_f01_no_text_costs_more_than_its_size(name: str) -> None:
+    """Arguments are read on the event loop: everything else stands still meanwhile."""
+    # Bug 8: "numbers …" and "a number …" take 2 s each, "20,000 unknown keys" 1 s.
+    await probe.on_invoke_tool(None, TEXT)
+    started = time.process_time()
+    outcome = await probe.call(None, HOSTILE_SIZES[name])
+    assert time.process_time() - started < UNDER_LOAD
+    assert len(outcome.output) <= MAX_MESSAGE
+
+
+@pytest.mark.parametrize("name", ["20,000 unknown keys", "20,000 bad items"])
+async def test_f02_ten_faults_are_told_and_the_rest_is_counted(name: str) -> None:
+    """The answer to a flood must be no flood."""
+    outcome = await probe.call(None, HOSTILE_SIZES[name])
+    assert outcome.status == "invalid_args"
+    assert outcome.output.count("\n- ") == 10
+    assert "more" in outcome.output
+    assert len(outcome.output) <= MAX_MESSAGE
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (TEXT[:-1] + ', "a": 2}', "twice"),
+        (TEXT.replace("1.5", "NaN"), "finite"),
+        (TEXT.replace("1.5", "Infinity"), "finite"),
+        (TEXT.replace("2.5", "NaN"), "NaN and Infinity"),
+        (TEXT.replace("2.5", "1e999"), "NaN and Infinity"),
+        (TEXT.replace("text", r"\ud800"), "surrogate"),
+        (TEXT.replace("text", "\ud800"), "surrogate"),
+        ("\ufeff" + TEXT, "byte order mark"),
+        (TEXT + " and more", "follows"),
+        (f"```json\n{TEXT}\n```", "code fence"),
+        (TEXT[:40], "incomplete"),
+    ],
+)
+async def test_f03_what_is_no_strict_json_is_refused_with_its_own_reason(
+    text: str, reason: str
+) -> None:
+    """A model corrects what it is told of; 'invalid' alone makes it try the same again."""
+    outcome = await probe.call(None, text)
+    assert outcome.status == "invalid_args"
+    assert reason in outcome.output
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('{"a": 1, "a": 2}', "twice"),
+        ('{"a": NaN}', "NaN"),
+        ('{"a": 1e999}', "finite"),
+        (r'{"a": "\ud800"}', "surrogate"),
+        ('\ufeff{"a": 1}', "byte order mark"),
+        ('```\n{"a": 1}\n```', "code fence"),
+        ('{"a": 1} x', "follows"),
+        ('{"a": 1', "incomplete"),
+    ],
+)
+async def test_f03_a_raw_schema_refuses_for_the_same_reasons(text: str, reason: str) -> None:
+    """Tools from elsewhere are called by the same models."""
+    # Bug 30: `SchemaReader` does not use `_syntax_error`; 1e999 is accepted.
+    tool = raw_tool({"type": "object", "properties": {"a": {}}})
+    outcome = await tool.call(None, text)
+    assert outcome.status == "invalid_args"
+    assert reason in outcome.output
+
+
+def raw_tool(schema: Any, seen: list[str] | None = None) -> FunctionTool:
+    async def run(_: Any, args_json: str) -> str:
+        if seen is not None:
+            seen.append(args_json)
+        return "ran"
+
+    if isinstance(schema, dict):
+        pytest.importorskip("jsonschema_rs")
+    return FunctionTool.from_schema(name="raw", schema=schema, on_invoke_tool=run)
+
+
+# --- repeated and unknown keys
+
+
+class Point(BaseModel):
+    """Three numbers out of one array."""
+
+    x: int = Field(validation_alias=AliasPath("at", 0))
+    y: int = Field(validation_alias=AliasPath("at", 1))
+    z: int = Field(validation_alias=AliasPath("at", 2))
+
+
+class Shared(BaseModel):
+    """Two fields out of one key."""
+
+    first: int = Field(validation_alias="a")
+    second: int = Field(validation_alias="a")
+
+
+class WithDefault(TypedDict):
+    a: int
+    b: NotRequired[Annotated[int, Field(default=3)]]
+
+
+Defaulted = Annotated[list[int], Field(default=[1], min_length=1)]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "text"),
+    [
+        (Defaulted, '{"a": 1, "a": 2}'),
+        (Defaulted, '{"a": 1, "zzz": 2}'),
+        (WithDefault, '{"a": 1, "x": {"a": 1, "a": 2}}'),
+        (WithDefault, '{"a": 1, "x": {"a": 1, "q": 2}}'),
+        (Point, '{"a": 1, "x": {"at": [1, 2, 3], "at": [4, 5, 6]}}'),
+        (Point, '{"a": 1, "x": {"at": [1, 2, 3]}, "zzz": 1}'),
+        (Shared, '{"a": 1, "x": {"a": 1, "a": 2}}'),
+        (list[int], '{"a": 1, "a": 2, "x": "[1]"}'),
+        (dict[str, int], '{"a": 1, "a": 2, "x": "{}"}'),
+        (dict[str, int], '{"a": 1, "x": "{\\"k\\": 1, \\"k\\": 2}"}'),
+        (Any, '{"a": 1, "x": [{"k": {"l": 1, "l": 1}}]}'),
+        (Any, '{"a": 1, "x": 1, "\\u0061": 2}'),
+    ],
+)
+async def test_s26_no_repeated_or_unknown_key_slips_through(annotation: Any, text: str) -> None:
+    """A filter that reads the first value and a tool that reads the last are a way around it."""
+    # Bug 3: what fills in defaults or reads one key twice counts more keys than were given; what
+    # is decoded is written anew from data that lost the repeated key.
+
+    def take(a: int, x: Any = None) -> str:
+        return f"{a}{x}"
+
+    take.__annotations__["x"] = annotation
+    outcome = await function_tool(take).call(None, text)
+    assert outcome.status == "invalid_args"
+    assert_helpful(outcome.error, text, "keys")
+
+
+# --- deadlines
+
+
+async def test_f04_a_sync_tool_past_its_deadline_is_answered_for_and_counted() -> None:
+    """The thread cannot be stopped, but nobody waits for it, and it is no secret."""
+    from agents_tools._threads import thread_stats
+
+    release, ended = threading.Event(), threading.Event()
+
+    @timeout(0.02)
+    @function_tool
+    def hangs() -> str:
+        release.wait(10)
+        ended.set()
+        return "late"
+
+    before = thread_stats().abandoned
+    started = time.monotonic()
+    outcome = await hangs.call(None, "{}")
+    took = time.monotonic() - started
+    try:
+        assert outcome.status == "timeout"
+        assert took < 1
+        assert thread_stats().abandoned == before + 1
+    finally:
+        release.set()
+    assert await asyncio.to_thread(ended.wait, 5)
+
+
+async def test_f05_a_tool_that_swallows_its_cancellation_is_reported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The caller has its answer at the deadline; what goes on is visible until it ends."""
+    from agents_tools import _supervisor
+
+    release, swallowed = asyncio.Event(), asyncio.Event()
+
+    @timeout(0.02)
+    @function_tool
+    async def stubborn() -> str:
+        while not release.is_set():
+            try:
+                await release.wait()
+            except asyncio.CancelledError:
+                swallowed.set()
+        return "late"
+
+    outcome = await stubborn.call(None, "{}")
+    assert outcome.status == "timeout"
+    async with asyncio.timeout(5):
+        await swallowed.wait()
+    later = time.monotonic() + _supervisor.GRACE + 1
+    with monkeypatch.context() as patch:
+        patch.setattr(_supervisor, "time", types.SimpleNamespace(monotonic=lambda: later))
+        assert [job.name for job in _supervisor.abandoned_tasks()] == ["stubborn"]
+    release.set()
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert _supervisor.abandoned_tasks() == ()
+
+
+async def test_f05_an_attempt_after_a_timeout_is_not_cancelled_already() -> None:
+    """A retry of an idempotent tool starts anew, also in the eyes of its code."""
+    # Bug 7: the context keeps the cancellation of the attempt before.
+    attempts: list[tuple[int, bool]] = []
+
+    @retry(2, idempotent=True, backoff=0)
+    @timeout(0.05)
+    @function_tool
+    async def slow_at_first(ctx: ToolContext) -> str:
+        attempts.append((ctx.attempt, ctx.cancelled))
+        if ctx.attempt == 1:
+            await asyncio.Event().wait()
+        ctx.check()
+        return "done"
+
+    assert await slow_at_first.invoke() == "done"
+    assert attempts == [(1, False), (2, False)]
+
+
+async def test_f06_a_tool_that_blocks_the_loop_is_reported_with_its_place() -> None:
+    """Nothing can interrupt it; to know where it stands is all there is."""
+    reported = threading.Event()
+    found: list[Any] = []
+
+    def report(blocked: Any) -> None:
+        found.append(blocked)
+        reported.set()
+
+    @function_tool
+    async def blocks_here() -> bool:
+        return reported.wait(10)
+
+    async with watch_loop(0.05, report=report):
+        assert await blocks_here.invoke() is True
+    assert "blocks_here" in found[0].stack
+
+
+def run_program(text: str, *, seconds: float = 15) -> subprocess.CompletedProcess[str]:
+    """Run a program of its own, as a user would."""
+    return subprocess.run(  # noqa: S603 - our own interpreter, our own text
+        [sys.executable, "-c", textwrap.dedent(text)],
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        check=False,
+        cwd=os.path.dirname(os.path.dirname(__file__)),
+    )
+
+
+def test_f08_a_hanging_sync_tool_does_not_keep_the_process() -> None:
+    """Whoever stops a program means it, whatever its tools do."""
+    done = run_program(
+        """
+        import asyncio, threading, time
+        from agents_tools import function_tool
+        from agents_tools.policies import timeout
+
+        @timeout(0.05)
+        @function_tool
+        def hangs() -> str:
+            threading.Event().wait()
+
+        print(asyncio.run(hangs.on_invoke_tool(None, "{}")))
+        print(time.monotonic())
+        """
+    )
+    ended = time.monotonic()
+    answer, last = done.stdout.splitlines()
+    assert "longer than" in answer
+    assert ended - float(last) < 2
+    assert done.returncode == 0
+
+
+# --- what tools raise
+
+
+class BrokenText(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+    __repr__ = __str__
+
+
+class ExitsInText(Exception):
+    def __str__(self) -> str:
+        raise SystemExit(3)
+
+
+RAISED: list[Callable[[], BaseException]] = [
+    lambda: SystemExit(3),
+    KeyboardInterrupt,
+    lambda: BaseException("base"),
+    GeneratorExit,
+    lambda: StopIteration(1),
+    StopAsyncIteration,
+    asyncio.CancelledError,
+    lambda: BaseExceptionGroup("group", [SystemExit(1), ValueError("v")]),
+    MemoryError,
+    lambda: RecursionError("deep"),
+]
+
+
+def tool_that_raises(make: Callable[[], BaseException], kind: str) -> FunctionTool:
+    def sync() -> None:
+        raise make()
+
+    async def coroutine() -> None:
+        raise make()
+
+    def generator() -> Iterator[Any]:
+        yield NotifyStreamEvent("before")
+        raise make()
+
+    async def async_generator() -> AsyncIterator[Any]:
+        yield NotifyStreamEvent("before")
+        raise make()
+
+    match kind:
+        case "sync":
+            return function_tool(sync)
+        case "async":
+            return function_tool(coroutine)
+        case "stream":
+            return streaming_tool(generator)
+        case _:
+            return streaming_tool(async_generator)
+
+
+@pytest.mark.parametrize("make", RAISED, ids=lambda make: type(make()).__name__)
+@pytest.mark.parametrize("kind", ["sync", "async", "stream", "async stream"])
+async def test_f09_whatever_a_tool_raises_is_its_own_failure(
+    make: Callable[[], BaseException], kind: str
+) -> None:
+    """One tool must never end the run, the loop or the process of all the others."""
+    tool = tool_that_raises(make, kind)
+    for shaped in (tool, timeout(5)(tool), retry(2, backoff=0)(tool)):
+        beside = asyncio.create_task(probe.on_invoke_tool(None, TEXT))
+        outcome = (await call_tool(shaped)).outcome
+        assert outcome.status == "tool_error"
+        assert type(make()).__name__ in outcome.output
+        assert isinstance(await shaped.on_invoke_tool(None, "{}"), str)
+        assert (await beside).startswith("1text")
+
+
+@pytest.mark.parametrize("kind", ["sync", "async", "stream", "async stream"])
+@pytest.mark.parametrize("error", [BrokenText, ExitsInText])
+async def test_f10_an_exception_without_a_text_is_named(
+    error: type[Exception], kind: str
+) -> None:
+    """The text of an exception is code of the tool's too."""
+    # Bug 29: `_message_of` lets a BaseException of `__str__` pass.
+    outcome = await tool_that_raises(error, kind).call(None, "{}")
+    assert outcome.status == "tool_error"
+    assert error.__name__ in outcome.output
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends a signal of Unix")
+@pytest.mark.parametrize("entry", ["asyncio.run(waits.invoke())", "waits.invoke_sync()"])
+def test_f11_a_real_interrupt_ends_the_run_after_its_cleanup(entry: str) -> None:
+    """Ctrl-C belongs to the person at the keyboard, not to the tool."""
+    done = run_program(
+        f"""
+        import asyncio, os, signal, threading
+        from agents_tools import function_tool
+
+        cleaned = threading.Event()
+
+        @function_tool
+        async def waits() -> str:
+            os.kill(os.getpid(), signal.SIGINT)
+            try:
+                await asyncio.sleep(20)
+            finally:
+                cleaned.set()
+
+        try:
+            {entry}
+        finally:
+            print("cleaned", cleaned.wait(3))
+        """
+    )
+    assert done.stdout.strip() == "cleaned True"
+    assert done.returncode in {-signal.SIGINT, 130}
+    assert "KeyboardInterrupt" in done.stderr
+
+
+# --- streams
+
+
+@pytest.mark.parametrize("watched", [False, True])
+async def test_f18_an_endless_stream_is_stopped_at_its_deadline(*, watched: bool) -> None:
+    """A generator that yields all the time is in the library's hands at every yield."""
+    # Bug 6: without a reader, nothing lets the loop run between the yields of an async generator.
+    closed: list[str] = []
+    until = time.monotonic() + 3
+
+    @timeout(0.05)
+    @streaming_tool
+    async def endless() -> AsyncIterator[Any]:
+        try:
+            while time.monotonic() < until:
+                yield NotifyStreamEvent("x")
+            yield "gave up by itself"
+        finally:
+            closed.append("closed")
+
+    outcome = (await call_tool(endless)).outcome if watched else await endless.call(None, "{}")
+    assert outcome.status == "timeout"
+    assert closed == ["closed"]
+
+
+async def test_f18_an_endless_sync_stream_is_stopped_at_its_deadline() -> None:
+    """The thread looks between yields whether somebody still waits."""
+    closed = threading.Event()
+    until = time.monotonic() + 3
+
+    @timeout(0.05)
+    @streaming_tool
+    def endless() -> Iterator[Any]:
+        try:
+            while time.monotonic() < until:
+                yield None
+            yield "gave up by itself"
+        finally:
+            closed.set()
+
+    assert (await endless.call(None, "{}")).status == "timeout"
+    assert await asyncio.to_thread(closed.wait, 5)
+
+
+async def test_f18_a_stream_that_never_yields_is_stopped_at_its_deadline() -> None:
+    """Waiting for ever is closed like anything else."""
+    closed = asyncio.Event()
+
+    @timeout(0.05)
+    @streaming_tool
+    async def silent() -> AsyncIterator[Any]:
+        try:
+            await asyncio.Event().wait()
+            yield "never"
+        finally:
+            closed.set()
+
+    assert (await silent.call(None, "{}")).status == "timeout"
+    async with asyncio.timeout(5):
+        await closed.wait()
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+async def test_f19_what_was_yielded_before_a_failure_is_delivered_in_order(kind: str) -> None:
+    """The events stand; then comes one end."""
+
+    def sync_body() -> Iterator[Any]:
+        for number in range(7):
+            yield NotifyStreamEvent(str(number))
+        raise ValueError("seven")
+
+    async def async_body() -> AsyncIterator[Any]:
+        for number in range(7):
+            yield NotifyStreamEvent(str(number))
+        raise ValueError("seven")
+
+    done = await call_tool(streaming_tool(sync_body if kind == "sync" else async_body))
+    assert done.texts == [str(number) for number in range(7)]
+    assert done.status == "tool_error"
+    assert [type(event) for event in done.events].count(ToolStreamEndEvent) == 1
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+async def test_f19_leaving_a_stream_early_closes_its_generator(kind: str) -> None:
+    """What the generator holds is given back although nobody reads to the end."""
+    closed = threading.Event()
+
+    def sync_body() -> Iterator[Any]:
+        try:
+            while True:
+                yield NotifyStreamEvent("x")
+        finally:
+            closed.set()
+
+    async def async_body() -> AsyncIterator[Any]:
+        try:
+            while True:
+                yield NotifyStreamEvent("x")
+        finally:
+            closed.set()
+
+    tool = streaming_tool(sync_body if kind == "sync" else async_body)
+    with listen() as heard:
+        async with tool.stream() as stream:
+            async for event in stream:
+                if isinstance(event, NotifyStreamEvent):
+                    break
+        assert await asyncio.to_thread(closed.wait, 5)
+    check_events(heard.events)
+    assert heard.events[-1].status == "cancelled"
+
+
+async def test_f19_a_call_that_begins_after_the_end_of_its_parent_says_nothing() -> None:
+    """A thread that nobody waits for any more must not break the order of the events."""
+    # Bug 9: the child of an ended call gets its sinks.
+    begun, release, over = threading.Event(), threading.Event(), threading.Event()
+
+    @function_tool
+    def child() -> str:
+        notify("late")
+        return "x"
+
+    @timeout(0.05)
+    @function_tool
+    def parent() -> str:
+        begun.set()
+        release.wait(5)
+        try:
+            return child.invoke_sync()
+        finally:
+            over.set()
+
+    with listen() as heard:
+        outcome = await parent.call(None, "{}")
+        assert outcome.status == "timeout"
+        assert begun.is_set()
+        release.set()
+        assert await asyncio.to_thread(over.wait, 5)
+    check_events(heard.events)
+
+
+# --- results
+
+
+class Node:
+    """A class of the application's."""
+
+
+class BadRepr:
+    def __repr__(self) -> str:
+        raise RuntimeError("no repr")
+
+
+class BadMapping(collections.UserDict[str, Any]):
+    def __getitem__(self, key: str) -> Any:
+        raise KeyError(key)
+
+
+def _cyclic() -> list[Any]:
+    value: list[Any] = []
+    value.append(value)
+    return value
+
+
+def _deep(levels: int = 5_000) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+RESULTS: dict[str, tuple[Callable[[], Any], str]] = {
+    "cycle": (_cyclic, "tool_error"),
+    "deep": (_deep, "tool_error"),
+    "lock": (threading.Lock, "tool_error"),
+    "class": (lambda: Node, "tool_error"),
+    "instance": (Node, "tool_error"),
+    "function": (lambda: print, "tool_error"),
+    "module": (lambda: sys, "tool_error"),
+    "exception": (lambda: ValueError("x"), "tool_error"),
+    "bad repr": (BadRepr, "tool_error"),
+    "bad mapping": (lambda: BadMapping(a=1), "tool_error"),
+    "open file": (lambda: sys.stdin, "tool_error"),
+    "bytes": (lambda: b"\xff\x00", "ok"),
+    "huge integer": (lambda: 10**5_000, "ok"),
+    "NaN": (lambda: [math.nan], "ok"),
+    "None": (lambda: None, "ok"),
+    "mixed set": (lambda: {1, "a"}, "ok"),
+    "odd keys": (lambda: {(1, 2): 3, None: 4}, "ok"),
+    "surrogate": (lambda: "a\ud800b", "ok"),
+    "surrogate inside": (lambda: {"\ud800": ["\udfff"]}, "ok"),
+    "generator": (lambda: (i for i in range(3)), "ok"),
+    "blocks": (lambda: [ToolOutputText("a"), 1], "ok"),
+}
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+@pytest.mark.parametrize("name", RESULTS)
+async def test_f20_any_result_becomes_an_output_or_an_error(name: str, kind: str) -> None:
+    """A tool may return anything; the run goes on, and the output can be sent as UTF-8."""
+    # Bug 18: a lone surrogate in a text goes through and breaks whoever encodes it.
+    make, status = RESULTS[name]
+
+    def sync() -> Any:
+        return make()
+
+    async def coroutine() -> Any:
+        return make()
+
+    outcome = (await call_tool(function_tool(sync if kind == "sync" else coroutine))).outcome
+    assert outcome.status == status
+    if isinstance(outcome.output, str):
+        outcome.output.encode()
+        assert " at 0x" not in outcome.output
+
+
+# --- load, threads and processes
+
+
+async def test_f24_what_finds_no_place_is_refused_at_once() -> None:
+    """Eight run, a hundred wait; the others had better go elsewhere than pile up."""
+    gate, running = asyncio.Event(), 0
+    most = 0
+
+    @limit(concurrent=8, queue=100)
+    @function_tool
+    async def guarded() -> str:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await gate.wait()
+        running -= 1
+        return "done"
+
+    calls = [asyncio.create_task(guarded.call(None, "{}")) for _ in range(1_000)]
+    while running < 8:
+        await asyncio.sleep(0)
+    refused = [call for call in calls if call.done()]
+    assert len(refused) == 892
+    gate.set()
+    async with asyncio.timeout(10):
+        outcomes = await asyncio.gather(*calls)
+    counts = collections.Counter(outcome.status for outcome in outcomes)
+    assert counts == {"ok": 108, "overloaded": 892}
+    assert most == 8
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_f44_tools_work_after_a_fork() -> None:
+    """The threads of the parent are not in the child; its own must start."""
+    done = run_program(
+        """
+        import asyncio, os, warnings
+        warnings.simplefilter("ignore")
+        from agents_tools import function_tool
+
+        @function_tool
+        def sync(n: int) -> int:
+            return n + 1
+
+        assert sync.invoke_sync(n=1) == 2
+        child = os.fork()
+        if child == 0:
+            assert sync.invoke_sync(n=2) == 3
+            assert asyncio.run(sync.on_invoke_tool(None, '{"n": 3}')) == "4"
+            os._exit(7)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        """
+    )
+    assert done.stdout.strip() == "7", done.stderr
+
+
+def test_f44_one_tool_serves_several_event_loops() -> None:
+    """A web server with threads and a test runner both do it."""
+
+    @limit(concurrent=2)
+    @function_tool
+    def sync(n: int) -> int:
+        return n + 1
+
+    async def many() -> list[Any]:
+        async with asyncio.timeout(10):
+            return await asyncio.gather(
+                *(sync.on_invoke_tool(None, json.dumps({"n": n})) for n in range(20))
+            )
+
+    found: list[list[Any]] = []
+    threads = [threading.Thread(target=lambda: found.append(asyncio.run(many()))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(15)
+    assert found == [[str(n + 1) for n in range(20)]] * 4
+
+
+async def test_f44_the_sync_bridge_works_inside_a_running_loop() -> None:
+    """`invoke_sync` in code that some loop runs must not stand still for ever."""
+
+    @function_tool
+    async def coroutine(n: int) -> int:
+        await asyncio.sleep(0)
+        return n
+
+    @function_tool
+    def nested(n: int) -> int:
+        return coroutine.invoke_sync(n=n) + 1
+
+    assert coroutine.invoke_sync(n=1) == 1
+    assert await nested.invoke(n=1) == 2
+    assert nested.invoke_sync(n=2) == 3
+
+
+# --- listeners that fail
+
+
+@pytest.mark.parametrize("at", ["tool_stream_start_event", "notify_stream_event", "tool_stream_end_event"])
+async def test_f21_a_listener_that_raises_costs_the_call_nothing(
+    at: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A user interface with a bug must not decide whether a tool works."""
+    # Bug 4: the exception goes through the call, its end is lost, its context stays current.
+    from agents_tools import current_context
+
+    def fails(event: Event) -> None:
+        if event.type == at:
+            raise RuntimeError("listener")
+
+    @function_tool
+    async def speaks() -> str:
+        notify("hello")
+        return "said"
+
+    with listen() as heard, caplog.at_level(logging.CRITICAL):
+        outcome = await speaks.call(ToolContext(emit=fails), "{}")
+    assert outcome.output == "said"
+    assert [event.type for event in heard.events] == [
+        "tool_stream_start_event",
+        "notify_stream_event",
+        "tool_stream_end_event",
+    ]
+    assert current_context() is None
+
+
+def test_f21_a_listener_may_speak_itself() -> None:
+    """A listener that says something inside its callback is answered, not stopped for ever."""
+    # Bug 4: the lock of the run is not reentrant, so that the loop stands still.
+    done = run_program(
+        """
+        import asyncio, faulthandler
+        from agents_tools import ToolContext, function_tool, notify
+        faulthandler.dump_traceback_later(3, exit=True)
+
+        def echo(event):
+            if getattr(event, "data", "") == "hello":
+                context.notify("echo")
+
+        @function_tool
+        async def speaks() -> str:
+            notify("hello")
+            return "said"
+
+        context = ToolContext(emit=echo)
+        print(asyncio.run(speaks.on_invoke_tool(context, "{}")))
+        """
+    )
+    assert done.stdout.strip() == "said", done.stderr
+
+
+# --- secrets
+
+
+CANARY = "canary-hunter2-hunter2"
+
+
+async def test_s20_no_registered_secret_leaves_through_errors(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Errors go to models and logs; what is secret stays here, however it is written."""
+    register_secret(CANARY)
+    forms = [CANARY, base64.b64encode(CANARY.encode()).decode(), CANARY.replace("-", "%2D")]
+
+    @function_tool
+    async def fails(how: Literal["error", "tool error", "cause", "key"], a: int = 0) -> str:
+        text = " ".join([*forms, "AKIAIOSFODNN7EXAMPLE"])
+        match how:
+            case "error":
+                raise ValueError(text)
+            case "tool error":
+                raise ToolError(text)
+            case "key":
+                raise KeyError(text)
+            case _:
+                try:
+                    raise ValueError(text)
+                except ValueError as error:
+                    raise RuntimeError("outside") from error
+
+    for how in ("error", "tool error", "cause", "key"):
+        done = await call_tool(fails, how=how)
+        for form in [*forms, "AKIAIOSFODNN7EXAMPLE"]:
+            assert form not in done.output
+    done = await call_tool(fails, how="error", a=CANARY)
+    assert CANARY not in done.output
+    assert CANARY not in caplog.text
+
+
+async def test_s20_a_secret_argument_is_not_quoted() -> None:
+    """What is declared secret is not repeated in an error, where logs and traces find it."""
+    # Bug 25: the value of a SecretStr is shown as what came.
+
+    @function_tool
+    async def login(password: Annotated[SecretStr, Field(min_length=40)]) -> str:
+        return "in"
+
+    outcome = await login.call(None, json.dumps({"password": "correct-horse"}))
+    assert outcome.status == "invalid_args"
+    assert "correct-horse" not in outcome.output
+    assert "correct-horse" not in str(outcome.error)
+
+
+async def test_s20_no_registered_secret_leaves_through_results_and_events() -> None:
+    """A tool that prints its environment has not meant to tell the model the key."""
+    # Bug 25: only errors are masked.
+    register_secret(CANARY)
+
+    @function_tool
+    async def leaks() -> str:
+        notify(f"connecting with {CANARY}")
+        return f"connected with {CANARY}"
+
+    done = await call_tool(leaks)
+    assert CANARY not in done.output
+    assert CANARY not in "".join(done.texts)
+
+
+# --- texts that are bombs
+
+
+BOMBS: dict[str, tuple[str, str]] = {
+    "depth in any": ('{"any": ' + "[" * 70 + "]" * 70 + "}", "deep"),
+    "depth in a model": ('{"model": {"extra": ' + "[" * 70 + "]" * 70 + "}}", "deep"),
+    "depth in an object": ('{"any": ' + '{"a":' * 70 + "1" + "}" * 71, "deep"),
+    "depth 100,000": ('{"any": ' + "[" * 100_000 + "]" * 100_000 + "}", "deep"),
+    "values": ('{"any": [' + "1," * 100_001 + "1]}", "values"),
+    "digits": ('{"number": ' + "1" * 4_301 + "}", "digits"),
+    "digits in a string": ('{"number": "' + "1" * 4_301 + '"}', "integer"),
+    "size": (json.dumps({"any": "x" * (1 << 20)}), "characters"),
+    "surrogate key": (r'{"any": {"\ud800": 1}}', "surrogate"),
+    "NaN inside": ('{"any": [[NaN]]}', "NaN"),
+    "Infinity by size": ('{"any": [-1e400]}', "NaN"),
+    "twice": ('{"any": [{"a": 1, "a": 1}]}', "twice"),
+}
+
+
+class Anything(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+
+@pytest.mark.parametrize("name", BOMBS)
+async def test_s26_bombs_are_refused_before_anything_is_built(name: str) -> None:
+    """What breaks a limit is told which one, wherever in the arguments it stands."""
+    # Bug 11: "depth in a model" is accepted up to 200 levels.
+
+    @function_tool
+    async def takes(any: Any = None, model: Anything | None = None, number: int = 0) -> str:
+        return "accepted"
+
+    text, reason = BOMBS[name]
+    outcome = await takes.call(None, text)
+    assert outcome.status == "invalid_args"
+    assert reason in outcome.output
+    assert_helpful(outcome.error, text, name)
+
+
+@pytest.mark.parametrize(
+    ("limits", "text"),
+    [
+        (JsonLimits(size=50), json.dumps({"s": "x" * 60})),
+        (JsonLimits(depth=3), '{"a": [[[1]]]}'),
+        (JsonLimits(nodes=5), '{"a": [1, 2, 3, 4, 5, 6]}'),
+        (JsonLimits(digits=5), '{"i": 1234567}'),
+    ],
+)
+async def test_s26_every_limit_can_be_set(limits: JsonLimits, text: str) -> None:
+    """Who asks for a lower limit has a reason, and relies on it."""
+    # Bug 11: texts that the limits of the library cannot refuse are not looked at.
+
+    @function_tool
+    async def open_tool(a: Any = None, i: int = 0, s: str = "") -> str:
+        return "accepted"
+
+    @function_tool
+    async def plain_tool(a: list[list[list[int]]] | list[int] = [], i: int = 0, s: str = "") -> str:
+        return "accepted"
+
+    before = configure_json_limits(limits)
+    try:
+        outcomes = [await tool.call(None, text) for tool in (open_tool, plain_tool)]
+    finally:
+        configure_json_limits(before)
+    assert [outcome.status for outcome in outcomes] == ["invalid_args"] * 2
+
+
+@pytest.mark.parametrize("size", [1, 10, 11, 1_000, 20_000])
+async def test_s27_errors_are_bounded_whatever_their_number(size: int) -> None:
+    """What is bad twenty thousand times must not become a text of megabytes."""
+
+    @function_tool
+    async def takes(rows: list[WithDefault], **more: int) -> str:
+        return "accepted"
+
+    text = json.dumps(
+        {"rows": [{"a": "é" * 900, "q" * 300: {}}] * size, **{"k" * 200 + str(i): "x" for i in range(size)}}
+    )
+    outcome = await takes.call(None, text[: 1 << 20] if len(text) > 1 << 20 else text)
+    assert outcome.status == "invalid_args"
+    assert len(outcome.output) <= MAX_MESSAGE
+
+
+EVIL = [r"^(a+)+$", r"^(a|a)*$", r"^(a|aa)+$", r"^(.*a){20}$", r"^([a-z]+)*\d$", r"^(a*)*b$"]
+
+
+@pytest.mark.parametrize("pattern", EVIL)
+async def test_s28_no_pattern_of_a_schema_hangs(pattern: str) -> None:
+    """Patterns are matched in linear time, or given up on."""
+
+    def take(text: str) -> str:
+        return "ok"
+
+    take.__annotations__["text"] = Annotated[str, Field(pattern=pattern)]
+    schema = {"type": "object", "properties": {"text": {"type": "string", "pattern": pattern}}}
+    evil = json.dumps({"text": "a" * 30_000 + "!"})
+    for tool in (function_tool(take), raw_tool(schema)):
+        tool.build()
+        started = time.process_time()
+        outcome = await tool.call(None, evil)
+        assert time.process_time() - started < UNDER_LOAD
+        assert outcome.status == "invalid_args"
+
+
+@pytest.mark.parametrize("kind", ["text", "json", "blocks"])
+async def test_s29_a_huge_result_is_cut_and_its_rest_kept(kind: str) -> None:
+    """A model's context is small and dear; nothing is lost to the application."""
+    huge = "x" * 10_000_000
+    results = {"text": huge, "json": [huge], "blocks": [ToolOutputText(huge), ToolOutputText("y")]}
+
+    @function_tool
+    async def floods() -> Any:
+        return results[kind]
+
+    done = await call_tool(floods)
+    shown = done.output if isinstance(done.output, str) else "".join(b.text for b in done.output)
+    assert len(shown) <= 256 * 1024
+    kept = [event for event in done.events if event.type == "tool_artifact_event"]
+    assert len(kept) == 1
+    assert len(kept[0].data) >= 9_000_000
+
+
+async def test_s29_an_endless_iterator_is_no_result() -> None:
+    """Reading it to its end would take all memory."""
+
+    @function_tool
+    def endless() -> Any:
+        def numbers() -> Iterator[int]:
+            for number in range(3_000_000):  # stands for one without an end
+                yield number
+
+        return numbers()
+
+    outcome = await endless.call(None, "{}")
+    assert outcome.status == "tool_error" or len(outcome.output) <= 256 * 1024
+
+
+# --- what a model may not change
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": 1, "secret": "evil"}',
+        '{"a": 1, "secret": null}',
+        '{"a": 1, "\\u0073ecret": "evil"}',
+        json.dumps('{"a": 1, "secret": "evil"}'),
+        json.dumps('{"a": 1}'),
+        json.dumps(' {"a": 1, "secret": "evil"} '),
+        '{"a": 1}',
+        '{"a": "1"} ',
+        b'{"a": 1, "secret": "evil"}',
+        b'{"a": 1}',
+        None,
+        "",
+    ],
+    ids=repr,
+)
+async def test_s35_what_is_hidden_from_the_model_is_not_the_models_to_set(text: Any) -> None:
+    """A fixed argument is how an application confines a tool; no spelling may change it."""
+    # Bug 1: an object in a string goes around `hide`. Bug 30: None and bytes break it.
+
+    @hide(secret="fixed")
+    @function_tool
+    async def confined(a: int = 0, secret: str = "open") -> str:
+        return f"ran with {secret}"
+
+    outcome = await confined.call(None, text)
+    assert outcome.status in {"ok", "invalid_args"}
+    assert outcome.status != "ok" or outcome.output == "ran with fixed"
+
+
+async def test_s35_a_context_parameter_is_not_the_models_to_set() -> None:
+    """The context comes from the application, whatever keys a tool takes."""
+
+    @function_tool
+    async def takes(ctx: ToolContext, **more: int) -> str:
+        return f"{type(ctx).__name__} {more}"
+
+    assert (await takes.call(None, '{"ctx": 5, "x": 1}')).output in {
+        "ToolContext {'x': 1}",
+        "Invalid arguments for tool 'takes':\n- ctx: unknown, leave it out",
+    }
+
+
+def test_s14_the_schema_of_a_tool_fetches_nothing() -> None:
+    """A schema comes from a server; it must not make this process ask for addresses."""
+    # Bug 5: jsonschema-rs follows `$ref` over HTTP and to files.
+    asked: list[bytes] = []
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(1)
+        port = server.getsockname()[1]
+
+        def answer() -> None:
+            try:
+                connection, _ = server.accept()
+            except TimeoutError:
+                return
+            with connection:
+                asked.append(connection.recv(100))
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        schema = {
+            "type": "object",
+            "properties": {"a": {"$ref": f"http://127.0.0.1:{port}/x.json"}},
+        }
+        with pytest.raises(UserError):
+            raw_tool(schema)
+        thread.join(5)
+    assert asked == []
+
+
+# --- published is enforced
+
+
+class Color(enum.Enum):
+    RED = "r"
+    BLUE = "b"
+
+
+class Size(enum.IntEnum):
+    SMALL = 1
+
+
+@dataclass
+class Made:
+    a: int
+    b: int = field(init=False, default=5)
+
+
+@pydantic_dataclass
+class Checked:
+    a: int = 1
+
+
+def tool_of(annotation: Any, **options: Any) -> FunctionTool:
+    async def take(x: Any) -> str:
+        return repr(x)
+
+    take.__annotations__["x"] = annotation
+    return function_tool(take, **options) if not options else function_tool(**options)(take)
+
+
+async def test_f01_a_literal_of_an_enumeration_takes_what_its_schema_says() -> None:
+    """A tool that publishes a value and refuses it cannot be called."""
+    # Bug 12.
+    tool = tool_of(Literal[Color.RED])
+    value = tool.params_json_schema["properties"]["x"]["const"]
+    assert (await tool.call(None, json.dumps({"x": value}))).status == "ok"
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value"),
+    [(Size, "true"), (Literal[1, 2], "true"), (Literal[True], "1"), (Literal[1, "a"], "true")],
+    ids=str,
+)
+async def test_f01_a_boolean_is_no_number_anywhere(annotation: Any, value: str) -> None:
+    """The acceptance table holds for every type that stands for numbers."""
+    # Bug 22.
+    assert (await tool_of(annotation).call(None, f'{{"x": {value}}}')).status == "invalid_args"
+
+
+@pytest.mark.parametrize("value", ['{"a": true}', '{"a": 1, "q": 2}'])
+async def test_f01_the_rules_hold_in_dataclasses_of_pydantic(value: str) -> None:
+    """They are dataclasses, not models."""
+    # Bug 14: pydantic-core takes the validator that the class has already.
+    assert (await tool_of(Checked).call(None, f'{{"x": {value}}}')).status == "invalid_args"
+
+
+async def test_f01_every_published_key_is_accepted() -> None:
+    """What the schema offers the model may give."""
+    # Bug 26: a field that the constructor does not take is published.
+    tool = tool_of(Made)
+    keys = tool.params_json_schema["$defs"]["Made"]["properties"]
+    outcome = await tool.call(None, json.dumps({"x": dict.fromkeys(keys, 1)}))
+    assert outcome.status == "ok"
+
+
+async def test_f01_a_default_factory_in_the_annotation_is_a_default() -> None:
+    """The two spellings of one declaration mean the same."""
+    # Bug 16: the default is published but not passed.
+
+    @function_tool
+    async def takes(x: Annotated[list[int], Field(default_factory=list)]) -> str:
+        return repr(x)
+
+    assert (await takes.call(None, "{}")).output == "[]"
+
+
+async def test_f01_the_alternatives_of_an_alias_are_read() -> None:
+    """`AliasChoices` means its names, on a parameter as on a field."""
+    # Bug 19: the parameter's own name is published, and the aliases are refused.
+
+    @function_tool
+    async def takes(x: Annotated[int, Field(validation_alias=AliasChoices("y", "z"))]) -> str:
+        return repr(x)
+
+    assert list(takes.params_json_schema["properties"]) == ["y"]
+    assert (await takes.call(None, '{"y": 1}')).output == "1"
+
+
+async def test_f01_further_keys_cannot_clash_with_what_is_bound() -> None:
+    """A key that the function takes already is the model's fault, and named as that."""
+    # Bug 17: `self` among `**more` is a TypeError of the call.
+
+    class Box:
+        @function_tool
+        async def method(self, **more: int) -> str:
+            return repr(more)
+
+    outcome = await Box().method.call(None, '{"self": 1}')
+    assert outcome.status == "invalid_args" or outcome.output == "{'self': 1}"
+
+
+@pytest.mark.parametrize("annotation", [[int], {"a": 1}, {int}], ids=repr)
+def test_f01_an_annotation_that_is_no_type_is_a_user_error(annotation: Any) -> None:
+    """`x: [int]` is a common slip; the message names the parameter."""
+    # Bug 23: TypeError: unhashable type.
+    with pytest.raises(UserError, match="'x'"):
+        tool_of(annotation).build()
+
+
+def _unhelpful(annotation: Any) -> Any:
+    return tool_of(annotation)
+
+
+@pytest.mark.parametrize("annotation", [type[int], enum.Enum, complex], ids=str)
+async def test_f01_no_error_speaks_of_the_machinery(annotation: Any) -> None:
+    """The model knows nothing of validators; what cannot be given at all is refused early."""
+    # Bug 28.
+    try:
+        tool = tool_of(annotation).build()
+    except UserError:
+        return
+    outcome = await tool.call(None, '{"x": true}')
+    assert_helpful(outcome.error, "true", str(annotation))
+
+
+# --- tools made from schemas
+
+
+class Cat(BaseModel):
+    kind: Literal["cat"]
+
+
+class Dog(BaseModel):
+    kind: Literal["dog"]
+    age: int = 1
+
+
+@pytest.mark.parametrize(
+    "text", ['{"kind": "cat"}', '{"kind": "dog", "age": 2}', '{"kind": "dog", "age": "2"}']
+)
+async def test_f01_a_tool_from_a_union_takes_every_arm(text: str) -> None:
+    """Unknown is what no arm that fits knows."""
+    # Bug 13: only the keys of the first arm are known.
+    tool = raw_tool(Annotated[Union[Cat, Dog], Field(discriminator="kind")])
+    assert (await tool.call(None, text)).status == "ok"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "  ", "null", "{}", json.dumps('{"n": [1]}'), '{"n": "[1]"}', '{"n": null}']
+)
+@pytest.mark.parametrize("raw", [False, True])
+async def test_f01_a_function_behind_a_schema_gets_only_what_the_schema_allows(
+    text: str, *, raw: bool
+) -> None:
+    """What was mended on reading must reach the function mended."""
+    # Bug 10: it gets the text as the model sent it.
+    seen: list[str] = []
+
+    @dataclass
+    class Arguments:
+        n: list[int] = field(default_factory=list)
+
+    schema: Any = {
+        "type": "object",
+        "properties": {"n": {"type": "array", "items": {"type": "integer"}}},
+    }
+    outcome = await raw_tool(schema if raw else Arguments, seen).call(None, text)
+    assert outcome.status in {"ok", "invalid_args"}
+    assert raw or outcome.status == "ok"
+    for args_json in seen:
+        value = json.loads(args_json)
+        assert isinstance(value, dict)
+        assert all(isinstance(item, list) for item in value.values())
+
+
+# --- nothing is kept
+
+
+async def test_f09_a_failure_keeps_nothing_alive() -> None:
+    """What a failed call held is free when it is over, not when the collector comes."""
+    # Bug 15: the frames of a failure are in a cycle with its error.
+    refs: list[weakref.ref[Node]] = []
+
+    @function_tool
+    async def fails() -> str:
+        node = Node()
+        refs.append(weakref.ref(node))
+        raise ValueError("x")
+
+    raising = fails.with_(failure_error_function=None)
+
+    async def by_result() -> None:
+        await fails.call(None, "{}")
+
+    async def by_text() -> None:
+        with listen():
+            await fails.on_invoke_tool(None, "{}")
+
+    async def by_error() -> None:
+        try:
+            await raising.on_invoke_tool(None, "{}")
+        except ValueError:
+            pass
+
+    async def by_invoke() -> None:
+        try:
+            await fails.invoke()
+        except ValueError:
+            pass
+
+    async def under_policy() -> None:
+        await timeout(5)(fails).on_invoke_tool(None, "{}")
+
+    gc.collect()
+    gc.disable()
+    try:
+        alive = {}
+        for way in (by_result, by_text, by_error, by_invoke, under_policy):
+            refs.clear()
+            for _ in range(5):
+                await way()
+            await asyncio.sleep(0)
+            alive[way.__name__] = sum(ref() is not None for ref in refs)
+    finally:
+        gc.enable()
+        gc.collect()
+    assert alive == dict.fromkeys(alive, 0)
+
+
+async def test_f46_a_limit_forgets_the_runs_that_are_over() -> None:
+    """A server makes runs for months."""
+    # Bug 20: one entry for each run, for ever.
+    limited = limit(calls=3)(probe)
+    await limited.on_invoke_tool(ToolContext(run_id="warm"), TEXT)
+    gc.collect()
+    before = sys.getallocatedblocks()
+    for number in range(3_000):
+        await limited.on_invoke_tool(ToolContext(run_id=f"run-{number}"), TEXT)
+    gc.collect()
+    assert sys.getallocatedblocks() - before < 1_500
+
+
+async def test_f24_a_tool_that_calls_itself_does_not_wait_for_itself() -> None:
+    """Its own place is taken by the call that waits: it would wait for ever."""
+    # Bug 27: a nested call stands in line behind its parent.
+
+    @limit(concurrent=1)
+    @function_tool
+    async def nested(n: int = 1) -> str:
+        return "leaf" if n == 0 else await nested.invoke(n=n - 1)
+
+    async with asyncio.timeout(1):
+        outcome = await nested.call(None, "{}")
+    assert outcome.status in {"ok", "overloaded", "tool_error"}
