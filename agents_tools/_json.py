@@ -91,9 +91,13 @@ def may_hold_more_keys(text: str, count: int) -> bool:
     A key ends in a quote and a colon; in a text such a pair has a backslash before it, so that
     counting pairs may count too many, but never too few.
     """
-    if " :" in text or "\n:" in text or "\t:" in text or "\r:" in text:
-        return True  # a space may stand between the two
-    return text.count('":') > count
+    if text.count('":') > count or " :" in text:
+        return True
+    # Other space before a colon is rare, and a single character is found ten times as fast.
+    for space in "\n\t\r":  # noqa: SIM110 - every nested call comes through here
+        if space in text and space + ":" in text:
+            return True
+    return False
 
 
 def check_keys(text: str) -> None:
