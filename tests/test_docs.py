@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import decimal
 import enum
 import re
@@ -60,13 +60,15 @@ NAMES: dict[str, Any] = {
     "Literal": Literal,
     "Model": Model,
     "Point": Point,
-    "date": datetime.date,
-    "datetime": datetime.datetime,
+    "date": dt.date,
+    "datetime": dt.datetime,
 }
 VALIDATION = ROOT / "docs" / "explanation" / "schema-and-validation.md"
 TYPE_ROWS = re.findall(r"^\| `([^`]+)` \| (`.*) \| (.*) \|$", VALIDATION.read_text(), re.MULTILINE)
 TEXT_ROWS = re.findall(
-    r"^\| [^`|]+: ``? ?(.*?) ?``? \| (accepted|refused)[^|]*\|", VALIDATION.read_text(), re.MULTILINE
+    r"^\| [^`|]+: ``? ?(.*?) ?``? \| (accepted|refused)[^|]*\|",
+    VALIDATION.read_text(),
+    re.MULTILINE,
 )
 
 
@@ -95,7 +97,9 @@ def test_the_table_of_accepted_texts_is_what_tools_accept(text: str, verdict: st
     def take(value: int = 7) -> int:
         return value
 
-    assert call_tool_sync(take, text).status == {"accepted": "ok", "refused": "invalid_args"}[verdict]
+    assert (
+        call_tool_sync(take, text).status == {"accepted": "ok", "refused": "invalid_args"}[verdict]
+    )
 
 
 def test_the_tables_were_found() -> None:

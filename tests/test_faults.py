@@ -21,13 +21,15 @@ import time
 import types
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, Union
+from pathlib import Path
+from typing import Annotated, Any, Literal, NotRequired, Union
 
 import pytest
 from pydantic import AliasChoices, AliasPath, BaseModel, ConfigDict, Field, SecretStr
 from pydantic.dataclasses import dataclass as pydantic_dataclass
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 
 from agents_tools import (
     Event,
@@ -55,8 +57,8 @@ LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 CORPUS_SIZE = 100_000 if LONG else 10_000
 SEED = 20261121
 MAX_MESSAGE = 2_048
-UNDER_LOAD = 0.5
-"""CPU seconds that one hostile text may cost here; alone on a machine it is a tenth of that."""
+AT_MOST = 1.0
+"""CPU seconds that one hostile text may cost here: twenty times what is promised of a machine."""
 
 
 class Place(TypedDict):
@@ -82,7 +84,6 @@ VALID: dict[str, Any] = {
     "loc": {"lat": 1.5, "long": -2},
 }
 TEXT = json.dumps(VALID)
-OBJECTS = ("not ok", "")
 
 
 def _with(rng: random.Random, value: str) -> str:
@@ -161,7 +162,9 @@ CLASSES: dict[str, tuple[int, bool | None, Maker]] = {
     "deep object": (
         398,
         True,
-        lambda rng: _with(rng, '{"a":' * (n := rng.choice([65, 200, 2_000, 20_000])) + "1" + "}" * n),
+        lambda rng: _with(
+            rng, '{"a":' * (n := rng.choice([65, 200, 2_000, 20_000])) + "1" + "}" * n
+        ),
     ),
     "deep array": (
         375,
@@ -169,26 +172,42 @@ CLASSES: dict[str, tuple[int, bool | None, Maker]] = {
         lambda rng: _with(rng, "[" * (n := rng.choice([65, 200, 2_000, 20_000])) + "]" * n),
     ),
     "random": (369, True, _random_text),
-    "no object": (368, True, lambda rng: rng.choice(["[]", "1", '"x"', "true", '"[]"', "1.5", "[{}]"])),
+    "no object": (
+        368,
+        True,
+        lambda rng: rng.choice(["[]", "1", '"x"', "true", '"[]"', "1.5", "[{}]"]),
+    ),
     "raw surrogate": (286, True, lambda rng: _with(rng, f'"{chr(rng.randrange(0xD800, 0xE000))}"')),
     "duplicate key": (262, True, _duplicate),
     "Python repr": (205, True, lambda rng: repr(VALID)),
     "control character": (201, True, lambda rng: _with(rng, f'"{chr(rng.randrange(32))}"')),
     "unclosed": (192, True, lambda rng: TEXT.rstrip("}") + rng.choice(["", " ", ",", '"'])),
     "JSON in a string": (184, None, lambda rng: json.dumps(rng.choice([TEXT, _mutated(rng)]))),
-    "trailing": (176, True, lambda rng: TEXT + rng.choice(["}", " x", TEXT, ",", "\x00", "// done"])),
+    "trailing": (
+        176,
+        True,
+        lambda rng: TEXT + rng.choice(["}", " x", TEXT, ",", "\x00", "// done"]),
+    ),
     "byte order mark": (114, True, lambda _: "\ufeff" + TEXT),
     "bad escape": (108, True, lambda rng: _with(rng, f'"{_escape(rng)}"')),
     "code fence": (105, True, lambda rng: f"```{rng.choice(['json', ''])}\n{TEXT}\n```"),
-    "20,000 items": (5, True, lambda _: _with(random.Random(0), "[" + "1," * 20_000 + "1]")),
-    "long string": (5, None, lambda rng: _with(rng, f'"{"x" * rng.randrange(100_000, 1_000_000)}"')),
-    "20,000 keys": (4, True, lambda _: json.dumps({**VALID, **{f"k{i}": i for i in range(20_000)}})),
+    "20,000 items": (5, True, lambda _: _with(random.Random(0), "[" + "1," * 20_000 + "1]")),  # noqa: S311 - a corpus, no secret
+    "long string": (
+        5,
+        None,
+        lambda rng: _with(rng, f'"{"x" * rng.randrange(100_000, 1_000_000)}"'),
+    ),
+    "20,000 keys": (
+        4,
+        True,
+        lambda _: json.dumps({**VALID, **{f"k{i}": i for i in range(20_000)}}),
+    ),
 }
 
 
 def corpus(size: int) -> Iterator[tuple[str, bool | None, str]]:
     """Make `size` argument texts, the same each time; about as many of each class as planned."""
-    rng = random.Random(SEED)
+    rng = random.Random(SEED)  # noqa: S311 - a corpus, no secret
     names = list(CLASSES)
     for name in rng.choices(names, [CLASSES[name][0] for name in names], k=size):
         _, refused, make = CLASSES[name]
@@ -220,9 +239,7 @@ def strict_object(text: str) -> Any:
         return 1 + max(map(depth, inside), default=0) if isinstance(value, (dict, list)) else 0
 
     text.encode()
-    decoder = json.JSONDecoder(
-        object_pairs_hook=distinct, parse_constant=never, parse_float=finite
-    )
+    decoder = json.JSONDecoder(object_pairs_hook=distinct, parse_constant=never, parse_float=finite)
     value = decoder.decode(text)
     if isinstance(value, str):
         value = decoder.decode(value)
@@ -258,9 +275,10 @@ def assert_helpful(error: BaseException | None, text: str, name: str) -> None:
 
 
 @pytest.mark.timeout(600 if LONG else 20)
-async def test_f01_no_text_of_the_corpus_gets_anything_out_but_a_result_or_a_helpful_error() -> None:
+async def test_f01_no_text_of_the_corpus_gets_anything_out_but_a_result_or_a_helpful_error() -> (
+    None
+):
     """A model can send any text; it must never crash the caller or be told nothing of use."""
-    # Bug 2: a repeated key beside an argument to be decoded raises IndexError.
     # Bug 3: a repeated key beside an argument that is decoded is accepted.
     wrong: list[str] = []
     for name, refused, text in corpus(CORPUS_SIZE):
@@ -274,14 +292,14 @@ async def test_f01_no_text_of_the_corpus_gets_anything_out_but_a_result_or_a_hel
             assert outcome.status == "invalid_args"
             assert outcome.output == str(outcome.error)
             assert_helpful(outcome.error, text, name)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - collected and told together
             wrong.append(f"{name}: {text[:160]!r}: {type(error).__name__} {error!s:.160}")
     assert not wrong, f"{len(wrong)} of {CORPUS_SIZE}: " + "\n".join(wrong[:5])
 
 
 async def test_f01_the_corpus_raises_nothing_but_model_behavior_errors() -> None:
     """Where errors are raised to the application, it has one class to catch."""
-    # Bug 2.
+    # Bug 3.
     for name, refused, text in corpus(2_000):
         try:
             await raising_probe.on_invoke_tool(None, text)
@@ -294,10 +312,11 @@ async def test_f01_the_corpus_raises_nothing_but_model_behavior_errors() -> None
 @pytest.mark.parametrize(
     "text",
     [
-        '{"items": [{"a": "x", "b": 1}, []], "items": [{}]}',
-        '{"items": "[1]", "items": [1, 2, 3], "a": "x"}',
-        '{"loc": {"lat": {}, "long": []}, "loc": 1}',
-        '{"items": [1, 2, []], "items": []}',
+        '{"table": {"k": [[1], 2], "k": []}}',
+        '{"table": {"k": [1, 2, 3], "k": [[1]]}}',
+        '{"table": {"k": [[1], "[2]"], "k": [[1]]}}',
+        '{"table": {"k": [[1], 2], "k": 5}}',
+        '{"table": {"k": {"a": 1}, "k": []}}',
     ],
 )
 async def test_f01_a_repeated_key_beside_another_fault_is_an_error_like_any_other(
@@ -305,16 +324,37 @@ async def test_f01_a_repeated_key_beside_another_fault_is_an_error_like_any_othe
 ) -> None:
     """What is said of the first value must not be looked up in the last one."""
     # Bug 2: IndexError in `_decoded`.
-    outcome = await probe.call(None, text)
-    assert_helpful(outcome.error, text, "repeated")
+
+    @function_tool
+    async def takes(table: dict[str, list[list[int]]]) -> str:
+        return "ok"
+
+    assert_helpful((await takes.call(None, text)).error, text, "repeated")
+
+
+@function_tool
+async def configurable(
+    items: list[dict[str, Any]] | None = None,
+    b: str = "",
+    output_directory_name: str = "",
+    output_directory_mode: int = 0,
+    output_format_name: str = "",
+    output_format_version: int = 0,
+    output_compression_level: int = 0,
+    output_compression_method: str = "",
+) -> str:
+    """Take many things."""
+    return b
 
 
 HOSTILE_SIZES = {
-    "20,000 unknown keys": json.dumps({f"itemz{i}": i for i in range(20_000)}),
+    "20,000 unknown keys": json.dumps({f"output_directory_{i}": i for i in range(20_000)}),
     "20,000 bad items": json.dumps({**VALID, "items": ["x"] * 20_000}),
     "20,000 items that are texts": json.dumps({**VALID, "items": ["[]"] * 20_000}),
     "numbers just within the limit": '{"items": [' + ",".join(["1" * 4_300] * 240) + "]}",
-    "a number beyond the limit": '{"items": [' + ",".join(["1" * 4_300] * 200 + ["2" * 4_301]) + "]}",
+    "a number beyond the limit": '{"items": ['
+    + ",".join(["1" * 4_300] * 200 + ["2" * 4_301])
+    + "]}",
     "1 MB of brackets": "[" * 1_000_000,
     "1 MB of quotes": '{"b": [' + '"",' * 330_000 + '""]}',
     "1 MB of backslashes": '{"b": "' + "\\" * 1_000_000,
@@ -326,12 +366,14 @@ HOSTILE_SIZES = {
 @pytest.mark.parametrize("name", HOSTILE_SIZES)
 async def test_f01_no_text_costs_more_than_its_size(name: str) -> None:
     """Arguments are read on the event loop: everything else stands still meanwhile."""
-    # Bug 8: "numbers …" and "a number …" take 2 s each, "20,000 unknown keys" 1 s.
-    await probe.on_invoke_tool(None, TEXT)
+    # Bug 8: "numbers …" and "a number …" take 2 s each, "20,000 unknown keys" more.
+    await configurable.on_invoke_tool(None, TEXT)
     started = time.process_time()
-    outcome = await probe.call(None, HOSTILE_SIZES[name])
-    assert time.process_time() - started < UNDER_LOAD
-    assert len(outcome.output) <= MAX_MESSAGE
+    outcome = await configurable.call(None, HOSTILE_SIZES[name])
+    assert time.process_time() - started < AT_MOST
+    if outcome.status != "ok":
+        assert outcome.status == "invalid_args"
+        assert len(outcome.output) <= MAX_MESSAGE
 
 
 @pytest.mark.parametrize("name", ["20,000 unknown keys", "20,000 bad items"])
@@ -482,7 +524,9 @@ async def test_f04_a_sync_tool_past_its_deadline_is_answered_for_and_counted() -
     try:
         assert outcome.status == "timeout"
         assert took < 1
-        assert thread_stats().abandoned == before + 1
+        async with asyncio.timeout(5):
+            while thread_stats().abandoned != before + 1:  # noqa: ASYNC110 - bounded just above
+                await asyncio.sleep(0)
     finally:
         release.set()
     assert await asyncio.to_thread(ended.wait, 5)
@@ -565,7 +609,7 @@ def run_program(text: str, *, seconds: float = 15) -> subprocess.CompletedProces
         text=True,
         timeout=seconds,
         check=False,
-        cwd=os.path.dirname(os.path.dirname(__file__)),
+        cwd=Path(__file__).parent.parent,
     )
 
 
@@ -596,14 +640,14 @@ def test_f08_a_hanging_sync_tool_does_not_keep_the_process() -> None:
 # --- what tools raise
 
 
-class BrokenText(Exception):
+class BrokenTextError(Exception):
     def __str__(self) -> str:
         raise RuntimeError("no text")
 
     __repr__ = __str__
 
 
-class ExitsInText(Exception):
+class ExitsInTextError(Exception):
     def __str__(self) -> str:
         raise SystemExit(3)
 
@@ -665,10 +709,8 @@ async def test_f09_whatever_a_tool_raises_is_its_own_failure(
 
 
 @pytest.mark.parametrize("kind", ["sync", "async", "stream", "async stream"])
-@pytest.mark.parametrize("error", [BrokenText, ExitsInText])
-async def test_f10_an_exception_without_a_text_is_named(
-    error: type[Exception], kind: str
-) -> None:
+@pytest.mark.parametrize("error", [BrokenTextError, ExitsInTextError])
+async def test_f10_an_exception_without_a_text_is_named(error: type[Exception], kind: str) -> None:
     """The text of an exception is code of the tool's too."""
     # Bug 29: `_message_of` lets a BaseException of `__str__` pass.
     outcome = await tool_that_raises(error, kind).call(None, "{}")
@@ -713,7 +755,7 @@ def test_f11_a_real_interrupt_ends_the_run_after_its_cleanup(entry: str) -> None
 async def test_f18_an_endless_stream_is_stopped_at_its_deadline(*, watched: bool) -> None:
     """A generator that yields all the time is in the library's hands at every yield."""
     # Bug 6: without a reader, nothing lets the loop run between the yields of an async generator.
-    closed: list[str] = []
+    closed = asyncio.Event()
     until = time.monotonic() + 3
 
     @timeout(0.05)
@@ -724,11 +766,12 @@ async def test_f18_an_endless_stream_is_stopped_at_its_deadline(*, watched: bool
                 yield NotifyStreamEvent("x")
             yield "gave up by itself"
         finally:
-            closed.append("closed")
+            closed.set()
 
     outcome = (await call_tool(endless)).outcome if watched else await endless.call(None, "{}")
     assert outcome.status == "timeout"
-    assert closed == ["closed"]
+    async with asyncio.timeout(5):
+        await closed.wait()
 
 
 async def test_f18_an_endless_sync_stream_is_stopped_at_its_deadline() -> None:
@@ -941,7 +984,7 @@ async def test_f24_what_finds_no_place_is_refused_at_once() -> None:
         return "done"
 
     calls = [asyncio.create_task(guarded.call(None, "{}")) for _ in range(1_000)]
-    while running < 8:
+    while running < 8:  # noqa: ASYNC110 - bounded by the test
         await asyncio.sleep(0)
     refused = [call for call in calls if call.done()]
     assert len(refused) == 892
@@ -1021,7 +1064,9 @@ async def test_f44_the_sync_bridge_works_inside_a_running_loop() -> None:
 # --- listeners that fail
 
 
-@pytest.mark.parametrize("at", ["tool_stream_start_event", "notify_stream_event", "tool_stream_end_event"])
+@pytest.mark.parametrize(
+    "at", ["tool_stream_start_event", "notify_stream_event", "tool_stream_end_event"]
+)
 async def test_f21_a_listener_that_raises_costs_the_call_nothing(
     at: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -1099,7 +1144,7 @@ async def test_s20_no_registered_secret_leaves_through_errors(
                 raise KeyError(text)
             case _:
                 try:
-                    raise ValueError(text)
+                    raise ValueError(text)  # noqa: TRY301 - the cause is what is tested
                 except ValueError as error:
                     raise RuntimeError("outside") from error
 
@@ -1167,14 +1212,18 @@ class Anything(BaseModel):
 @pytest.mark.parametrize("name", BOMBS)
 async def test_s26_bombs_are_refused_before_anything_is_built(name: str) -> None:
     """What breaks a limit is told which one, wherever in the arguments it stands."""
-    # Bug 11: "depth in a model" is accepted up to 200 levels.
+    # Bug 11: "depth in a model" is accepted up to 200 levels where nothing else may be deep.
 
     @function_tool
-    async def takes(any: Any = None, model: Anything | None = None, number: int = 0) -> str:
+    async def takes_any(any: Any = None, number: int = 0) -> str:
+        return "accepted"
+
+    @function_tool
+    async def takes_model(model: Anything) -> str:
         return "accepted"
 
     text, reason = BOMBS[name]
-    outcome = await takes.call(None, text)
+    outcome = await (takes_model if "model" in text else takes_any).call(None, text)
     assert outcome.status == "invalid_args"
     assert reason in outcome.output
     assert_helpful(outcome.error, text, name)
@@ -1198,7 +1247,9 @@ async def test_s26_every_limit_can_be_set(limits: JsonLimits, text: str) -> None
         return "accepted"
 
     @function_tool
-    async def plain_tool(a: list[list[list[int]]] | list[int] = [], i: int = 0, s: str = "") -> str:
+    async def plain_tool(
+        a: list[list[list[int]]] | list[int] | None = None, i: int = 0, s: str = ""
+    ) -> str:
         return "accepted"
 
     before = configure_json_limits(limits)
@@ -1218,7 +1269,10 @@ async def test_s27_errors_are_bounded_whatever_their_number(size: int) -> None:
         return "accepted"
 
     text = json.dumps(
-        {"rows": [{"a": "é" * 900, "q" * 300: {}}] * size, **{"k" * 200 + str(i): "x" for i in range(size)}}
+        {
+            "rows": [{"a": "é" * 900, "q" * 300: {}}] * size,
+            **{"k" * 200 + str(i): "x" for i in range(size)},
+        }
     )
     outcome = await takes.call(None, text[: 1 << 20] if len(text) > 1 << 20 else text)
     assert outcome.status == "invalid_args"
@@ -1242,7 +1296,7 @@ async def test_s28_no_pattern_of_a_schema_hangs(pattern: str) -> None:
         tool.build()
         started = time.process_time()
         outcome = await tool.call(None, evil)
-        assert time.process_time() - started < UNDER_LOAD
+        assert time.process_time() - started < AT_MOST
         assert outcome.status == "invalid_args"
 
 
@@ -1270,8 +1324,7 @@ async def test_s29_an_endless_iterator_is_no_result() -> None:
     @function_tool
     def endless() -> Any:
         def numbers() -> Iterator[int]:
-            for number in range(3_000_000):  # stands for one without an end
-                yield number
+            yield from range(3_000_000)  # stands for one without an end
 
         return numbers()
 
@@ -1304,9 +1357,9 @@ async def test_s35_what_is_hidden_from_the_model_is_not_the_models_to_set(text: 
     """A fixed argument is how an application confines a tool; no spelling may change it."""
     # Bug 1: an object in a string goes around `hide`. Bug 30: None and bytes break it.
 
-    @hide(secret="fixed")
+    @hide(secret="fixed")  # noqa: S106 - a stand-in
     @function_tool
-    async def confined(a: int = 0, secret: str = "open") -> str:
+    async def confined(a: int = 0, secret: str = "open") -> str:  # noqa: S107 - a stand-in
         return f"ran with {secret}"
 
     outcome = await confined.call(None, text)
@@ -1381,12 +1434,12 @@ class Checked:
     a: int = 1
 
 
-def tool_of(annotation: Any, **options: Any) -> FunctionTool:
+def tool_of(annotation: Any) -> FunctionTool:
     async def take(x: Any) -> str:
         return repr(x)
 
     take.__annotations__["x"] = annotation
-    return function_tool(take, **options) if not options else function_tool(**options)(take)
+    return function_tool(take)
 
 
 async def test_f01_a_literal_of_an_enumeration_takes_what_its_schema_says() -> None:
@@ -1466,10 +1519,6 @@ def test_f01_an_annotation_that_is_no_type_is_a_user_error(annotation: Any) -> N
     # Bug 23: TypeError: unhashable type.
     with pytest.raises(UserError, match="'x'"):
         tool_of(annotation).build()
-
-
-def _unhelpful(annotation: Any) -> Any:
-    return tool_of(annotation)
 
 
 @pytest.mark.parametrize("annotation", [type[int], enum.Enum, complex], ids=str)
@@ -1558,16 +1607,12 @@ async def test_f09_a_failure_keeps_nothing_alive() -> None:
             await fails.on_invoke_tool(None, "{}")
 
     async def by_error() -> None:
-        try:
+        with suppress(ValueError):
             await raising.on_invoke_tool(None, "{}")
-        except ValueError:
-            pass
 
     async def by_invoke() -> None:
-        try:
+        with suppress(ValueError):
             await fails.invoke()
-        except ValueError:
-            pass
 
     async def under_policy() -> None:
         await timeout(5)(fails).on_invoke_tool(None, "{}")

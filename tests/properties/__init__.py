@@ -1,0 +1,1 @@
+"""Properties that hold for whatever anybody declares and any model sends."""

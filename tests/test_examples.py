@@ -1,0 +1,107 @@
+"""The examples and the demonstration: each runs by itself, and says what it is meant to show."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+MARKERS = {
+    "errors_for_models.py": "- nmae: unknown, did you mean 'name'?",
+    "first_tool.py": "22.50 each",
+    "methods_and_context.py": "You are Ada",
+    "nested_tools.py": "      looking up tea",
+    "policies.py": "Tool 'wait' may be called 1 times",
+    "progress_from_plain_functions.py": "fingerprint: 2 of 3",
+    "provider_exports.py": "is exported without strict mode",
+    "streaming.py": "  has done 2 of 2",
+    "testing_your_tools.py": "4 tests passed",
+    "typewriter.py": "the model gets: Three things are known about owls.",
+}
+
+
+def run(
+    *words: str, folder: Path = ROOT, check: bool = True, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a program of the repository, as a newcomer does: without a key."""
+    kept = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
+    return subprocess.run(  # noqa: S603 - our own programs
+        [sys.executable, *words],
+        cwd=folder,
+        env={**kept, "PYTHONPATH": str(folder), **variables},
+        capture_output=True,
+        text=True,
+        timeout=19,
+        check=check,
+    )
+
+
+def test_every_example_has_a_marker() -> None:
+    """An example without one would run unseen."""
+    assert {path.name for path in (ROOT / "examples").glob("*.py")} == set(MARKERS)
+
+
+@pytest.mark.parametrize("name", MARKERS)
+def test_an_example_runs_and_shows_its_point(name: str, tmp_path: Path) -> None:
+    """Each file stands alone: in any folder, offline, with nothing on standard error."""
+    shutil.copy(ROOT / "examples" / name, tmp_path)
+    done = subprocess.run(  # noqa: S603 - our own programs
+        [sys.executable, "-W", "error", name],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=19,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert MARKERS[name] in done.stdout
+
+
+@pytest.fixture(scope="module")
+def export(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a small copy of the repository without its history, as an archive of it is."""
+    folder = tmp_path_factory.mktemp("export")
+    leave_out = shutil.ignore_patterns("__pycache__")
+    for name in ("agents_tools", "examples"):
+        shutil.copytree(ROOT / name, folder / name, ignore=leave_out)
+    return folder
+
+
+def test_the_demonstration_shows_what_it_promises(export: Path) -> None:
+    """It is the first minute of whoever comes here; an export without .git must do."""
+    done = run("-m", "examples.demo", folder=export, GIT_CEILING_DIRECTORIES=str(export.parent))
+    shown = done.stdout
+    assert '"enum":["Mercury"' in shown
+    assert "80 kg weigh 296 newtons on Mars." in shown
+    assert "(exit code 3)" in shown
+    assert "No history." in shown
+    assert "Imported by most files: __future__" in shown
+    assert '{"city":["Oslo","Rome"],"days":["3"]}' in shown
+    assert "- unit: unknown, the known keys are planet, mass_kg" in done.stderr
+    assert "survey: [1/2] reading" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_demonstration_uses_no_colours_where_nobody_sees_them(export: Path) -> None:
+    """Escape sequences in a log are noise."""
+    done = run("-m", "examples.demo", folder=export)
+    assert "\x1b" not in done.stdout + done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
+def test_the_demonstration_uses_colours_on_a_terminal(export: Path) -> None:
+    """On a terminal it is read by a person."""
+    program = (
+        "import os, pty, sys; "
+        "sys.exit(os.waitstatus_to_exitcode(pty.spawn([sys.executable, '-m', 'examples.demo'])))"
+    )
+    done = run("-c", program, folder=export, TERM="xterm-256color", NO_COLOR="")
+    assert "\x1b[1mA tool is a function with a decorator.\x1b[0m" in done.stdout
+    assert "\x1b[31m\x1b[1merror:" in done.stdout
