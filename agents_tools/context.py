@@ -57,11 +57,12 @@ class RunContextWrapper(Generic[ContextT]):
 class _Root:
     """What all calls of one run share: the count of its events, and the lock that orders them."""
 
-    __slots__ = ("dropped", "lock", "sequence")
+    __slots__ = ("delivering", "dropped", "lock", "sequence")
 
     def __init__(self) -> None:
         self.sequence = itertools.count()
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
+        self.delivering = False  # only looked at with the lock held
         self.dropped = 0
 
 
@@ -103,6 +104,7 @@ class ToolContext(RunContextWrapper[ContextT]):
     _root: _Root | None = None
     _channel: Channel | None = None
     _children: dict[ToolContext[Any], None] | None = None
+    _first: ToolContext[Any] | None = None
     _make_end: Callable[[CallStatus], Event] | None = None
     _state: int = _RUNNING
     sinks: tuple[Emit, ...] = ()
@@ -185,18 +187,25 @@ class ToolContext(RunContextWrapper[ContextT]):
         if not sinks:
             return
         root = self._root or self._shared_root()
-        if self._state == _ENDED:
-            root.dropped += 1
-            return
         with root.lock:
+            if root.delivering or self.over:
+                root.dropped += 1  # too late, or said by somebody who should only listen
+                return
             if event.origin is None:
                 event = event.stamped(self._origin or self._own_origin(), next(root.sequence))
             else:
                 heard = event.origin.sinks  # from the call that made it
                 sinks = tuple(sink for sink in sinks if sink not in heard)
                 event = event.replace(seq=next(root.sequence))
-            for sink in sinks:
-                sink(event)
+            root.delivering = True
+            try:
+                for sink in sinks:
+                    try:
+                        sink(event)
+                    except Exception:  # noqa: BLE001 - whoever listens never breaks a call
+                        _log().exception("A listener failed on %r.", event.type)
+            finally:
+                root.delivering = False
 
     def notify(
         self, data: str, *, is_delta: bool = False, tag: str | None = None, level: Level = "info"
@@ -325,6 +334,40 @@ class ToolContext(RunContextWrapper[ContextT]):
         if (channel := self._channel) is not None:
             channel.room_blocking()
         self.emit(event)
+
+    @property
+    def over(self) -> bool:
+        """Whether the call has ended, or one that it runs in."""
+        if self._state == _ENDED:
+            return True
+        above = self._first or self._parent
+        return above is not None and above.over
+
+    @property
+    def ancestors(self) -> Iterator[ToolContext[Any]]:
+        """The calls this one runs in, its own first."""
+        context: ToolContext[Any] | None = self
+        while context is not None:
+            yield context._first or context
+            context = context._parent
+
+    def again(self, attempt: int) -> ToolContext[Any]:
+        """Give the same call one more try: a context that no earlier try's end has touched.
+
+        What the earlier try left running keeps its own context, and sees there that nobody
+        waits for it.
+        """
+        if self._children is None:
+            self._children = {}
+        self._own_origin()
+        context: ToolContext[Any] = _new_context(ToolContext)
+        context.__dict__.update(self.__dict__)
+        context._first = self._first or self
+        context._root = self._shared_root()
+        context._cancelled = False
+        context.validated = False
+        context.attempt = attempt
+        return context
 
     def begin(self, start: Event | None, make_end: Callable[[CallStatus], Event] | None) -> None:
         """Start the life of the call.
@@ -460,6 +503,12 @@ def is_context_annotation(annotation: Any) -> bool:
             return bool(arms) and all(map(is_context_annotation, arms))
         annotation = typing.get_args(annotation)[0] if origin is typing.Annotated else origin
     return isinstance(annotation, type) and issubclass(annotation, RunContextWrapper)
+
+
+def _log() -> Any:
+    import logging
+
+    return logging.getLogger("agents_tools")
 
 
 def _json_object(text: str) -> Mapping[str, Any]:

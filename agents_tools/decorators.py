@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import types
 import typing
+from time import perf_counter
 from typing import Any, ParamSpec, TypeVar, overload
 
 from agents_tools._callable import EMPTY, caller_names, implementation, name_of
@@ -519,7 +520,13 @@ def _is_awaitable(value: Any) -> bool:
     return type(value) is not str and hasattr(value, "__await__")
 
 
+_TURN = 0.001
+"""How long a streaming tool that nobody watches may hold the event loop, in seconds."""
+
+
 def _async_stream_body(func: Callable[..., Any], schema: FuncSchema) -> Call:
+    from asyncio import sleep
+
     from agents_tools.events import Event
 
     read, to_call, name = schema.read, schema.to_call, schema.name
@@ -529,14 +536,19 @@ def _async_stream_body(func: Callable[..., Any], schema: FuncSchema) -> Call:
         context.validated = True
         stream = func(*args, **kwargs)
         emit, channel = context.emit, context.channel
+        next_turn = 0.0
         try:
             async for item in stream:
                 if isinstance(item, Event):
                     emit(item)
-                    if channel is not None and channel.due():
-                        await channel.room()
                 elif item is not None:
                     return item
+                if channel is not None:
+                    if channel.due():
+                        await channel.room()
+                elif perf_counter() >= next_turn:
+                    await sleep(0)  # a body that never waits must not stop the loop
+                    next_turn = perf_counter() + _TURN
         finally:
             await _closed(stream, name)
         raise _no_result(name)

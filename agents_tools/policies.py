@@ -19,15 +19,18 @@ from __future__ import annotations
 import threading
 import time
 import typing
-from collections import deque
+from collections import OrderedDict, deque
+from contextlib import asynccontextmanager
 from typing import Any
 
 from typing_extensions import TypeVar
 
 from agents_tools._records import Policy
 from agents_tools._supervisor import GRACE, finish, supervise
+from agents_tools.context import enter_scope, leave_scope
 from agents_tools.errors import (
     AgentsToolsError,
+    ModelBehaviorError,
     ToolDeniedError,
     ToolLostError,
     ToolOverloadedError,
@@ -39,7 +42,7 @@ from agents_tools.events import ToolAttemptEvent
 from agents_tools.tool import FunctionTool, check_tool_name
 
 if typing.TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import AsyncGenerator, Callable, Mapping
 
     from agents_tools._records import Call
     from agents_tools.context import ToolContext
@@ -150,7 +153,10 @@ async def _until(
         )
     value, raised = task.result()
     if raised is not None:
-        raise raised
+        try:
+            raise raised
+        finally:
+            del raised, task  # or the error would hold on to itself through this frame
     return value
 
 
@@ -222,11 +228,15 @@ def retry(
         async def call(context: ToolContext[Any], args_json: str) -> Any:
             import asyncio
 
+            first = context
             for attempt in range(1, attempts + 1):
-                context.attempt = attempt
+                if attempt > 1:
+                    context = first.again(attempt)
+                scope = enter_scope(context)
                 try:
                     return await inner(context, args_json)
                 except Exception as error:
+                    first.validated |= context.validated
                     delay = delay_after(attempt)
                     late = context.deadline is not None and (
                         time.monotonic() + delay >= context.deadline
@@ -239,7 +249,9 @@ def retry(
                                 attempt=attempt, error=type(error).__name__, delay=delay
                             )
                         )
-                    await asyncio.sleep(delay)
+                finally:
+                    leave_scope(scope)
+                await asyncio.sleep(delay)
             raise AssertionError
 
         return call
@@ -278,28 +290,49 @@ def limit(
         if bound is not None and not bound > 0:
             raise UserValueError(f"limit({name}=...) takes a positive number, not {bound!r}.")
     gate = _Gate(concurrent, per_second, queue)
-    used: dict[str | None, int] = {}
+    budget = None if calls is None else _Budget(calls)
 
     def wrap(inner: Call) -> Call:
         async def call(context: ToolContext[Any], args_json: str) -> Any:
-            if calls is not None:
-                count = used.get(context.run_id, 0)
-                if count >= calls:
-                    raise ToolDeniedError(
-                        f"Tool {context.tool_name!r} may be called {calls} times; "
-                        "that is used up. Go on without it."
-                    )
-                used[context.run_id] = count + 1
-            await gate.enter(context.tool_name)
-            try:
+            if budget is not None:
+                budget.spend(context)
+            async with gate.held(context):
                 return await inner(context, args_json)
-            finally:
-                gate.leave()
 
         return call
 
     shown = ", ".join(f"{name}={bound:g}" for name, bound in bounds.items() if bound is not None)
     return _around(f"limit({shown})", wrap)
+
+
+class _Budget:
+    """Counts the calls of each run; of the runs, the latest thousands."""
+
+    _RUNS = 4_096
+
+    def __init__(self, calls: int) -> None:
+        self._calls = calls
+        self._used: OrderedDict[str | None, int] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def spend(self, context: ToolContext[Any]) -> None:
+        """Count one call, or deny it.
+
+        Raises:
+            ToolDeniedError: The run has made all its calls.
+        """
+        run = context.run_id
+        with self._lock:
+            used = self._used.pop(run, 0)
+            self._used[run] = min(used + 1, self._calls)
+            if len(self._used) > self._RUNS:
+                self._used.popitem(last=False)
+        if used >= self._calls:
+            times = "once" if self._calls == 1 else f"{self._calls} times"
+            raise ToolDeniedError(
+                f"Tool {context.tool_name!r} may be called {times}; that is used up. "
+                "Go on without it."
+            )
 
 
 class _Gate:
@@ -316,8 +349,24 @@ class _Gate:
         self._waiting: deque[tuple[Any, Any]] = deque()
         self._spaced = 0
         self._lock = threading.Lock()
+        self._holders: set[ToolContext[Any]] = set()
 
-    async def enter(self, tool: str) -> None:
+    @asynccontextmanager
+    async def held(self, context: ToolContext[Any]) -> AsyncGenerator[None]:
+        """Hold a place; a call that runs inside one that holds it shares that."""
+        if not self._holders.isdisjoint(context.ancestors):
+            yield
+            return
+        await self._enter(context.tool_name)
+        holder = next(context.ancestors)
+        self._holders.add(holder)
+        try:
+            yield
+        finally:
+            self._holders.discard(holder)
+            self._leave()
+
+    async def _enter(self, tool: str) -> None:
         """Wait for a place, and for the time to start."""
         import asyncio
 
@@ -333,13 +382,13 @@ class _Gate:
                     if not given and (loop, turn) in self._waiting:
                         self._waiting.remove((loop, turn))
                 if given:
-                    self.leave()
+                    self._leave()
                 raise
         if self._gap is not None:
             try:
                 await self._spacing(tool)
             except BaseException:
-                self.leave()
+                self._leave()
                 raise
 
     def _place_or_turn(self, loop: Any, tool: str) -> Any:
@@ -371,7 +420,7 @@ class _Gate:
             with self._lock:
                 self._spaced -= 1
 
-    def leave(self) -> None:
+    def _leave(self) -> None:
         """Give the place to the first in line."""
         if self._free is None:
             return
@@ -386,7 +435,7 @@ class _Gate:
 
     def _hand_over(self, turn: Any) -> None:
         if turn.done():
-            self.leave()  # it was cancelled on the way: on to the next
+            self._leave()  # it was cancelled on the way: on to the next
         else:
             turn.set_result(None)
 
@@ -404,11 +453,8 @@ def exclusive() -> _Change:
 
     def wrap(inner: Call) -> Call:
         async def call(context: ToolContext[Any], args_json: str) -> Any:
-            await gate.enter(context.tool_name)
-            try:
+            async with gate.held(context):
                 return await inner(context, args_json)
-            finally:
-                gate.leave()
 
         return call
 
@@ -484,25 +530,31 @@ def hide(**values: Any) -> _Change:
     return _around(f"hide({', '.join(values)})", wrap, reshape=reshape)
 
 
-def _joined(args_json: str, fixed: str, names: Mapping[str, Any]) -> str:
+def _joined(args_json: Any, fixed: str, names: Mapping[str, Any]) -> Any:
     """Add the fixed arguments to what the model sent, which may not contain them."""
     from pydantic_core import from_json
 
-    from agents_tools.errors import ModelBehaviorError
-
-    bare = args_json.strip()
-    if bare in {"", "null"}:
+    if isinstance(args_json, (bytes, bytearray)):
+        args_json = bytes(args_json).decode(errors="surrogateescape")
+    text: str = (args_json or "").strip(" \t\r\n")
+    if text in {"", "null"}:
         return fixed
     try:
-        given = from_json(bare)
-    except ValueError:
-        return args_json  # the tool's own reader says what is wrong with it
+        given: Any = from_json(text)
+        if isinstance(given, str):  # an object in a string, which the tool's reader unwraps
+            text = given.strip(" \t\r\n")
+            given = from_json(text)
+    except (TypeError, ValueError):
+        given = None
     if not isinstance(given, dict):
-        return args_json
+        raise ModelBehaviorError(_NO_OBJECT)
     for name in names:
         if name in given:
-            raise ModelBehaviorError(f"Invalid arguments: {name}: unknown, leave it out.")
-    return fixed if not given else f"{bare[:-1]},{fixed[1:]}"
+            raise ModelBehaviorError(f"Invalid arguments:\n- {name}: unknown, leave it out")
+    return fixed if not given else f"{text[:-1]},{fixed[1:]}"
+
+
+_NO_OBJECT = "Invalid arguments: expected one JSON object with the tool's parameters."
 
 
 def _without_unused_definitions(schema: dict[str, Any]) -> dict[str, Any]:

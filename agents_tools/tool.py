@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         ToolOrigin,
     )
     from agents_tools.events import CallStatus
+    from agents_tools.outputs import ToolOutput
 
     P = ParamSpec("P", default=...)
     R_co = TypeVar("R_co", default=Any, covariant=True)
@@ -440,9 +441,14 @@ class FunctionTool(Generic[P, R_co]):
         outcome = await self._watched(
             ToolContext.enter(context, self._name, text), text, convert=False
         )
-        if outcome.error is not None:
-            raise outcome.error
-        return outcome.value
+        if outcome.error is None:
+            return outcome.value
+        error = outcome.error
+        del outcome
+        try:
+            raise error
+        finally:
+            del error  # or the error would hold on to itself through this frame
 
     @overload
     def invoke_sync(
@@ -594,7 +600,7 @@ class FunctionTool(Generic[P, R_co]):
             token = enter_scope(context)
             try:
                 value = await run(context, args_json)
-                if type(value) is str and len(value) <= limit:
+                if type(value) is str and _is_plain(value) and len(value) <= limit:
                     return value
                 return self._finished(context, value).output
             except BaseException as error:  # noqa: BLE001 - the firewall of a call
@@ -615,7 +621,7 @@ class FunctionTool(Generic[P, R_co]):
             try:
                 arguments = read(args_json)
                 value = await func(**arguments)
-                if type(value) is str and len(value) <= limit:
+                if type(value) is str and _is_plain(value) and len(value) <= limit:
                     return value
                 return self._finished(context, value).output
             except BaseException as error:  # noqa: BLE001 - the firewall of a call
@@ -645,16 +651,16 @@ class FunctionTool(Generic[P, R_co]):
         started = time.perf_counter()
         status: CallStatus = "cancelled"
         token = enter_scope(context)
-        if self._bracketing and context.listening:
-            from agents_tools.events import ToolStreamEndEvent, ToolStreamStartEvent
-
-            context.begin(
-                ToolStreamStartEvent(input_args=dict(context.arguments)),
-                lambda ended: ToolStreamEndEvent(
-                    status=ended, duration=time.perf_counter() - started
-                ),
-            )
         try:
+            if self._bracketing and context.listening:
+                from agents_tools.events import ToolStreamEndEvent, ToolStreamStartEvent
+
+                context.begin(
+                    ToolStreamStartEvent(input_args=dict(context.arguments)),
+                    lambda ended: ToolStreamEndEvent(
+                        status=ended, duration=time.perf_counter() - started
+                    ),
+                )
             try:
                 value = await self._run(context, args_json)
                 outcome = self._finished(context, value, convert=convert)
@@ -667,22 +673,30 @@ class FunctionTool(Generic[P, R_co]):
             leave_scope(token)
 
     def _answer(self, outcome: CallOutcome) -> Any:
-        if outcome.error is not None and self._failure is None:
-            raise outcome.error
-        return outcome.output
+        if outcome.error is None or self._failure is not None:
+            return outcome.output
+        error = outcome.error
+        del outcome
+        try:
+            raise error
+        finally:
+            del error  # or the error would hold on to itself through this frame
 
     def _finished(
         self, context: ToolContext[Any], value: Any, *, convert: bool = True
     ) -> CallOutcome:
         """Convert a value to what the model gets."""
         from agents_tools._records import CallOutcome
+        from agents_tools._text import escape_for_model
 
         if not convert:
             return CallOutcome(status="ok", value=value, output="")
         from agents_tools.outputs import ToolResult, to_output, truncate_output
 
-        serializer = None if type(value) is str else self._declaration.serializer()
-        output = to_output(value, serializer)
+        if isinstance(value, str):
+            output: ToolOutput = value if _is_plain(value) else escape_for_model(value)
+        else:
+            output = to_output(value, self._declaration.serializer())
         shortened, rest = truncate_output(output, self._max_output)
         if rest is not None:
             context.artifact(f"{self._name}-output", rest, mime_type="text/plain")
@@ -700,6 +714,10 @@ class FunctionTool(Generic[P, R_co]):
         """Turn whatever was raised into an outcome; only what is not the tool's passes."""
         from agents_tools._records import CallOutcome
 
+        # Without this frame, which holds the outcome, an error is no knot that only the garbage
+        # collector could undo, and it shows the tool's own frames first.
+        traceback = raised.__traceback__
+        raised.__traceback__ = traceback and traceback.tb_next
         error = _as_exception(raised, context)
         status = _status_of(error, context)
         if self._failure is None:
@@ -793,9 +811,14 @@ class ToolStream(Generic[R_co]):
     def result(self) -> R_co:
         """What the function returned; raises what it raised, and what `outcome` raises."""
         outcome = self.outcome
-        if outcome.error is not None:
-            raise outcome.error
-        return outcome.value
+        if outcome.error is None:
+            return outcome.value
+        error = outcome.error
+        del outcome
+        try:
+            raise error
+        finally:
+            del self, error  # or the error would hold on to itself through this frame
 
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -884,14 +907,14 @@ def default_tool_error_function(ctx: Any, error: Exception) -> str:
         error: What went wrong.
     """
     from agents_tools._secrets import mask
-    from agents_tools._text import shorten
+    from agents_tools._text import shorten, type_name
 
     name = getattr(ctx, "tool_name", "") or "?"
     if isinstance(error, AgentsToolsError):
         text = mask(_message_of(error))
     else:
         message = mask(shorten(_message_of(error), 500))
-        text = f"Tool {name!r} failed: {type(error).__name__}" + (message and f": {message}")
+        text = f"Tool {name!r} failed: {type_name(type(error))}" + (message and f": {message}")
     return shorten(text, 2_000)
 
 
@@ -912,15 +935,24 @@ def set_default_tool_error_function(function: FailureErrorFunction | None) -> No
 def _message_of(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception:  # noqa: BLE001 - a broken __str__ of the tool's own exception
+    except BaseException:  # noqa: BLE001 - a broken __str__ of the tool's own exception
         return "(its message cannot be shown)"
+
+
+def _is_plain(text: str) -> bool:
+    """Whether a model can be given a text as it is; a moment's look that may err to `False`."""
+    return text.isascii() and "\x1b" not in text and "\0" not in text
 
 
 def _as_exception(raised: BaseException, context: ToolContext[Any]) -> Exception:
     """Give an `Exception` for what a tool raised; raise on what is not the tool's."""
     import asyncio
 
-    error = getattr(raised, "error", raised) if type(raised).__name__ == "ThreadRaised" else raised
+    from agents_tools._text import type_name
+
+    error = raised
+    if type_name(type(raised)) == "ThreadRaised":
+        error = typing.cast("Any", raised).error
     if isinstance(error, asyncio.CancelledError):
         context.cancel()
         task = asyncio.current_task()
@@ -939,9 +971,9 @@ def _as_exception(raised: BaseException, context: ToolContext[Any]) -> Exception
 
 
 def _crash(error: BaseException, why: str) -> ToolError:
-    from agents_tools._text import shorten
+    from agents_tools._text import shorten, type_name
 
-    wrapped = ToolError(f"The tool failed with {type(error).__name__}: {shorten(why, 500)}")
+    wrapped = ToolError(f"The tool failed with {type_name(type(error))}: {shorten(why, 500)}")
     wrapped.__cause__ = error
     return wrapped
 

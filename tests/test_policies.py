@@ -122,7 +122,7 @@ async def test_what_outlives_its_grace_is_reported(
                 await release.wait()
         return "late"
 
-    caplog.handler.emit = lambda record: loop.call_soon(told.set)  # type: ignore[method-assign]
+    monkeypatch.setattr(caplog.handler, "emit", lambda _: loop.call_soon(told.set))
     await tool.call(None, "{}")
     await asyncio.wait_for(told.wait(), 5)
     assert [job.name for job in abandoned_tasks()] == ["tool"]
