@@ -22,7 +22,15 @@ if TYPE_CHECKING:
             ...
 
 
-__all__ = ["MASK", "forget_secret", "mask", "mask_json", "register_secret"]
+__all__ = [
+    "MASK",
+    "forget_secret",
+    "has_secrets",
+    "mask",
+    "mask_json",
+    "mask_registered",
+    "register_secret",
+]
 
 MASK = "***"
 """What stands in the place of a secret."""
@@ -89,6 +97,25 @@ def mask(text: str) -> str:
         twice = _decoded(view[0], _BACKSLASH, _backslash_decoded)
         inner = _spans_behind(twice, _registered_spans)
         spans += [(view[1][start], view[1][end]) for start, end in inner]
+    return _without(text, spans) if spans else text
+
+
+def has_secrets() -> bool:
+    """Whether any secret is registered."""
+    return bool(_forms_now)
+
+
+def mask_registered(text: str) -> str:
+    """Replace the registered secrets in a text by `***`, and nothing that only looks like one."""
+    if not _forms_now:
+        return text
+    spans = list(_registered_spans(text))
+    for mark, pattern, decode in (
+        ("%", _PERCENT, _percent_decoded),
+        ("\\", _BACKSLASH, _backslash_decoded),
+    ):
+        if mark in text:
+            spans += _spans_behind(_decoded(text, pattern, decode), _registered_spans)
     return _without(text, spans) if spans else text
 
 

@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Generic
 
 from agents_tools._channel import listeners
+from agents_tools._secrets import has_secrets, mask_json, mask_registered
 from agents_tools.errors import ToolCancelledError, ToolTimeoutError
 
 if TYPE_CHECKING:
@@ -187,8 +188,11 @@ class ToolContext(RunContextWrapper[ContextT]):
         if not sinks:
             return
         root = self._root or self._shared_root()
+        if has_secrets():
+            event = _without_secrets(event)
         with root.lock:
-            if root.delivering or self.over:
+            above = self._first or self._parent
+            if root.delivering or self._state == _ENDED or (above is not None and above.over):
                 root.dropped += 1  # too late, or said by somebody who should only listen
                 return
             if event.origin is None:
@@ -503,6 +507,20 @@ def is_context_annotation(annotation: Any) -> bool:
             return bool(arms) and all(map(is_context_annotation, arms))
         annotation = typing.get_args(annotation)[0] if origin is typing.Annotated else origin
     return isinstance(annotation, type) and issubclass(annotation, RunContextWrapper)
+
+
+def _without_secrets(event: Event) -> Event:
+    """Mask the registered secrets in what an event says."""
+    if event.origin is not None:
+        return event
+    changes: dict[str, Any] = {}
+    for field in event.__event_slots__:
+        value = getattr(event, field.name) if field.shape is not None else None
+        if isinstance(value, str):
+            changes[field.name] = mask_registered(value)
+        elif isinstance(value, (dict, list)):
+            changes[field.name] = mask_json(value)
+    return event.replace(**changes) if changes else event
 
 
 def _log() -> Any:

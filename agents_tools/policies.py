@@ -306,9 +306,9 @@ def limit(
 
 
 class _Budget:
-    """Counts the calls of each run; of the runs, the latest thousands."""
+    """Counts the calls of each run; of the runs, the latest hundreds."""
 
-    _RUNS = 4_096
+    _RUNS = 400
 
     def __init__(self, calls: int) -> None:
         self._calls = calls

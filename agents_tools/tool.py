@@ -9,6 +9,7 @@ import typing
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Generic, overload
 
+from agents_tools._secrets import has_secrets, mask, mask_registered
 from agents_tools.context import ToolContext, enter_scope, leave_scope
 from agents_tools.errors import (
     AgentsToolsError,
@@ -600,7 +601,12 @@ class FunctionTool(Generic[P, R_co]):
             token = enter_scope(context)
             try:
                 value = await run(context, args_json)
-                if type(value) is str and _is_plain(value) and len(value) <= limit:
+                if (
+                    type(value) is str
+                    and len(value) <= limit
+                    and _is_plain(value)
+                    and not has_secrets()
+                ):
                     return value
                 return self._finished(context, value).output
             except BaseException as error:  # noqa: BLE001 - the firewall of a call
@@ -621,7 +627,12 @@ class FunctionTool(Generic[P, R_co]):
             try:
                 arguments = read(args_json)
                 value = await func(**arguments)
-                if type(value) is str and _is_plain(value) and len(value) <= limit:
+                if (
+                    type(value) is str
+                    and len(value) <= limit
+                    and _is_plain(value)
+                    and not has_secrets()
+                ):
                     return value
                 return self._finished(context, value).output
             except BaseException as error:  # noqa: BLE001 - the firewall of a call
@@ -695,8 +706,11 @@ class FunctionTool(Generic[P, R_co]):
 
         if isinstance(value, str):
             output: ToolOutput = value if _is_plain(value) else escape_for_model(value)
+            output = mask_registered(output)
         else:
             output = to_output(value, self._declaration.serializer())
+            if isinstance(output, str):
+                output = mask_registered(output)
         shortened, rest = truncate_output(output, self._max_output)
         if rest is not None:
             context.artifact(f"{self._name}-output", rest, mime_type="text/plain")
@@ -906,7 +920,6 @@ def default_tool_error_function(ctx: Any, error: Exception) -> str:
         ctx: The context of the call.
         error: What went wrong.
     """
-    from agents_tools._secrets import mask
     from agents_tools._text import shorten, type_name
 
     name = getattr(ctx, "tool_name", "") or "?"
@@ -940,7 +953,7 @@ def _message_of(error: BaseException) -> str:
 
 
 def _is_plain(text: str) -> bool:
-    """Whether a model can be given a text as it is; a moment's look that may err to `False`."""
+    """Whether a text needs no escaping; a moment's look that may err to `False`."""
     return text.isascii() and "\x1b" not in text and "\0" not in text
 
 
