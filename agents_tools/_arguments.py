@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agents_tools._callable import EMPTY
-from agents_tools._json import JsonFault, check_bounds, check_keys, may_hold_more_keys
+from agents_tools._json import JsonFault, check_bounds, check_keys, harmless, may_hold_more_keys
 from agents_tools._leaf import Leaf, no_keys, null_means
 from agents_tools._problem import ArgumentProblem
 from agents_tools._signature import LEFT_OUT
@@ -16,7 +16,7 @@ from agents_tools._text import describe_value, shorten
 from agents_tools.errors import ModelBehaviorError, UserError
 
 if typing.TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 __all__ = ["ArgumentReader", "Field", "SchemaReader", "TypeReader"]
 
@@ -35,6 +35,7 @@ class Field:
         default: What stands in when it is not given; `EMPTY` where it must be given.
         default_factory: Makes what stands in, instead of `default`.
         fill: Whether the default is not the function's own and has to be passed.
+        other_keys: Further names that the model may use, of which one may be given.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Field:
     default: Any = EMPTY
     default_factory: Callable[[], Any] | None = None
     fill: bool = False
+    other_keys: tuple[str, ...] = ()
 
     @property
     def required(self) -> bool:
@@ -62,6 +64,7 @@ class ArgumentReader:
         extras: The type of further arguments, where the tool takes any.
         json_schema: Gives the tool's JSON Schema, for error messages.
         fill: Whether every argument that has a default is filled in.
+        reserved: Names that further arguments cannot have: the function has them already.
     """
 
     def __init__(
@@ -72,8 +75,10 @@ class ArgumentReader:
         json_schema: Callable[[], dict[str, Any]],
         *,
         fill: bool = False,
+        reserved: Iterable[str] = (),
     ) -> None:
         self._tool = tool
+        self._reserved = tuple(reserved)
         self._fields = fields
         self._extras = extras
         self._json_schema = json_schema
@@ -92,8 +97,8 @@ class ArgumentReader:
         validate = self._validator(fast=True).validate_json
         count = self._counter()
         look_closely, mend, fills = self._look_closely, self._mend, self._fills
-        # What has no recursive type cannot nest deeply without being refused for its types.
-        small = _SMALL if any(leaf.definitions for leaf in self._leaves()) else _LONGEST_NUMBER
+        # Types without depth refuse what nests deeply: its length says whether it is harmless.
+        deep = any(leaf.deep or leaf.definitions for leaf in self._leaves())
         from pydantic_core import ValidationError
 
         def read(text: str) -> Arguments:
@@ -103,7 +108,7 @@ class ArgumentReader:
                 ModelBehaviorError: The text is no JSON, or not what the tool accepts.
             """
             try:
-                if len(text) > small:
+                if len(text) > (harmless.nested if deep else harmless.flat):
                     check_bounds(text)
                 try:
                     arguments = validate(text)
@@ -141,6 +146,10 @@ class ArgumentReader:
                 "extra_behavior": "allow",
                 "extras_schema": extras.fast if fast else extras.core,
             }
+            keys = {key for field in self._fields for key in (field.key, *field.other_keys)}
+            for name in self._reserved:
+                if name not in keys:
+                    schema["fields"][f"reserved {name}"] = _reserved_schema(name)
         return _validator(schema, self._leaves(), fast=fast)
 
     def _counter(self) -> Callable[[Any], int]:
@@ -150,6 +159,7 @@ class ArgumentReader:
         """Read a text by all the rules, and look for unknown and repeated keys."""
         if self._exact is None:
             self._exact = self._validator(fast=False)
+        check_bounds(text)
         arguments = self._exact.validate_json(text)
         check_keys(text)
         return arguments
@@ -168,6 +178,7 @@ class ArgumentReader:
             raise error  # a validator of the author's failed: the tool's error, not the model's
         if error is not None and (syntax := _syntax_error(text, error)):
             raise self._fault("json_syntax", syntax) from None
+        self._check(text)
         data = _parsed(text)
         if isinstance(data, str) and data.lstrip().startswith("{"):
             return self.read(data)
@@ -179,6 +190,14 @@ class ArgumentReader:
         if mended is not None:
             return self.read(mended)
         raise self._error(problems)
+
+    def _check(self, text: str) -> None:
+        """Refuse a repeated key before anything is looked up in data that lost it."""
+        try:
+            check_bounds(text)
+            check_keys(text)
+        except JsonFault as fault:
+            raise self._fault(fault.kind, str(fault)) from None
 
     def _fault(self, kind: str, message: str) -> ModelBehaviorError:
         problem = ArgumentProblem(path=(), expected="one JSON object", got="", kind=kind)
@@ -207,13 +226,6 @@ class ArgumentReader:
         root = self._json_schema()
         words = [_type_in_words(schema) for schema in _schemas_at(root, path)]
         return next(filter(None, words), "a value")
-
-
-_SMALL = 130
-"""No text of this length can break a limit: 65 levels take at least 134 characters."""
-
-_LONGEST_NUMBER = 4_300
-"""No text of this length can break a limit other than that of depth."""
 
 
 _MAX_PROBLEMS = 10
@@ -249,18 +261,25 @@ class TypeReader(ArgumentReader):
     def _look_closely(self, text: str) -> Arguments:
         """Refuse unknown keys even where a pydantic model would pass over them."""
         arguments = super()._look_closely(text)
-        schema = next(_schemas_at(self._json_schema(), ()))
-        if "additionalProperties" not in schema:
-            known = list(schema.get("properties", ()))
-            unknown = [key for key in _parsed(text) if key not in known]
+        arms = list(_schemas_at(self._json_schema(), ()))
+        further = [arm.get("additionalProperties", _NOT_GIVEN) for arm in arms]
+        if all(allowed is _NOT_GIVEN or allowed is False for allowed in further):
+            known = list(dict.fromkeys(key for arm in arms for key in arm.get("properties", ())))
+            unknown = [key for key in _parsed(text) if key not in set(known)]
             if unknown:
-                raise self._error([self._unknown(key, known) for key in unknown])
+                raise self._error(self._unknown(unknown, known))
         return arguments
 
-    def _unknown(self, key: str, known: list[str]) -> ArgumentProblem:
-        return ArgumentProblem(
-            path=(key,), expected=_nearest(key, known), got="", kind="unknown_key"
-        )
+    def _unknown(self, keys: list[str], known: list[str]) -> list[ArgumentProblem]:
+        return [
+            ArgumentProblem(
+                path=(key,),
+                expected=_nearest(key, known) if index < _MAX_PROBLEMS else _LEAVE_OUT,
+                got="",
+                kind="unknown_key",
+            )
+            for index, key in enumerate(keys)
+        ]
 
 
 class SchemaReader(ArgumentReader):
@@ -284,9 +303,10 @@ class SchemaReader(ArgumentReader):
                 "validate_arguments=False and check the arguments in the tool."
             ) from error
         try:
-            self._enforce = validator_for(json_schema)
+            self._enforce = validator_for(json_schema, retriever=_fetch_nothing)
         except (ValueError, ValidationError) as error:
-            raise UserError(f"The JSON Schema of tool {tool!r} is not valid: {error}.") from None
+            reason = shorten(str(error).strip().partition("\n")[0].removesuffix("."), 300)
+            raise UserError(f"The JSON Schema of tool {tool!r} is not valid: {reason}.") from None
         super().__init__(tool, [], None, lambda: json_schema)
 
     def _reader(self) -> Callable[[str], Arguments]:
@@ -298,12 +318,14 @@ class SchemaReader(ArgumentReader):
             """
             try:
                 check_bounds(text)
-                check_keys(text)
-                value = _parsed(text or "null", allow_inf_nan=False)
-            except (TypeError, ValueError) as error:
-                if isinstance(error, (JsonFault, TypeError)):
+                value = _parsed(text if text.strip() else "null", allow_inf_nan=False)
+            except (AttributeError, TypeError, ValueError) as error:
+                if isinstance(error, (JsonFault, TypeError, AttributeError)):
                     return self._mend(text, error)
-                raise self._fault("json_syntax", f"not valid JSON ({error})") from None
+                raise self._fault("json_syntax", _syntax_reason(text, str(error))) from None
+            self._check(text)
+            if not _is_finite(text, value):
+                raise self._fault("json_syntax", _NOT_FINITE)
             if value is None:
                 value = {}
             if isinstance(value, str) and value.lstrip().startswith("{"):
@@ -325,6 +347,41 @@ class SchemaReader(ArgumentReader):
             return typing.cast("Arguments", value)
 
         return read
+
+
+def _fetch_nothing(address: str) -> Any:
+    """Refuse a `$ref` out of the schema: nothing is read from networks or files.
+
+    Raises:
+        ValueError: Always.
+    """
+    message = f"the $ref {address!r} points out of the schema; put what it names under $defs"
+    raise ValueError(message)
+
+
+_NOT_FINITE = "NaN, Infinity and numbers too large for a double are no JSON; use a finite number"
+_CONSTANT = re.compile(r'"(?:[^"\\]|\\.)*+"?|(NaN|Infinity)', re.DOTALL)
+
+
+def _is_finite(text: str, value: Any) -> bool:
+    """Whether no number in a text was too large for a double."""
+    if "e" not in text and "E" not in text and len(text) < _LONGEST_DOUBLE:
+        return True
+    pending = [value]
+    while pending:
+        item: Any = pending.pop()
+        if isinstance(item, float) and item in {_INFINITY, -_INFINITY}:
+            return False
+        if isinstance(item, dict):
+            pending.extend(typing.cast("Arguments", item).values())
+        elif isinstance(item, list):
+            pending.extend(typing.cast("list[Any]", item))
+    return True
+
+
+_INFINITY = float("inf")
+_LONGEST_DOUBLE = 309
+"""Digits that a finite double written without an exponent can have."""
 
 
 def _constantly(value: Any) -> Callable[[], Any]:
@@ -349,7 +406,13 @@ def _validator(schema: dict[str, Any], leaves: Sequence[Leaf], *, fast: bool) ->
             "schema": schema,
             "definitions": list(definitions.values()),
         }
-    return SchemaValidator(typing.cast("Any", schema))
+    described = typing.cast("Any", schema)
+    if any(leaf.prebuilt for leaf in leaves):
+        try:
+            return typing.cast("Any", SchemaValidator)(described, _use_prebuilt=False)
+        except TypeError:  # an earlier pydantic-core, which has no such thing
+            pass
+    return SchemaValidator(described)
 
 
 def _field_schema(field: Field, *, fast: bool) -> dict[str, Any]:
@@ -366,9 +429,26 @@ def _field_schema(field: Field, *, fast: bool) -> dict[str, Any]:
         "schema": core,
         "required": field.required,
     }
-    if field.key != field.name:
+    if field.other_keys:
+        schema["validation_alias"] = [[key] for key in (field.key, *field.other_keys)]
+    elif field.key != field.name:
         schema["validation_alias"] = field.key
     return schema
+
+
+def _reserved_schema(name: str) -> dict[str, Any]:
+    """Refuse a key whatever it holds."""
+    return {
+        "type": "typed-dict-field",
+        "required": False,
+        "validation_alias": name,
+        "schema": {
+            "type": "custom-error",
+            "custom_error_type": _RESERVED,
+            "custom_error_message": "Unknown key",
+            "schema": {"type": "literal", "expected": [object()]},
+        },
+    }
 
 
 def _key_counter(fields: Sequence[Field]) -> Callable[[Arguments], int]:
@@ -422,7 +502,11 @@ def _syntax_error(text: str, error: Any) -> str | None:
         return _SURROGATE
     if first["type"] != "json_invalid":
         return None
-    reason: str = first.get("ctx", {}).get("error", "")
+    return _syntax_reason(text, first.get("ctx", {}).get("error", ""))
+
+
+def _syntax_reason(text: str, reason: str) -> str:
+    """Say what is wrong with a text that is no JSON, from what the parser says."""
     if text.startswith("\ufeff"):
         return "the text begins with a byte order mark (U+FEFF), which JSON does not allow"
     if text.lstrip().startswith("```"):
@@ -435,16 +519,23 @@ def _syntax_error(text: str, error: Any) -> str | None:
         return f"the JSON is incomplete, it ends too early ({reason})"
     if "trailing characters" in reason:
         return f"something follows after the JSON object ({reason})"
+    if any(match[1] for match in _CONSTANT.finditer(text)):
+        return _NOT_FINITE
     return f"not valid JSON ({reason})"
 
 
 def _problems(error: Any, data: Arguments, reader: ArgumentReader) -> list[ArgumentProblem]:
-    """Turn pydantic's errors into one problem for each place."""
+    """Turn pydantic's errors into one problem for each place; the first ones are described."""
     found: dict[tuple[str | int, ...], ArgumentProblem] = {}
     for item in error.errors(include_url=False):
         path, value = _located(item["loc"], data, item["type"])
-        problem = _problem(path, value, item, reader)
         before = found.get(path)
+        if before is None and len(found) >= _MAX_PROBLEMS:
+            found[path] = ArgumentProblem(path=path, expected="", got="", kind=_kind_of(item))
+            continue
+        if before is not None and not before.expected:
+            continue
+        problem = _problem(path, value, item, reader)
         if before is None or before.kind in _OF_NULL:
             found[path] = problem
         elif problem.kind not in _OF_NULL and problem.expected not in before.expected:
@@ -497,15 +588,27 @@ def _problem(
         )
     if kind in _UNKNOWN_KINDS:
         known = reader.known_keys(path[:-1])
-        return ArgumentProblem(
-            path=path, expected=_nearest(str(path[-1]), known), got=got, kind="unknown_key"
-        )
+        expected = _nearest(str(path[-1]), known) if known else _LEAVE_OUT
+        return ArgumentProblem(path=path, expected=expected, got=got, kind="unknown_key")
+    if kind == _RESERVED:
+        return ArgumentProblem(path=path, expected=_LEAVE_OUT, got=got, kind="unknown_key")
     return ArgumentProblem(path=path, expected=_expectation(item), got=got, kind=kind)
 
 
-def _nearest(key: str, known: list[str] | None) -> str:
+def _kind_of(item: Any) -> str:
+    kind: str = item["type"]
+    if kind in _MISSING_KINDS:
+        return "missing"
+    return "unknown_key" if kind in _UNKNOWN_KINDS or kind == _RESERVED else kind
+
+
+_LEAVE_OUT = "leave it out"
+_RESERVED = "agents_tools_reserved_key"
+
+
+def _nearest(key: str, known: list[str]) -> str:
     if not known:
-        return "no arguments at all"
+        return _LEAVE_OUT
     from difflib import get_close_matches
 
     close = get_close_matches(key[:64], known, n=1, cutoff=0.6)
@@ -522,10 +625,16 @@ def _expectation(item: Any) -> str:
         return "a finite number"
     if kind in {"value_error", "assertion_error"}:
         return shorten(str(item["ctx"].get("error") or "another value"), 160)
-    message: str = item["msg"]
-    for start in ("Input should be ", "Input should "):
-        message = message.removeprefix(start)
+    message = _SUBJECT.sub("", item["msg"]).replace(" after validation", "")
+    if any(word in message for word in _FOREIGN):
+        message = "another value"
     return shorten(_EXPECTED.get(kind, message), 160)
+
+
+_SUBJECT = re.compile(
+    r"(?:JSON )?[A-Z][A-Za-z]* (?:input )?(?:should (?:be |have )?|is not (?=an? ))"
+)
+_FOREIGN = ("pydantic", "Input", "JsonOrPython", "https://errors", "core_schema")
 
 
 _EXPECTED = {
@@ -534,6 +643,15 @@ _EXPECTED = {
     "bool_type": "true or false",
     "string_type": "a string",
     "list_type": "an array",
+    "tuple_type": "an array",
+    "set_type": "an array",
+    "frozen_set_type": "an array",
+    "iterable_type": "an array",
+    "path_type": "a path",
+    "bytes_type": "a string",
+    "json_type": "a string that holds JSON",
+    "complex_type": "a complex number written as a string",
+    "complex_str_parsing": "a complex number written as a string",
     "dict_type": "an object",
     "model_type": "an object",
     "model_attributes_type": "an object",

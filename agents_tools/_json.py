@@ -12,6 +12,7 @@ __all__ = [
     "check_bounds",
     "check_keys",
     "configure_json_limits",
+    "harmless",
     "may_hold_more_keys",
 ]
 
@@ -34,6 +35,30 @@ class JsonLimits:
 
 
 _limits = JsonLimits()
+_USUAL_DEPTH = 64
+
+
+class _Harmless:
+    """How long a text may be that cannot break a limit.
+
+    Attributes:
+        flat: Where the types of the values rule out deep nesting.
+        nested: Where they do not.
+    """
+
+    __slots__ = ("flat", "nested")
+
+    def __init__(self, limits: JsonLimits) -> None:
+        self.update(limits)
+
+    def update(self, limits: JsonLimits) -> None:
+        """Take over other limits."""
+        flat = min(limits.size, limits.digits, limits.nodes)
+        self.nested = min(flat, 2 * limits.depth + 1)
+        self.flat = flat if limits.depth >= _USUAL_DEPTH else self.nested
+
+
+harmless = _Harmless(_limits)
 
 
 class JsonFault(ValueError):  # noqa: N818 - a fault of the text, told apart from a syntax error
@@ -59,6 +84,7 @@ def configure_json_limits(limits: JsonLimits) -> JsonLimits:
     """
     global _limits
     before, _limits = _limits, limits
+    harmless.update(limits)
     return before
 
 
@@ -134,7 +160,7 @@ def _check_nodes(text: str, limit: int) -> None:
 
 
 def _check_digits(text: str, limit: int) -> None:
-    if re.search(rf"[0-9]{{{limit + 1}}}", _STRING.sub("", text)):
+    if re.search(rf"(?<![0-9])[0-9]{{{limit + 1}}}", _STRING.sub("", text)):
         message = f"a number has more than {limit:,} digits"
         raise JsonFault("number_too_long", message)
 

@@ -13,7 +13,7 @@ import collections.abc
 import threading
 import types
 import typing
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -53,6 +53,8 @@ class Leaf:
         count_keys: How many object keys a validated value was made from; `None` when that
             cannot be told from the value.
         adapter: The pydantic adapter behind it; `None` for what needs none.
+        deep: Whether a value may nest without the type saying how deeply.
+        prebuilt: Whether a class inside has a validator of its own that knows no rules.
     """
 
     core: Schema
@@ -64,6 +66,8 @@ class Leaf:
     admits_null: bool = False
     count_keys: KeyCounter | None
     adapter: Any = None
+    deep: bool = False
+    prebuilt: bool = False
 
 
 def leaf_of(annotation: Any) -> Leaf:
@@ -91,9 +95,9 @@ def leaf_of(annotation: Any) -> Leaf:
 
 def constrained(annotation: Any, metadata: Iterable[Any]) -> Leaf | None:
     """Describe a number or a string with bounds, or `None` when something else is asked for."""
-    base = leaf_of(annotation) if annotation in {int, float, str} else None
-    if base is None:
+    if not any(annotation is known for known in _PLAIN_CORE):
         return None
+    base = leaf_of(annotation)
     core = dict(_PLAIN_CORE[annotation])
     json = dict(base.json)
     for item in metadata:
@@ -265,7 +269,7 @@ def _composed(annotation: Any) -> Leaf | None:
     """Compose the leaf of a plain list, dict, optional or literal from the leaves inside it."""
     origin = typing.get_origin(annotation)
     arguments: tuple[Any, ...] = typing.get_args(annotation)
-    if annotation in {list, dict}:
+    if annotation is list or annotation is dict:
         origin, arguments = annotation, (Any,) if annotation is list else (str, Any)
     if not arguments:
         return None
@@ -369,9 +373,14 @@ def _described_by_pydantic(annotation: Any) -> Leaf:
             raise NoSchemaError(_reason(error)) from error
 
 
+_FOREIGN = ("pydantic", "core_schema", "core schema", "arbitrary_types_allowed", "JsonSchema")
+
+
 def _reason(error: BaseException) -> str:
     text = str(error).strip().splitlines()
     first = text[0].strip() if text else type(error).__name__
+    if any(word in first for word in _FOREIGN):
+        return "it is no JSON type, model, dataclass, TypedDict or enum"
     return first.removesuffix(".") or type(error).__name__
 
 
@@ -384,11 +393,14 @@ def _leaf_from_pydantic(annotation: Any) -> Leaf:
         [(0, "validation", adapter)], schema_generator=_quiet_generator()
     )
     described: Any = adapter.core_schema
+    if described["type"] in _NEVER_JSON:
+        raise NoSchemaError("no JSON value is one")
     core, definitions = _EXACT.whole(described, annotation)
     fast, fast_definitions = _FAST.whole(described, annotation)
     whole: Any = core
     if definitions:
         whole = {"type": "definitions", "schema": core, "definitions": definitions}
+    nodes = list(_nodes(described))
     return Leaf(
         core=core,
         fast=fast,
@@ -399,6 +411,41 @@ def _leaf_from_pydantic(annotation: Any) -> Leaf:
         admits_null=_accepts_null(SchemaValidator(whole)),
         count_keys=_key_counter(described),
         adapter=adapter,
+        deep=any(map(_is_open, nodes)),
+        prebuilt=any(
+            node["type"] == "dataclass" and "__pydantic_validator__" in vars(node["cls"])
+            for node in nodes
+        ),
+    )
+
+
+_NEVER_JSON = {"is-subclass", "is-instance", "callable"}
+
+
+def _nodes(value: Any) -> Iterator[Schema]:
+    """Walk a core schema: the schema itself and everything inside it."""
+    if isinstance(value, dict):
+        mapping = typing.cast("Schema", value)
+        if isinstance(mapping.get("type"), str):
+            yield mapping
+        for name, item in mapping.items():
+            if name not in _NOT_SCHEMAS or name == "config":
+                yield from _nodes(item)
+    elif isinstance(value, (list, tuple)):
+        for item in typing.cast("list[Any]", value):
+            yield from _nodes(item)
+
+
+def _is_open(schema: Schema) -> bool:
+    """Whether values of a schema may hold anything, nested to any depth."""
+    config: Schema = schema.get("config") or {}
+    if "allow" in {config.get("extra_fields_behavior"), schema.get("extra_behavior")}:
+        return True
+    kind = schema["type"]
+    if kind == "list":
+        return "items_schema" not in schema
+    return kind in {"any", "definition-ref", "generator"} or (
+        kind == "dict" and "values_schema" not in schema
     )
 
 
@@ -423,6 +470,10 @@ def _quiet_generator() -> Any:
                 "non-serializable-default",
                 "skipped-discriminator",
             }
+
+            def field_is_present(self, field: Any) -> bool:
+                """Leave out a field of a dataclass that its constructor does not take."""
+                return field.get("init") is not False and super().field_is_present(field)
 
         _generator = Quiet
     return _generator
@@ -474,8 +525,12 @@ class _Rules:
         """Apply the rules to what pydantic gave for an annotation; definitions come apart."""
         definitions: list[Schema] = []
         if schema["type"] == "definitions":
-            definitions = [self.apply(item) for item in schema["definitions"]]
+            # A union chooses among the definitions by the exact rules too.
+            rules = _EXACT if any(map(_chooses, _nodes(schema))) else self
+            definitions = [rules.apply(item) for item in schema["definitions"]]
             schema = schema["schema"]
+        if schema["type"] == "default" and schema.get("on_error", "raise") == "raise":
+            schema = schema["schema"]  # what reads the arguments knows the default
         core = _without_ref(self.apply(schema))
         if typing.get_origin(annotation) in {collections.abc.Iterator, collections.abc.Generator}:
             after = {"type": "no-info", "function": iter}
@@ -493,12 +548,17 @@ class _Rules:
             return self._number(schema)
         if kind in {"any", "object"}:
             return _JSON_REF
-        part = self.part
-        if kind == "union" and schema.get("mode") == "left_to_right":
-            part = _EXACT.part  # the first arm that accepts wins: a narrower one would change that
+        if kind == "literal":
+            return _literal(schema)
+        # Where an arm that fails leaves the choice to another, a narrower one would change it.
+        part = _EXACT.part if _chooses(schema) else self.part
         result = {
             name: value if name in _NOT_SCHEMAS else part(value) for name, value in schema.items()
         }
+        if kind == "enum":
+            return _enumeration(result)
+        if kind == "lax-or-strict" and _is_address(schema):
+            return {"type": "chain", "steps": [_STRING_OR_INT, _unnamed(result)]}
         return self._finishers.get(kind, _same)(result)
 
     def part(self, value: Any) -> Any:
@@ -527,6 +587,117 @@ class _Rules:
         if self._fast:
             return strict
         return {"type": "chain", "steps": [_RULED[kind], strict]} if bounds else _RULED[kind]
+
+
+def _chooses(schema: Schema) -> bool:
+    """Whether a schema goes on with something else where a schema inside it fails."""
+    if schema["type"] == "default":
+        return schema.get("on_error", "raise") != "raise"
+    return schema["type"] in {"union", "function-wrap"}
+
+
+_STRING_OR_INT: Schema = {
+    "type": "union",
+    "mode": "left_to_right",
+    "custom_error_type": "string_type",
+    "choices": [{"type": "str", "strict": True}, _STRICT_INT],
+}
+_WHOLE: Schema = {
+    "type": "union",
+    "mode": "left_to_right",
+    "choices": [
+        _STRICT_INT,
+        {"type": "chain", "steps": [{"type": "float", "strict": True}, {"type": "int"}]},
+    ],
+}
+
+
+def _unnamed(schema: Schema) -> Schema:
+    return {name: value for name, value in schema.items() if name != "ref"}
+
+
+def _is_address(schema: Schema) -> bool:
+    lax: Schema = schema["lax_schema"]
+    if lax["type"] != "function-plain":
+        return False
+    return getattr(lax["function"]["function"], "__name__", "").startswith("ip_v")
+
+
+def _one_of(error: str, choices: list[Schema], values: Iterable[Any]) -> Schema:
+    """Accept what one of several schemas accepts; the error names the values instead."""
+    never: Schema = {"type": "literal", "expected": [object()]}  # a union of one has no error
+    return {
+        "type": "union",
+        "mode": "left_to_right",
+        "custom_error_type": error,
+        "custom_error_context": {"expected": _in_words(values)},
+        "choices": [*choices, never],
+    }
+
+
+def _in_words(values: Iterable[Any]) -> str:
+    *others, last = map(repr, values)
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def _enumeration(schema: Schema) -> Schema:
+    """Keep booleans from members that are numbers, and numbers from members that are booleans."""
+    values = [member.value for member in schema["members"]]
+    kinds = set(map(_kind, values))
+    if "missing" in schema or not kinds & {int, float, bool} or kinds - _JSON_KINDS:
+        return schema
+    choices: list[Schema] = []
+    if kinds & {int, float}:
+        choices += [_WHOLE, {"type": "float", "strict": True}]
+    if bool in kinds:
+        choices.append(_STRICT_BOOL)
+    if kinds & {int, float, str}:
+        choices.append({"type": "str", "strict": True})
+    if types.NoneType in kinds:
+        choices.append({"type": "none"})
+    guard = _one_of("enum", choices, values)
+    chain: Schema = {"type": "chain", "steps": [guard, _unnamed(schema)]}
+    return {**chain, "ref": schema["ref"]} if "ref" in schema else chain
+
+
+_JSON_KINDS: set[Any] = {int, float, bool, str, types.NoneType}
+
+
+def _kind(value: Any) -> Any:
+    return typing.cast("Any", type(value))
+
+
+def _literal(schema: Schema) -> Schema:
+    """Tell numbers from booleans, and let members of enumerations go by their values."""
+    import enum
+
+    expected: list[Any] = schema["expected"]
+    values = [item.value if isinstance(item, enum.Enum) else item for item in expected]
+    kinds = set(map(_kind, values))
+    members: dict[tuple[Any, Any], Any] = {
+        (_kind(value), value): item
+        for item, value in zip(expected, values, strict=True)
+        if type(value) in _JSON_KINDS and isinstance(item, enum.Enum)
+    }
+    if kinds - _JSON_KINDS or (kinds == {str} and not members):
+        return schema
+    choices: list[Schema] = []
+    for kind, source in ((str, None), (int, _WHOLE), (bool, _STRICT_BOOL), (float, None)):
+        own = [value for value in values if type(value) is kind]
+        if own:
+            literal: Schema = {"type": "literal", "expected": own}
+            choices.append({"type": "chain", "steps": [source, literal]} if source else literal)
+    if types.NoneType in kinds:
+        choices.append({"type": "none"})
+    result = _one_of("literal_error", choices, values)
+    if members:
+
+        def member(value: Any) -> Any:
+            return members.get((_kind(value), value), value)
+
+        function: Schema = {"type": "no-info", "function": member}
+        result = {"type": "function-after", "function": function, "schema": result}
+    return {**result, "ref": schema["ref"]} if "ref" in schema else result
 
 
 def _same(schema: Schema) -> Schema:
@@ -660,9 +831,11 @@ def _key_counter(schema: Any) -> KeyCounter | None:
             inner = _key_counter(schema.get("items_schema", {"type": "any"}))
             return inner if inner is None or inner is no_keys else _sum_of(inner)
         case "typed-dict":
-            return _count_fields(schema["fields"], typed_dict=True)
+            return None if _renames(schema) else _count_fields(schema["fields"], typed_dict=True)
         case "model":
-            plain = not any(schema.get(name) for name in ("custom_init", "root_model", "post_init"))
+            plain = not _renames(schema) and not any(
+                schema.get(name) for name in ("custom_init", "root_model", "post_init")
+            )
             inner = schema["schema"]
             if plain and inner["type"] == "model-fields" and not inner.get("extras_schema"):
                 return _count_fields(inner["fields"], typed_dict=False)
@@ -675,11 +848,26 @@ def _key_counter(schema: Any) -> KeyCounter | None:
             return None
 
 
+def _renames(schema: Any) -> bool:
+    """Whether fields go by several names, so that one key may be read into two fields."""
+    config: Schema = schema.get("config") or {}
+    return bool(config.get("validate_by_name") or config.get("populate_by_name"))
+
+
+def _distinct_keys(fields: Iterable[tuple[str, Any]]) -> bool:
+    """Whether every field is read from one key of its own."""
+    keys: list[Any] = [field.get("validation_alias", name) for name, field in fields]
+    texts = {key for key in keys if isinstance(key, str)}
+    return len(texts) == len(keys)
+
+
 def _count_fields(fields: Schema, *, typed_dict: bool) -> KeyCounter | None:
     nested: list[tuple[str, KeyCounter]] = []
+    if not _distinct_keys(fields.items()):
+        return None
     for name, field in fields.items():
         counter = _key_counter(field["schema"])
-        if counter is None:
+        if counter is None or (typed_dict and field["schema"]["type"] == "default"):
             return None
         if counter is not no_keys:
             nested.append((name, counter))
@@ -706,12 +894,15 @@ def _count_fields(fields: Schema, *, typed_dict: bool) -> KeyCounter | None:
 def _count_dataclass(schema: Any) -> KeyCounter | None:
     """Count the fields of a dataclass that were given; one that has its default may not be."""
     inner = schema["schema"]
-    if inner["type"] != "dataclass-args" or schema.get("post_init"):
+    if inner["type"] != "dataclass-args" or schema.get("post_init") or _renames(schema):
+        return None
+    fields = [field for field in inner["fields"] if field.get("init") is not False]
+    if not _distinct_keys((field["name"], field) for field in fields):
         return None
     required = 0
     optional: list[tuple[str, Any]] = []
     nested: list[tuple[str, KeyCounter]] = []
-    for field in inner["fields"]:
+    for field in fields:
         name, described = field["name"], field["schema"]
         if described["type"] != "default":
             required += 1

@@ -70,6 +70,7 @@ class FuncSchema:
         self._json_schema: dict[str, Any] | None = None
         self._model: type[BaseModel] | None = None
         self._positional = _positional_names(order)
+        self._reserved = _bound_names(func, order)
 
     @functools.cached_property
     def read(self) -> Callable[[str], dict[str, Any]]:
@@ -86,6 +87,7 @@ class FuncSchema:
                 self._extras,
                 lambda: self.json_schema,
                 fill=bool(self._positional),
+                reserved=self._reserved,
             ).read
         except Exception as error:
             raise self._place.refuse(
@@ -262,12 +264,22 @@ _REMEDY = (
 class _Described:
     """A parameter with its type and its words."""
 
-    __slots__ = ("default", "default_factory", "description", "extra", "key", "leaf", "param")
+    __slots__ = (
+        "default",
+        "default_factory",
+        "description",
+        "extra",
+        "key",
+        "leaf",
+        "other_keys",
+        "param",
+    )
 
     def __init__(self, param: Param, leaf: Leaf) -> None:
         self.param = param
         self.leaf = leaf
         self.key = param.name
+        self.other_keys: tuple[str, ...] = ()
         self.description: str | None = None
         self.default = param.default
         self.default_factory: Callable[[], Any] | None = None
@@ -373,8 +385,11 @@ def _described_by_field(param: Param, doc_text: str | None, place: Place) -> _De
     result = _Described(param, leaf)
     result.description = info.description or (words[0] if words else None) or doc_text
     alias = info.validation_alias if info.validation_alias is not None else info.alias
-    if isinstance(alias, str):
-        result.key = alias
+    keys = [alias] if isinstance(alias, str) else getattr(alias, "choices", [])
+    names = [key for key in keys if isinstance(key, str)]
+    if names:
+        result.key = names[0]
+        result.other_keys = tuple(dict.fromkeys(names[1:]))
     if info.title:
         result.extra["title"] = info.title
     if info.examples:
@@ -425,13 +440,14 @@ def _check_keys(parameters: list[_Described], place: Place) -> None:
     for item in parameters:
         if item.param.kind is Parameter.VAR_KEYWORD:
             continue
-        if item.key in seen:
-            raise place.refuse(
-                f"parameters {seen[item.key]!r} and {item.param.name!r} both go by the name "
-                f"{item.key!r}.",
-                "Give one of them another alias.",
-            )
-        seen[item.key] = item.param.name
+        for key in (item.key, *item.other_keys):
+            if key in seen:
+                raise place.refuse(
+                    f"parameters {seen[key]!r} and {item.param.name!r} both go by the name "
+                    f"{key!r}.",
+                    "Give one of them another alias.",
+                )
+            seen[key] = item.param.name
 
 
 def _field(item: _Described) -> Field:
@@ -442,7 +458,8 @@ def _field(item: _Described) -> Field:
         leaf=item.leaf,
         default=item.default,
         default_factory=item.default_factory,
-        fill=item.default is not item.param.default,
+        fill=item.default is not item.param.default or item.default_factory is not None,
+        other_keys=item.other_keys,
     )
 
 
@@ -452,6 +469,19 @@ def _positional_names(params: list[Param]) -> list[tuple[str, Any]]:
     if any(param.kind is Parameter.VAR_POSITIONAL for param in params):
         kinds.add(Parameter.POSITIONAL_OR_KEYWORD)
     return [(param.name, param.kind) for param in params if param.kind in kinds]
+
+
+def _bound_names(func: Callable[..., Any], params: list[Param]) -> list[str]:
+    """List the names that further arguments cannot have, where the function takes such."""
+    further = [param.name for param in params if param.kind is Parameter.VAR_KEYWORD]
+    if not further:
+        return []
+    code = getattr(implementation(func), "__code__", None)
+    names = [param.name for param in params if param.name not in further]
+    if code is not None:
+        count = code.co_argcount + code.co_kwonlyargcount
+        names += code.co_varnames[code.co_posonlyargcount : count]
+    return list(dict.fromkeys(names))
 
 
 def _object_schema(name: str, parameters: list[_Described]) -> dict[str, Any]:
