@@ -90,11 +90,13 @@ class ArgumentReader:
         self._exact: Any = None
         self.read = self._reader()
 
+    _fast: Callable[[str], Arguments]
+
     def _reader(self) -> Callable[[str], Arguments]:
         # The fast validator reads what is written just as the schema says, and passes over
         # unknown keys. It need not see them: when there are no more colons than keys it has
         # read, no key is unknown and none repeated. Anything else gets a close look.
-        validate = self._validator(fast=True).validate_json
+        validate = self._fast = self._validator(fast=True).validate_json
         count = self._counter()
         look_closely, mend, fills = self._look_closely, self._mend, self._fills
         # Types without depth refuse what nests deeply: its length says whether it is harmless.
@@ -221,6 +223,33 @@ class ArgumentReader:
         names = [name for schema in found for name in schema.get("properties", ())]
         return names or None
 
+    def is_secret(self, path: Sequence[str | int]) -> bool:
+        """Whether the schema says that what stands at a path is not to be shown."""
+        return any(
+            schema.get("writeOnly") or schema.get("format") == "password"
+            for schema in _schemas_at(self._json_schema(), path)
+        )
+
+    def settled(self, text: str) -> str:
+        """Read a text, and give it back written just as the schema says.
+
+        Raises:
+            ModelBehaviorError: The text is no JSON, or not what the tool accepts.
+        """
+        from pydantic_core import to_json
+
+        value = self.read(text)
+        return text if self._as_written(text) else to_json(value, by_alias=True).decode()
+
+    def _as_written(self, text: Any) -> bool:
+        from pydantic_core import ValidationError
+
+        try:
+            self._fast(text)
+        except (TypeError, ValidationError):
+            return False
+        return isinstance(text, str)
+
     def wanted(self, path: Sequence[str | int]) -> str:
         """Say in words what type the schema asks for at a path."""
         root = self._json_schema()
@@ -308,6 +337,9 @@ class SchemaReader(ArgumentReader):
             reason = shorten(str(error).strip().partition("\n")[0].removesuffix("."), 300)
             raise UserError(f"The JSON Schema of tool {tool!r} is not valid: {reason}.") from None
         super().__init__(tool, [], None, lambda: json_schema)
+
+    def _as_written(self, text: Any) -> bool:
+        return isinstance(text, str) and text.lstrip().startswith("{")
 
     def _reader(self) -> Callable[[str], Arguments]:
         def read(text: str) -> Arguments:
@@ -582,6 +614,8 @@ def _problem(
 ) -> ArgumentProblem:
     kind: str = item["type"]
     got = "nothing" if value is _NOT_GIVEN else describe_value(value)
+    if reader.is_secret(path):
+        got = "another secret"
     if kind in _MISSING_KINDS:
         return ArgumentProblem(
             path=path, expected=f"{reader.wanted(path)} (required)", got=got, kind="missing"

@@ -163,11 +163,11 @@ class FunctionTool(Generic[P, R_co]):
         Raises:
             UserError: The schema cannot be described or enforced.
         """
-        described, read = _reader_of(check_tool_name(name), schema, enforce=validate_arguments)
+        described, settled = _reader_of(check_tool_name(name), schema, enforce=validate_arguments)
 
         async def body(context: ToolContext[Any], args_json: str) -> Any:
-            if read is not None:
-                read(args_json)
+            if settled is not None:
+                args_json = settled(args_json)
             context.validated = True
             return await on_invoke_tool(context, args_json)
 
@@ -855,14 +855,14 @@ def check_tool_name(name: str) -> str:
 
 def _reader_of(
     name: str, schema: Any, *, enforce: bool
-) -> tuple[dict[str, Any], Callable[[str], Any] | None]:
-    """Give the JSON Schema of a type or a raw schema, and what reads arguments by it."""
+) -> tuple[dict[str, Any], Callable[[str], str] | None]:
+    """Give the JSON Schema of a type or a raw schema, and what settles arguments by it."""
     from agents_tools._arguments import SchemaReader, TypeReader
     from agents_tools._leaf import NoSchemaError, leaf_of
 
     if isinstance(schema, Mapping):
         described = typing.cast("dict[str, Any]", copy_json(schema))
-        return described, SchemaReader(name, described).read if enforce else None
+        return described, SchemaReader(name, described).settled if enforce else None
     try:
         leaf = leaf_of(schema)
     except NoSchemaError as error:
@@ -873,7 +873,7 @@ def _reader_of(
     described = {**leaf.json, **({"$defs": leaf.defs} if leaf.defs else {})}
     if list(described) in (["$ref", "$defs"], ["$ref"]):
         described = _inlined_root(described)
-    return described, TypeReader(name, leaf, described).read if enforce else None
+    return described, TypeReader(name, leaf, described).settled if enforce else None
 
 
 def _inlined_root(schema: dict[str, Any]) -> dict[str, Any]:
