@@ -165,7 +165,8 @@ def _inherited_doc(func: object) -> str | None:
     if not isinstance(func, types.MethodType):
         return None
     owner = func.__self__ if isclass(func.__self__) else type(func.__self__)
-    docs = (_doc(vars(base).get(func.__name__)) for base in owner.__mro__)
+    name = func.__name__
+    docs = (_doc(vars(base)[name]) for base in owner.__mro__ if name in vars(base))
     return next((doc for doc in docs if doc), None)
 
 

@@ -661,6 +661,7 @@ class FunctionTool(Generic[P, R_co]):
         """Run the call between its start and its end event."""
         started = time.perf_counter()
         status: CallStatus = "cancelled"
+        outcome: CallOutcome | None = None
         token = enter_scope(context)
         try:
             if self._bracketing and context.listening:
@@ -680,6 +681,7 @@ class FunctionTool(Generic[P, R_co]):
             status = outcome.status
             return outcome
         finally:
+            outcome = None  # the frames of an error may keep this one, which must not keep it
             context.end(status)
             leave_scope(token)
 

@@ -17,7 +17,7 @@ MARKERS = {
     "first_tool.py": "22.50 each",
     "methods_and_context.py": "You are Ada",
     "nested_tools.py": "      looking up tea",
-    "policies.py": "Tool 'wait' may be called 1 times",
+    "policies.py": "Tool 'wait' may be called once",
     "progress_from_plain_functions.py": "fingerprint: 2 of 3",
     "provider_exports.py": "is exported without strict mode",
     "streaming.py": "  has done 2 of 2",

@@ -647,8 +647,8 @@ def test_blocks_cannot_be_changed() -> None:
             "ToolOutputImage(data=) takes bytes, not str. Decode base64 text with base64.b64decode() first.",
         ),
         (
-            lambda: ToolOutputFileContent(url=typing.cast("Any", pathlib.PurePosixPath("a"))),
-            "ToolOutputFileContent(url=) takes a str, not pathlib.PurePosixPath.",
+            lambda: ToolOutputFileContent(url=typing.cast("Any", decimal.Decimal(1))),
+            "ToolOutputFileContent(url=) takes a str, not decimal.Decimal.",
         ),
         (
             lambda: ToolOutputText(typing.cast("Any", 1)),
