@@ -514,7 +514,7 @@ def _without_secrets(event: Event) -> Event:
     if event.origin is not None:
         return event
     changes: dict[str, Any] = {}
-    for field in event.__event_slots__:
+    for field in typing.cast("Any", event).__event_slots__:
         value = getattr(event, field.name) if field.shape is not None else None
         if isinstance(value, str):
             changes[field.name] = mask_registered(value)

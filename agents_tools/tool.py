@@ -707,8 +707,8 @@ class FunctionTool(Generic[P, R_co]):
         from agents_tools.outputs import ToolResult, to_output, truncate_output
 
         if isinstance(value, str):
-            output: ToolOutput = value if _is_plain(value) else escape_for_model(value)
-            output = mask_registered(output)
+            text = value if _is_plain(value) else escape_for_model(value)
+            output: ToolOutput = mask_registered(text)
         else:
             output = to_output(value, self._declaration.serializer())
             if isinstance(output, str):
