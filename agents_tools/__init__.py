@@ -92,6 +92,12 @@ if TYPE_CHECKING:
         default_tool_error_function as default_tool_error_function,
         set_default_tool_error_function as set_default_tool_error_function,
     )
+    from agents_tools.wire.anthropic import to_anthropic as to_anthropic
+    from agents_tools.wire.bedrock import to_bedrock as to_bedrock
+    from agents_tools.wire.gemini import to_gemini as to_gemini
+    from agents_tools.wire.mcp import to_mcp as to_mcp
+    from agents_tools.wire.openai_chat import to_openai_chat as to_openai_chat
+    from agents_tools.wire.openai_responses import to_openai_responses as to_openai_responses
 
 __version__ = "0.1.0.dev0"
 
@@ -169,6 +175,12 @@ _PLACES = {
         "default_tool_error_function",
         "set_default_tool_error_function",
     ),
+    "wire.anthropic": ("to_anthropic",),
+    "wire.bedrock": ("to_bedrock",),
+    "wire.gemini": ("to_gemini",),
+    "wire.mcp": ("to_mcp",),
+    "wire.openai_chat": ("to_openai_chat",),
+    "wire.openai_responses": ("to_openai_responses",),
 }
 """Where each public name lives; a module is loaded when a name of its is first asked for."""
 
