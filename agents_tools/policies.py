@@ -106,10 +106,7 @@ def timeout(seconds: float, *, error: str | None = None) -> _Change:
 
     def wrap(inner: Call) -> Call:
         async def call(context: ToolContext[Any], args_json: str) -> Any:
-            until = time.monotonic() + seconds
             outer = context.deadline
-            if outer is None or until < outer:
-                context.deadline = until
             try:
                 return await _until(inner, context, args_json, seconds, error)
             finally:
@@ -125,6 +122,10 @@ async def _until(
 ) -> Any:
     import asyncio
 
+    until = time.monotonic() + seconds
+    if context.deadline is None or until < context.deadline:
+        context.deadline = until
+    told = text or f"Tool {context.tool_name!r} took longer than {seconds:g} s and was stopped."
     loop = asyncio.get_running_loop()
     over: asyncio.Future[None] = loop.create_future()
     task = loop.create_task(_guarded(inner(context, args_json)))
@@ -148,10 +149,10 @@ async def _until(
         context.cancel()
         task.cancel()
         supervise(task, name=context.tool_name)
-        raise ToolTimeoutError(
-            text or f"Tool {context.tool_name!r} took longer than {seconds:g} s and was stopped."
-        )
+        raise ToolTimeoutError(told)
     value, raised = task.result()
+    if isinstance(raised, ToolTimeoutError) and time.monotonic() >= until:
+        raise ToolTimeoutError(told) from raised  # the tool saw the same deadline by itself
     if raised is not None:
         try:
             raise raised

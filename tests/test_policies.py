@@ -106,6 +106,19 @@ async def test_a_timeout_does_not_wait_for_slow_cleanup() -> None:
     await asyncio.wait_for(cleaned.wait(), 5)
 
 
+async def test_a_tool_that_sees_its_deadline_itself_answers_as_if_it_had_been_stopped() -> None:
+    """Which of the two was first is chance; what the model is told must not be."""
+
+    @timeout(0.02, error="Too slow, ask for less.")
+    @function_tool
+    async def tool(ctx: ToolContext[Any]) -> str:
+        while True:
+            ctx.check()
+
+    outcome = await tool.call(None, "{}")
+    assert (outcome.status, outcome.output) == ("timeout", "Too slow, ask for less.")
+
+
 async def test_what_outlives_its_grace_is_reported(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
