@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from agents_tools._problem import ArgumentProblem as ArgumentProblem
     from agents_tools._records import (
         CallOutcome as CallOutcome,
+        Decision as Decision,
         ToolAnnotations as ToolAnnotations,
         ToolOrigin as ToolOrigin,
     )
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
     from agents_tools._strict import ensure_strict_json_schema as ensure_strict_json_schema
     from agents_tools._threads import configure_threads as configure_threads
     from agents_tools._watchdog import BlockedLoop as BlockedLoop, watch_loop as watch_loop
+    from agents_tools.agent import Agent as Agent
     from agents_tools.context import (
+        Question as Question,
         RunContextWrapper as RunContextWrapper,
         ToolContext as ToolContext,
         artifact as artifact,
@@ -40,12 +43,19 @@ if TYPE_CHECKING:
     )
     from agents_tools.errors import (
         AgentsToolsError as AgentsToolsError,
+        BudgetExceeded as BudgetExceeded,
+        ContextWindowExceeded as ContextWindowExceeded,
+        MaxTurnsExceeded as MaxTurnsExceeded,
         ModelBehaviorError as ModelBehaviorError,
+        ModelError as ModelError,
+        RunError as RunError,
+        RunTimeoutError as RunTimeoutError,
         ToolCancelledError as ToolCancelledError,
         ToolDeniedError as ToolDeniedError,
         ToolError as ToolError,
         ToolLostError as ToolLostError,
         ToolOverloadedError as ToolOverloadedError,
+        ToolRefusedError as ToolRefusedError,
         ToolStreamError as ToolStreamError,
         ToolTimeoutError as ToolTimeoutError,
         UserError as UserError,
@@ -77,6 +87,34 @@ if TYPE_CHECKING:
         event_from_dict as event_from_dict,
         event_json_schema as event_json_schema,
     )
+    from agents_tools.hosted import (
+        CodeInterpreterTool as CodeInterpreterTool,
+        ComputerTool as ComputerTool,
+        FileSearchTool as FileSearchTool,
+        HostedMCPTool as HostedMCPTool,
+        HostedTool as HostedTool,
+        ImageGenerationTool as ImageGenerationTool,
+        LocalShellTool as LocalShellTool,
+        WebSearchTool as WebSearchTool,
+    )
+    from agents_tools.items import (
+        ItemHelpers as ItemHelpers,
+        MessageInputItem as MessageInputItem,
+        MessageOutputItem as MessageOutputItem,
+        ReasoningItem as ReasoningItem,
+        ToolApprovalItem as ToolApprovalItem,
+        ToolCallItem as ToolCallItem,
+        ToolCallOutputItem as ToolCallOutputItem,
+        item_from_dict as item_from_dict,
+    )
+    from agents_tools.model import (
+        Model as Model,
+        ModelProvider as ModelProvider,
+        ModelRequest as ModelRequest,
+        ModelResponse as ModelResponse,
+        ModelSettings as ModelSettings,
+        load_model as load_model,
+    )
     from agents_tools.outputs import (
         ToolOutput as ToolOutput,
         ToolOutputAudio as ToolOutputAudio,
@@ -86,12 +124,28 @@ if TYPE_CHECKING:
         ToolResult as ToolResult,
         to_output as to_output,
     )
+    from agents_tools.run import (
+        AgentHooks as AgentHooks,
+        FunctionToolResult as FunctionToolResult,
+        RunConfig as RunConfig,
+        RunHooks as RunHooks,
+        RunResult as RunResult,
+        Session as Session,
+        StopAtTools as StopAtTools,
+        ToolsToFinalOutputResult as ToolsToFinalOutputResult,
+    )
+    from agents_tools.runner import (
+        Runner as Runner,
+        RunResultStreaming as RunResultStreaming,
+    )
     from agents_tools.schema import FuncSchema as FuncSchema, function_schema as function_schema
+    from agents_tools.state import RunState as RunState
     from agents_tools.tool import (
         FunctionTool as FunctionTool,
         default_tool_error_function as default_tool_error_function,
         set_default_tool_error_function as set_default_tool_error_function,
     )
+    from agents_tools.usage import Usage as Usage
     from agents_tools.wire.anthropic import to_anthropic as to_anthropic
     from agents_tools.wire.bedrock import to_bedrock as to_bedrock
     from agents_tools.wire.gemini import to_gemini as to_gemini
@@ -106,12 +160,14 @@ _PLACES = {
     "_docstring": ("FuncDocumentation", "generate_func_documentation"),
     "_json": ("JsonLimits", "configure_json_limits"),
     "_problem": ("ArgumentProblem",),
-    "_records": ("CallOutcome", "ToolAnnotations", "ToolOrigin"),
+    "_records": ("CallOutcome", "Decision", "ToolAnnotations", "ToolOrigin"),
     "_secrets": ("register_secret",),
     "_strict": ("ensure_strict_json_schema",),
     "_threads": ("configure_threads",),
     "_watchdog": ("BlockedLoop", "watch_loop"),
+    "agent": ("Agent",),
     "context": (
+        "Question",
         "RunContextWrapper",
         "ToolContext",
         "artifact",
@@ -123,12 +179,19 @@ _PLACES = {
     "decorators": ("function_tool", "streaming_tool"),
     "errors": (
         "AgentsToolsError",
+        "BudgetExceeded",
+        "ContextWindowExceeded",
+        "MaxTurnsExceeded",
         "ModelBehaviorError",
+        "ModelError",
+        "RunError",
+        "RunTimeoutError",
         "ToolCancelledError",
         "ToolDeniedError",
         "ToolError",
         "ToolLostError",
         "ToolOverloadedError",
+        "ToolRefusedError",
         "ToolStreamError",
         "ToolTimeoutError",
         "UserError",
@@ -160,6 +223,34 @@ _PLACES = {
         "event_from_dict",
         "event_json_schema",
     ),
+    "hosted": (
+        "CodeInterpreterTool",
+        "ComputerTool",
+        "FileSearchTool",
+        "HostedMCPTool",
+        "HostedTool",
+        "ImageGenerationTool",
+        "LocalShellTool",
+        "WebSearchTool",
+    ),
+    "items": (
+        "ItemHelpers",
+        "MessageInputItem",
+        "MessageOutputItem",
+        "ReasoningItem",
+        "ToolApprovalItem",
+        "ToolCallItem",
+        "ToolCallOutputItem",
+        "item_from_dict",
+    ),
+    "model": (
+        "Model",
+        "ModelProvider",
+        "ModelRequest",
+        "ModelResponse",
+        "ModelSettings",
+        "load_model",
+    ),
     "outputs": (
         "ToolOutput",
         "ToolOutputAudio",
@@ -169,12 +260,25 @@ _PLACES = {
         "ToolResult",
         "to_output",
     ),
+    "run": (
+        "AgentHooks",
+        "FunctionToolResult",
+        "RunConfig",
+        "RunHooks",
+        "RunResult",
+        "Session",
+        "StopAtTools",
+        "ToolsToFinalOutputResult",
+    ),
+    "runner": ("Runner", "RunResultStreaming"),
     "schema": ("FuncSchema", "function_schema"),
+    "state": ("RunState",),
     "tool": (
         "FunctionTool",
         "default_tool_error_function",
         "set_default_tool_error_function",
     ),
+    "usage": ("Usage",),
     "wire.anthropic": ("to_anthropic",),
     "wire.bedrock": ("to_bedrock",),
     "wire.gemini": ("to_gemini",),

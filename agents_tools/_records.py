@@ -13,7 +13,15 @@ if typing.TYPE_CHECKING:
     from agents_tools.events import CallStatus
     from agents_tools.outputs import ToolOutput
 
-__all__ = ["CallOutcome", "Declaration", "HandMade", "Policy", "ToolAnnotations", "ToolOrigin"]
+__all__ = [
+    "CallOutcome",
+    "Decision",
+    "Declaration",
+    "HandMade",
+    "Policy",
+    "ToolAnnotations",
+    "ToolOrigin",
+]
 
 if typing.TYPE_CHECKING:
     Call = Callable[[ToolContext[Any], str], Awaitable[Any]]
@@ -101,6 +109,21 @@ class CallOutcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What a person decided about one call.
+
+    Attributes:
+        approved: Whether it may run.
+        message: Why it may not; the model is told.
+        arguments: Other arguments, as JSON text, that it is to run with.
+    """
+
+    approved: bool
+    message: str | None = None
+    arguments: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """One thing around the body of a tool.
 
@@ -108,11 +131,14 @@ class Policy:
         name: What it is called, in a tool's repr and in errors.
         wrap: From the call inside to the call outside.
         reshape: Changes the JSON Schema that the tool publishes, on a copy it may alter.
+        admit: Asked before anything else whether a call may run. It raises `ToolDeniedError`, or
+            `Interruption` where the run has to wait for a person.
     """
 
     name: str
     wrap: Callable[[Call], Call]
     reshape: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+    admit: Callable[[ToolContext[Any], str], Awaitable[None]] | None = None
 
 
 class Declaration(Protocol):
@@ -156,6 +182,14 @@ class Declaration(Protocol):
         """
         ...
 
+    def check(self, args_json: str) -> None:
+        """Validate arguments without running anything, as far as the tool does so.
+
+        Raises:
+            ModelBehaviorError: They are not what the tool accepts.
+        """
+        ...
+
     def serializer(self) -> Any:
         """The serializer of results, or `None`."""
         ...
@@ -180,6 +214,12 @@ class HandMade:
     body: Call
     origin: ToolOrigin
     direct: None = None
+    reader: Callable[[str], object] | None = None
+
+    def check(self, args_json: str) -> None:
+        """Validate arguments where the tool has something that reads them."""
+        if self.reader is not None:
+            self.reader(args_json)
 
     def serializer(self) -> Any:
         """Give none: the function answers for its results."""

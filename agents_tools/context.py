@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from agents_tools._channel import Channel
     from agents_tools.events import CallStatus, Emit, Event, Level, Origin
+    from agents_tools.usage import Usage
 
     ContextT = TypeVar("ContextT", default=Any)
 else:  # defaults of type variables are for type checkers; they come with a heavier import
@@ -29,7 +30,9 @@ else:  # defaults of type variables are for type checkers; they come with a heav
     ContextT = TypeVar("ContextT")
 
 __all__ = [
+    "Question",
     "RunContextWrapper",
+    "RunScope",
     "ToolContext",
     "artifact",
     "current_context",
@@ -50,7 +53,7 @@ class RunContextWrapper(Generic[ContextT]):
         usage: What the run has used so far; `None` outside a run.
     """
 
-    def __init__(self, context: ContextT = None, usage: Any = None) -> None:  # type: ignore[assignment]
+    def __init__(self, context: ContextT = None, usage: Usage | None = None) -> None:  # type: ignore[assignment]
         self.context = context
         self.usage = usage
 
@@ -90,7 +93,7 @@ class ToolContext(RunContextWrapper[ContextT]):
 
     # Defaults of the class: a call sets only what differs, which keeps a bare call cheap.
     context: ContextT = None  # type: ignore[assignment]
-    usage: Any = None
+    usage: Usage | None = None
     agent: Any = None
     run_id: str | None = None
     tool_name: str = ""
@@ -98,6 +101,10 @@ class ToolContext(RunContextWrapper[ContextT]):
     deadline: float | None = None
     attempt: int = 1
     validated: bool = False
+    admitted: bool = False
+    refusal: Exception | None = None
+    decision: Any = None
+    resumed: Any = None
     _call_id: str | None = None
     _parent: ToolContext[Any] | None = None
     _cancelled: bool = False
@@ -119,7 +126,7 @@ class ToolContext(RunContextWrapper[ContextT]):
         arguments_json: str = "",
         agent: Any = None,
         run_id: str | None = None,
-        usage: Any = None,
+        usage: Usage | None = None,
         deadline: float | None = None,
         emit: Emit | None = None,
         parent: ToolContext[Any] | None = None,
@@ -263,7 +270,58 @@ class ToolContext(RunContextWrapper[ContextT]):
 
             self.emit(ToolArtifactEvent(name, data=data, uri=uri, mime_type=mime_type))
 
+    async def ask(self, message: str, *, answer: Any = str) -> Any:
+        """Ask the person behind the run, and wait for the answer.
+
+        Args:
+            message: The question.
+            answer: The type of the answer: `str`, `bool`, a `Literal`, a pydantic model …
+
+        Returns:
+            The answer, of that type.
+
+        Raises:
+            ToolDeniedError: Nobody is there to ask (see `RunConfig.ask`), or the person declined.
+        """
+        from agents_tools.errors import ToolDeniedError
+
+        scope = self.scope
+        asker = None if scope is None else scope.asker
+        if asker is None:
+            raise ToolDeniedError(
+                f"Tool {self.tool_name!r} has a question and nobody is there to answer it: "
+                f"{message}"
+            )
+        from pydantic import TypeAdapter, ValidationError
+
+        adapter: TypeAdapter[Any] = TypeAdapter(answer)
+        given = asker(
+            Question(message, adapter.json_schema(), self.tool_name, self.tool_call_id, self.path)
+        )
+        if hasattr(given, "__await__"):
+            given = await given
+        if given is None:
+            raise ToolDeniedError(f"The person did not want to answer: {message}")
+        try:
+            return adapter.validate_python(given)
+        except ValidationError as error:
+            faults = "; ".join(fault["msg"] for fault in error.errors(include_url=False)[:3])
+            raise ToolDeniedError(f"The answer to {message!r} does not fit: {faults}.") from None
+
     # What follows is for the framework: the life of a call.
+
+    @property
+    def scope(self) -> RunScope[Any] | None:
+        """The run that the call belongs to; `None` outside a run."""
+        above = self._parent
+        while above is not None and not isinstance(above, RunScope):
+            above = above._parent
+        return above
+
+    @property
+    def parent(self) -> ToolContext[Any] | None:
+        """What the call stands directly below: the call that made it, or the scope of its run."""
+        return self._parent
 
     @staticmethod
     def fresh_for(given: Any) -> ToolContext[Any]:
@@ -429,6 +487,99 @@ class ToolContext(RunContextWrapper[ContextT]):
             parent = self._parent
             self._root = _Root() if parent is None else parent._shared_root()
         return self._root
+
+
+class Question(typing.NamedTuple):
+    """What a tool asks the person behind a run."""
+
+    message: str
+    """The question."""
+    schema: dict[str, Any]
+    """The JSON Schema of the answer."""
+    tool_name: str
+    """The tool that asks."""
+    tool_call_id: str
+    """The call that asks."""
+    path: tuple[str, ...]
+    """The ids of the calls around the question, outermost first, its own last."""
+
+
+class RunScope(ToolContext[ContextT]):
+    """The place and the voice of one run: what its calls stand below, though it is no call.
+
+    Args:
+        context: The application's object.
+        agent: The agent that runs.
+        run_id: The id of the run.
+        usage: What the run uses.
+        sinks: Who hears its events.
+        channel: Where what yields its events waits for their reader.
+        parent: The call that the run is made in.
+        deadline: When the run has to be over, on the clock of `time.monotonic()`.
+        asker: Takes the questions of tools.
+        run: The run itself, for runs inside it.
+    """
+
+    def __init__(
+        self,
+        context: ContextT = None,  # type: ignore[assignment]
+        *,
+        agent: Any,
+        run_id: str,
+        usage: Usage,
+        sinks: tuple[Emit, ...],
+        channel: Channel | None,
+        parent: ToolContext[Any] | None,
+        deadline: float | None,
+        asker: Callable[[Question], Any] | None,
+        run: Any,
+    ) -> None:
+        super().__init__(context, agent=agent, run_id=run_id, usage=usage, parent=parent)
+        self._state = _RUNNING
+        self._channel = channel
+        self.sinks = sinks
+        self.asker = asker
+        self.run = run
+        self.deadline = deadline
+        if parent is not None and parent.deadline is not None:
+            self.deadline = parent.deadline if deadline is None else min(deadline, parent.deadline)
+
+    @property
+    def tool_call_id(self) -> str:
+        """The id of the call that the run is made in; empty for a run of its own."""
+        return "" if self._parent is None else self._parent.tool_call_id
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The ids of the calls around the run; empty for a run of its own."""
+        return () if self._parent is None else self._parent.path
+
+    @property
+    def depth(self) -> int:
+        """How many runs this one is made in."""
+        above = self.scope
+        return 0 if above is None else above.depth + 1
+
+    def close(self, last: Event) -> None:
+        """End what the run has left running, say the last event, and hear nothing more of it."""
+        for child in list(self._children or ()):
+            child.end("lost")
+        self.emit(last)
+        self.end("ok")
+
+    def _own_origin(self) -> Origin:
+        if self._origin is None:
+            from agents_tools.events import EventSource, Origin
+
+            call = self._parent
+            self._origin = Origin(
+                None if call is None else call.tool_name,
+                None if call is None else call.tool_call_id,
+                self.path,
+                EventSource.AGENT,
+                self.sinks,
+            )
+        return self._origin
 
 
 _current: ContextVar[ToolContext[Any] | None] = ContextVar("agents_tools_call", default=None)

@@ -414,6 +414,9 @@ class _FunctionDeclaration:
         described = self._described_output() if self._output_schema else None
         return None if described is None else described[0]
 
+    def check(self, args_json: str) -> None:
+        self.schema.read(args_json)
+
     def serializer(self) -> Any:
         described = None if self._stream else self._described_output()
         return None if described is None else described[1]

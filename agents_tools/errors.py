@@ -11,7 +11,14 @@
     ├── ToolDeniedError          a policy or a person refused the call
     ├── ToolOverloadedError      no room to start the call now
     ├── ToolLostError            the call may have taken effect; its outcome is unknown
-    └── ToolStreamError          a streaming tool broke the rules of its stream
+    ├── ToolStreamError          a streaming tool broke the rules of its stream
+    ├── ModelError               a model's provider could not be reached, or refused
+    │   ├── ContextWindowExceeded    the conversation is too long for the model
+    │   └── ToolRefusedError         the provider does not take one of the tools
+    └── RunError                 a run ended before it had a result; it carries what there is
+        ├── MaxTurnsExceeded     the model asked for more turns than it may have
+        ├── BudgetExceeded       the run used up its tool calls or tokens
+        └── RunTimeoutError      the deadline of the run passed
 
 Every class can be imported from `agents_tools`. `UserError` comes in kinds that also carry the
 built-in base a Python programmer expects (`UserTypeError`, `UserValueError`, `UserKeyError`).
@@ -19,7 +26,7 @@ built-in base a Python programmer expects (`UserTypeError`, `UserValueError`, `U
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,12 +35,20 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AgentsToolsError",
+    "BudgetExceeded",
+    "ContextWindowExceeded",
+    "Interruption",
+    "MaxTurnsExceeded",
     "ModelBehaviorError",
+    "ModelError",
+    "RunError",
+    "RunTimeoutError",
     "ToolCancelledError",
     "ToolDeniedError",
     "ToolError",
     "ToolLostError",
     "ToolOverloadedError",
+    "ToolRefusedError",
     "ToolStreamError",
     "ToolTimeoutError",
     "UserError",
@@ -106,3 +121,85 @@ class ToolLostError(AgentsToolsError):
 
 class ToolStreamError(AgentsToolsError):
     """A streaming tool broke the rules of its stream, for example by ending without a result."""
+
+
+class ModelError(AgentsToolsError):
+    """A model's provider could not be reached, refused the request, or broke off.
+
+    Args:
+        message: What went wrong, and what helps.
+        model: The model that was asked.
+        status: The HTTP status, where there was one.
+        retryable: Whether the same request may succeed a moment later.
+        retry_after: How many seconds the provider asks to wait first.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        model: str | None = None,
+        status: int | None = None,
+        retryable: bool = False,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.model = model
+        self.status = status
+        self.retryable = retryable
+        self.retry_after = retry_after
+
+
+class ContextWindowExceeded(ModelError):  # noqa: N818 - named as `MaxTurnsExceeded` is
+    """The conversation is longer than what the model can read."""
+
+
+class ToolRefusedError(ModelError):
+    """The provider does not take one of the tools.
+
+    Args:
+        message: Which tool, and why.
+        tool_name: The tool.
+        reason: Why, in the provider's words.
+        **facts: As for `ModelError`.
+    """
+
+    def __init__(self, message: str, *, tool_name: str, reason: str, **facts: Any) -> None:
+        super().__init__(message, **facts)
+        self.tool_name = tool_name
+        self.reason = reason
+
+
+class RunError(AgentsToolsError):
+    """A run ended before it had a result.
+
+    Attributes:
+        run_result: What there is: the items so far, the usage. Every exception that leaves a run
+            has this attribute.
+    """
+
+    run_result: Any = None
+
+
+class MaxTurnsExceeded(RunError):  # noqa: N818 - the name is part of the contract
+    """The model asked for more turns than the run may have."""
+
+
+class BudgetExceeded(RunError):  # noqa: N818 - named as `MaxTurnsExceeded` is
+    """The run has used up its tool calls or its tokens."""
+
+
+class RunTimeoutError(RunError, TimeoutError):
+    """The deadline of the run passed before it had a result."""
+
+
+class Interruption(BaseException):
+    """Carries a call that waits for a person out of everything that catches errors.
+
+    Args:
+        state: The state of the run inside the call that waits; `None` if it is the call itself.
+    """
+
+    def __init__(self, state: Any = None) -> None:
+        super().__init__("waiting for approval")
+        self.state = state

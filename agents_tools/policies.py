@@ -21,15 +21,16 @@ import time
 import typing
 from collections import OrderedDict, deque
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, overload
 
 from typing_extensions import TypeVar
 
 from agents_tools._records import Policy
 from agents_tools._supervisor import GRACE, finish, supervise
-from agents_tools.context import enter_scope, leave_scope
+from agents_tools.context import RunScope, enter_scope, leave_scope
 from agents_tools.errors import (
     AgentsToolsError,
+    Interruption,
     ModelBehaviorError,
     ToolDeniedError,
     ToolLostError,
@@ -50,7 +51,10 @@ if typing.TYPE_CHECKING:
 __all__ = [
     "exclusive",
     "hide",
+    "input_guardrail",
     "limit",
+    "needs_approval",
+    "output_guardrail",
     "rename",
     "retry",
     "timeout",
@@ -448,6 +452,113 @@ def _overloaded(tool: str, waiting: int) -> ToolOverloadedError:
     )
 
 
+@overload
+def needs_approval(predicate: ToolT, /) -> ToolT: ...
+@overload
+def needs_approval(
+    predicate: bool | Callable[[ToolContext[Any], dict[str, Any]], Any] = True,
+) -> _Change: ...
+def needs_approval(
+    predicate: bool | Callable[[ToolContext[Any], dict[str, Any]], Any] | ToolT = True,
+) -> _Change | ToolT:
+    """Let a person decide before a call runs.
+
+    Asked before everything else around the tool, wherever in the stack it stands, with arguments
+    that the tool accepts. A run then ends with `interruptions` and goes on once its state has the
+    decisions, or asks `RunConfig.approve` at once. Where nobody can be asked, in `tool.invoke` for
+    example, the call is denied.
+
+    Args:
+        predicate: Which calls: all, or those for which a function of the context and the
+            arguments says so; sync or async. One that fails means that a person decides.
+    """
+    if isinstance(predicate, FunctionTool):  # written without parentheses
+        return needs_approval()(typing.cast("ToolT", predicate))
+
+    async def admit(context: ToolContext[Any], args_json: str) -> None:
+        if not await _is_needed(predicate, context, args_json):
+            return
+        decision = context.decision
+        if decision is None:
+            if isinstance(context.parent, RunScope):
+                raise Interruption
+            raise ToolDeniedError(
+                f"Tool {context.tool_name!r} needs a person's approval, and nobody can be asked "
+                "where it was called. It was not run."
+            )
+        if not decision.approved:
+            raise ToolDeniedError(
+                decision.message or f"A person refused this call of {context.tool_name!r}."
+            )
+
+    return _around("needs_approval()", lambda inner: inner, admit=admit)
+
+
+async def _is_needed(predicate: Any, context: ToolContext[Any], args_json: str) -> bool:
+    if not callable(predicate):
+        return bool(predicate)
+    context.arguments_json = args_json
+    try:
+        needed: Any = predicate(context, dict(context.arguments))
+        return bool(await needed if hasattr(needed, "__await__") else needed)
+    except Exception:  # noqa: BLE001 - whatever is wrong with the rule, the call is not let through
+        _log().exception(
+            "The approval rule of tool %r failed; a person decides.", context.tool_name
+        )
+        return True
+
+
+def input_guardrail(
+    function: Callable[[ToolContext[Any], dict[str, Any]], Any],
+) -> _Change:
+    """Look at the arguments of each call before it runs.
+
+    Args:
+        function: Called with the context and the arguments; sync or async. It gives `None` to let
+            the call pass, other arguments as a dictionary to let it run with those, or raises
+            `ToolDeniedError` or `ToolError` with what the model is told.
+    """
+
+    def wrap(inner: Call) -> Call:
+        async def call(context: ToolContext[Any], args_json: str) -> Any:
+            given = function(context, dict(context.arguments))
+            if hasattr(given, "__await__"):
+                given = await given
+            if given is None:
+                return await inner(context, args_json)
+            if not isinstance(given, dict):
+                raise UserTypeError(
+                    f"The input guardrail of tool {context.tool_name!r} gives None or a "
+                    f"dictionary of arguments, not a {type(given).__name__}."
+                )
+            from pydantic_core import to_json
+
+            return await inner(context, to_json(given).decode())
+
+        return call
+
+    return _around("input_guardrail(...)", wrap)
+
+
+def output_guardrail(function: Callable[[ToolContext[Any], Any], Any]) -> _Change:
+    """Look at what each call returns before anybody else does.
+
+    Args:
+        function: Called with the context and the value; sync or async. What it returns takes the
+            place of the value; it raises `ToolError` to hold the value back and tell the model
+            why.
+    """
+
+    def wrap(inner: Call) -> Call:
+        async def call(context: ToolContext[Any], args_json: str) -> Any:
+            given = function(context, await inner(context, args_json))
+            return await given if hasattr(given, "__await__") else given
+
+        return call
+
+    return _around("output_guardrail(...)", wrap)
+
+
 def exclusive() -> _Change:
     """Let a tool run alone: no other call of the same turn runs beside it, nor one of its own."""
     gate = _Gate(1, None, 1_000_000)
@@ -593,3 +704,9 @@ def truncate(max_chars: int) -> _Change:
             f"truncate(...) takes a positive number of characters, not {max_chars!r}."
         )
     return _Change(f"truncate({max_chars})", lambda tool: tool.with_(max_output=max_chars))
+
+
+def _log() -> Any:
+    import logging
+
+    return logging.getLogger("agents_tools")

@@ -13,6 +13,7 @@ from agents_tools._secrets import has_secrets, mask, mask_registered
 from agents_tools.context import ToolContext, enter_scope, leave_scope
 from agents_tools.errors import (
     AgentsToolsError,
+    Interruption,
     ModelBehaviorError,
     ToolCancelledError,
     ToolDeniedError,
@@ -58,6 +59,7 @@ __all__ = [
     "ToolStream",
     "check_tool_name",
     "default_tool_error_function",
+    "reader_of",
     "set_default_tool_error_function",
 ]
 
@@ -163,7 +165,7 @@ class FunctionTool(Generic[P, R_co]):
         Raises:
             UserError: The schema cannot be described or enforced.
         """
-        described, settled = _reader_of(check_tool_name(name), schema, enforce=validate_arguments)
+        described, settled = reader_of(check_tool_name(name), schema, enforce=validate_arguments)
 
         async def body(context: ToolContext[Any], args_json: str) -> Any:
             if settled is not None:
@@ -180,6 +182,7 @@ class FunctionTool(Generic[P, R_co]):
             output_json_schema=None if output_json_schema is None else dict(output_json_schema),
             body=body,
             origin=ToolOrigin(kind="schema"),
+            reader=settled,
         )
         return cls.declared(
             declaration,
@@ -252,6 +255,7 @@ class FunctionTool(Generic[P, R_co]):
     _binding: str = ""  # "self" and "class" for methods, "static" for what is never one
     _max_output: int = MAX_OUTPUT
     _shell: Any = None
+    _origin: ToolOrigin | None = None
 
     @property
     def name(self) -> str:
@@ -312,7 +316,10 @@ class FunctionTool(Generic[P, R_co]):
     @property
     def origin(self) -> ToolOrigin:
         """Where the tool comes from."""
-        return self._declaration.origin
+        found = self._origin
+        if found is None:
+            found = self._origin = self._declaration.origin
+        return found
 
     @property
     def on_invoke_tool(self) -> Callable[[Any, str], Coroutine[Any, Any, Any]]:
@@ -326,6 +333,39 @@ class FunctionTool(Generic[P, R_co]):
         if shell is None:
             shell = self._shell = self._build_shell()
         return shell
+
+    @property
+    def failure_error_function(self) -> Any:
+        """What the model is told when a call fails; `None` if its error is raised instead."""
+        return default_tool_error_function if self._failure is DEFAULT else self._failure
+
+    @property
+    def needs_admission(self) -> bool:
+        """Whether a policy has to be asked before each call."""
+        return any(policy.admit is not None for policy in self._policies)
+
+    async def admit(self, context: ToolContext[Any], args_json: str) -> None:
+        """Ask the policies whether a call may run; a refusal is told when the call is made.
+
+        Args:
+            context: The fresh context of the call.
+            args_json: Its arguments.
+
+        Raises:
+            Interruption: The run has to wait for a person.
+        """
+        context.admitted = True
+        try:
+            if self.needs_admission and not any(policy.reshape for policy in self._policies):
+                self._declaration.check(args_json)  # nobody is to be asked about a call that fails
+            for policy in reversed(self._policies):
+                if policy.admit is not None:
+                    await policy.admit(context, args_json)
+        except Interruption:
+            context.admitted = False
+            raise
+        except Exception as error:  # noqa: BLE001 - part of the call, whose shell answers it
+            context.refusal = error
 
     def build(self) -> Self:
         """Build what is otherwise built at first use, so that its errors come now.
@@ -593,10 +633,11 @@ class FunctionTool(Generic[P, R_co]):
         """
         run, name, limit, enter = self._run, self._name, self._max_output, ToolContext.enter
         direct = None if self._policies else self._declaration.direct
+        admission = self.needs_admission
 
         async def on_invoke_tool(ctx: Any, args_json: str) -> Any:
             context = enter(ctx, name, args_json)
-            if context.sinks:
+            if context.sinks or admission:
                 return self._answer(await self._watched(context, args_json))
             token = enter_scope(context)
             try:
@@ -659,6 +700,8 @@ class FunctionTool(Generic[P, R_co]):
         self, context: ToolContext[Any], args_json: str, *, convert: bool = True
     ) -> CallOutcome:
         """Run the call between its start and its end event."""
+        if self.needs_admission and not context.admitted:
+            await self.admit(context, args_json)
         started = time.perf_counter()
         status: CallStatus = "cancelled"
         outcome: CallOutcome | None = None
@@ -674,6 +717,8 @@ class FunctionTool(Generic[P, R_co]):
                     ),
                 )
             try:
+                if context.refusal is not None:
+                    raise context.refusal  # noqa: TRY301 - answered as any failure of the call
                 value = await self._run(context, args_json)
                 outcome = self._finished(context, value, convert=convert)
             except BaseException as error:  # noqa: BLE001 - the firewall of a call
@@ -709,6 +754,8 @@ class FunctionTool(Generic[P, R_co]):
         if isinstance(value, str):
             text = value if _is_plain(value) else escape_for_model(value)
             output: ToolOutput = mask_registered(text)
+            if type(value) is str and len(text) <= self._max_output:
+                return CallOutcome(status="ok", value=value, output=output)
         else:
             output = to_output(value, self._declaration.serializer())
             if isinstance(output, str):
@@ -855,7 +902,7 @@ def check_tool_name(name: str) -> str:
     )
 
 
-def _reader_of(
+def reader_of(
     name: str, schema: Any, *, enforce: bool
 ) -> tuple[dict[str, Any], Callable[[str], str] | None]:
     """Give the JSON Schema of a type or a raw schema, and what settles arguments by it."""
@@ -966,6 +1013,8 @@ def _as_exception(raised: BaseException, context: ToolContext[Any]) -> Exception
     from agents_tools._text import type_name
 
     error = raised
+    if isinstance(raised, Interruption):
+        raise raised
     if type_name(type(raised)) == "ThreadRaised":
         error = typing.cast("Any", raised).error
     if isinstance(error, asyncio.CancelledError):

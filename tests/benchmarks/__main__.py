@@ -35,6 +35,10 @@ TITLES = {
     "result": "answer with 100 models",
     "stream": "stream, per event (limit: bare generator)",
     "concurrent": "10,000 calls at once (limit: sleeps)",
+    "turn": "run of an agent, per turn with one call",
+    "late_turn": "turn 400 of a run (limit: its turn 10)",
+    "turn_of_many": "turn with 1,000 tools (limit: with one)",
+    "cancelled": "cancel a run until its tool sees it (limit: a task)",
 }
 
 

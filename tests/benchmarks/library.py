@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from agents_tools import FunctionTool, NotifyStreamEvent, function_tool, streaming_tool
+from agents_tools import (
+    Agent,
+    FunctionTool,
+    MessageOutputItem,
+    ModelRequest,
+    ModelResponse,
+    NotifyStreamEvent,
+    Runner,
+    ToolCallItem,
+    function_tool,
+    streaming_tool,
+)
 from agents_tools.wire.openai_responses import to_openai_responses
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from agents_tools import Emit
 
 
 def decorate(functions: list[Callable[..., Any]]) -> list[FunctionTool[..., Any]]:
@@ -55,3 +69,30 @@ async def stream(events: int) -> int:
         async for _ in stream:
             came += 1
     return came
+
+
+class _Model:
+    """Asks for the same call again and again, and notes when it was asked."""
+
+    def __init__(self, name: str, arguments: str, turns: int) -> None:
+        self.asked: list[float] = []
+        self._call = name, arguments
+        self._turns = turns
+
+    async def respond(self, request: ModelRequest, emit: Emit) -> ModelResponse:
+        """Answer with a call, or at the end with a text."""
+        del request, emit
+        self.asked.append(perf_counter())
+        if len(self.asked) > self._turns:
+            return ModelResponse(items=[MessageOutputItem(text="done")])
+        name, arguments = self._call
+        call = ToolCallItem(call_id=f"call_{len(self.asked)}", name=name, arguments=arguments)
+        return ModelResponse(items=[call])
+
+
+async def turns(tools: list[FunctionTool[..., Any]], arguments: str, count: int) -> list[float]:
+    """Run an agent that calls its first tool `count` times; give when its model was asked."""
+    model = _Model(tools[0].name, arguments, count)
+    agent = Agent("bench", tools=tools, model=model)
+    await Runner.run(agent, "go", max_turns=None)
+    return model.asked

@@ -8,6 +8,7 @@ import queue
 import threading
 import types
 from dataclasses import dataclass, field
+from time import perf_counter
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -42,6 +43,18 @@ def caller(function: Callable[..., Any]) -> Callable[[str], Awaitable[Any]]:
         return await function(*args, **kwargs)
 
     return call
+
+
+async def turns(function: Callable[..., Any], arguments: str, count: int) -> list[float]:
+    """Call a function turn by turn, as a loop does that keeps nothing but two records a turn."""
+    call, asked, history = caller(function), list[float](), list[dict[str, Any]]()
+    for number in range(count + 1):
+        asked.append(perf_counter())
+        if number < count:
+            name, call_id = function.__name__, f"call_{number}"
+            history.append({"call_id": call_id, "name": name, "arguments": arguments})
+            history.append({"call_id": call_id, "output": await call(arguments)})
+    return asked
 
 
 def inline_caller(function: Callable[..., Any]) -> Callable[[str], Awaitable[Any]]:

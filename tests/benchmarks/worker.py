@@ -10,9 +10,11 @@ import asyncio
 import contextlib
 import gc
 import importlib
+import itertools
 import json
 import os
 import platform
+import statistics
 import sys
 import tracemalloc
 from importlib.metadata import version
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
 EVENTS = 10_000
 CONCURRENT = 10_000
+MANY = 1_000
 
 
 class Worker:
@@ -119,6 +122,73 @@ class Worker:
 
         return await by_turns(subject, least, batches=self.batches, single=True)
 
+    async def turn(self) -> Measure | None:
+        """Run an agent whose model calls one tool again and again: what a turn takes."""
+        return await self._turning(1, slice(5, 25))
+
+    async def late_turn(self) -> Measure | None:
+        """Look at the four hundredth turn of a run beside the tenth."""
+        return await self._turning(1, slice(390, 410), beside=slice(5, 25))
+
+    async def turn_of_many(self) -> Measure | None:
+        """Give the agent 1,000 tools; the limit is a turn with one."""
+        return await self._turning(MANY, slice(5, 25), beside=slice(5, 25))
+
+    async def _turning(
+        self, tools: int, turns: slice, *, beside: slice | None = None
+    ) -> Measure | None:
+        if not hasattr(self.subject, "turns"):
+            return None
+        function, arguments = workloads.function("simple"), workloads.ARGUMENTS["simple"]
+        many = self.subject.decorate(workloads.catalogue(tools))  # the first is a simple one
+        few = many[:1]
+        count = turns.stop + 5
+
+        async def subject(_: int) -> float:
+            return _median_gap((await self.subject.turns(many, arguments, count))[turns])
+
+        async def least(_: int) -> float:
+            if beside is None:
+                return _median_gap((await limit.turns(function, arguments, count))[turns])
+            return _median_gap((await self.subject.turns(few, arguments, count))[beside])
+
+        return await by_turns(subject, least, batches=self.batches, single=True)
+
+    async def cancelled(self) -> Measure | None:
+        """Cancel a run: the time until its tool sees it; the limit is a bare task."""
+        if not hasattr(self.subject, "turns"):
+            return None
+        seen: list[float] = []
+        inside = asyncio.Event()
+
+        async def wait() -> str:
+            """Wait for ever."""
+            inside.set()
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                seen.append(perf_counter())
+                raise
+            return ""
+
+        tools = self.subject.decorate([wait])
+
+        async def timed(work: Any) -> float:
+            inside.clear()
+            task = asyncio.ensure_future(work)
+            await inside.wait()
+            start = perf_counter()
+            task.cancel()
+            await asyncio.wait({task})
+            return seen.pop() - start
+
+        return await by_turns(
+            lambda _: timed(self.subject.turns(tools, "{}", 1)),
+            lambda _: timed(wait()),
+            batches=self.batches,
+            single=True,
+        )
+
     def memory(self) -> dict[str, float]:
         """Give the bytes that one tool of the catalogue keeps: decorated, and built as well."""
         self.subject.definitions(self.subject.decorate(workloads.catalogue(10)))  # imports
@@ -179,6 +249,10 @@ class Worker:
         )
 
 
+def _median_gap(moments: list[float]) -> float:
+    return statistics.median(after - before for before, after in itertools.pairwise(moments))
+
+
 @contextlib.contextmanager
 def _on_one_core() -> Generator[None]:
     """Keep the process on one core, where the system allows it.
@@ -205,6 +279,10 @@ TIMED = (  # building comes last: what a framework then keeps makes later work s
     "result",
     "stream",
     "concurrent",
+    "turn",
+    "late_turn",
+    "turn_of_many",
+    "cancelled",
     "decorate",
     "build",
 )

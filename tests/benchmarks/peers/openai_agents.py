@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from agents import FunctionTool, ItemHelpers, function_tool
+from agents import (
+    Agent,
+    FunctionTool,
+    ItemHelpers,
+    Model,
+    ModelResponse,
+    RunConfig,
+    Runner,
+    Usage,
+    function_tool,
+)
 from agents.models.openai_responses import Converter
+from agents.testing import assistant_message, function_call
 from agents.tool_context import ToolContext
 from openai.types.responses import ResponseFunctionToolCall
 
@@ -44,3 +56,36 @@ def answerer(tool: FunctionTool) -> Callable[[str], Awaitable[Any]]:
         return ItemHelpers.tool_call_output_item(asked, await call(arguments))
 
     return answer
+
+
+class _Model(Model):
+    """Asks for the same call again and again, and notes when it was asked."""
+
+    def __init__(self, name: str, arguments: str, turns: int) -> None:
+        self.asked: list[float] = []
+        self._call = name, arguments
+        self._turns = turns
+
+    async def get_response(self, *args: Any, **kwargs: Any) -> ModelResponse:
+        """Answer with a call, or at the end with a text."""
+        del args, kwargs
+        self.asked.append(perf_counter())
+        if len(self.asked) > self._turns:
+            output = [assistant_message("done")]
+        else:
+            name, arguments = self._call
+            output = [function_call(name, arguments, call_id=f"call_{len(self.asked)}")]
+        return ModelResponse(output=output, usage=Usage(), response_id=None)
+
+    def stream_response(self, *args: Any, **kwargs: Any) -> Any:
+        """Not needed here."""
+        raise NotImplementedError
+
+
+async def turns(tools: list[FunctionTool], arguments: str, count: int) -> list[float]:
+    """Run an agent that calls its first tool `count` times; give when its model was asked."""
+    model = _Model(tools[0].name, arguments, count)
+    agent = Agent(name="bench", tools=list(tools), model=model)
+    config = RunConfig(tracing_disabled=True)
+    await Runner.run(agent, "go", max_turns=count + 1, run_config=config)
+    return model.asked

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from pydantic_ai import RunContext, Tool
-from pydantic_ai.messages import ToolReturnPart
+from pydantic_ai import Agent, RunContext, Tool
+from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart, ToolReturnPart
+from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.models.test import TestModel
-from pydantic_ai.usage import RunUsage
+from pydantic_ai.usage import RunUsage, UsageLimits
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -50,3 +52,21 @@ def answerer(tool: Tool[None]) -> Callable[[str], Awaitable[Any]]:
         return ToolReturnPart(tool.name, await call(arguments), "call").model_response_str()
 
     return answer
+
+
+async def turns(tools: list[Tool[None]], arguments: str, count: int) -> list[float]:
+    """Run an agent that calls its first tool `count` times; give when its model was asked."""
+    asked: list[float] = []
+
+    async def respond(messages: Any, info: Any) -> ModelResponse:
+        del messages, info
+        asked.append(perf_counter())
+        if len(asked) > count:
+            return ModelResponse(parts=[TextPart("done")])
+        return ModelResponse(
+            parts=[ToolCallPart(tools[0].name, arguments, tool_call_id=f"call_{len(asked)}")]
+        )
+
+    agent = Agent(FunctionModel(respond), tools=tools)
+    await agent.run("go", usage_limits=UsageLimits(request_limit=None))
+    return asked

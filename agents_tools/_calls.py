@@ -1,0 +1,481 @@
+"""The tool calls of one run: each is run at most once, and each gets exactly one answer."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import uuid
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+
+from agents_tools._records import Decision
+from agents_tools._supervisor import finish
+from agents_tools.context import ToolContext
+from agents_tools.errors import BudgetExceeded, Interruption, ModelBehaviorError, UserTypeError
+from agents_tools.items import ToolApprovalItem, ToolCallItem, ToolCallOutputItem
+from agents_tools.outputs import ToolOutputText
+from agents_tools.state import PendingCall, RunState, call_pin, pin_of
+from agents_tools.wire._project import project
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from agents_tools._records import CallOutcome
+    from agents_tools._runnable import RunnableAgent, Toolbox
+    from agents_tools.context import RunScope
+    from agents_tools.events import CallStatus
+    from agents_tools.items import Item
+    from agents_tools.outputs import ToolOutput
+    from agents_tools.run import RunConfig, RunHooks
+    from agents_tools.tool import FunctionTool
+
+__all__ = ["Call", "Calls"]
+
+_CUT_OFF = (
+    "Not run: the answer was cut off at the limit of output tokens before this call was complete. "
+    "Send it again, with shorter arguments or fewer calls at once."
+)
+_CANCELLED = "The call was cancelled before it had a result."
+_USED_UP = "Not run: the run has used up its tool calls."
+_LOST = (
+    "Outcome unknown: the program was interrupted while this call ran, so it may or may not have "
+    "taken effect. Check before you call it again."
+)
+_NAMES_TOLD = 20
+
+
+class Call:
+    """One call on its way to an answer.
+
+    Attributes:
+        item: What the model asks for.
+        tool: The tool; `None` where there is none of that name.
+        answer: What the model is told; `None` until then.
+        value: What the tool returned; the text for the model where it failed.
+    """
+
+    __slots__ = ("answer", "edited", "item", "task", "tool", "value")
+
+    def __init__(self, item: ToolCallItem, tool: FunctionTool[..., Any] | None) -> None:
+        self.item = item
+        self.tool = tool
+        self.answer: ToolCallOutputItem | None = None
+        self.value: Any = None
+        self.edited: str | None = None  # the arguments that a person put in place of the model's
+        self.task: asyncio.Future[None] | None = None  # of a call that was started early
+
+
+class Calls:
+    """Runs the calls of one run.
+
+    Args:
+        agent: The agent whose calls they are.
+        config: How the run is done.
+        scope: The place of the run.
+        hooks: Who is told.
+        say: Says that there is a new item.
+        history: The conversation so far.
+        state: The state that the run goes on from.
+    """
+
+    def __init__(
+        self,
+        agent: RunnableAgent,
+        config: RunConfig,
+        scope: RunScope[Any],
+        hooks: Sequence[RunHooks[Any]],
+        say: Callable[[str, Any], None],
+        history: Sequence[Item],
+        state: RunState | None,
+    ) -> None:
+        self._agent = agent
+        self._config = config
+        self._scope = scope
+        self._hooks = hooks
+        self._say = say
+        self.wire: str | None = None
+        self.used = False
+        self.count = 0 if state is None else state.tool_calls
+        self.started: dict[str, None] = {}
+        self.pending = {} if state is None else dict(state.pending)
+        self.nested = {} if state is None else dict(state.nested)
+        self.standing = {} if state is None else dict(state.standing)
+        self._lost = set[str]() if state is None else set(state.started)
+        self._made: dict[str, ToolCallItem] = {}
+        self._answers: dict[str, ToolCallOutputItem] = {}
+        self.remember(history)
+        self._repeats: dict[str, str] = {}
+        self._early: dict[str, Call] = {}
+        self._places: asyncio.Semaphore | None = None
+
+    def remember(self, history: Sequence[Item]) -> None:
+        """Know the calls and answers of a conversation that was before."""
+        for item in history:
+            if isinstance(item, ToolCallItem):
+                self._made[item.call_id] = item
+            elif isinstance(item, ToolCallOutputItem):
+                self._answers[item.call_id] = item
+
+    def open(self, box: Toolbox) -> list[Call]:
+        """Give the calls of before that have no answer."""
+        return [
+            Call(item, box.by_name.get(item.name))
+            for call_id, item in self._made.items()
+            if call_id not in self._answers and item.needs_answer
+        ]
+
+    def lose(self, calls: Iterable[ToolCallItem]) -> None:
+        """Take it that calls may have run, though nothing is known of their end."""
+        self._lost.update(call.call_id for call in calls)
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a call waits for a person."""
+        return bool(self.pending or self.nested)
+
+    # --- what the model asks for
+
+    def take(self, item: ToolCallItem, box: Toolbox) -> Call:
+        """Take a call from an answer of the model."""
+        call = self._early.pop(item.call_id, None)
+        if call is None:
+            call = Call(self._new(item), box.by_name.get(item.name))
+            self._say("tool_called", call.item)
+        return call
+
+    def starter(self, box: Toolbox) -> Callable[[ToolCallItem], None]:
+        """Give what starts calls of harmless tools while the model still writes."""
+
+        def start(item: ToolCallItem) -> None:
+            tool = box.by_name.get(item.name)
+            if item.call_id in self._made or not _may_start_early(item, tool):
+                return
+            self._early[item.call_id] = call = Call(self._new(item), tool)
+            self._say("tool_called", call.item)
+            call.task = asyncio.ensure_future(self._perform(call))
+
+        return start
+
+    async def drop_early(self) -> None:
+        """Stop calls of an answer that will not come."""
+        if self._early:
+            calls, self._early = list(self._early.values()), {}
+            for call in calls:
+                self._made.pop(call.item.call_id, None)
+            await _stopped([call.task for call in calls if call.task], self._agent.name)
+
+    def _new(self, item: ToolCallItem) -> ToolCallItem:
+        """Give a call an id of its own: sloppy models give none, or one that was there before."""
+        wanted = item.call_id or f"call_{uuid.uuid4().hex[:16]}"
+        call_id, number = wanted, 2
+        while call_id in self._made:
+            call_id, number = f"{wanted}-{number}", number + 1
+        if call_id != wanted:
+            first = self._made[wanted]
+            if (first.name, first.arguments) == (item.name, item.arguments):
+                self._repeats[call_id] = wanted  # the same call once more: the same answer
+        call = replace(item, call_id=call_id, agent=self._agent.name)
+        self._made[call_id] = call
+        return call
+
+    # --- answers
+
+    async def answer(self, calls: Sequence[Call], box: Toolbox, *, cut_off: bool = False) -> None:
+        """Run calls and give each an answer, whatever happens.
+
+        A call that has to wait for a person is the one exception: it stays open.
+
+        Args:
+            calls: The calls, in order.
+            box: The tools there are.
+            cut_off: Whether the answer that the calls are in is not whole.
+
+        Raises:
+            BudgetExceeded: The run has used up its calls.
+            Exception: What a tool raised that has no failure function.
+        """
+        self.used = True
+        try:
+            self._count(calls)
+            for group in _groups(list(self._to_run(calls, box, cut_off=cut_off))):
+                await self._together(group)
+            for call in calls:
+                self._repeat(call)
+        finally:
+            await _stopped([call.task for call in calls if call.task], self._agent.name)
+            for call in calls:
+                if call.answer is None and not self._is_waiting(call):
+                    self._close(call, "cancelled", _CANCELLED)
+
+    def in_order(self, answers: list[ToolCallOutputItem]) -> list[ToolCallOutputItem]:
+        """Sort answers as their calls were made."""
+        order = {call_id: place for place, call_id in enumerate(self._made)}
+        return sorted(answers, key=lambda answer: order[answer.call_id])
+
+    def _count(self, calls: Sequence[Call]) -> None:
+        limit = self._config.max_tool_calls
+        self.count += len(calls)
+        if limit is None or self.count <= limit:
+            return
+        for call in calls:
+            if call.task is None:
+                self._close(call, "denied", _USED_UP)
+        raise BudgetExceeded(
+            f"Agent {self._agent.name!r} wants to make more than the {limit} tool calls that "
+            "RunConfig(max_tool_calls=...) allows."
+        )
+
+    def _to_run(self, calls: Sequence[Call], box: Toolbox, *, cut_off: bool) -> Iterator[Call]:
+        """Answer what can be answered without running anything; give the rest."""
+        for call in calls:
+            item, tool = call.item, call.tool
+            if item.call_id in self._lost and not _is_harmless(tool):
+                self._close(call, "lost", _LOST)
+            elif cut_off and call.task is None:
+                self._close(call, "invalid_args", _CUT_OFF)
+            elif tool is None:
+                self._close(call, "invalid_args", self._unknown(item.name, list(box.by_name)))
+            elif item.call_id not in self._repeats:
+                yield call
+
+    def _unknown(self, name: str, names: list[str]) -> str:
+        near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+        known = ", ".join(names[:_NAMES_TOLD]) or "none"
+        more = f" and {len(names) - _NAMES_TOLD} more" if len(names) > _NAMES_TOLD else ""
+        hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+        text = f"There is no tool {name!r:.100}.{hint} Tools: {known}{more}."
+        if self._config.unknown_tool == "raise":
+            raise ModelBehaviorError(f"Agent {self._agent.name!r}: {text}")
+        return text
+
+    async def _together(self, group: list[Call]) -> None:
+        """Run calls at once; when one ends the run, or the run is cancelled, the others stop."""
+        tasks = [call.task or asyncio.ensure_future(self._perform(call)) for call in group]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+        except asyncio.CancelledError:
+            self._scope.cancel()
+            raise
+        finally:
+            await _stopped(tasks, self._agent.name)
+        for task in done:
+            task.result()
+
+    async def _perform(self, call: Call) -> None:
+        """Run one call when there is a place for it; raises what is to end the run."""
+        limit = self._config.max_parallel_tools
+        if limit is None:
+            await self._run(call)
+            return
+        if self._places is None:
+            self._places = asyncio.Semaphore(limit)
+        async with self._places:
+            await self._run(call)
+
+    async def _run(self, call: Call) -> None:
+        item, tool, scope = call.item, cast("FunctionTool[..., Any]", call.tool), self._scope
+        context: ToolContext[Any] = ToolContext(
+            scope.context,
+            tool_name=tool.name,
+            tool_call_id=item.call_id,
+            agent=self._agent,
+            run_id=scope.run_id,
+            usage=scope.usage,
+            parent=scope,
+        )
+        arguments = item.arguments
+        if self.wire is not None and item.kind == "function":
+            arguments = project(tool, self.wire).decode(item.arguments)
+        if tool.needs_admission:
+            admitted = await self._admitted(call, tool, context, arguments)
+            if admitted is None:
+                return
+            arguments = admitted
+        context.arguments_json = arguments
+        context.resumed = self.nested.get(item.call_id)
+        for hook in self._hooks:
+            await hook.on_tool_start(context, self._agent, tool)
+        self.started[item.call_id] = None
+        try:
+            outcome = await tool.call(context, arguments)
+        except Interruption as waiting:
+            self.nested[item.call_id] = waiting.state
+            return
+        finally:
+            self.started.pop(item.call_id, None)
+        self.pending.pop(item.call_id, None)
+        self.nested.pop(item.call_id, None)
+        answer = self._finish(call, tool, outcome)
+        for hook in self._hooks:
+            await hook.on_tool_end(context, self._agent, tool, answer)
+        if outcome.error is not None and tool.failure_error_function is None:
+            raise outcome.error
+
+    def _finish(
+        self, call: Call, tool: FunctionTool[..., Any], outcome: CallOutcome
+    ) -> ToolCallOutputItem:
+        output = outcome.output
+        if outcome.error is not None and tool.failure_error_function is None:
+            output = f"The call failed: {type(outcome.error).__name__}."
+        if call.edited is not None:
+            output = _noted(output, call.edited)
+        call.value = outcome.value if outcome.status == "ok" else output
+        return self._close(
+            call,
+            outcome.status,
+            output,
+            server=tool.origin.server,
+            value=outcome.value,
+            metadata=outcome.metadata,
+        )
+
+    def _close(
+        self, call: Call, status: CallStatus, output: ToolOutput, **more: Any
+    ) -> ToolCallOutputItem:
+        """Give a call its answer, and say so."""
+        item = call.item
+        answer = ToolCallOutputItem(
+            call_id=item.call_id,
+            name=item.name,
+            output=output,
+            status=status,
+            kind=item.kind,
+            agent=self._agent.name,
+            **more,
+        )
+        if not more:
+            call.value = output
+        call.answer = self._answers[item.call_id] = answer
+        self._say("tool_output", answer)
+        return answer
+
+    def _repeat(self, call: Call) -> None:
+        """Answer a call that was made before as it was answered then."""
+        first = self._answers.get(self._repeats.get(call.item.call_id, ""))
+        if call.answer is None and first is not None:
+            call.answer = replace(first, call_id=call.item.call_id)
+            call.value = first.output if first.value is None else first.value
+            self._answers[call.item.call_id] = call.answer
+            self._say("tool_output", call.answer)
+
+    def _is_waiting(self, call: Call) -> bool:
+        return call.item.call_id in self.pending or call.item.call_id in self.nested
+
+    # --- approval
+
+    async def _admitted(
+        self,
+        call: Call,
+        tool: FunctionTool[..., Any],
+        context: ToolContext[Any],
+        arguments: str,
+    ) -> str | None:
+        """Give the arguments that a call may run with; `None` where it has to wait."""
+        definition = pin_of(tool)
+        pin = call_pin(call.item, definition)
+        decision = self._decided(call.item, tool, definition, pin)
+        asked = False
+        while True:
+            context.decision = decision
+            if decision is not None and decision.arguments is not None:
+                arguments = call.edited = decision.arguments
+            context.arguments_json = arguments
+            try:
+                await tool.admit(context, arguments)
+            except Interruption:
+                item = ToolApprovalItem(
+                    call_id=call.item.call_id,
+                    name=call.item.name,
+                    arguments=arguments,
+                    agent=self._agent.name,
+                )
+                if not asked and self._config.approve is not None:
+                    asked = True
+                    decision = await self._ask_person(item)
+                    continue
+                if call.item.call_id not in self.pending:
+                    self._say("tool_approval_requested", item)
+                self.pending[call.item.call_id] = PendingCall(item=item, pin=pin)
+                return None
+            return arguments
+
+    def _decided(
+        self, item: ToolCallItem, tool: FunctionTool[..., Any], definition: str, pin: str
+    ) -> Decision | None:
+        """Give what was decided about just this call of just this tool."""
+        pending = self.pending.get(item.call_id)
+        if pending is not None and pending.decision is not None and pending.pin == pin:
+            if pending.standing and pending.decision.approved:
+                self.standing[tool.name] = definition
+            return pending.decision
+        return Decision(approved=True) if self.standing.get(tool.name) == definition else None
+
+    async def _ask_person(self, item: ToolApprovalItem) -> Decision:
+        item = replace(item, path=self._scope.path)
+        given: Any = cast("Callable[[ToolApprovalItem], Any]", self._config.approve)(item)
+        if hasattr(given, "__await__"):
+            given = await given
+        if isinstance(given, bool):
+            return Decision(approved=given)
+        if isinstance(given, Decision):
+            return given
+        raise UserTypeError(
+            f"RunConfig(approve=...) gives a boolean or a Decision, not a {type(given).__name__}."
+        )
+
+
+def _groups(calls: Sequence[Call]) -> Iterator[list[Call]]:
+    """Part calls into those that may run at once; a tool that runs alone has a group of its own."""
+    group: list[Call] = []
+    for call in calls:
+        if not _runs_alone(call.tool):
+            group.append(call)
+            continue
+        if group:
+            yield group
+        group = []
+        yield [call]
+    if group:
+        yield group
+
+
+def _runs_alone(tool: FunctionTool[..., Any] | None) -> bool:
+    own: Any = None if tool is None else tool.metadata.get("agents_tools")
+    return bool(own and own.get("exclusive"))
+
+
+def _is_harmless(tool: FunctionTool[..., Any] | None) -> bool:
+    """Whether a second call does no harm, as trusted code says."""
+    hints = None if tool is None or tool.origin.server is not None else tool.annotations
+    return hints is not None and (hints.read_only or hints.idempotent)
+
+
+def _may_start_early(item: ToolCallItem, tool: FunctionTool[..., Any] | None) -> bool:
+    return (
+        tool is not None
+        and item.kind == "function"
+        and bool(item.call_id)
+        and tool.origin.server is None
+        and tool.annotations is not None
+        and tool.annotations.read_only
+        and not tool.needs_admission
+        and not _runs_alone(tool)
+    )
+
+
+async def _stopped(tasks: Sequence[asyncio.Future[Any]], name: str) -> None:
+    """Cancel what still runs and wait for its cleanup, for as long as its grace."""
+    running = [task for task in tasks if not task.done()]
+    for task in running:
+        task.cancel()
+    if running:
+        await finish(asyncio.ensure_future(asyncio.wait(running)), name=name)
+    for task in tasks:
+        if task.done() and not task.cancelled():
+            task.exception()
+
+
+def _noted(output: ToolOutput, arguments: str) -> ToolOutput:
+    """Tell the model that the call ran with other arguments than its own."""
+    note = f"[A person changed the arguments before this ran, to: {arguments}]"
+    return f"{note}\n{output}" if isinstance(output, str) else [ToolOutputText(note), *output]

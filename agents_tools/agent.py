@@ -1,0 +1,347 @@
+"""An agent: a model with instructions and tools, and the way to make a tool of it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Generic, cast
+
+from agents_tools._output_type import AnswerType
+from agents_tools._records import HandMade, ToolOrigin
+from agents_tools._runnable import Toolbox
+from agents_tools.context import RunScope
+from agents_tools.errors import Interruption, ToolDeniedError, UserTypeError, UserValueError
+from agents_tools.hosted import HostedTool
+from agents_tools.items import input_items
+from agents_tools.loop import Run
+from agents_tools.tool import DEFAULT, FunctionTool, check_tool_name, reader_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Self
+
+    from typing_extensions import TypeVar
+
+    from agents_tools.context import RunContextWrapper, ToolContext
+    from agents_tools.events import Event
+    from agents_tools.model import Model, ModelSettings
+    from agents_tools.run import RunConfig, RunHooks, RunResult, ToolUseBehavior
+
+    ContextT = TypeVar("ContextT", default=Any)
+else:
+    from typing import TypeVar
+
+    ContextT = TypeVar("ContextT")
+
+__all__ = ["Agent"]
+
+
+@dataclass(frozen=True)
+class _Input:
+    """What an agent is given that runs as a tool."""
+
+    input: str
+
+
+@dataclass(frozen=True, eq=False)
+class Agent(Generic[ContextT]):
+    """A model with instructions and tools.
+
+    Attributes:
+        name: What it is called.
+        instructions: Its system prompt: text, or a function of (context, agent) that gives it;
+            sync or async.
+        tools: Function tools and hosted tools.
+        model: Its model, or the name of it; the one of the run by default.
+        model_settings: How the model is asked to answer.
+        output_type: The type of its final answer; text by default.
+        mcp_servers: What else has tools: objects with a method `get_tools()`, sync or async,
+            asked before each turn.
+        hooks: Who is told of its runs.
+        tool_use_behavior: What follows when tools have answered: `run_llm_again`;
+            `stop_on_first_tool`: what the first call of the turn returned is the final output;
+            `{"stop_at_tool_names": [...]}`: likewise for these; or a function of (context, list of
+            `FunctionToolResult`) that gives a `ToolsToFinalOutputResult`. A call that failed never
+            ends a run.
+        reset_tool_choice: Whether a `tool_choice` of the settings holds only until tools were
+            used, so that it cannot go on for ever.
+
+    Raises:
+        UserError: Something given cannot work: two tools of one name, an undecorated function.
+    """
+
+    name: str
+    instructions: str | Callable[[RunContextWrapper[ContextT], Agent[ContextT]], Any] = ""
+    tools: list[Any] = field(default_factory=list[Any])
+    model: str | Model | None = None
+    model_settings: ModelSettings | None = None
+    output_type: Any = None
+    mcp_servers: list[Any] = field(default_factory=list[Any])
+    hooks: RunHooks[ContextT] | None = None
+    tool_use_behavior: ToolUseBehavior = "run_llm_again"
+    reset_tool_choice: bool = True
+    _cache: dict[str, Any] = field(default_factory=dict[str, Any], init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UserTypeError(f"An agent needs a name, as text; it got {self.name!r:.60}.")
+        if not isinstance(self.instructions, str) and not callable(self.instructions):
+            raise UserTypeError(
+                f"The instructions of agent {self.name!r} are text or a function of (context, "
+                f"agent), not a {type(self.instructions).__name__}."
+            )
+        _check_behavior(self.name, self.tool_use_behavior)
+        if self.output_type is not None and self.output_type is not str:
+            self._cache["output"] = AnswerType(self.output_type, self.name)
+        for server in self.mcp_servers:
+            if not callable(getattr(server, "get_tools", None)):
+                raise UserTypeError(
+                    f"The mcp_servers of agent {self.name!r} have a method get_tools(); this "
+                    f"{type(server).__name__} has none."
+                )
+        for tool in self.tools:
+            if isinstance(tool, FunctionTool):
+                cast("FunctionTool[..., Any]", tool).build()
+        self._box(self.tools)
+
+    def clone(self, **changes: Any) -> Self:
+        """Give a copy that differs in what is named."""
+        return replace(self, **changes)
+
+    @property
+    def output(self) -> AnswerType | None:
+        """What reads its final answer; `None` for text."""
+        return self._cache.get("output")
+
+    async def system_prompt(self, context: Any) -> str:
+        """Give its instructions for a run.
+
+        Args:
+            context: The context of the run.
+        """
+        if isinstance(self.instructions, str):
+            return self.instructions
+        text = self.instructions(context, self)
+        if hasattr(text, "__await__"):
+            text = await text
+        if not isinstance(text, str):
+            raise UserTypeError(
+                f"The instructions of agent {self.name!r} gave a {type(text).__name__}, not text."
+            )
+        return text
+
+    async def toolbox(self, context: Any) -> Toolbox:
+        """Give its tools as they are now: those that are enabled, and those of its servers.
+
+        Args:
+            context: The context of the run.
+        """
+        tools: Sequence[Any] = self.tools
+        for server in self.mcp_servers:
+            given = server.get_tools()
+            tools = [*tools, *(await given if hasattr(given, "__await__") else given)]
+        box = self._box(tools)
+        conditional = self._cache["conditional"]
+        if not conditional:
+            return box
+        disabled = {tool.name for tool in conditional if not await _is_enabled(tool, context, self)}
+        return box.without(disabled) if disabled else box
+
+    def _box(self, tools: Sequence[Any]) -> Toolbox:
+        """Give the toolbox of these tools; the same again while they are the same."""
+        known: Toolbox | None = self._cache.get("box")
+        if known is not None and self._cache["tools"] == tools:
+            return known
+        for tool in tools:
+            if not isinstance(tool, (FunctionTool, HostedTool)):
+                raise UserTypeError(
+                    f"The tools of agent {self.name!r} are function tools and hosted tools; "
+                    f"{tool!r:.80} is neither. {_remedy(tool)}"
+                )
+        box = Toolbox(tools, self.name)
+        self._cache["conditional"] = [
+            tool for tool in tools if getattr(tool, "is_enabled", True) is not True
+        ]
+        self._cache["tools"] = list(tools)
+        self._cache["box"] = box
+        return box
+
+    def as_tool(
+        self,
+        tool_name: str | None = None,
+        tool_description: str | None = None,
+        *,
+        custom_output_extractor: Callable[[RunResult], Any] | None = None,
+        is_enabled: Any = True,
+        run_config: RunConfig | None = None,
+        max_turns: int | None = None,
+        parameters: Any = None,
+        streaming: bool = False,
+        enable_bracketing: bool = True,
+        on_stream: Callable[[Event], Any] | None = None,
+        failure_error_function: Any = DEFAULT,
+    ) -> FunctionTool[..., Any]:
+        """Make a tool of the agent: other agents give it a task and get its answer.
+
+        The agent sees nothing but the task: the conversation of its caller stays where it is. Its
+        usage counts for the caller too, and it stops when its caller is cancelled.
+
+        Args:
+            tool_name: What models call it; made from the agent's name by default.
+            tool_description: What models are told about it.
+            custom_output_extractor: Makes the output of the tool from the `RunResult`; sync or
+                async. The final output by default.
+            is_enabled: Whether agents offer it; a boolean, or a function of (context, agent).
+            run_config: How it runs; as its caller by default.
+            max_turns: How often its model is asked at most; 10 by default.
+            parameters: The type of its input (a pydantic model, a dataclass or a TypedDict), which
+                the agent then gets as JSON; one text `input` by default.
+            streaming: Whether everything that happens inside, at any depth, appears in the
+                caller's stream of events.
+            enable_bracketing: Whether start and end of the call appear there.
+            on_stream: Called with each event from inside, in order; sync or async. What it raises
+                is logged.
+            failure_error_function: What the model is told when the agent fails; `None` raises.
+
+        Raises:
+            UserError: The name is not acceptable, or the parameters have no JSON form.
+        """
+        name = check_tool_name(tool_name or _tool_name(self.name))
+        schema, read = reader_of(name, _Input if parameters is None else parameters, enforce=True)
+
+        async def body(context: ToolContext[Any], args_json: str) -> Any:
+            args_json = cast("Callable[[str], str]", read)(args_json)
+            context.validated = True
+            task = json.loads(args_json)["input"] if parameters is None else args_json
+            async with _Listener(on_stream, self.name) as sinks:
+                run = Run(
+                    self,
+                    input_items(task),
+                    config=run_config,
+                    max_turns=10 if max_turns is None else max_turns,
+                    sinks=sinks,
+                    quiet=not streaming,
+                    state=context.resumed,
+                    parent=context,
+                )
+                result = await run.go()
+            if result.interruptions:
+                if isinstance(context.parent, RunScope):
+                    raise Interruption(result.to_state())
+                waiting = ", ".join(repr(item.name) for item in result.interruptions)
+                raise ToolDeniedError(
+                    f"Agent {self.name!r} waits for the approval of {waiting}, and nobody can be "
+                    "asked where it was called."
+                )
+            if custom_output_extractor is None:
+                return result.final_output
+            output = custom_output_extractor(result)
+            return await output if hasattr(output, "__await__") else output
+
+        declaration = HandMade(
+            name=name,
+            description=tool_description
+            or f"Give the agent {self.name!r} a task and get its answer.",
+            json_schema={**_undescribed(schema), "title": f"{name}_args"},
+            output_json_schema=None,
+            body=body,
+            origin=ToolOrigin(kind="agent", agent=self.name),
+            reader=read,
+        )
+        return FunctionTool.declared(
+            declaration,
+            is_enabled=is_enabled,
+            failure_error_function=failure_error_function,
+            enable_bracketing=enable_bracketing,
+        )
+
+
+class _Listener:
+    """Hands events to a callback one by one, whether it is sync or async."""
+
+    def __init__(self, callback: Callable[[Event], Any] | None, agent: str) -> None:
+        self._callback = callback
+        self._agent = agent
+        self._channel: Any = None
+        self._task: Any = None
+
+    async def __aenter__(self) -> tuple[Any, ...]:
+        """Give what takes the events."""
+        if self._callback is None:
+            return ()
+        import asyncio
+
+        from agents_tools._channel import Channel
+
+        self._channel = Channel()
+        self._task = asyncio.ensure_future(self._tell(self._callback))
+        return (self._channel.push,)
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        """Wait until the callback has got all events."""
+        if self._task is None:
+            return
+        from agents_tools._supervisor import finish
+
+        self._channel.close()
+        if exc_info[0] is None:
+            await self._task
+        else:
+            await finish(self._task, name=f"{self._agent} (on_stream)")
+
+    async def _tell(self, callback: Callable[[Event], Any]) -> None:
+        async for event in self._channel:
+            try:
+                told = callback(event)
+                if hasattr(told, "__await__"):
+                    await told
+            except Exception:  # noqa: BLE001 - whoever listens never breaks a run
+                _log().exception("on_stream of agent %r failed on %r.", self._agent, event.type)
+
+
+async def _is_enabled(tool: Any, context: Any, agent: Agent[Any]) -> bool:
+    enabled: Any = tool.is_enabled
+    if callable(enabled):
+        enabled = cast("Any", enabled)(context, agent)
+        if hasattr(enabled, "__await__"):
+            enabled = await enabled
+    return bool(enabled)
+
+
+def _check_behavior(name: str, behavior: object) -> None:
+    if isinstance(behavior, Mapping):
+        names = cast("Mapping[str, object]", behavior).get("stop_at_tool_names")
+        fits = isinstance(names, (list, tuple, set)) and len(cast("Any", behavior)) == 1
+    else:
+        fits = behavior in ("run_llm_again", "stop_on_first_tool") or callable(behavior)
+    if not fits:
+        raise UserValueError(
+            f"The tool_use_behavior of agent {name!r} is 'run_llm_again', 'stop_on_first_tool', "
+            "{'stop_at_tool_names': [...]} or a function of (context, results), "
+            f"not {behavior!r:.80}."
+        )
+
+
+def _remedy(tool: object) -> str:
+    if isinstance(tool, Agent):
+        return "Write agent.as_tool() to let it be called."
+    if callable(tool):
+        return "Put @function_tool above the function."
+    return "Make it one with @function_tool, Agent.as_tool() or FunctionTool(...)."
+
+
+def _undescribed(schema: dict[str, Any]) -> dict[str, Any]:
+    """Leave out what the docstring of the type says: models read the description of the tool."""
+    return {key: value for key, value in schema.items() if key != "description"}
+
+
+def _tool_name(agent: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_]+", "_", agent).strip("_").lower()[:64] or "agent"
+
+
+def _log() -> Any:
+    import logging
+
+    return logging.getLogger("agents_tools")

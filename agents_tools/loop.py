@@ -1,0 +1,610 @@
+"""The one loop: asks the model, runs the tools it calls, and asks again.
+
+Streamed and plain runs are this same code; what happens is pushed into the scope of the run, and
+whoever wants to iterate does so at the edge. The conversation is one list that only grows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+import uuid
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+
+from agents_tools._calls import Call, Calls
+from agents_tools._channel import listeners
+from agents_tools._supervisor import finish
+from agents_tools.context import RunScope, ToolContext, current_context
+from agents_tools.errors import (
+    BudgetExceeded,
+    MaxTurnsExceeded,
+    ModelBehaviorError,
+    ModelError,
+    RunTimeoutError,
+    ToolRefusedError,
+    UserError,
+    UserTypeError,
+    UserValueError,
+)
+from agents_tools.events import (
+    Event,
+    EventSource,
+    MessageEvent,
+    NotifyStreamEvent,
+    Origin,
+    RawResponseStreamEvent,
+    RunFinishedEvent,
+    RunItemStreamEvent,
+    RunStartedEvent,
+)
+from agents_tools.items import (
+    Item,
+    MessageInputItem,
+    MessageOutputItem,
+    ReasoningItem,
+    ToolApprovalItem,
+    ToolCallItem,
+    ToolCallOutputItem,
+    input_items,
+    item_from_dict,
+)
+from agents_tools.model import (
+    DefaultModelProvider,
+    ModelRequest,
+    ModelResponse,
+    ModelSettings,
+    check_model,
+    overriding_model,
+)
+from agents_tools.outputs import to_json
+from agents_tools.run import (
+    DEFAULT_CONFIG,
+    FunctionToolResult,
+    RunConfig,
+    RunResult,
+    ToolsToFinalOutputResult,
+    last_text,
+)
+from agents_tools.state import RunState, open_calls
+from agents_tools.usage import Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from agents_tools._channel import Channel
+    from agents_tools._runnable import RunnableAgent, Toolbox
+    from agents_tools.events import Emit
+    from agents_tools.model import Model
+    from agents_tools.run import RunHooks, Session
+
+__all__ = ["Run"]
+
+
+_LONGEST_DELAY = 30.0
+
+
+class Run:
+    """One run of an agent, from its input to its result.
+
+    Args:
+        agent: The agent.
+        history: The conversation so far; the run adds to it.
+        config: How it is done.
+        context: The application's object.
+        max_turns: How often the model is asked at most; `None` for no limit.
+        hooks: Who is told of it and of the runs inside it, besides the agent's own hooks.
+        sinks: Who hears its events, besides those of the call that it is made in.
+        channel: Where tools that yield their events wait for their reader.
+        quiet: Whether the call that the run is made in passes none of its events on.
+        state: The state it goes on from.
+        session: Where the conversation is kept.
+        parent: The call that it is made in; the one that runs here by default.
+    """
+
+    def __init__(
+        self,
+        agent: RunnableAgent,
+        history: list[Item],
+        *,
+        config: RunConfig | None = None,
+        context: Any = None,
+        max_turns: int | None = 10,
+        hooks: RunHooks[Any] | None = None,
+        sinks: tuple[Emit, ...] = (),
+        channel: Channel | None = None,
+        quiet: bool = False,
+        state: RunState | None = None,
+        session: Session | None = None,
+        parent: ToolContext[Any] | None = None,
+    ) -> None:
+        parent = parent or current_context()
+        outer = None if parent is None else parent.scope
+        inherited: RunConfig = DEFAULT_CONFIG if outer is None else outer.run.config
+        config = config or inherited
+        self.agent = agent
+        self.config = config
+        self.history = history if state is None else list(state.history)
+        self.input_count = len(history) if state is None else state.input_count
+        self.responses: list[ModelResponse] = []
+        self.turns = 0 if state is None else state.turns
+        self.max_turns = max_turns
+        self.usage = Usage() if state is None else replace(state.usage)
+        self.run_hooks: tuple[RunHooks[Any], ...] = () if outer is None else outer.run.run_hooks
+        if hooks is not None:
+            self.run_hooks += (hooks,)
+        self.hooks = self.run_hooks + (() if agent.hooks is None else (agent.hooks,))
+        self.session = session
+        self.usages = [self.usage]
+        self._new_input = 0 if state is None else len(self.history)
+        self._refused: set[str] = set()
+        self._unsaved: list[Event] = []
+        self._model: Model | None = None
+        self._corrections = 0
+        self._empty = False
+        self._resumed = state is not None
+        heard = sinks + tuple(sink for sink in listeners() if sink not in sinks)
+        if parent is not None:
+            if outer is not None:
+                self.usages += cast("Run", outer.run).usages
+            if not quiet:
+                heard = parent.sinks + tuple(sink for sink in heard if sink not in parent.sinks)
+                channel = channel or parent.channel
+            if context is None:
+                context = parent.context
+        if config.event_stream is not None and (outer is None or config is not inherited):
+            heard += (config.event_stream.publish,)
+        if session is not None:
+            heard += (self._keep,)
+        self.scope = RunScope(
+            context,
+            agent=agent,
+            run_id=f"run_{uuid.uuid4().hex}" if state is None else state.run_id,
+            usage=self.usage,
+            sinks=heard,
+            channel=channel,
+            parent=parent,
+            deadline=None if config.timeout is None else time.monotonic() + config.timeout,
+            asker=config.ask or (None if outer is None else outer.asker),
+            run=self,
+        )
+        self._calls = Calls(
+            agent, config, self.scope, self.hooks, self._say_item, self.history, state
+        )
+
+    # --- the run from outside
+
+    async def go(self) -> RunResult:
+        """Run to the end.
+
+        Raises:
+            MaxTurnsExceeded: The model wants to go on after `max_turns`.
+            BudgetExceeded: The run has used up its calls or tokens.
+            RunTimeoutError: Its time is over.
+            ModelError: The model could not be asked.
+            ModelBehaviorError: It asked for something impossible, again and again.
+        """
+        status, told = "cancelled", None
+        output: Any = None
+        try:
+            result = await self._in_time()
+            status = "interrupted" if result.interruptions else "ok"
+            output = result.final_output
+            return result
+        except Exception as error:
+            status, told = "error", f"{type(error).__name__}: {error}"
+            _attach(error, self.result())
+            raise
+        finally:
+            await self._calls.drop_early()
+            if self.scope.sinks:
+                last = RunFinishedEvent(
+                    status=status,
+                    output=_as_json(output),
+                    usage=self.usage.to_dict(),
+                    error=told,
+                )
+                self.scope.close(last)
+            if self._unsaved:
+                await finish(asyncio.ensure_future(self._save()), name=f"{self.agent.name} session")
+
+    async def _in_time(self) -> RunResult:
+        deadline = self.scope.deadline
+        if deadline is None or self.config.timeout is None:
+            return await self._run()
+        loop = asyncio.get_running_loop()
+        timer = asyncio.timeout_at(loop.time() + deadline - time.monotonic())
+        try:
+            async with timer:
+                return await self._run()
+        except TimeoutError as error:
+            if not timer.expired():
+                raise
+            raise RunTimeoutError(
+                f"The run of agent {self.agent.name!r} took longer than "
+                f"{self.config.timeout:g} s and was stopped."
+            ) from error
+
+    def result(
+        self, final_output: Any = None, interruptions: Sequence[ToolApprovalItem] = ()
+    ) -> RunResult:
+        """Give what there is so far."""
+        return RunResult(
+            final_output=final_output,
+            last_agent=self.agent,
+            history=self.history,
+            input_count=self.input_count,
+            raw_responses=self.responses,
+            usage=self.usage,
+            run_id=self.scope.run_id or "",
+            context=self.scope.context,
+            state=self.state,
+            interruptions=interruptions,
+        )
+
+    def state(self) -> RunState:
+        """Give the state that the run could go on from."""
+        return RunState(
+            agent=self.agent.name,
+            run_id=self.scope.run_id or "",
+            history=list(self.history),
+            input_count=self.input_count,
+            turns=self.turns,
+            tool_calls=self._calls.count,
+            usage=replace(self.usage),
+            started=list(self._calls.started),
+            pending={one.item.call_id: replace(one) for one in self._calls.pending.values()},
+            nested=dict(self._calls.nested),
+            standing=dict(self._calls.standing),
+        )
+
+    # --- turns
+
+    async def _run(self) -> RunResult:
+        scope = self.scope
+        if scope.sinks:
+            scope.emit(RunStartedEvent(run_id=scope.run_id, agent=self.agent.name))
+        if scope.depth > self.config.max_depth:
+            raise UserValueError(
+                f"Agent {self.agent.name!r} would run {scope.depth} agents deep; "
+                f"RunConfig(max_depth={self.config.max_depth}) is the limit. Does an agent call "
+                "itself?"
+            )
+        self._model = self._chosen_model()
+        self._calls.wire = getattr(self._model, "provider", None)
+        for hook in self.hooks:
+            await hook.on_agent_start(scope, self.agent)
+        await self._load()
+        self._say_input()
+        box = await self._toolbox()
+        calls = self._calls.open(box)
+        if calls:
+            later = self._taken_back()
+            await self._answer(calls, box)
+            self.history.extend(later)
+            final = None if later else await self._after_tools(calls)
+            if final is not None:
+                return await self._finished(final)
+        while not self._calls.waiting:
+            response = await self._ask(box)
+            calls = self._take(response, box)
+            await self._calls.drop_early()  # what the whole answer does not hold after all
+            if calls:
+                await self._answer(calls, box, cut_off=response.finish_reason == "length")
+                final = await self._after_tools(calls)
+            else:
+                final = self._final_answer(response)
+            if final is not None:
+                return await self._finished(final)
+            box = await self._toolbox()
+        await self._save()
+        return self.result(interruptions=self.state().interruptions)
+
+    async def _load(self) -> None:
+        """Put what the session holds before what the run was given."""
+        if self.session is None or self._resumed:
+            return
+        before = conversation(await self.session.read())
+        self._calls.remember(before)
+        self._calls.lose(open_calls(before))
+        self.history[:0] = before
+        self.input_count += len(before)
+        self._new_input = len(before)
+
+    def _taken_back(self) -> list[Item]:
+        """Take what was said after the open calls, whose answers have to come first."""
+        place = len(self.history)
+        while isinstance(self.history[place - 1], MessageInputItem):
+            place -= 1
+        later = self.history[place:]
+        del self.history[place:]
+        self.input_count = min(self.input_count, place)
+        return later
+
+    async def _finished(self, final: tuple[Any]) -> RunResult:
+        for hook in self.hooks:
+            await hook.on_agent_end(self.scope, self.agent, final[0])
+        await self._save()
+        return self.result(final[0])
+
+    def _chosen_model(self) -> Model:
+        config = self.config
+        forced = overriding_model()
+        if forced is not None:
+            return forced
+        chosen = self.agent.model if config.model is None else config.model
+        if chosen is not None and not isinstance(chosen, str):
+            return check_model(chosen)
+        provider = config.model_provider
+        if provider is None:
+            return DefaultModelProvider().get_model(chosen)
+        return check_model(provider.get_model(chosen))
+
+    async def _toolbox(self) -> Toolbox:
+        box = await self.agent.toolbox(self.scope)
+        return box.without(self._refused) if self._refused else box
+
+    async def _ask(self, box: Toolbox) -> ModelResponse:
+        """Ask the model once, and again after what may pass."""
+        self._check_budget()
+        self.turns += 1
+        agent, config, scope = self.agent, self.config, self.scope
+        instructions = await agent.system_prompt(scope)
+        for hook in self.hooks:
+            await hook.on_llm_start(scope, agent, instructions, self.history)
+        attempt = 0
+        while True:
+            request = ModelRequest(
+                instructions=instructions,
+                input=self.history,
+                tools=box.offered,
+                settings=self._settings(),
+                output=None if agent.output is None else agent.output.format,
+                agent=agent.name,
+                on_call=self._calls.starter(box) if config.start_calls_early else None,
+            )
+            try:
+                response = await cast("Model", self._model).respond(request, scope.emit)
+                break
+            except ToolRefusedError as error:
+                await self._calls.drop_early()
+                if error.tool_name in self._refused or error.tool_name not in box.by_name:
+                    raise
+                self._leave_out(error)
+                box = box.without(self._refused)
+            except ModelError as error:
+                await self._calls.drop_early()
+                attempt += 1
+                if not error.retryable or attempt > config.model_retries:
+                    raise
+                await self._pause(error, attempt)
+            except BaseException:
+                await self._calls.drop_early()
+                raise
+        if not isinstance(response, ModelResponse):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UserTypeError(
+                f"{type(self._model).__name__}.respond must return a ModelResponse, "
+                f"not a {type(response).__name__}."
+            )
+        self.responses.append(response)
+        for usage in self.usages:
+            usage.add(response.usage)
+        for hook in self.hooks:
+            await hook.on_llm_end(scope, agent, response)
+        return response
+
+    def _check_budget(self) -> None:
+        config, name = self.config, self.agent.name
+        if self.max_turns is not None and self.turns >= self.max_turns:
+            raise MaxTurnsExceeded(
+                f"Agent {name!r} did not come to an end within {self.max_turns} turns "
+                "(max_turns). What it did so far is in `error.run_result`."
+            )
+        limit = config.max_total_tokens
+        if limit is not None and self.usage.total_tokens >= limit:
+            raise BudgetExceeded(
+                f"Agent {name!r} has used {self.usage.total_tokens} tokens of the {limit} that "
+                "RunConfig(max_total_tokens=...) allows."
+            )
+
+    def _settings(self) -> ModelSettings:
+        settings = (self.agent.model_settings or _PLAIN).merged(self.config.model_settings)
+        if settings.tool_choice and self._calls.used and self.agent.reset_tool_choice:
+            return replace(settings, tool_choice=None)  # or it would call tools for ever
+        return settings
+
+    def _leave_out(self, error: ToolRefusedError) -> None:
+        self._refused.add(error.tool_name)
+        text = f"Tool {error.tool_name!r} is left out: the provider refuses it ({error.reason})."
+        _log.warning(text)
+        self.scope.emit(NotifyStreamEvent(text, level="warning"))
+
+    async def _pause(self, error: ModelError, attempt: int) -> None:
+        full = min(_LONGEST_DELAY, self.config.retry_backoff * 2 ** (attempt - 1))
+        delay = full * random.uniform(0.5, 1.0)  # noqa: S311 - spreads retries, hides nothing
+        delay = max(delay, min(error.retry_after or 0.0, 10 * _LONGEST_DELAY))
+        deadline = self.scope.deadline
+        if deadline is not None and time.monotonic() + delay >= deadline:
+            raise error
+        _log.info("Asking the model again in %.1f s: %s", delay, error)
+        self.scope.emit(
+            RawResponseStreamEvent(
+                {"type": "agents_tools.retry", "attempt": attempt, "delay": delay}
+            )
+        )
+        await asyncio.sleep(delay)
+
+    # --- what the model says
+
+    def _say_input(self) -> None:
+        """Say what the run was given, which is part of the conversation."""
+        if not self.scope.sinks:
+            return
+        for item in self.history[self._new_input :]:
+            if not isinstance(item, MessageInputItem):
+                self._say_item("input", item)
+                continue
+            by_user = item.role == "user"
+            said = MessageEvent(item.to_dict()["content"], role="user" if by_user else "system")
+            if by_user and not self.scope.path:
+                origin = Origin(source=EventSource.USER)
+                self.scope.emit(said.replace(origin=origin, timestamp=time.time()))
+            else:
+                self.scope.emit(said)
+
+    def _say_item(self, name: str, item: Any) -> None:
+        if self.scope.sinks:
+            self.scope.emit(RunItemStreamEvent(name, item.to_dict()).attach(item))
+
+    def _keep(self, event: Event) -> None:
+        """Take what belongs to the conversation itself, for the session."""
+        if event.durable and event.path == self.scope.path:
+            self._unsaved.append(event)
+
+    async def _save(self) -> None:
+        """Make safe what was said, before anything follows from it."""
+        if self.session is not None and self._unsaved:
+            events, self._unsaved = self._unsaved, []
+            await self.session.append(events)
+
+    def _take(self, response: ModelResponse, box: Toolbox) -> list[Call]:
+        """Record an answer, and give the calls in it that wait for one."""
+        calls: list[Call] = []
+        for item in response.items:
+            if isinstance(item, ToolCallItem):
+                call = self._calls.take(item, box)
+                self.history.append(call.item)
+                if item.needs_answer:
+                    calls.append(call)
+            elif isinstance(item, (MessageOutputItem, ReasoningItem)):
+                own = replace(item, agent=self.agent.name)
+                self.history.append(own)
+                kind = "message_output" if isinstance(own, MessageOutputItem) else "reasoning_item"
+                self._say_item(f"{kind}_created", own)
+            else:
+                raise UserTypeError(
+                    f"{type(self._model).__name__} answered with a {type(item).__name__}; a model "
+                    "answers with messages, reasoning and tool calls."
+                )
+        return calls
+
+    def _final_answer(self, response: ModelResponse) -> tuple[Any] | None:
+        """Read the final output from an answer without calls, or let the model try again."""
+        answered = any(
+            isinstance(item, (MessageOutputItem, ToolCallItem)) for item in response.items
+        )
+        if not answered and not self._empty:
+            self._empty = True  # a hiccup of the provider's, mostly
+            return None
+        text, output = last_text(response.items), self.agent.output
+        if output is None:
+            return (text,)
+        if response.finish_reason in {"refusal", "content_filter"}:
+            raise ModelBehaviorError(
+                f"The model of agent {self.agent.name!r} refused to answer: {text or 'no reason'}"
+            )
+        try:
+            return (output.read(text),)
+        except ModelBehaviorError as error:
+            self._corrections += 1
+            if self._corrections > self.config.output_retries:
+                raise
+            told = MessageInputItem(content=str(error))
+            self.history.append(told)
+            self._say_item("output_refused", told)
+            return None
+
+    # --- tools
+
+    async def _answer(self, calls: list[Call], box: Toolbox, *, cut_off: bool = False) -> None:
+        """Record one answer for each call, in the order of the calls."""
+        await self._save()
+        try:
+            await self._calls.answer(calls, box, cut_off=cut_off)
+        finally:
+            answers = [call.answer for call in calls if call.answer is not None]
+            if self._resumed:  # those of before belong between these
+                self._resumed = False
+                while isinstance(last := self.history[-1], ToolCallOutputItem):
+                    answers.append(last)
+                    self.history.pop()
+                answers = self._calls.in_order(answers)
+            self.history.extend(answers)
+        await self._save()
+
+    # --- after the tools
+
+    async def _after_tools(self, calls: list[Call]) -> tuple[Any] | None:
+        """Give the final output if the run ends here."""
+        behavior = self.agent.tool_use_behavior
+        if behavior == "run_llm_again" or self._calls.waiting:
+            return None
+        if behavior == "stop_on_first_tool":
+            return _first_good(calls[:1])
+        if isinstance(behavior, dict):
+            names = cast("dict[str, Any]", behavior)["stop_at_tool_names"]
+            return _first_good([call for call in calls if call.item.name in names])
+        results = [
+            FunctionToolResult(
+                tool=call.tool,
+                output=call.value,
+                run_item=cast("ToolCallOutputItem", call.answer),
+            )
+            for call in calls
+        ]
+        decided: Any = behavior(self.scope, results)
+        if hasattr(decided, "__await__"):
+            decided = await decided
+        if not isinstance(decided, ToolsToFinalOutputResult):
+            raise UserTypeError(
+                f"The tool_use_behavior of agent {self.agent.name!r} gives a "
+                f"ToolsToFinalOutputResult, not a {type(decided).__name__}."
+            )
+        return (decided.final_output,) if decided.is_final_output else None
+
+
+_PLAIN = ModelSettings()
+_log = logging.getLogger("agents_tools")
+
+
+def _first_good(calls: Sequence[Call]) -> tuple[Any] | None:
+    """Give what the first call returned, unless it failed: then the model corrects itself."""
+    for call in calls:
+        if call.answer is not None and call.answer.status == "ok":
+            return (call.value,)
+    return None
+
+
+def _as_json(value: Any) -> Any:
+    """Give a final output as JSON, for the event."""
+    if value is None or isinstance(value, str):
+        return value
+    from pydantic_core import from_json
+
+    try:
+        return from_json(to_json(value))
+    except UserError:
+        return f"({type(value).__name__}, without a JSON form)"
+
+
+def _attach(error: Exception, result: RunResult) -> None:
+    try:
+        cast("Any", error).run_result = result
+    except AttributeError:
+        _log.debug("%s cannot carry the result of the run.", type(error).__name__)
+
+
+def conversation(events: Sequence[Event]) -> list[Item]:
+    """Read a conversation out of its events."""
+    items: list[Item] = []
+    for event in events:
+        if isinstance(event, MessageEvent):
+            role = "user" if event.role == "user" else "system"
+            items.extend(input_items([{"role": role, "content": event.content}]))
+        elif isinstance(event, RunItemStreamEvent) and not event.path:
+            item = item_from_dict(event.item)
+            if not isinstance(item, ToolApprovalItem):
+                items.append(item)
+    return items

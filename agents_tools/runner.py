@@ -1,0 +1,298 @@
+"""Where runs begin: `Runner.run`, `run_sync` and `run_streamed`."""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from agents_tools._bridge import run_sync
+from agents_tools._channel import Channel
+from agents_tools._supervisor import finish
+from agents_tools.agent import Agent
+from agents_tools.errors import UserError, UserTypeError, UserValueError
+from agents_tools.items import input_items
+from agents_tools.loop import Run
+from agents_tools.state import RunState
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+    from typing import Self
+
+    from agents_tools.events import Event
+    from agents_tools.items import Item, RunItem, ToolApprovalItem
+    from agents_tools.model import ModelResponse
+    from agents_tools.run import RunConfig, RunHooks, RunResult, Session
+    from agents_tools.usage import Usage
+
+__all__ = ["RunResultStreaming", "Runner"]
+
+
+class Runner:
+    """Runs agents."""
+
+    @staticmethod
+    async def run(
+        agent: Agent[Any],
+        input: str | Sequence[Any] | RunState,
+        *,
+        context: Any = None,
+        max_turns: int | None = 10,
+        run_config: RunConfig | None = None,
+        hooks: RunHooks[Any] | None = None,
+        session: Session | None = None,
+    ) -> RunResult:
+        """Run an agent to its end.
+
+        Args:
+            agent: The agent.
+            input: Text, a list of items (for example of an earlier `to_input_list()`), or the
+                state of a run that waited for approvals.
+            context: Any object of the application's, for tools and hooks; no model sees it.
+            max_turns: How often the model is asked at most; `None` for no limit.
+            run_config: How the run is done.
+            hooks: Who is told of it, and of the runs of agents that are its tools.
+            session: Where the conversation is kept: what was said before is the start of this one.
+
+        Raises:
+            UserError: Something given cannot work.
+            MaxTurnsExceeded: The model wants to go on after `max_turns`.
+            BudgetExceeded: The run has used up its calls or tokens.
+            RunTimeoutError: Its time is over.
+            ModelError: The model could not be asked.
+            ModelBehaviorError: It asked for something impossible, again and again.
+        """
+        history, state = _begin(agent, input)
+        run = Run(
+            agent,
+            history,
+            config=run_config,
+            context=context,
+            max_turns=max_turns,
+            hooks=hooks,
+            state=state,
+            session=session,
+        )
+        return await run.go()
+
+    @staticmethod
+    def run_sync(
+        agent: Agent[Any],
+        input: str | Sequence[Any] | RunState,
+        *,
+        context: Any = None,
+        max_turns: int | None = 10,
+        run_config: RunConfig | None = None,
+        hooks: RunHooks[Any] | None = None,
+        session: Session | None = None,
+    ) -> RunResult:
+        """Do what `run` does, from synchronous code, whether an event loop runs or not."""
+        return run_sync(
+            Runner.run,
+            agent,
+            input,
+            context=context,
+            max_turns=max_turns,
+            run_config=run_config,
+            hooks=hooks,
+            session=session,
+        )
+
+    @staticmethod
+    def run_streamed(
+        agent: Agent[Any],
+        input: str | Sequence[Any] | RunState,
+        *,
+        context: Any = None,
+        max_turns: int | None = 10,
+        run_config: RunConfig | None = None,
+        hooks: RunHooks[Any] | None = None,
+        session: Session | None = None,
+    ) -> RunResultStreaming:
+        """Begin a run and watch it.
+
+        The run begins at once. Read `stream_events()` to its end; what the run raises is raised
+        there. Leaving an `async with` block around it early, or dropping it, cancels the run.
+
+        Raises:
+            UserError: Something given cannot work, or no event loop runs here.
+        """
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            raise UserError(
+                "Runner.run_streamed needs a running event loop: call it in an async function. "
+                "Runner.run_sync runs an agent without one."
+            ) from None
+        history, state = _begin(agent, input)
+        channel = Channel()
+        run = Run(
+            agent,
+            history,
+            config=run_config,
+            context=context,
+            max_turns=max_turns,
+            hooks=hooks,
+            sinks=(channel.push,),
+            channel=channel,
+            state=state,
+            session=session,
+        )
+        return RunResultStreaming(run, channel)
+
+
+class RunResultStreaming:
+    """A run that is being watched; made by `Runner.run_streamed`.
+
+    Once it is over it has everything that a `RunResult` has; until then, what there is so far.
+    """
+
+    def __init__(self, run: Run, channel: Channel) -> None:
+        self._run = run
+        self._channel = channel
+        self._task = asyncio.create_task(_driven(run, channel))
+        self._told = False
+        weakref.finalize(self, _cancel, self._task, asyncio.get_running_loop())
+
+    async def __aenter__(self) -> Self:
+        """Give itself."""
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        """Cancel the run if it still goes on, and wait for its cleanup.
+
+        Raises:
+            Exception: What the run raised, if nobody was told of it.
+        """
+        self._channel.close()
+        self._task.cancel()
+        await finish(self._task, name=self._run.agent.name)
+        if self._task.done() and not self._task.cancelled():
+            error = self._task.exception()
+            if error is not None and not self._told and exc_info[0] is None:
+                raise error
+
+    async def stream_events(self) -> AsyncIterator[Event]:
+        """Give what happens, as it happens, at any depth, in one order.
+
+        Raises:
+            Exception: What `Runner.run` raises; when the events before it were given.
+        """
+        async for event in self._channel:
+            yield event
+        if self._told:
+            return
+        self._told = True
+        if not self._task.cancelled():
+            await asyncio.wait({self._task})
+        if not self._task.cancelled():
+            self._task.result()
+
+    async def wait(self) -> RunResult:
+        """Wait for the end of the run, without its events.
+
+        Raises:
+            Exception: What `Runner.run` raises.
+        """
+        return await asyncio.shield(self._task)
+
+    def cancel(self) -> None:
+        """Stop the run: tools are cancelled, and each open call gets an answer that says so."""
+        self._task.cancel()
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the run is over."""
+        return self._task.done()
+
+    def _look(self) -> RunResult:
+        if self._task.done() and not self._task.cancelled() and self._task.exception() is None:
+            return self._task.result()
+        return self._run.result()
+
+    @property
+    def final_output(self) -> Any:
+        """The answer; `None` until the run is over."""
+        return self._look().final_output
+
+    @property
+    def last_agent(self) -> Any:
+        """The agent that runs."""
+        return self._run.agent
+
+    @property
+    def new_items(self) -> list[RunItem]:
+        """What the run has added to the conversation so far."""
+        return self._look().new_items
+
+    @property
+    def input(self) -> list[Item]:
+        """What the run was given."""
+        return self._look().input
+
+    @property
+    def raw_responses(self) -> Sequence[ModelResponse]:
+        """The answers of the model so far."""
+        return self._run.responses
+
+    @property
+    def usage(self) -> Usage:
+        """What was used so far."""
+        return self._run.usage
+
+    @property
+    def run_id(self) -> str:
+        """The id of the run."""
+        return self._look().run_id
+
+    @property
+    def context(self) -> Any:
+        """The application's object."""
+        return self._run.scope.context
+
+    @property
+    def interruptions(self) -> list[ToolApprovalItem]:
+        """The calls that wait for approval."""
+        return self._look().interruptions
+
+    def to_input_list(self) -> list[dict[str, Any]]:
+        """Give the conversation so far as JSON items."""
+        return self._look().to_input_list()
+
+    def final_output_as(self, kind: type[Any]) -> Any:
+        """Give the final output, which has to be of a type."""
+        return self._look().final_output_as(kind)
+
+    def to_state(self) -> RunState:
+        """Give the state that the run could go on from."""
+        return self._look().to_state()
+
+    def __repr__(self) -> str:
+        """Show the state shortly."""
+        state = "done" if self.is_complete else "running"
+        return f"<RunResultStreaming of {self._run.agent.name!r}: {state}>"
+
+
+async def _driven(run: Run, channel: Channel) -> RunResult:
+    try:
+        return await run.go()
+    finally:
+        channel.close()
+
+
+def _cancel(task: asyncio.Task[Any], loop: asyncio.AbstractEventLoop) -> None:
+    """Stop a run that nobody holds any more; called from wherever the last reference went."""
+    if not task.done() and not loop.is_closed():
+        loop.call_soon_threadsafe(task.cancel)
+
+
+def _begin(agent: object, given: object) -> tuple[list[Item], RunState | None]:
+    if not isinstance(agent, Agent):
+        raise UserTypeError(f"Runner runs an Agent, not a {type(agent).__name__}.")
+    if not isinstance(given, RunState):
+        return input_items(given), None
+    if given.agent != agent.name:
+        raise UserValueError(
+            f"This state is of a run of agent {given.agent!r}, not of {agent.name!r}."
+        )
+    return [], given

@@ -1,0 +1,313 @@
+"""A run that stopped, as JSON: what was said, what is open, what was decided."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, cast
+
+from agents_tools._records import Decision
+from agents_tools.errors import UserError, UserKeyError, UserTypeError, UserValueError
+from agents_tools.items import (
+    Item,
+    ToolApprovalItem,
+    ToolCallItem,
+    ToolCallOutputItem,
+    input_items,
+    item_from_dict,
+)
+from agents_tools.usage import Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Self
+
+    from agents_tools.tool import FunctionTool
+
+__all__ = ["PendingCall", "RunState", "call_pin", "open_calls", "pin_of"]
+
+STATE_VERSION = 1
+_STATE_KIND = "agents_tools.run_state"
+
+
+@dataclass(slots=True, kw_only=True)
+class PendingCall:
+    """What is known of a call that has no answer yet.
+
+    Attributes:
+        item: The call as it waits for approval.
+        pin: A fingerprint of the call, its arguments and its tool's definition.
+        decision: What was decided.
+        standing: Whether the decision holds for later calls of the tool, too.
+    """
+
+    item: ToolApprovalItem
+    pin: str
+    decision: Decision | None = None
+    standing: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class RunState:
+    """A run that stopped, as JSON: what was said, and what is open.
+
+    Decide about its `interruptions` with `approve` and `reject`, then hand it to `Runner.run` in
+    place of an input, in this process or another. Calls that have an answer never run again. A
+    call that was running when the state was taken is answered with "outcome unknown", unless its
+    tool is annotated as read-only or idempotent.
+
+    Attributes:
+        agent: The name of the agent.
+        run_id: The id of the run, which goes on under the same.
+        history: All items, the input included.
+        input_count: How many of them were the input.
+        turns: How many turns were made.
+        tool_calls: How many calls were made.
+        usage: What was used.
+        started: The ids of calls that were running.
+        pending: The calls that wait for approval, by call id.
+        nested: The states of runs inside calls, by call id.
+        standing: The fingerprints of tools whose calls need no more approval, by name.
+    """
+
+    agent: str
+    run_id: str
+    history: list[Item]
+    input_count: int = 0
+    turns: int = 0
+    tool_calls: int = 0
+    usage: Usage = field(default_factory=Usage)
+    started: list[str] = field(default_factory=list[str])
+    pending: dict[str, PendingCall] = field(default_factory=dict[str, PendingCall])
+    nested: dict[str, RunState] = field(default_factory=dict[str, "RunState"])
+    standing: dict[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def interruptions(self) -> list[ToolApprovalItem]:
+        """The calls that wait for a decision, those inside agents that run as tools included."""
+        own = [one.item for one in self.pending.values() if one.decision is None]
+        inner = [
+            replace(item, path=(call_id, *item.path))
+            for call_id, state in self.nested.items()
+            for item in state.interruptions
+        ]
+        return own + inner
+
+    def approve(
+        self,
+        item: ToolApprovalItem,
+        arguments: Mapping[str, Any] | str | None = None,
+        *,
+        always: bool = False,
+    ) -> None:
+        """Let a call run, with exactly the arguments that the item shows, or with others.
+
+        Args:
+            item: One of the `interruptions`.
+            arguments: Other arguments: a mapping or JSON text. The model is told of them.
+            always: Later calls of the tool in this run need no approval, as long as its
+                definition stays.
+
+        Raises:
+            UserError: The call does not wait, or it is another one than the item shows.
+        """
+        pending = self._find(item)
+        text = arguments if arguments is None or isinstance(arguments, str) else dumps(arguments)
+        pending.decision = Decision(approved=True, arguments=text)
+        pending.standing = always
+
+    def reject(self, item: ToolApprovalItem, message: str | None = None) -> None:
+        """Refuse a call.
+
+        Args:
+            item: One of the `interruptions`.
+            message: Why; the model is told.
+
+        Raises:
+            UserError: The call does not wait, or it is another one than the item shows.
+        """
+        self._find(item).decision = Decision(approved=False, message=message)
+
+    def _find(self, item: ToolApprovalItem) -> PendingCall:
+        if item.path:
+            inner = self.nested.get(item.path[0])
+            if inner is not None:
+                return inner._find(replace(item, path=item.path[1:]))  # noqa: SLF001 - its own class
+        pending = None if item.path else self.pending.get(item.call_id)
+        if pending is None:
+            raise UserKeyError(
+                f"No call {item.call_id!r} of tool {item.name!r} waits for approval. "
+                "Take the items from `state.interruptions`."
+            )
+        if (pending.item.name, pending.item.arguments) != (item.name, item.arguments):
+            raise UserValueError(
+                f"The call {item.call_id!r} that waits is {pending.item.name}"
+                f"({pending.item.arguments:.200}), not {item.name}({item.arguments:.200}). "
+                "What is approved must be what runs."
+            )
+        return pending
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the state as JSON; the form is versioned."""
+        return {
+            "v": STATE_VERSION,
+            "type": _STATE_KIND,
+            "agent": self.agent,
+            "run_id": self.run_id,
+            "history": [item.to_dict() for item in self.history],
+            "input_count": self.input_count,
+            "turns": self.turns,
+            "tool_calls": self.tool_calls,
+            "usage": self.usage.to_dict(),
+            "started": list(self.started),
+            "pending": [_pending_to_dict(one) for one in self.pending.values()],
+            "nested": {call_id: state.to_dict() for call_id, state in self.nested.items()},
+            "standing": dict(self.standing),
+        }
+
+    def to_json(self) -> str:
+        """Give the state as JSON text."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """Read what `to_json` gave.
+
+        Raises:
+            UserError: It is something else, or of another version.
+        """
+        try:
+            data: object = json.loads(text)
+        except ValueError as error:
+            raise UserValueError(f"The state of a run is no JSON: {error}.") from error
+        if not isinstance(data, Mapping):
+            raise UserTypeError("The state of a run is a JSON object.")
+        return cls.from_dict(cast("Mapping[str, Any]", data))
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read what `to_dict` gave.
+
+        Raises:
+            UserError: It is something else, or of another version.
+        """
+        if data.get("type") != _STATE_KIND or data.get("v") != STATE_VERSION:
+            raise UserValueError(
+                f"This release reads version {STATE_VERSION} of {_STATE_KIND!r}, "
+                f"got version {data.get('v')!r:.20} of {data.get('type')!r:.40}."
+            )
+        try:
+            return cls(
+                agent=_of(str, data, "agent"),
+                run_id=_of(str, data, "run_id"),
+                history=input_items(_of(list, data, "history")),
+                input_count=_of(int, data, "input_count"),
+                turns=_of(int, data, "turns"),
+                tool_calls=_of(int, data, "tool_calls"),
+                usage=Usage.from_dict(_of(dict, data, "usage")),
+                started=[str(one) for one in _of(list, data, "started")],
+                pending={
+                    one.item.call_id: one
+                    for one in map(_pending_from_dict, _of(list, data, "pending"))
+                },
+                nested={
+                    str(call_id): RunState.from_dict(state)
+                    for call_id, state in _of(dict, data, "nested").items()
+                },
+                standing={str(name): str(pin) for name, pin in _of(dict, data, "standing").items()},
+            )
+        except UserError:
+            raise
+        except (TypeError, ValueError, KeyError, AttributeError) as error:
+            raise UserValueError(f"The state of a run cannot be read: {error!r}.") from error
+
+    @property
+    def open_calls(self) -> list[ToolCallItem]:
+        """The calls that have no answer yet."""
+        return open_calls(self.history)
+
+
+def open_calls(history: Sequence[Item]) -> list[ToolCallItem]:
+    """Give the calls of a conversation that wait for an answer."""
+    waiting: dict[str, ToolCallItem] = {}
+    for item in history:
+        if isinstance(item, ToolCallItem) and item.needs_answer:
+            waiting[item.call_id] = item
+        elif isinstance(item, ToolCallOutputItem):
+            waiting.pop(item.call_id, None)
+    return list(waiting.values())
+
+
+def pin_of(tool: FunctionTool[..., Any]) -> str:
+    """Give the fingerprint of a tool's definition."""
+    return _digest(tool.name, tool.description, dumps(tool.json_schema))
+
+
+def call_pin(call: ToolCallItem, definition: str) -> str:
+    """Give the fingerprint of a call: its id, its tool's definition and its arguments."""
+    return _digest(call.call_id, call.name, call.arguments, definition)
+
+
+def dumps(value: Mapping[str, Any]) -> str:
+    """Write a JSON value in the one way that is always the same.
+
+    Raises:
+        UserError: It has no JSON form.
+    """
+    try:
+        return json.dumps(
+            value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False
+        )
+    except (TypeError, ValueError) as error:
+        raise UserTypeError(f"Arguments must have a JSON form: {error}.") from error
+
+
+def _digest(*parts: str) -> str:
+    text = json.dumps(parts)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _pending_to_dict(one: PendingCall) -> dict[str, Any]:
+    decision = one.decision
+    return {
+        "item": one.item.to_dict(),
+        "pin": one.pin,
+        "decision": decision
+        and {
+            "approved": decision.approved,
+            "message": decision.message,
+            "arguments": decision.arguments,
+        },
+        "standing": one.standing,
+    }
+
+
+def _pending_from_dict(data: Mapping[str, Any]) -> PendingCall:
+    item = item_from_dict(_of(dict, data, "item"))
+    if not isinstance(item, ToolApprovalItem):
+        raise UserValueError("state.pending: expected calls that wait for approval.")
+    decided = data.get("decision")
+    decision = None
+    if decided is not None:
+        decision = Decision(
+            approved=_of(bool, decided, "approved"),
+            message=decided.get("message"),
+            arguments=decided.get("arguments"),
+        )
+    return PendingCall(
+        item=item,
+        pin=_of(str, data, "pin"),
+        decision=decision,
+        standing=_of(bool, data, "standing"),
+    )
+
+
+def _of(kind: type[Any], data: Mapping[str, Any], key: str) -> Any:
+    value = data.get(key)
+    if not isinstance(value, kind):
+        raise UserValueError(
+            f"state.{key}: expected a {kind.__name__}, got a {type(value).__name__}."
+        )
+    return value

@@ -1,0 +1,171 @@
+"""A model that says what it was told to say, for tests and examples."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+from agents_tools.errors import UserError, UserTypeError
+from agents_tools.items import MessageOutputItem, ReasoningItem, ToolCallItem
+from agents_tools.model import (
+    ModelRequest,
+    ModelResponse,
+    call_delta,
+    call_started,
+    message_started,
+    reasoning_delta,
+    refusal_delta,
+    text_delta,
+)
+from agents_tools.usage import Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from agents_tools.events import Emit
+    from agents_tools.items import Item
+
+__all__ = ["ScriptedModel", "Step", "tool_call"]
+
+Step: TypeAlias = Any
+"""One answer: text, a `tool_call`, an item, a list of these, a `ModelResponse`, an exception that
+is raised, or a function of the `ModelRequest` that gives one of these, sync or async."""
+
+
+def tool_call(
+    name: str,
+    arguments: Mapping[str, Any] | str | None = None,
+    /,
+    *,
+    call_id: str = "",
+    **named: Any,
+) -> ToolCallItem:
+    """Let a scripted model call a tool.
+
+    Args:
+        name: The tool.
+        arguments: The arguments as a mapping, or as the very text that a model might write.
+        call_id: The id of the call; a new one by default.
+        **named: Arguments by name, instead of `arguments`.
+    """
+    if not isinstance(arguments, str):
+        arguments = json.dumps({**(arguments or {}), **named})
+    return ToolCallItem(call_id=call_id, name=name, arguments=arguments)
+
+
+class ScriptedModel:
+    """Gives one prepared answer after the other, streamed, without a network.
+
+    ```python
+    model = ScriptedModel([tool_call("add", a=1, b=2), "The sum is 3."])
+    ```
+
+    Args:
+        steps: The answers in order; or for each agent by its name its own answers.
+        usage: What each answer is said to have taken.
+        piece: How many characters of text come at a time.
+
+    Attributes:
+        requests: What it was asked, in order; the input as it was then.
+    """
+
+    def __init__(
+        self,
+        steps: Sequence[Step] | Mapping[str, Sequence[Step]] = (),
+        *,
+        usage: Usage | None = None,
+        piece: int = 12,
+    ) -> None:
+        if isinstance(steps, str):
+            raise UserTypeError("ScriptedModel takes a list of answers; write [text] for one.")
+        self._shared = [] if isinstance(steps, Mapping) else list(steps)
+        self._own = (
+            {name: list(script) for name, script in steps.items()}
+            if isinstance(steps, Mapping)
+            else {}
+        )
+        self._usage = usage or Usage(requests=1)
+        self._piece = piece
+        self._ids = itertools.count(1)
+        self.requests: list[ModelRequest] = []
+
+    def add(self, *steps: Step) -> None:
+        """Add further answers to the shared ones."""
+        self._shared.extend(steps)
+
+    async def respond(self, request: ModelRequest, emit: Emit) -> ModelResponse:
+        """Give the next answer.
+
+        Raises:
+            UserError: There is none left.
+        """
+        self.requests.append(replace(request, input=list(request.input)))
+        script = self._own.get(request.agent, self._shared)
+        if not script:
+            last: Any = request.input[-1].to_dict() if request.input else None
+            raise UserError(
+                f"The script of the model has no answer left for agent {request.agent!r}; "
+                f"request {len(self.requests)} ends with {last!r:.300}."
+            )
+        step = script.pop(0)
+        while callable(step) and not isinstance(step, type):
+            step = cast("Callable[[ModelRequest], Any]", step)(request)
+            if hasattr(step, "__await__"):
+                step = await step
+        if isinstance(step, BaseException) or (
+            isinstance(step, type) and issubclass(step, BaseException)
+        ):
+            raise step
+        response = self._response(step)
+        for item in response.items:
+            self._say(item, request, emit)
+        return response
+
+    def _response(self, step: Any) -> ModelResponse:
+        if isinstance(step, ModelResponse):
+            return step
+        parts = cast("Sequence[Any]", step) if isinstance(step, (list, tuple)) else [step]
+        items = [self._item(part) for part in parts]
+        calls = any(isinstance(item, ToolCallItem) for item in items)
+        return ModelResponse(
+            items=items,
+            usage=replace(self._usage),
+            finish_reason="tool_calls" if calls else "stop",
+            model="scripted",
+        )
+
+    def _item(self, part: Any) -> Item:
+        if isinstance(part, str):
+            return MessageOutputItem(text=part)
+        if isinstance(part, ToolCallItem) and not part.call_id:
+            return replace(part, call_id=f"call_{next(self._ids)}")
+        if isinstance(part, (MessageOutputItem, ReasoningItem, ToolCallItem)):
+            return part
+        raise UserTypeError(
+            "A scripted model answers with text, tool_call(...), items, lists of these, a "
+            f"ModelResponse, an exception or a function, not with a {type(part).__name__}."
+        )
+
+    def _say(self, item: Item, request: ModelRequest, emit: Emit) -> None:
+        """Stream an item as a model does."""
+        if isinstance(item, MessageOutputItem):
+            emit(message_started(item.id))
+            for piece in self._pieces(item.text):
+                emit(text_delta(piece, item.id))
+            if item.refusal:
+                emit(refusal_delta(item.refusal, item.id))
+        elif isinstance(item, ReasoningItem):
+            for piece in self._pieces(item.text):
+                emit(reasoning_delta(piece, item.id))
+        elif isinstance(item, ToolCallItem):
+            emit(call_started(item.call_id, item.name))
+            for piece in self._pieces(item.arguments):
+                emit(call_delta(item.call_id, piece))
+            if request.on_call is not None and item.kind == "function":
+                request.on_call(item)
+
+    def _pieces(self, text: str) -> list[str]:
+        return [text[at : at + self._piece] for at in range(0, len(text), self._piece)]

@@ -1,0 +1,297 @@
+"""Hosted tools: what the Responses API is asked for, and what runs on this machine."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+from inline_snapshot import snapshot
+from openai.types.responses import ToolParam
+from pydantic import TypeAdapter
+
+from agents_tools import (
+    Agent,
+    CodeInterpreterTool,
+    ComputerTool,
+    Decision,
+    FileSearchTool,
+    HostedMCPTool,
+    HostedTool,
+    ImageGenerationTool,
+    LocalShellTool,
+    RunConfig,
+    Runner,
+    ToolCallItem,
+    ToolCallOutputItem,
+    ToolOutputImage,
+    UserError,
+    WebSearchTool,
+)
+from agents_tools.hosted import MCPApprovalRequest, SafetyCheck, ShellRequest
+from agents_tools.testing import ScriptedModel
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+class Screen:
+    """A computer that remembers what was done to it."""
+
+    environment = "browser"
+    dimensions = (1024, 768)
+
+    def __init__(self) -> None:
+        self.done: list[Any] = []
+
+    async def screenshot(self) -> str:
+        return base64.b64encode(PNG).decode()
+
+    def click(self, x: int, y: int, button: str) -> None:
+        self.done.append(("click", x, y, button))
+
+    async def type(self, text: str) -> None:
+        self.done.append(("type", text))
+
+    def drag(self, path: list[tuple[int, int]]) -> None:
+        self.done.append(("drag", path))
+
+
+def _shell(request: ShellRequest) -> str:
+    return " ".join(request.command)
+
+
+EVERY = [
+    WebSearchTool(),
+    WebSearchTool(
+        user_location={"type": "approximate", "city": "San Francisco"},
+        search_context_size="low",
+        filters={"allowed_domains": ["example.org"]},
+    ),
+    WebSearchTool(preview=True),
+    FileSearchTool(max_num_results=3, vector_store_ids=["VECTOR_STORE_ID"]),
+    ComputerTool(Screen()),
+    CodeInterpreterTool(
+        tool_config={"type": "code_interpreter", "container": {"type": "auto"}},
+    ),
+    HostedMCPTool(
+        tool_config={"type": "mcp", "server_label": "git", "server_url": "http://localhost/mcp"},
+    ),
+    ImageGenerationTool(tool_config={"type": "image_generation", "quality": "low"}),
+    LocalShellTool(executor=_shell),
+]
+
+
+def test_each_record_is_exported_as_the_responses_api_takes_it() -> None:
+    """The official client's own types must accept what the provider is asked for."""
+    adapter: TypeAdapter[Any] = TypeAdapter(ToolParam)
+    for tool in EVERY:
+        adapter.validate_python(tool.to_responses(), strict=True)
+    assert {tool.name: tool.to_responses() for tool in EVERY} == snapshot(
+        {
+            "web_search": {
+                "type": "web_search",
+                "user_location": {"type": "approximate", "city": "San Francisco"},
+                "search_context_size": "low",
+                "filters": {"allowed_domains": ["example.org"]},
+            },
+            "web_search_preview": {"type": "web_search_preview"},
+            "file_search": {
+                "type": "file_search",
+                "vector_store_ids": ["VECTOR_STORE_ID"],
+                "max_num_results": 3,
+            },
+            "computer_use_preview": {
+                "type": "computer_use_preview",
+                "environment": "browser",
+                "display_width": 1024,
+                "display_height": 768,
+            },
+            "code_interpreter": {"type": "code_interpreter", "container": {"type": "auto"}},
+            "git": {"type": "mcp", "server_label": "git", "server_url": "http://localhost/mcp"},
+            "image_generation": {"type": "image_generation", "quality": "low"},
+            "local_shell": {"type": "local_shell"},
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda: FileSearchTool([]), "at least one vector store"),
+        (lambda: FileSearchTool("store"), "list of the ids"),
+        (lambda: FileSearchTool(["a"], max_num_results=51), "1 to 50"),
+        (lambda: CodeInterpreterTool({"type": "code_interpreter"}), "needs 'container'"),
+        (lambda: CodeInterpreterTool({"type": "mcp", "container": "c"}), "'code_interpreter'"),
+        (lambda: HostedMCPTool({"server_url": "http://localhost"}), "needs 'server_label'"),
+        (lambda: HostedMCPTool({"server_label": "git"}), "names no server"),
+        (lambda: ImageGenerationTool("big"), "takes a mapping"),  # type: ignore[arg-type]
+        (lambda: LocalShellTool("bash"), "takes a function"),  # type: ignore[arg-type]
+        (lambda: ComputerTool(object()), "has no environment"),
+    ],
+)
+def test_a_configuration_that_cannot_work_is_refused_where_it_is_written(
+    make: Any, told: str
+) -> None:
+    """The mistake must be found at construction, not in an answer of the provider."""
+    with pytest.raises(UserError, match=told):
+        make()
+
+
+def test_a_missing_store_is_a_mistake_of_the_call() -> None:
+    """Without stores there is nothing to search, so the argument has no default."""
+    with pytest.raises(TypeError, match="vector_store_ids"):
+        FileSearchTool()  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
+
+
+async def _answer(tool: HostedTool, call: ToolCallItem, **config: Any) -> Any:
+    model = ScriptedModel([call, "done"])
+    agent = Agent("Driver", tools=[tool], model=model)
+    return await Runner.run(agent, "go", run_config=RunConfig(**config))
+
+
+def _outputs(result: Any) -> list[ToolCallOutputItem]:
+    return [item for item in result.new_items if isinstance(item, ToolCallOutputItem)]
+
+
+async def test_a_command_of_the_model_reaches_the_executor_and_its_text_returns() -> None:
+    """The shell is local: only the application's function may run anything."""
+    asked: list[ShellRequest] = []
+
+    async def run(request: ShellRequest) -> str:
+        asked.append(request)
+        return "hello"
+
+    call = ToolCallItem(
+        call_id="c1",
+        name="local_shell",
+        kind="local_shell",
+        arguments='{"type":"exec","command":["echo","hello"],"env":{"A":"1"},"timeout_ms":5}',
+    )
+    result = await _answer(LocalShellTool(executor=run), call)
+    (output,) = _outputs(result)
+    assert (output.output, output.kind, output.status) == ("hello", "local_shell", "ok")
+    assert (asked[0].command, asked[0].env, asked[0].timeout_ms) == (
+        ["echo", "hello"],
+        {"A": "1"},
+        5,
+    )
+
+
+async def test_an_executor_that_fails_is_a_failure_that_the_model_reads() -> None:
+    """A shell is a tool like any other: its exception must not end the run."""
+
+    def run(request: ShellRequest) -> str:
+        raise PermissionError("not here")
+
+    call = ToolCallItem(
+        call_id="c1", name="local_shell", kind="local_shell", arguments='{"command":["rm"]}'
+    )
+    (output,) = _outputs(await _answer(LocalShellTool(executor=run), call))
+    assert output.status == "tool_error"
+    assert "PermissionError: not here" in str(output.output)
+
+
+async def test_a_computer_does_what_the_model_asks_and_shows_its_screen() -> None:
+    """Each action must be answered with what the screen shows after it."""
+    screen = Screen()
+    call = ToolCallItem(
+        call_id="c1",
+        name="computer_use_preview",
+        kind="computer",
+        arguments=(
+            '{"actions":[{"type":"click","x":1,"y":2,"button":"left"},'
+            '{"type":"type","text":"hi"},'
+            '{"type":"drag","path":[{"x":1,"y":2},{"x":3,"y":4}]}]}'
+        ),
+    )
+    (output,) = _outputs(await _answer(ComputerTool(screen), call))
+    assert screen.done == [("click", 1, 2, "left"), ("type", "hi"), ("drag", [(1, 2), (3, 4)])]
+    (image,) = output.output
+    assert isinstance(image, ToolOutputImage)
+    assert (image.data, image.mime_type) == (PNG, "image/png")
+
+
+async def test_an_action_that_a_computer_lacks_is_told_to_the_model() -> None:
+    """A computer may have no wheel; the model then finds another way."""
+    call = ToolCallItem(
+        call_id="c1",
+        name="computer_use_preview",
+        kind="computer",
+        arguments='{"type":"scroll","x":1,"y":2,"scroll_x":0,"scroll_y":9}',
+    )
+    (output,) = _outputs(await _answer(ComputerTool(Screen()), call))
+    assert (output.status, output.output) == ("tool_error", "This computer cannot 'scroll'.")
+
+
+@pytest.mark.parametrize("allowed", [None, False, True])
+async def test_an_action_with_a_safety_check_needs_somebody_who_allows_it(
+    allowed: bool | None,
+) -> None:
+    """What the provider warns of must not be done unseen."""
+    screen, seen = Screen(), list[SafetyCheck]()
+
+    def look(checks: list[SafetyCheck]) -> bool:
+        seen.extend(checks)
+        return bool(allowed)
+
+    call = ToolCallItem(
+        call_id="c1",
+        name="computer_use_preview",
+        kind="computer",
+        arguments=(
+            '{"type":"type","text":"hi",'
+            '"pending_safety_checks":[{"id":"s1","code":"malicious","message":"Look here"}]}'
+        ),
+    )
+    tool = ComputerTool(screen, on_safety_check=None if allowed is None else look)
+    (output,) = _outputs(await _answer(tool, call))
+    assert (output.status, bool(screen.done)) == (("ok", True) if allowed else ("denied", False))
+    if allowed is not None:
+        assert seen == [SafetyCheck(id="s1", code="malicious", message="Look here")]
+
+
+MCP = {"server_label": "git", "server_url": "http://localhost/mcp"}
+REQUEST = ToolCallItem(
+    call_id="r1",
+    name="git",
+    kind="mcp_approval",
+    arguments='{"name":"push","arguments":"{}","server_label":"git"}',
+)
+
+
+@pytest.mark.parametrize(
+    ("decision", "status", "told"),
+    [
+        (True, "ok", "approve"),
+        ({"approve": True}, "ok", "approve"),
+        ({"approve": False, "reason": "not on Fridays"}, "denied", "not on Fridays"),
+        (False, "denied", "The application refused this call."),
+    ],
+)
+async def test_the_application_decides_about_calls_of_a_remote_server(
+    decision: Any, status: str, told: str
+) -> None:
+    """A callback must be able to say yes, no, and why."""
+    asked: list[MCPApprovalRequest] = []
+
+    def decide(request: MCPApprovalRequest) -> Any:
+        asked.append(request)
+        return decision
+
+    (output,) = _outputs(await _answer(HostedMCPTool(MCP, on_approval_request=decide), REQUEST))
+    assert (output.status, output.output) == (status, told)
+    assert asked == [
+        MCPApprovalRequest(server_label="git", name="push", arguments="{}", call_id="r1")
+    ]
+
+
+async def test_without_a_callback_a_person_decides_as_about_any_call() -> None:
+    """A request of a remote server must wait in the run's interruptions, and take an answer."""
+    waiting = await _answer(HostedMCPTool(MCP), REQUEST)
+    assert [(item.name, item.call_id) for item in waiting.interruptions] == [("git", "r1")]
+    refused = await _answer(
+        HostedMCPTool(MCP), REQUEST, approve=lambda _: Decision(approved=False, message="no")
+    )
+    assert [item.output for item in _outputs(refused)] == ["no"]
+    allowed = await _answer(HostedMCPTool(MCP), REQUEST, approve=lambda _: True)
+    assert [item.output for item in _outputs(allowed)] == ["approve"]
