@@ -1,0 +1,1 @@
+"""Adapters to language models: one module per provider, each with `load(name)`."""

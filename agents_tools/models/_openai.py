@@ -1,0 +1,667 @@
+"""What both adapters to OpenAI share: clients, tools, one streamed request, and its errors."""
+
+from __future__ import annotations
+
+import asyncio
+import binascii
+import contextlib
+import hashlib
+import logging
+import math
+import mimetypes
+import os
+import re
+import time
+import uuid
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any, Protocol, cast
+from weakref import WeakSet
+
+import openai
+
+from agents_tools._secrets import mask
+from agents_tools._text import safe_text, shorten
+from agents_tools.errors import (
+    ContextWindowExceeded,
+    ModelError,
+    ToolRefusedError,
+    UserError,
+    UserTypeError,
+    UserValueError,
+)
+from agents_tools.models._clients import client_here
+from agents_tools.outputs import (
+    ToolOutputAudio,
+    ToolOutputFileContent,
+    ToolOutputImage,
+    ToolOutputText,
+)
+from agents_tools.wire._project import project
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from agents_tools.hosted import HostedTool
+    from agents_tools.model import ModelSettings
+    from agents_tools.outputs import ContentBlock
+    from agents_tools.tool import FunctionTool
+
+__all__ = [
+    "Answer",
+    "Asked",
+    "Endpoint",
+    "Offer",
+    "Offers",
+    "ask",
+    "attribute",
+    "base64_text",
+    "broken_off",
+    "count",
+    "data_url",
+    "file_name",
+    "host_of",
+    "is_own_host",
+    "merged",
+    "new_call_id",
+    "object_of",
+    "safe_name",
+    "short_id",
+    "shown_as_text",
+    "text",
+]
+
+_log = logging.getLogger("agents_tools")
+
+_OPENAI = "https://api.openai.com/v1"
+_OWN_HOSTS = ("api.openai.com", ".openai.azure.com", ".services.ai.azure.com", ".api.openai.com")
+_NO_KEY = "none"
+"""What servers without keys are given: the client insists on one."""
+
+
+class Endpoint:
+    """A model, and where and with which key it is reached.
+
+    Args:
+        model: The name of the model.
+        client: The client to use in place of one of our own.
+        base_url: The address of the API; `OPENAI_BASE_URL`, or OpenAI's own, if not given.
+        api_key: The key; `OPENAI_API_KEY` if not given.
+    """
+
+    __slots__ = ("_api_key", "_base_url", "_client", "model")
+
+    def __init__(
+        self,
+        model: str,
+        client: openai.AsyncOpenAI | None,
+        base_url: str | None,
+        api_key: str | None,
+    ) -> None:
+        if client is not None and not hasattr(client, "responses"):
+            raise UserTypeError(
+                f"client= takes an openai.AsyncOpenAI, not a {type(client).__name__}."
+            )
+        if isinstance(cast("object", client), openai.OpenAI):
+            raise UserTypeError(
+                "client= takes an openai.AsyncOpenAI; this one is synchronous and would hold up "
+                "the event loop."
+            )
+        if client is not None and (base_url or api_key):
+            raise UserValueError(
+                "client= says already where the model is; leave out base_url= and api_key=."
+            )
+        self.model = model
+        self._client = client
+        self._base_url = _checked_url(base_url, "base_url=")
+        self._api_key = api_key
+
+    async def client(self) -> openai.AsyncOpenAI:
+        """Give the client for the running loop.
+
+        Raises:
+            UserError: There is no key.
+        """
+        if self._client is not None:
+            return self._client
+        url = self._base_url or _checked_url(os.environ.get("OPENAI_BASE_URL"), "OPENAI_BASE_URL")
+        key = self._api_key or os.environ.get("OPENAI_API_KEY")
+        if not key:
+            if url is None or is_own_host(url):
+                raise UserError(
+                    f"There is no key for the model {self.model!r}. Set OPENAI_API_KEY, or give "
+                    "api_key=... to the model."
+                )
+            key = _NO_KEY
+
+        def make() -> openai.AsyncOpenAI:
+            # The loop of a run retries; two layers of it would multiply.
+            return openai.AsyncOpenAI(api_key=key, base_url=url, max_retries=0)
+
+        return await client_here(("openai", key, url), make)
+
+
+def _checked_url(url: str | None, where: str) -> str | None:
+    if url and not url.startswith(("http://", "https://")):
+        raise UserValueError(
+            f"{where}: expected an address that starts with http:// or https://, got {url!r:.80}."
+        )
+    return url or None
+
+
+def is_own_host(url: object) -> bool:
+    """Say whether an address is one of OpenAI's own, or of a cloud that hosts its models."""
+    host = host_of(url)
+    return any(host.endswith(known) if known[0] == "." else host == known for known in _OWN_HOSTS)
+
+
+def host_of(url: object) -> str:
+    """Give the host in an address."""
+    found = re.match(r"https?://(?:[^/@]*@)?([^/?#]+)", str(url))
+    return found[1].lower() if found else ""
+
+
+# --- tools
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """The tools of a request, as the provider is told about them.
+
+    Attributes:
+        tools: As the request has them.
+        wire: What the provider is told; a tool that cannot be told is left out.
+        names: The name of the tool behind each element of `wire`.
+    """
+
+    tools: tuple[object, ...]
+    wire: list[dict[str, Any]]
+    names: list[str]
+
+
+class Offers:
+    """Tells a provider about tools; for the same tuple of tools the work is done once.
+
+    Args:
+        provider: The wire projection.
+        hosted: Describes a hosted tool.
+    """
+
+    __slots__ = ("_hosted", "_kept", "_provider")
+
+    def __init__(self, provider: str, hosted: Callable[[HostedTool], dict[str, Any]]) -> None:
+        self._provider = provider
+        self._hosted = hosted
+        self._kept: tuple[Offer, ...] = ()
+
+    def of(self, tools: tuple[FunctionTool[..., Any] | HostedTool, ...]) -> Offer:
+        """Give the tools as the provider is told about them."""
+        for offer in self._kept:
+            if offer.tools is tools:
+                return offer
+        wire: list[dict[str, Any]] = []
+        names: list[str] = []
+        for tool in tools:
+            told = self._told(tool)
+            if told is not None:
+                wire.append(told)
+                names.append(tool.name)
+        offer = Offer(tools, wire, names)
+        # Agents that call each other take turns with one model: a few offers are kept.
+        self._kept = (offer, *self._kept[: _MOST_OFFERS - 1])
+        return offer
+
+    def _told(self, tool: Any) -> dict[str, Any] | None:
+        if hasattr(tool, "to_responses"):
+            return self._hosted(tool)
+        try:
+            return project(tool, self._provider).wire
+        except UserError as error:
+            _warn_once(tool, f"Tool {tool.name!r} is left out: {error}")
+            return None
+
+
+_MOST_OFFERS = 8
+_warned: WeakSet[object] = WeakSet()
+
+
+def _warn_once(tool: object, said: str) -> None:
+    if tool not in _warned:
+        _warned.add(tool)
+        _log.warning(said)
+        warnings.warn(said, stacklevel=2)
+
+
+# --- one request
+
+
+class Answer(Protocol):
+    """Puts an answer together from the events of its stream."""
+
+    whole: bool
+    """Whether everything has come that the answer needs."""
+
+    def take(self, event: Any) -> None:
+        """Take the next event."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What an error is told against.
+
+    Attributes:
+        model: The model.
+        url: Where it was asked.
+        key: The key, which no message may show.
+        elsewhere: What to try where an address does not know the API.
+        offer: The tools that were told.
+    """
+
+    model: str
+    url: str
+    key: str
+    offer: Offer
+    elsewhere: str = ""
+
+
+_LINGER = 2.0
+"""Seconds of silence at which a whole answer is not waited upon any longer."""
+
+
+async def ask(
+    create: Callable[..., Awaitable[Any]],
+    body: Mapping[str, Any],
+    answer: Answer,
+    asked: Asked,
+    *,
+    settings: ModelSettings,
+    optional: Mapping[str, str],
+    dropped: set[str],
+) -> None:
+    """Put a request, and hand the events of the answer over as they come.
+
+    Args:
+        create: Opens the stream.
+        body: The request. It goes past the client's own conversion, which would walk through
+            every tool and the whole conversation each turn.
+        answer: Takes the events.
+        asked: What errors are told against.
+        settings: The headers and the time of the request.
+        optional: Fields that a server may not know, each with a pattern that finds the refusal.
+        dropped: The optional fields that this server is known to refuse; grows.
+
+    Raises:
+        ModelError: The provider could not be reached, refused, or broke off.
+        UserError: The request cannot be written.
+    """
+    deadline = asyncio.timeout(settings.timeout)
+    try:
+        async with deadline:
+            while True:
+                sent = {name: value for name, value in body.items() if name not in dropped}
+                try:
+                    stream = await _opened(create, sent, settings, asked)
+                    break
+                except openai.APIStatusError as error:
+                    refused = _refused_field(error, sent, optional)
+                    if refused is None:
+                        raise _refusal(error, asked) from error
+                    dropped.add(refused)
+            try:
+                await _followed(stream, answer, asked)
+            finally:
+                await stream.close()
+    except TimeoutError as error:
+        if not deadline.expired():
+            raise
+        raise ModelError(
+            f"{asked.model} did not finish its answer within {settings.timeout:g} s "
+            "(ModelSettings(timeout=...)).",
+            model=asked.model,
+            retryable=True,
+        ) from error
+
+
+async def _opened(
+    create: Callable[..., Awaitable[Any]],
+    body: dict[str, Any],
+    settings: ModelSettings,
+    asked: Asked,
+) -> Any:
+    options: dict[str, Any] = {"extra_body": body}
+    if settings.extra_headers is not None:
+        options["extra_headers"] = dict(settings.extra_headers)
+    if settings.timeout is not None:
+        options["timeout"] = settings.timeout
+    try:
+        return await create(**options)
+    except openai.APIStatusError:
+        raise
+    except openai.APIConnectionError as error:
+        if type(error.__cause__).__name__ not in _UNSENT:
+            raise _unreachable(error, asked) from error
+        # The client's own error may show the key, so it is not chained.
+        raise _unsent(error.__cause__ or error, asked) from None
+    except Exception as error:  # noqa: BLE001 - whatever it is, the request never left
+        raise _unsent(error, asked) from None
+
+
+_UNSENT = {"LocalProtocolError", "UnsupportedProtocol"}
+"""What the client raises for a request that breaks the rules of HTTP itself."""
+
+
+def _unsent(error: BaseException, asked: Asked) -> UserError:
+    said = _said(f"{type(error).__name__}: {error}", asked)
+    return UserError(
+        f"The request to {asked.model} cannot be sent: {said}. Look at the model settings "
+        "(extra_body, extra_headers), at the address and at the key."
+    )
+
+
+async def _followed(stream: Any, answer: Answer, asked: Asked) -> None:
+    events: AsyncIterator[Any] = aiter(stream)
+    while True:
+        try:
+            # A whole answer is read to the end all the same: figures follow, and the connection
+            # can be used again. What breaks then breaks no answer.
+            async with asyncio.timeout(_LINGER if answer.whole else None):
+                event = await anext(events, _END)
+        except Exception as error:  # the client lets pass what its parsers and sockets raise
+            if answer.whole:
+                return
+            raise _broken(error, asked) from error
+        if event is _END:
+            if answer.whole:
+                return
+            raise _cut(asked, "it ended before the answer was complete")
+        answer.take(event)
+
+
+_END = object()
+
+
+# --- what can go wrong
+
+
+def broken_off(code: object, message: object, asked: Asked) -> ModelError:
+    """Give the error for one that the provider tells in the middle of a stream."""
+    said = _said(text(message) or text(code) or "no reason given", asked)
+    if code in _TOO_LONG_CODES or _TOO_LONG.search(said):
+        return _too_long(said, asked, None)
+    final = isinstance(code, str) and code.startswith(_FINAL_CODES)
+    return ModelError(f"{asked.model} broke off: {said}", model=asked.model, retryable=not final)
+
+
+_FINAL_CODES = (
+    "invalid_",
+    "image_",
+    "empty_image",
+    "failed_to_download",
+    "unsupported_",
+    "insufficient_quota",
+    "bio_policy",
+    "data_residency",
+    "misalignment",
+)
+"""How those codes begin that the same request would meet again."""
+
+
+def _broken(error: Exception, asked: Asked) -> ModelError:
+    if isinstance(error, openai.APIConnectionError):
+        return _cut(asked, str(error.__cause__ or "") or str(error))
+    if not isinstance(error, openai.APIError):
+        return _cut(asked, f"{type(error).__name__}: {error}")
+    return broken_off(error.code or error.type, error.message, asked)
+
+
+def _cut(asked: Asked, why: str) -> ModelError:
+    return ModelError(
+        f"The answer of {asked.model} broke off: {_said(why, asked) or 'connection lost'}.",
+        model=asked.model,
+        retryable=True,
+    )
+
+
+def _unreachable(error: openai.APIConnectionError, asked: Asked) -> ModelError:
+    why = str(error.__cause__ or "") or str(error)
+    if isinstance(error, openai.APITimeoutError):
+        why = "no answer in time"
+    local = "" if is_own_host(asked.url) else " Is the server running, and is the address right?"
+    return ModelError(
+        f"{asked.model} could not be reached at {_said(asked.url, asked)}: "
+        f"{_said(why, asked)}.{local}",
+        model=asked.model,
+        retryable=True,
+    )
+
+
+def _refusal(error: openai.APIStatusError, asked: Asked) -> ModelError:
+    """Give the error for a request that was answered with an HTTP status of failure."""
+    status, model = error.status_code, asked.model
+    said = _said(_provider_message(error), asked)
+    told = f"{model}: the provider answered {status}: {said}"
+    if _TOO_LONG_CODES & {error.code, error.type} or (status < _SERVER and _TOO_LONG.search(said)):
+        return _too_long(said, asked, status)
+    if status in {401, 403}:
+        remedy = "Is OPENAI_API_KEY (or api_key=) the right key, and may it use this model?"
+        return ModelError(f"{told} {remedy}", model=model, status=status)
+    if status == _NOT_FOUND:
+        remedy = (
+            f"There may be no model {model!r} for this key."
+            if is_own_host(asked.url)
+            else f"Does {_said(asked.url, asked)} have a model {model!r}? {asked.elsewhere}"
+        )
+        return ModelError(f"{told} {remedy}".rstrip(), model=model, status=status)
+    if status in {408, 409, 429} or status >= _SERVER:
+        # An empty account is told with status 429 as well, and waiting does not fill it.
+        spent = "insufficient_quota" in {error.code, error.type}
+        return ModelError(
+            told,
+            model=model,
+            status=status,
+            retryable=not spent,
+            retry_after=_retry_after(error.response.headers),
+        )
+    tool = _refused_tool(error, said, asked.offer)
+    if tool is not None:
+        return ToolRefusedError(
+            f"{model} does not take the tool {tool!r}: {said}",
+            tool_name=tool,
+            reason=said,
+            model=model,
+            status=status,
+        )
+    return ModelError(told, model=model, status=status)
+
+
+_NOT_FOUND = 404
+_SERVER = 500
+_INVALID = frozenset({400, 422})
+_TOO_LONG_CODES = frozenset({"context_length_exceeded", "exceed_context_size_error"})
+_TOO_LONG = re.compile(
+    r"context[ _](?:length|window|size)|maximum (?:context|prompt|input) length"
+    r"|(?:prompt|input|conversation) is too long|too many (?:input |prompt )?tokens",
+    re.IGNORECASE,
+)
+
+
+def _too_long(said: str, asked: Asked, status: int | None) -> ContextWindowExceeded:
+    return ContextWindowExceeded(
+        f"The conversation is too long for {asked.model}: {said}", model=asked.model, status=status
+    )
+
+
+def _provider_message(error: openai.APIStatusError) -> str:
+    body = error.body
+    if isinstance(body, Mapping):
+        facts = cast("Mapping[str, Any]", body)
+        for key in ("message", "detail", "error"):
+            if facts.get(key):
+                return str(facts[key])
+    if isinstance(body, str) and body:
+        return body
+    return error.message
+
+
+def _said(words: str, asked: Asked) -> str:
+    """Shorten what a provider says, without secrets and control characters."""
+    if asked.key and asked.key != _NO_KEY:
+        words = words.replace(asked.key, "***")
+    return shorten(mask(safe_text(words)).strip(), 500)
+
+
+def _refused_field(
+    error: openai.APIStatusError, sent: Mapping[str, Any], optional: Mapping[str, str]
+) -> str | None:
+    if error.status_code not in _INVALID:
+        return None
+    said = f"{error.param} {_provider_message(error)}"
+    for name, pattern in optional.items():
+        if name in sent and re.search(pattern, said, re.IGNORECASE):
+            return name
+    return None
+
+
+def _refused_tool(error: openai.APIStatusError, said: str, offer: Offer) -> str | None:
+    """Find the tool that a refusal is about."""
+    if error.status_code not in _INVALID:
+        return None
+    param = text(error.param)
+    if param and not param.startswith(("tools", "functions")):
+        return None
+    place = _PLACE.search(param) or _PLACE.search(said)
+    if place is not None and int(place[1]) < len(offer.names):
+        return offer.names[int(place[1])]
+    if not re.search(r"schema|function|tool", said, re.IGNORECASE):
+        return None
+    quoted = set(re.findall(r"['\"`]([A-Za-z0-9_-]{1,64})['\"`]", said))
+    for name, told in zip(offer.names, offer.wire, strict=True):
+        # The first word of a definition says its kind: that is how hosted tools are called.
+        if name in quoted or (told.get("type") != "function" and told.get("type") in quoted):
+            return name
+    return None
+
+
+_PLACE = re.compile(r"(?:tools|functions)['\"]?[\[.,]\s*(\d+)")
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    seconds = _number(headers.get("retry-after-ms"))
+    if seconds is not None:
+        seconds /= 1000
+    else:
+        given = headers.get("retry-after")
+        seconds = _number(given)
+        if seconds is None and given:
+            with contextlib.suppress(ValueError, TypeError):
+                seconds = parsedate_to_datetime(given).timestamp() - time.time()
+    return None if seconds is None or not math.isfinite(seconds) else max(0.0, seconds)
+
+
+def _number(value: str | None) -> float | None:
+    try:
+        return None if value is None else float(value)
+    except ValueError:
+        return None
+
+
+# --- reading what servers send: nothing is taken for granted
+
+
+def text(value: object) -> str:
+    """Give a text, or the empty one for anything else."""
+    return value if isinstance(value, str) else ""
+
+
+def attribute(value: object, *names: str) -> Any:
+    """Follow attributes; `None` where one is missing."""
+    for name in names:
+        value = getattr(value, name, None)
+    return value
+
+
+def object_of(value: Any) -> dict[str, Any]:
+    """Give a JSON object as a dictionary, be it one of the client's own records or not."""
+    if isinstance(value, Mapping):
+        return dict(cast("Mapping[str, Any]", value))
+    if isinstance(value, openai.BaseModel):
+        return value.to_dict(mode="json", warnings=False)
+    return {}
+
+
+def count(value: object) -> int:
+    """Give a figure, or 0 for anything else."""
+    return value if type(value) is int and value > 0 else 0
+
+
+# --- writing
+
+
+def data_url(block: ToolOutputImage | ToolOutputFileContent | ToolOutputAudio) -> str:
+    """Give the data of a block as a URL."""
+    kind = block.mime_type or "application/octet-stream"
+    return f"data:{kind};base64,{base64_text(block.data or b'')}"
+
+
+def base64_text(data: bytes) -> str:
+    """Give bytes as base64 text."""
+    return binascii.b2a_base64(data, newline=False).decode()
+
+
+def file_name(block: ToolOutputFileContent) -> str | None:
+    """Give the name under which a file is sent; `None` for one that models cannot read so."""
+    mime = block.mime_type or "application/octet-stream"
+    if mime.startswith("text/") or mime in _UNREADABLE:
+        return None
+    return block.filename or f"file{mimetypes.guess_extension(mime) or ''}"
+
+
+_UNREADABLE = frozenset({"application/octet-stream", "application/zip", "application/json"})
+"""Types that are refused as files, or that are better read as text."""
+
+
+def shown_as_text(block: ContentBlock) -> str:
+    """Say in words what a block holds that a model does not take as it is: text in full."""
+    if isinstance(block, ToolOutputText):
+        return block.text
+    name = getattr(block, "filename", None) or block.type
+    if block.data is None:
+        return f"[{name}: {block.url or block.file_id}]"
+    if isinstance(block, ToolOutputFileContent):
+        with contextlib.suppress(UnicodeDecodeError):
+            words = block.data.decode()
+            if "\0" not in words:
+                return f"[{block.filename}]\n{words}" if block.filename else words
+    return f"[{name}: {len(block.data):,} bytes of {block.mime_type}, not shown]"
+
+
+def merged(body: dict[str, Any], extra: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Lay the caller's own fields over a request; objects in both are joined."""
+    for name, value in (extra or {}).items():
+        own = body.get(name)
+        if isinstance(value, Mapping) and isinstance(own, dict):
+            body[name] = {**cast("dict[str, Any]", own), **cast("Mapping[str, Any]", value)}
+        else:
+            body[name] = value
+    body.pop("stream", None)  # always so, or the answer could not be read
+    return body
+
+
+def new_call_id() -> str:
+    """Make up the id of a call for a server that gives none."""
+    return f"call_{uuid.uuid4().hex[:24]}"
+
+
+def short_id(call_id: str, longest: int) -> str:
+    """Give the id of a call in a form that the API takes; the same for the same id."""
+    if 0 < len(call_id) <= longest:
+        return call_id
+    return f"call_{hashlib.sha256(call_id.encode()).hexdigest()[:32]}"
+
+
+def safe_name(name: str) -> str:
+    """Give a name that the API takes: models make up others, and those stay in the history."""
+    return re.sub(r"[^A-Za-z0-9_-]", "_", name)[:64] or "_"

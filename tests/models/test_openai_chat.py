@@ -1,0 +1,970 @@
+"""Models over chat completions, through the official client and a real server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from typing import TYPE_CHECKING, Any
+
+import openai
+import pytest
+from hypothesis import given, strategies as st
+from inline_snapshot import snapshot
+from openai.types.chat import ChatCompletion, ChatCompletionMessageParam
+from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming
+from pydantic import TypeAdapter
+
+from agents_tools import function_tool
+from agents_tools.agent import Agent
+from agents_tools.errors import (
+    ContextWindowExceeded,
+    ModelError,
+    ToolRefusedError,
+    UserError,
+    UserValueError,
+)
+from agents_tools.hosted import WebSearchTool
+from agents_tools.items import (
+    Item,
+    MessageInputItem,
+    MessageOutputItem,
+    ReasoningItem,
+    ToolCallItem,
+    ToolCallOutputItem,
+    item_from_dict,
+)
+from agents_tools.model import ModelRequest, ModelSettings, OutputFormat, load_model
+from agents_tools.models import openai_chat
+from agents_tools.models.openai_chat import OpenAIChatModel
+from agents_tools.outputs import (
+    ContentBlock,
+    ToolOutputAudio,
+    ToolOutputFileContent,
+    ToolOutputImage,
+    ToolOutputText,
+)
+from agents_tools.run import RunConfig
+from agents_tools.runner import Runner
+from agents_tools.usage import Usage
+from tests.models.asking import Heard, ask, check
+from tests.models.http_server import Answer, json_answer, sse_answer
+
+if TYPE_CHECKING:
+    from tests.models.http_server import Recorded, ScriptedServer
+
+BODY = TypeAdapter[Any](CompletionCreateParamsStreaming)
+MESSAGE = TypeAdapter[Any](ChatCompletionMessageParam)
+KEY = "own-key-0123456789"
+PNG = b"\x89PNG\r\n\x1a\n\0"
+WAV = b"RIFF\0\0\0\0WAVE"
+
+
+@function_tool
+def add(a: int, b: int = 2) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+@function_tool
+def look(place: str) -> str:
+    """Look at a place."""
+    return place
+
+
+@pytest.fixture
+def model(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> OpenAIChatModel:
+    """Give a model that is reached at the scripted server."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    return OpenAIChatModel("qwen", base_url=f"{server.url}/v1", api_key=KEY)
+
+
+# --- what a server sends
+
+
+def chunk(delta: Any = None, finish: str | None = None, **more: Any) -> dict[str, Any]:
+    choice = {"index": 0, "delta": {} if delta is None else delta, "finish_reason": finish}
+    return {
+        "id": "chatcmpl-1",
+        "object": "chat.completion.chunk",
+        "created": 1,
+        "model": "qwen-7b",
+        "choices": [choice],
+        **more,
+    }
+
+
+def piece(index: int | None, arguments: Any = None, **more: Any) -> dict[str, Any]:
+    """Give a piece of a call; `name` and `id` among the rest."""
+    function = {"arguments": arguments}
+    if "name" in more:
+        function["name"] = more.pop("name")
+    return {"index": index, "function": function, **more}
+
+
+def calls(*pieces: dict[str, Any]) -> dict[str, Any]:
+    return chunk({"content": None, "tool_calls": list(pieces)})
+
+
+USAGE = {
+    "prompt_tokens": 20,
+    "prompt_tokens_details": {"cached_tokens": 8},
+    "completion_tokens": 9,
+    "completion_tokens_details": {"reasoning_tokens": 4},
+    "total_tokens": 29,
+}
+
+
+def whole(*events: Any, finish: str = "stop", usage: Any = USAGE) -> Answer:
+    last = {**chunk(), "choices": [], "usage": usage}
+    return sse_answer(*events, chunk(finish=finish), last, done=True)
+
+
+def calls_of(heard: Heard) -> list[tuple[str, str, str]]:
+    return [
+        (item.call_id, item.name, item.arguments)
+        for item in heard.items
+        if isinstance(item, ToolCallItem)
+    ]
+
+
+# --- requests
+
+
+async def test_a_request_says_everything_in_the_words_of_the_api(
+    server: ScriptedServer, model: OpenAIChatModel
+) -> None:
+    """A field under a wrong name is refused, or worse, passed over."""
+    server.answer(whole(chunk({"content": "{}"})))
+    settings = ModelSettings(
+        temperature=0.5,
+        top_p=0.9,
+        max_tokens=100,
+        tool_choice="add",
+        parallel_tool_calls=False,
+        reasoning_effort="low",
+        stop=("END",),
+        extra_headers={"x-team": "blue"},
+        extra_body={"seed": 7, "stream_options": {"include_obfuscation": False}, "stream": False},
+    )
+    form = OutputFormat(
+        name="the answer",
+        schema={
+            "type": "object",
+            "properties": {},
+            "required": [],
+            "additionalProperties": False,
+        },
+    )
+    blocks: list[ContentBlock] = [
+        ToolOutputText("What is this?"),
+        ToolOutputImage(data=PNG, detail="low"),
+        ToolOutputImage(url="https://example.com/a.png"),
+        ToolOutputAudio(data=WAV),
+        ToolOutputFileContent(data=b"%PDF-1"),
+        ToolOutputFileContent(data=b"plain", filename="a.txt"),
+        ToolOutputFileContent(file_id="file-2"),
+    ]
+    await ask(
+        model,
+        MessageInputItem(content=blocks),
+        MessageInputItem(content="Be brief.", role="developer"),
+        instructions="You are kind.",
+        tools=(add,),
+        settings=settings,
+        output=form,
+    )
+    check(BODY, server.last.body)
+    assert server.last.path == "/v1/chat/completions"
+    assert server.last.headers["authorization"] == f"Bearer {KEY}"
+    assert server.last.headers["x-team"] == "blue"
+    assert server.last.body == snapshot(
+        {
+            "model": "qwen",
+            "stream": True,
+            "messages": [
+                {"role": "system", "content": "You are kind."},
+                {
+                    "role": "user",
+                    "content": [
+                        {"type": "text", "text": "What is this?"},
+                        {
+                            "type": "image_url",
+                            "image_url": {
+                                "url": "data:image/png;base64,iVBORw0KGgoA",
+                                "detail": "low",
+                            },
+                        },
+                        {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}},
+                        {
+                            "type": "input_audio",
+                            "input_audio": {"data": "UklGRgAAAABXQVZF", "format": "wav"},
+                        },
+                        {
+                            "type": "file",
+                            "file": {
+                                "filename": "file.pdf",
+                                "file_data": "data:application/pdf;base64,JVBERi0x",
+                            },
+                        },
+                        {
+                            "type": "text",
+                            "text": """\
+[a.txt]
+plain\
+""",
+                        },
+                        {"type": "file", "file": {"file_id": "file-2"}},
+                    ],
+                },
+                {"role": "system", "content": "Be brief."},
+            ],
+            "stream_options": {"include_usage": True, "include_obfuscation": False},
+            "tools": [
+                {
+                    "type": "function",
+                    "function": {
+                        "name": "add",
+                        "description": "Add two numbers.",
+                        "parameters": {
+                            "type": "object",
+                            "properties": {
+                                "a": {"type": "integer"},
+                                "b": {"type": ["integer", "null"], "description": "(default 2)"},
+                            },
+                            "required": ["a", "b"],
+                            "additionalProperties": False,
+                        },
+                        "strict": True,
+                    },
+                }
+            ],
+            "parallel_tool_calls": False,
+            "tool_choice": {"type": "function", "function": {"name": "add"}},
+            "temperature": 0.5,
+            "top_p": 0.9,
+            "max_tokens": 100,
+            "reasoning_effort": "low",
+            "stop": ["END"],
+            "response_format": {
+                "type": "json_schema",
+                "json_schema": {
+                    "name": "the_answer",
+                    "schema": {
+                        "type": "object",
+                        "properties": {},
+                        "required": [],
+                        "additionalProperties": False,
+                    },
+                    "strict": True,
+                },
+            },
+            "seed": 7,
+        }
+    )
+
+
+async def test_openai_itself_is_asked_in_its_own_newest_words(server: ScriptedServer) -> None:
+    """Its newer models refuse `max_tokens`, and know developers from systems."""
+    # The server plays OpenAI behind a proxy, so that the address is the real one.
+    tunnel = openai.DefaultAsyncHttpxClient(proxy=server.url)
+    async with openai.AsyncOpenAI(
+        api_key=KEY, base_url="http://api.openai.com/v1", http_client=tunnel, max_retries=0
+    ) as client:
+        server.answer(whole(chunk({"content": "Hi"})))
+        model = OpenAIChatModel("gpt-5", client=client)
+        developer = MessageInputItem(content="Be brief.", role="developer")
+        await ask(model, developer, "hi", settings=ModelSettings(max_tokens=9))
+    body = server.last.body
+    assert body["max_completion_tokens"] == 9
+    assert "max_tokens" not in body
+    assert body["messages"][0]["role"] == "developer"
+    check(BODY, body)
+
+
+@pytest.mark.parametrize("chosen", ["auto", "required", "none"])
+async def test_a_choice_of_tools_is_said_only_where_there_are_tools(
+    server: ScriptedServer, model: OpenAIChatModel, chosen: str
+) -> None:
+    """The API refuses a choice among no tools."""
+    settings = ModelSettings(tool_choice=chosen, parallel_tool_calls=True)
+    server.answer(whole(), whole())
+    await ask(model, "hi", tools=(add,), settings=settings)
+    check(BODY, server.last.body)
+    assert server.last.body["tool_choice"] == chosen
+    assert server.last.body["parallel_tool_calls"] is True
+    await ask(model, "hi", settings=settings)
+    assert not {"tools", "tool_choice", "parallel_tool_calls"} & server.last.body.keys()
+
+
+@pytest.mark.parametrize(
+    ("history", "request_", "told"),
+    [
+        ((), {"settings": ModelSettings(tool_choice="ad"), "tools": (add,)}, r"'ad'.*: add\."),
+        ((), {"tools": (WebSearchTool(),)}, r"'web_search'.*needs the Responses API.*'qwen'"),
+        ([ToolOutputImage(file_id="f")], {}, r"input\[0\]\.content\[0\]: .*not by file_id"),
+        ([ToolOutputFileContent(url="x")], {}, r"content\[0\]: .*not by url"),
+        ([ToolOutputAudio(data=b"OggS")], {}, r"content\[0\]: .*audio/wav or audio/mpeg"),
+    ],
+)
+async def test_what_cannot_be_asked_is_told_before_anything_is_sent(
+    server: ScriptedServer,
+    model: OpenAIChatModel,
+    history: Any,
+    request_: dict[str, Any],
+    told: str,
+) -> None:
+    """The caller's own mistake must not look like one of the provider."""
+    items = [MessageInputItem(content=history)] if history else []
+    with pytest.raises(UserError, match=told):
+        await ask(model, *items, **request_)
+    assert not server.requests
+
+
+async def test_systems_and_developers_write_text_only(
+    server: ScriptedServer, model: OpenAIChatModel
+) -> None:
+    """The API has nowhere to put their pictures."""
+    item = MessageInputItem(content=[ToolOutputImage(data=PNG)], role="developer")
+    with pytest.raises(UserValueError, match=r"input\[0\].*'developer' holds text only"):
+        await ask(model, item)
+
+
+# --- answers
+
+
+async def test_an_answer_comes_in_pieces_and_as_a_whole(
+    server: ScriptedServer, model: OpenAIChatModel
+) -> None:
+    """What is shown live and what is recorded must be the same."""
+    server.answer(
+        whole(
+            chunk({"role": "assistant", "content": ""}),
+            chunk({"reasoning_content": "Hm, "}),
+            chunk({"reasoning_content": "ah.", "content": None}),
+            chunk({"content": "Hel"}),
+            chunk({"content": "lo"}, usage=None),
+        )
+    )
+    heard = await ask(model, "hi")
+    assert heard.response is not None
+    assert heard.items == [
+        ReasoningItem(
+            text="Hm, ah.",
+            provider_data={"openai_chat": {"field": "reasoning_content", "server": server.url[7:]}},
+        ),
+        MessageOutputItem(text="Hello"),
+    ]
+    assert heard.said == snapshot(
+        [
+            {"type": "response.reasoning_summary_text.delta", "delta": "Hm, "},
+            {"type": "response.reasoning_summary_text.delta", "delta": "ah."},
+            {"type": "response.output_item.added", "item": {"type": "message", "id": None}},
+            {"type": "response.output_text.delta", "delta": "Hel"},
+            {"type": "response.output_text.delta", "delta": "lo"},
+        ]
+    )
+    assert heard.response.usage == Usage(
+        requests=1,
+        input_tokens=20,
+        output_tokens=9,
+        cached_input_tokens=8,
+        reasoning_tokens=4,
+    )
+    assert heard.response.finish_reason == "stop"
+    assert heard.response.response_id == "chatcmpl-1"
+    assert heard.response.model == "qwen-7b"
+    assert isinstance(heard.response.raw, ChatCompletion)
+    assert heard.response.raw.choices[0].message.content == "Hello"
+
+
+async def test_parallel_calls_are_handed_over_one_by_one_while_the_answer_still_comes(
+    server: ScriptedServer, model: OpenAIChatModel
+) -> None:
+    """A call can run while the model still writes the next one."""
+    gate = threading.Event()
+    server.answer(
+        whole(
+            calls(piece(0, "", id="call_1", name="add", type="function")),
+            calls(piece(0, '{"a":')),
+            calls(piece(0, " 1 }")),
+            calls(piece(1, "", id="call_2", name="look", type="function")),
+            gate,
+            calls(piece(1, '{"place": "hér"}')),
+            finish="tool_calls",
+        )
+    )
+    handed: list[ToolCallItem] = []
+
+    def on_call(item: ToolCallItem) -> None:
+        handed.append(item)
+        gate.set()
+
+    heard = Heard()
+    request = ModelRequest(input=[], tools=(add, look), on_call=on_call)
+    response = await model.respond(request, heard.emit)
+    assert handed == list(response.items)
+    assert [one.arguments for one in handed] == ['{"a": 1 }', '{"place": "hér"}']
+    assert response.finish_reason == "tool_calls"
+    assert heard.said == snapshot(
+        [
+            {
+                "type": "response.output_item.added",
+                "item": {"type": "function_call", "call_id": "call_1", "name": "add"},
+            },
+            {
+                "type": "response.function_call_arguments.delta",
+                "delta": '{"a":',
+                "call_id": "call_1",
+            },
+            {
+                "type": "response.function_call_arguments.delta",
+                "delta": " 1 }",
+                "call_id": "call_1",
+            },
+            {
+                "type": "response.output_item.added",
+                "item": {"type": "function_call", "call_id": "call_2", "name": "look"},
+            },
+            {
+                "type": "response.function_call_arguments.delta",
+                "delta": '{"place": "hér"}',
+                "call_id": "call_2",
+            },
+        ]
+    )
+    message = response.raw.choices[0].message
+    assert [one.function.name for one in message.tool_calls] == ["add", "look"]
+
+
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        (  # pieces of two calls mixed, begun before either has arguments
+            [
+                calls(piece(0, id="c1", name="add"), piece(1, id="c2", name="look")),
+                calls(piece(0, '{"a"'), piece(1, '{"place"')),
+                calls(piece(1, ': "x"}'), piece(0, ": 1}")),
+            ],
+            [("c1", "add", '{"a": 1}'), ("c2", "look", '{"place": "x"}')],
+        ),
+        (  # name and id with every piece
+            [
+                calls(piece(0, '{"a"', id="c1", name="add")),
+                calls(piece(0, ": 1}", id="c1", name="add")),
+            ],
+            [("c1", "add", '{"a": 1}')],
+        ),
+        (  # every call is number 0 and comes whole
+            [
+                calls(piece(0, '{"a": 1}', id="c1", name="add")),
+                calls(piece(0, '{"a": 2}', id="c2", name="add")),
+            ],
+            [("c1", "add", '{"a": 1}'), ("c2", "add", '{"a": 2}')],
+        ),
+        (  # no numbers at all
+            [
+                calls(piece(None, '{"a"', id="c1", name="add")),
+                calls(piece(None, ": 1}")),
+                calls(piece(None, '{"a": 2}', id="c2", name="add")),
+            ],
+            [("c1", "add", '{"a": 1}'), ("c2", "add", '{"a": 2}')],
+        ),
+        (  # no ids, or the same one twice
+            [
+                calls(piece(0, '{"a": 1}', name="add"), piece(1, '{"a": 2}', id="", name="add")),
+                calls(piece(2, '{"a": 3}', id="c3", name="add")),
+                calls(piece(3, '{"a": 4}', id="c3", name="add")),
+            ],
+            [
+                ("call_…", "add", '{"a": 1}'),
+                ("call_…", "add", '{"a": 2}'),
+                ("c3", "add", '{"a": 3}'),
+                ("call_…", "add", '{"a": 4}'),
+            ],
+        ),
+        (  # no arguments; arguments as an object
+            [calls(piece(0, id="c1", name="add"), piece(1, {"a": 1}, id="c2", name="add"))],
+            [("c1", "add", "{}"), ("c2", "add", '{"a": 1}')],
+        ),
+    ],
+)
+async def test_calls_are_put_together_as_sloppy_servers_send_them(
+    server: ScriptedServer, model: OpenAIChatModel, events: Any, expected: Any
+) -> None:
+    """Local servers take liberties with the stream, and their models call tools all the same."""
+    server.answer(whole(*events, finish="stop", usage=None))
+    heard = await ask(model, "hi", tools=(add, look))
+    found = calls_of(heard)
+    assert [
+        ("call_…" if call_id.startswith("call_") else call_id, name, arguments)
+        for call_id, name, arguments in found
+    ] == expected
+    assert len({call_id for call_id, _, _ in found}) == len(found)
+    assert sorted(call.call_id for call in heard.calls) == sorted(one[0] for one in found)
+    assert heard.response is not None
+    assert heard.response.finish_reason == "tool_calls"
+    assert heard.response.usage == Usage(requests=1)
+
+
+async def test_a_call_that_goes_on_after_it_was_handed_over_breaks_the_answer(
+    server: ScriptedServer, model: OpenAIChatModel
+) -> None:
+    """It may be running by now, with other arguments than those it has in the end."""
+    server.answer(
+        whole(
+            calls(piece(0, "{}", id="c1", name="add")),
+            calls(piece(1, "{}", id="c2", name="add")),
+            calls(piece(0, '{"a": 1}')),
+        )
+    )
+    with pytest.raises(ModelError, match="c1 went on") as caught:
+        await ask(model, "hi", tools=(add,))
+    assert caught.value.retryable
+
+
+@pytest.mark.parametrize(
+    ("events", "finish", "reason", "items"),
+    [
+        ((), "stop", "stop", []),
+        ([chunk({"content": ""})], "eos_token", "stop", []),
+        (["null", {"choices": None}, chunk("odd")], "stop", "stop", []),
+        (
+            [chunk({"refusal": "I "}), chunk({"refusal": "won't."})],
+            "stop",
+            "refusal",
+            [MessageOutputItem(refusal="I won't.")],
+        ),
+        ([chunk({"content": "Hal"})], "length", "length", [MessageOutputItem(text="Hal")]),
+        (
+            [chunk({"content": "B"})],
+            "content_filter",
+            "content_filter",
+            [MessageOutputItem(text="B")],
+        ),
+        (
+            [calls(piece(0, '{"a": ', id="c1", name="add"))],
+            "length",
+            "length",
+            [ToolCallItem(call_id="c1", name="add", arguments='{"a": ')],
+        ),
+        (
+            [chunk({"content": [{"type": "text", "text": "Hi"}, {"type": "thinking"}, None]})],
+            "stop",
+            "stop",
+            [MessageOutputItem(text="Hi")],
+        ),
+    ],
+)
+async def test_an_answer_tells_why_it_ends(
+    server: ScriptedServer,
+    model: OpenAIChatModel,
+    events: Any,
+    finish: str,
+    reason: str,
+    items: list[Item],
+) -> None:
+    """The loop decides by it whether there is more to do; cut off calls are never started."""
+    server.answer(whole(*events, finish=finish))
+    heard = await ask(model, "hi")
+    assert heard.response is not None
+    assert heard.response.finish_reason == reason
+    assert heard.items == items
+    assert heard.calls == []
+
+
+async def test_thoughts_are_heard_under_every_name(
+    server: ScriptedServer, model: OpenAIChatModel
+) -> None:
+    """Servers never agreed on one."""
+    thinking = {"type": "thinking", "thinking": [{"type": "text", "text": "c"}]}
+    server.answer(
+        whole(chunk({"reasoning": "b"})),
+        whole(chunk({"content": [thinking]})),
+    )
+    for expected in ("b", "c"):
+        heard = await ask(model, "hi")
+        assert [item.text for item in heard.items if isinstance(item, ReasoningItem)] == [expected]
+        assert heard.said[0]["delta"] == expected
+
+
+# --- history
+
+
+async def test_a_conversation_goes_back_in_the_order_of_the_api(
+    server: ScriptedServer, model: OpenAIChatModel
+) -> None:
+    """Outputs stand directly behind their calls, one message each, whenever they came."""
+    first = [
+        ReasoningItem(text="foreign", provider_data={"anthropic": {"signature": "x"}}),
+        MessageOutputItem(text="Let me see."),
+        ToolCallItem(call_id="c1", name="add", arguments='{"a" : 1}'),
+        ToolCallItem(call_id="c2", name="look", arguments='{"place": '),
+        ToolCallItem(call_id="ws", name="web_search_call", kind="hosted"),
+        ToolCallItem(call_id="x" * 50, name="no such.tool"),
+    ]
+    picture: list[ContentBlock] = [
+        ToolOutputText("two pictures"),
+        ToolOutputImage(data=PNG),
+        ToolOutputImage(file_id="file-1"),
+        ToolOutputFileContent(data=b"a,b", mime_type="text/csv"),
+    ]
+    server.answer(whole())
+    await ask(
+        model,
+        "hi",
+        *first,
+        ToolCallOutputItem(call_id="x" * 50, output="unknown tool", status="tool_error"),
+        ToolCallOutputItem(call_id="c2", name="look", output=picture),
+        ToolCallOutputItem(call_id="c1", name="add", output="3"),
+        ToolCallItem(call_id="c3", name="add", arguments="{}"),
+        ToolCallOutputItem(call_id="c3", name="add", output=""),
+        MessageOutputItem(refusal="No more."),
+        ReasoningItem(text="only a thought"),
+        "and now?",
+        tools=(add, look),
+    )
+    check(BODY, server.last.body)
+    assert server.last.body["messages"] == snapshot(
+        [
+            {"role": "user", "content": "hi"},
+            {
+                "role": "assistant",
+                "content": "Let me see.",
+                "tool_calls": [
+                    {
+                        "id": "c1",
+                        "type": "function",
+                        "function": {"name": "add", "arguments": '{"a" : 1}'},
+                    },
+                    {
+                        "id": "c2",
+                        "type": "function",
+                        "function": {
+                            "name": "look",
+                            "arguments": '{"invalid_json": "{\\"place\\": "}',
+                        },
+                    },
+                    {
+                        "id": "call_77cf12060d47183ea8c40345e7389e7e",
+                        "type": "function",
+                        "function": {"name": "no_such_tool", "arguments": "{}"},
+                    },
+                ],
+            },
+            {"role": "tool", "tool_call_id": "c1", "content": "3"},
+            {
+                "role": "tool",
+                "tool_call_id": "c2",
+                "content": """\
+two pictures
+[image: in the message below]
+[image: file-1]
+a,b\
+""",
+            },
+            {
+                "role": "tool",
+                "tool_call_id": "call_77cf12060d47183ea8c40345e7389e7e",
+                "content": "unknown tool",
+            },
+            {
+                "role": "user",
+                "content": [
+                    {"type": "text", "text": "The image that look gave for call c2:"},
+                    {
+                        "type": "image_url",
+                        "image_url": {"url": "data:image/png;base64,iVBORw0KGgoA"},
+                    },
+                ],
+            },
+            {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [
+                    {"id": "c3", "type": "function", "function": {"name": "add", "arguments": "{}"}}
+                ],
+            },
+            {"role": "tool", "tool_call_id": "c3", "content": ""},
+            {"role": "assistant", "content": "No more."},
+            {"role": "user", "content": "and now?"},
+        ]
+    )
+
+
+async def test_thoughts_go_back_to_the_server_that_wants_them_and_to_no_other(
+    server: ScriptedServer, model: OpenAIChatModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some servers refuse a conversation without them, others one with them."""
+    thought = chunk({"reasoning_content": "Hm."})
+    server.answer(whole(thought, calls(piece(0, "{}", id="c1", name="add"))), whole(), whole())
+    heard = await ask(model, "hi", tools=(add,))
+    items = [item_from_dict(json.loads(json.dumps(item.to_dict()))) for item in heard.items]
+    assert items == heard.items
+    history: list[Item] = [*heard.items, ToolCallOutputItem(call_id="c1", output="3")]
+    await ask(model, *history, "and now?")
+    assert server.last.body["messages"][0]["reasoning_content"] == "Hm."
+    port = server.url.rpartition(":")[2]
+    await ask(OpenAIChatModel("qwen", base_url=f"http://localhost:{port}"), *history, "and now?")
+    assert "reasoning_content" not in server.last.body["messages"][0]
+
+
+blocks_ = st.lists(
+    st.one_of(
+        st.builds(ToolOutputText, st.text()),
+        st.builds(ToolOutputImage, data=st.binary()),
+        st.builds(ToolOutputImage, url=st.text(), detail=st.sampled_from(["low", None])),
+        st.builds(ToolOutputFileContent, data=st.binary(), filename=st.none() | st.text()),
+    ),
+    max_size=3,
+)
+histories = st.lists(
+    st.one_of(
+        st.builds(MessageInputItem, content=st.text() | blocks_),
+        st.builds(MessageOutputItem, text=st.text()),
+        st.builds(MessageOutputItem, refusal=st.text(min_size=1)),
+        st.builds(ReasoningItem, text=st.text()),
+        st.builds(
+            ToolCallItem,
+            call_id=st.sampled_from(["a", "b", ""]),
+            name=st.text(),
+            arguments=st.text(),
+            kind=st.sampled_from(["function", "local_shell", "hosted"]),
+        ),
+        st.builds(
+            ToolCallOutputItem,
+            call_id=st.sampled_from(["a", "b", ""]),
+            output=st.text() | blocks_,
+        ),
+    ),
+    max_size=8,
+)
+
+
+@given(histories)
+def test_any_history_is_written_in_the_types_of_the_client(history: list[Item]) -> None:
+    """A history may come from anywhere; what is sent of it must be within the API."""
+    request = ModelRequest(input=history, instructions="Be kind.")
+    open_calls: list[str] = []
+    for message in openai_chat._messages(request, "http://localhost"):
+        check(MESSAGE, message)
+        if message["role"] == "tool":
+            assert message["tool_call_id"] in open_calls
+            continue
+        open_calls = [call["id"] for call in message.get("tool_calls", ())]
+        for call in message.get("tool_calls", ()):
+            assert isinstance(json.loads(call["function"]["arguments"]), dict)
+
+
+# --- faults
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind", "retryable", "told"),
+    [
+        (429, {"error": {"message": "slow down"}}, ModelError, True, "slow down"),
+        (502, "<html>bad gateway</html>", ModelError, True, "bad gateway"),
+        (401, {"detail": "who?"}, ModelError, False, "who.*OPENAI_API_KEY"),
+        (404, {"message": "none"}, ModelError, False, r"Does .* have a model 'qwen'\?$"),
+        (
+            400,
+            {"object": "error", "message": "This model's maximum context length is 4096 tokens"},
+            ContextWindowExceeded,
+            False,
+            "4096",
+        ),
+        (
+            400,
+            {
+                "error": {
+                    "code": 400,
+                    "type": "exceed_context_size_error",
+                    "message": "the request exceeds the available size",
+                }
+            },
+            ContextWindowExceeded,
+            False,
+            "available size",
+        ),
+        (
+            400,
+            {
+                "error": {
+                    "message": "Invalid schema for function 'look'",
+                    "param": "tools[1].function.parameters",
+                    "code": "invalid_function_parameters",
+                }
+            },
+            ToolRefusedError,
+            False,
+            "'look'",
+        ),
+        (
+            422,
+            {"detail": [{"loc": ["body", "tools", 0, "function"], "msg": "extra"}]},
+            ToolRefusedError,
+            False,
+            "'add'",
+        ),
+    ],
+)
+async def test_a_refused_request_tells_what_helps(
+    server: ScriptedServer,
+    model: OpenAIChatModel,
+    status: int,
+    body: Any,
+    kind: type[ModelError],
+    retryable: bool,
+    told: str,
+) -> None:
+    """Every server words its errors in its own way; the loop needs the same few facts."""
+    server.answer(json_answer(body, status=status))
+    with pytest.raises(ModelError, match=told) as caught:
+        await ask(model, "hi", tools=(add, look))
+    assert type(caught.value) is kind
+    assert (caught.value.status, caught.value.retryable) == (status, retryable)
+
+
+BEGUN = [chunk({"content": "Hel"})]
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (sse_answer(*BEGUN), "ended before"),
+        (sse_answer(*BEGUN, done=True), "ended before"),
+        (sse_answer(*BEGUN, cut=True), "broke off"),
+        (sse_answer(*BEGUN, "{garbage"), "JSON"),
+        (sse_answer(*BEGUN, b"data: \xff\xfe\n\n"), "UnicodeDecodeError"),
+        (sse_answer(*BEGUN, {"error": {"message": "it broke", "code": 502}}), "it broke"),
+        (sse_answer(*BEGUN, chunk(finish="error")), "met an error"),
+        (Answer(silent=True), "Is the server running"),
+        (json_answer({"id": "x", "choices": []}), "ended before"),
+    ],
+)
+async def test_a_broken_stream_is_no_half_answer(
+    server: ScriptedServer, model: OpenAIChatModel, answer: Answer, told: str
+) -> None:
+    """Half an answer that passes for a whole one is worse than none."""
+    server.answer(answer)
+    with pytest.raises(ModelError, match=told) as caught:
+        await ask(model, "hi")
+    assert type(caught.value) is ModelError
+    assert caught.value.retryable
+
+
+async def test_what_breaks_behind_the_answer_costs_no_more_than_its_figures(
+    server: ScriptedServer, model: OpenAIChatModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Everything had come; asking again would cost the same once more."""
+    monkeypatch.setattr("agents_tools.models._openai._LINGER", 0.1)
+    said = [chunk({"content": "Hi"}), chunk(finish="stop")]
+    server.answer(sse_answer(*said, cut=True), sse_answer(*said, threading.Event()))
+    for _ in range(2):
+        heard = await ask(model, "hi")
+        assert heard.items == [MessageOutputItem(text="Hi")]
+        assert heard.response is not None
+        assert heard.response.usage == Usage(requests=1)
+
+
+async def test_a_server_that_refuses_to_count_is_asked_again_without(
+    server: ScriptedServer, model: OpenAIChatModel
+) -> None:
+    """Older servers know no `stream_options`; the one refusal is paid once."""
+    refused = {"detail": [{"loc": ["body", "stream_options"], "msg": "Extra inputs"}]}
+    server.answer(json_answer(refused, status=422), whole(usage=None), whole(usage=None))
+    await ask(model, "hi")
+    await ask(model, "hi")
+    assert ["stream_options" in one.body for one in server.requests] == [True, False, False]
+
+
+async def test_a_refusal_that_stays_is_told(server: ScriptedServer, model: OpenAIChatModel) -> None:
+    """Asking again must come to an end."""
+    refused = {"error": {"message": "bad stream_options"}}
+    server.answer(*[json_answer(refused, status=400)] * 2)
+    with pytest.raises(ModelError, match="bad stream_options"):
+        await ask(model, "hi")
+    assert len(server.requests) == 2
+
+
+async def test_a_server_that_is_not_there_is_told_as_such(model: OpenAIChatModel) -> None:
+    """Forgetting to start a local server is the mistake of every first day."""
+    nowhere = OpenAIChatModel("qwen", base_url="http://127.0.0.1:9/v1")
+    with pytest.raises(ModelError, match=r"qwen could not be reached.*Is the server running"):
+        await ask(nowhere, "hi")
+
+
+async def test_a_client_that_loses_patience_may_be_asked_again(server: ScriptedServer) -> None:
+    """A server that loads its model first answers the second time."""
+    gate = threading.Event()
+
+    def slow(request: Recorded) -> Answer:
+        gate.wait(5)
+        return whole()
+
+    server.answer(slow)
+    async with openai.AsyncOpenAI(
+        api_key=KEY, base_url=server.url, timeout=0.1, max_retries=0
+    ) as client:
+        with pytest.raises(ModelError, match="no answer in time") as caught:
+            await ask(OpenAIChatModel("qwen", client=client), "hi")
+    gate.set()
+    assert caught.value.retryable
+
+
+async def test_a_run_asks_calls_and_asks_again(
+    server: ScriptedServer, model: OpenAIChatModel
+) -> None:
+    """The adapter and the loop must mean the same: nulls of the strict dialect, ids, retries."""
+    server.answer(
+        json_answer({"error": {"message": "slow down"}}, status=429),
+        whole(
+            calls(piece(0, '{"a": 1, "b": null}', id="c1", name="add")),
+            calls(piece(1, '{"place": "here"}', name="look")),
+            finish="tool_calls",
+        ),
+        whole(chunk({"content": "3, here"})),
+    )
+    agent = Agent(name="adder", instructions="Add.", tools=[add, look], model=model)
+    result = await Runner.run(agent, "1 and 2?", run_config=RunConfig(retry_backoff=0.01))
+    assert result.final_output == "3, here"
+    messages = server.last.body["messages"]
+    made_up = messages[2]["tool_calls"][1]["id"]
+    assert [(one["role"], one.get("tool_call_id"), one["content"]) for one in messages] == [
+        ("system", None, "Add."),
+        ("user", None, "1 and 2?"),
+        ("assistant", None, None),
+        ("tool", "c1", "3"),
+        ("tool", made_up, "here"),
+    ]
+    assert result.usage.requests == 2
+
+
+async def test_cancelling_hangs_up(server: ScriptedServer, model: OpenAIChatModel) -> None:
+    """A request nobody waits for must not go on costing tokens."""
+    begun = asyncio.Event()
+    server.answer(sse_answer(*BEGUN, threading.Event()))
+    task = asyncio.create_task(model.respond(ModelRequest(input=[]), lambda event: begun.set()))
+    await asyncio.wait_for(begun.wait(), 5)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert await asyncio.to_thread(server.hung_up.wait, 5)
+
+
+async def test_only_openai_itself_asks_for_a_key(
+    server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Local servers have none; OpenAI's refusal would come late and say less."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    model = load_model("openai-chat/qwen3:8b")
+    assert repr(model) == "OpenAIChatModel('qwen3:8b')"
+    with pytest.raises(UserError, match="OPENAI_API_KEY"):
+        await ask(model, "hi")
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    server.answer(whole(chunk({"content": "Hi"})))
+    heard = await ask(model, "hi")
+    assert heard.items == [MessageOutputItem(text="Hi")]
+    assert server.last.body["model"] == "qwen3:8b"

@@ -1,0 +1,67 @@
+"""What a run costs, counted rather than timed."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import agents_tools
+from agents_tools import Agent, Runner, function_tool
+from agents_tools.testing import ScriptedModel, tool_call
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+PACKAGE = str(Path(agents_tools.__file__).parent)
+
+
+@function_tool
+async def add(a: int, b: int) -> str:
+    """Add two numbers."""
+    return str(a + b)
+
+
+async def _counted(tools: list[Any], turns: int) -> Counter[str]:
+    """Count the calls that a run makes in each file of the package, itself warm."""
+    entered: Counter[str] = Counter()
+
+    def enter(frame: FrameType, event: str, arg: object) -> None:
+        file = frame.f_code.co_filename
+        if event == "call" and file.startswith(PACKAGE) and "testing" not in file:
+            entered[file] += 1
+
+    for _ in range(2):
+        entered.clear()
+        model = ScriptedModel([*(tool_call("add", a=1, b=2) for _ in range(turns)), "3"])
+        agent = Agent("Adder", tools=tools, model=model)
+        await Runner.run(agent, "1 + 2?", max_turns=None)  # the first run builds what is kept
+        model.add(*(tool_call("add", a=1, b=2) for _ in range(turns)), "3")
+        sys.setprofile(enter)
+        try:
+            await Runner.run(agent, "1 + 2?", max_turns=None)
+        finally:
+            sys.setprofile(None)
+    return entered
+
+
+async def test_a_run_of_two_turns_enters_few_files_and_makes_few_calls() -> None:
+    """Each hop is read by whoever debugs a run, and paid by every run."""
+    entered = await _counted([add], 1)
+    assert len(entered) <= 16, sorted(Path(file).name for file in entered)
+    assert entered.total() <= 200
+
+
+async def test_each_turn_makes_as_many_calls_as_the_one_before() -> None:
+    """A long run must not grow slower with its history."""
+    few, more, most = [(await _counted([add], turns)).total() for turns in (10, 20, 30)]
+    assert more - few == most - more
+
+
+async def test_a_thousand_tools_cost_a_turn_nothing() -> None:
+    """What an agent is offered must be prepared once, not once a turn."""
+    many = [add, *(add.with_(name=f"add_{number}") for number in range(999))]
+    alone = (await _counted([add], 20)).total() - (await _counted([add], 10)).total()
+    among = (await _counted(many, 20)).total() - (await _counted(many, 10)).total()
+    assert among == alone
