@@ -1,0 +1,256 @@
+"""The local model: rules that choose tools from a request and never make arguments up."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Literal
+
+import pytest
+from hypothesis import given, settings, strategies as st
+from pydantic import BaseModel
+
+from agents_tools import (
+    Agent,
+    FunctionTool,
+    ModelRequest,
+    RawResponseStreamEvent,
+    Runner,
+    ToolCallItem,
+    UserError,
+    WebSearchTool,
+    function_tool,
+    load_model,
+)
+from agents_tools.items import MessageInputItem, MessageOutputItem
+from agents_tools.models.local import LocalModel
+from agents_tools.testing import call_tool
+
+
+@function_tool
+def add(a: float, b: float) -> float:
+    """Add two numbers."""
+    return a + b
+
+
+@function_tool
+def weather(city: str, unit: Literal["celsius", "fahrenheit"] = "celsius") -> str:
+    """Tell the weather of a city."""
+    return f"18 {unit} in {city}"
+
+
+@function_tool
+def roman(number: int) -> str:
+    """Convert a number to roman numerals."""
+    return "I" * number
+
+
+@function_tool
+def remind(text: str, day: str, urgent: bool = False) -> str:
+    """Write a reminder."""
+    return f"{day}: {text}"
+
+
+@function_tool
+def average(values: list[float]) -> float:
+    """Give the average of some values."""
+    return sum(values) / len(values)
+
+
+@function_tool
+def fail(input: str) -> str:
+    """Break something."""
+    raise RuntimeError("broken")
+
+
+class Point(BaseModel):
+    x: int
+    y: int
+
+
+@function_tool
+def plot(point: Point) -> str:
+    """Plot a point."""
+    return str(point)
+
+
+TOOLS = [add, weather, roman, remind, average, fail, plot]
+
+
+def _run(request: str, tools: list[Any] | None = None) -> tuple[list[tuple[str, Any]], str]:
+    agent = Agent("Helper", tools=TOOLS if tools is None else tools, model="local/rules")
+    result = Runner.run_sync(agent, request)
+    calls = [item for item in result.new_items if isinstance(item, ToolCallItem)]
+    return [(call.name, json.loads(call.arguments)) for call in calls], result.final_output
+
+
+@pytest.mark.parametrize(
+    ("request_", "calls", "answer"),
+    [
+        ("Add 2 and 3", [("add", {"a": 2, "b": 3})], "5.0"),
+        ("What is the weather in New York?", [("weather", {"city": "New York"})], None),
+        (
+            "weather in Rome in fahrenheit",
+            [("weather", {"city": "Rome", "unit": "fahrenheit"})],
+            "18 fahrenheit in Rome",
+        ),
+        (
+            "Tell me the weather in Paris and add 1.5 and 2",
+            [("weather", {"city": "Paris"}), ("add", {"a": 1.5, "b": 2})],
+            "18 celsius in Paris\n3.5",
+        ),
+        (
+            "add 2 and 1, then convert it to roman numerals",
+            [("add", {"a": 2, "b": 1}), ("roman", {"number": 3})],
+            "3.0\nIII",
+        ),
+        (
+            "write a reminder day=Monday text='water the plants; then rest' urgent=yes",
+            [("remind", {"text": "water the plants; then rest", "day": "Monday", "urgent": True})],
+            "Monday: water the plants; then rest",
+        ),
+        ("Average the values 1, 2 and 6", [("average", {"values": [1, 2, 6]})], "3.0"),
+    ],
+)
+def test_tools_and_arguments_are_chosen_from_the_request(
+    request_: str, calls: list[tuple[str, Any]], answer: str | None
+) -> None:
+    """A demonstration is one only if the model really reads what it is asked."""
+    called, told = _run(request_)
+    assert called == calls
+    assert answer is None or told == answer
+
+
+@pytest.mark.parametrize(
+    ("request_", "told"),
+    [
+        ("The weather, please", "To use weather I need city"),
+        ("plot a point", "To use plot I need point"),
+        ("sing a song", "I have no tool for “sing a song”.\nMy tools: add, weather"),
+        ("", "My tools: add, weather"),
+    ],
+)
+def test_what_the_request_does_not_hold_is_asked_for_and_never_made_up(
+    request_: str, told: str
+) -> None:
+    """An invented argument would make a demonstration of the wrong thing."""
+    called, answer = _run(request_)
+    assert called == []
+    assert told in answer
+
+
+def test_a_failure_is_told_and_stops_what_builds_on_it() -> None:
+    """A step that refers to a failed one has nothing to work with."""
+    called, answer = _run("break something, then convert it to roman numerals")
+    assert [name for name, _ in called] == ["fail"]
+    assert "fail failed: Tool 'fail' failed: RuntimeError: broken" in answer
+    assert "needs what the step before did not give" in answer
+
+
+def test_sub_agents_get_the_whole_task() -> None:
+    """An orchestrator hands on what it was asked, not a word of it."""
+    inner = Agent("Forecaster", tools=[weather], model="local/rules")
+    tool = inner.as_tool(tool_description="Tells the weather of places.")
+    called, answer = _run("Tell the weather in Rome", [tool])
+    assert called == [("forecaster", {"input": "Tell the weather in Rome"})]
+    assert answer == "18 celsius in Rome"
+
+
+async def test_the_answer_comes_word_by_word() -> None:
+    """User interfaces must have something to stream."""
+    said: list[str] = []
+
+    def emit(event: Any) -> None:
+        assert isinstance(event, RawResponseStreamEvent)
+        if event.data["type"] == "response.output_text.delta":
+            said.append(event.data["delta"])
+
+    request = ModelRequest(input=[MessageInputItem(content="sing a song")])
+    response = await LocalModel().respond(request, emit)
+    (message,) = response.items
+    assert isinstance(message, MessageOutputItem)
+    assert "".join(said) == message.text
+    assert len(said) > 5
+    assert response.usage.total_tokens == 0
+
+
+async def test_a_hosted_tool_is_refused_by_name() -> None:
+    """What runs at a provider cannot run here, and the user must learn why."""
+    request = ModelRequest(input=[], tools=(WebSearchTool(),))
+    with pytest.raises(UserError, match=r"'web_search'.*'local/rules'"):
+        await LocalModel().respond(request, lambda _: None)
+
+
+def test_there_is_one_set_of_rules() -> None:
+    """A mistyped name must not pass for a model."""
+    with pytest.raises(UserError, match="'local/rules'"):
+        load_model("local/other")
+
+
+def test_an_answer_of_a_type_comes_from_a_tool_or_not_at_all() -> None:
+    """Rules cannot write objects; they must say so."""
+
+    @function_tool
+    def locate(city: str) -> Point:
+        """Locate a city."""
+        return Point(x=1, y=2)
+
+    agent = Agent("Locator", tools=[locate], model="local/rules", output_type=Point)
+    assert Runner.run_sync(agent, "locate the city of Rome").final_output == Point(x=1, y=2)
+    with pytest.raises(UserError, match="output_type"):
+        Runner.run_sync(agent, "sing a song")
+
+
+WORDS = st.sampled_from(
+    [
+        "add",
+        "weather",
+        "of",
+        "in",
+        "Rome",
+        "2",
+        "3.5",
+        "-1",
+        "1,000",
+        "and",
+        "then",
+        "convert",
+        "it",
+        "to",
+        "roman",
+        "number",
+        "reminder",
+        "'a",
+        "b'",
+        "average",
+        "values:",
+        "plot",
+        "point",
+        "celsius",
+        "fahrenheit",
+        "day=Monday",
+        "urgent=maybe",
+        "unit=kelvin",
+        "2024-02-30",
+        "break",
+        "the",
+        "result",
+        ";",
+        ",",
+        "“quoted”",
+        "city=",
+        "number=x",
+    ]
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(WORDS, max_size=14).map(" ".join))
+async def test_every_call_is_one_that_the_tool_takes(text: str) -> None:
+    """Whatever the request, arguments must be within the schema."""
+    tools: tuple[FunctionTool[..., Any], ...] = tuple(TOOLS)
+    request = ModelRequest(input=[MessageInputItem(content=text)], tools=tools)
+    response = await LocalModel().respond(request, lambda _: None)
+    for item in response.items:
+        if isinstance(item, ToolCallItem):
+            tool = next(one for one in TOOLS if one.name == item.name)
+            assert (await call_tool(tool, item.arguments)).status in {"ok", "tool_error"}
