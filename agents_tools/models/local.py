@@ -292,14 +292,14 @@ def _followed(shape: Any, schema: Any, depth: int = 8) -> Any:
         name = str(shape["$ref"]).rpartition("/")[2]
         return _followed(schema.get("$defs", {}).get(name, {}), schema, depth - 1)
     if depth and "anyOf" in shape:
-        arms = [arm for arm in shape["anyOf"] if arm.get("type") != "null"]
+        arms: list[Any] = [arm for arm in shape["anyOf"] if arm.get("type") != "null"]
         return _followed(arms[0] if arms else {}, schema, depth - 1)
     return shape
 
 
 def _kind(shape: Mapping[str, Any]) -> str:
     kind: Any = shape.get("type", "string" if "enum" in shape else "")
-    return str(kind[0] if isinstance(kind, list) else kind)
+    return kind if isinstance(kind, str) else str(kind[0])
 
 
 class _Source:
