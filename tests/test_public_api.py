@@ -207,3 +207,19 @@ def test_importing_and_decorating_loads_nothing_heavy(program: str) -> None:
     )
     loaded = set(json.loads(result.stdout)) - {"json"}
     assert loaded.isdisjoint(set(HEAVY) - {"json"})
+
+
+def test_importing_agents_loads_no_provider_and_no_pydantic() -> None:
+    """Whoever runs agents waits for the client of one provider, and only when it is asked."""
+    script = (
+        "from agents_tools import Agent, Runner, RunConfig, WebSearchTool\n"
+        "Agent('Helper', tools=[WebSearchTool()])\n"
+        "import sys, json\nprint(json.dumps(sorted(sys.modules)))"
+    )
+    result = subprocess.run(  # noqa: S603 - our own interpreter and text
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=30
+    )
+    loaded = set(json.loads(result.stdout))
+    assert loaded.isdisjoint(
+        {"anthropic", "griffe", "httpx", "mcp", "openai", "pydantic", "pydantic_ai", "rich"}
+    )

@@ -21,6 +21,7 @@ _EXTRAS = {
     "mcp": ("mcp", "jsonschema-rs"),
     "openai": ("openai",),
     "anthropic": ("anthropic",),
+    "pydantic-ai": ("pydantic-ai-slim",),
 }
 _REQUIRED = ("pydantic", "pydantic-core", "anyio", "griffelib", "typing-extensions")
 

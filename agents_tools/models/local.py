@@ -368,8 +368,8 @@ class _Source:
                 taken, self._quoted = self._quoted, []
                 return list(taken)
             told = self._bare.rpartition(":")[2] if ":" in self._bare else ""
-            values = [one.strip(" .") for one in re.split(r",|\band\b", told)]
-            return [one for one in values if one] or None
+            texts = [one.strip(" .") for one in re.split(r",|\band\b", told)]
+            return [one for one in texts if one] or None
         return None
 
     def _text(self, shape: Mapping[str, Any], *, optional: bool) -> str | None:

@@ -1,0 +1,266 @@
+"""The bridge to the models of Pydantic AI: its own test models, and one real server."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pydantic_ai import messages as wire
+from pydantic_ai.exceptions import ModelHTTPError
+from pydantic_ai.models.function import (
+    AgentInfo,
+    DeltaThinkingPart,
+    DeltaToolCall,
+    FunctionModel,
+)
+
+from agents_tools import (
+    Agent,
+    ContextWindowExceeded,
+    MessageOutputItem,
+    ModelError,
+    ModelSettings,
+    ReasoningItem,
+    Runner,
+    ToolCallItem,
+    ToolCallOutputItem,
+    ToolOutputImage,
+    ToolOutputText,
+    UserError,
+    WebSearchTool,
+    function_tool,
+    load_model,
+)
+from agents_tools.items import MessageInputItem
+from agents_tools.models.pydantic_ai import PydanticAIModel
+from tests.models.asking import ask
+from tests.models.http_server import Answer, json_answer, sse_answer
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from tests.models.http_server import ScriptedServer
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+@function_tool
+def add(a: int, b: int = 1) -> int:
+    """Add two numbers.
+
+    Args:
+        a: The first.
+    """
+    return a + b
+
+
+def _model(*pieces: Any) -> tuple[PydanticAIModel, list[Any]]:
+    """Give a model that streams these pieces, and the list of what it is asked."""
+    asked: list[Any] = []
+
+    async def stream(messages: list[wire.ModelMessage], info: AgentInfo) -> AsyncIterator[Any]:
+        asked.append((messages, info))
+        for piece in pieces:
+            if isinstance(piece, Exception):
+                raise piece
+            yield piece
+
+    return PydanticAIModel(FunctionModel(stream_function=stream)), asked
+
+
+async def test_text_comes_in_pieces_and_as_a_message() -> None:
+    """User interfaces read the pieces, the history has the whole."""
+    model, _ = _model("Hel", "lo")
+    heard = await ask(model, "Hi")
+    assert heard.items == [MessageOutputItem(text="Hello")]
+    deltas = [said["delta"] for said in heard.said if said["type"].endswith("text.delta")]
+    assert "".join(deltas) == "Hello"
+    assert heard.response is not None
+    assert heard.response.usage.requests == 1
+    assert heard.response.usage.output_tokens > 0
+
+
+async def test_calls_are_handed_over_as_soon_as_they_are_whole() -> None:
+    """A call may start while the model still writes the next one."""
+    model, _ = _model(
+        {0: DeltaToolCall(name="add", json_args='{"a":', tool_call_id="c1")},
+        {0: DeltaToolCall(json_args="1}")},
+        {1: DeltaToolCall(name="add", json_args='{"a": 2}', tool_call_id="c2")},
+    )
+    heard = await ask(model, "Add", tools=(add,))
+    calls = [
+        ToolCallItem(call_id="c1", name="add", arguments='{"a":1}'),
+        ToolCallItem(call_id="c2", name="add", arguments='{"a": 2}'),
+    ]
+    assert heard.items == calls
+    assert heard.calls == calls
+    assert [said["call_id"] for said in heard.said if "delta" in said] == ["c1", "c1", "c2"]
+
+
+async def test_thoughts_go_back_with_their_signatures() -> None:
+    """Providers refuse a turn whose signed thoughts are missing."""
+    model, asked = _model(
+        {0: DeltaThinkingPart(content="Hm", signature="s1")},
+        {1: DeltaToolCall(name="add", json_args='{"a":1}', tool_call_id="c1")},
+    )
+    heard = await ask(model, "Add", tools=(add,))
+    thought, call = heard.items
+    assert isinstance(thought, ReasoningItem)
+    assert thought.text == "Hm"
+    output = ToolCallOutputItem(call_id="c1", name="add", output="2")
+    await ask(model, "Add", thought, call, output, tools=(add,))
+    messages, _ = asked[-1]
+    (thinking, _) = messages[1].parts
+    assert (thinking.content, thinking.signature) == ("Hm", "s1")
+
+
+async def test_a_conversation_takes_turns_in_the_words_of_the_bridge() -> None:
+    """Whatever the order of our items, requests and responses must alternate."""
+    model, asked = _model("ok")
+    await ask(
+        model,
+        MessageInputItem(content="Be brief.", role="developer"),
+        "What is on it?",
+        ToolCallItem(call_id="c1", name="look", arguments="{}"),
+        ToolCallItem(call_id="c2", name="add", arguments='{"a":1}'),
+        ToolCallOutputItem(
+            call_id="c1",
+            name="look",
+            output=[ToolOutputText("a picture"), ToolOutputImage(data=PNG)],
+        ),
+        ToolCallOutputItem(call_id="c2", name="add", output="2"),
+        MessageInputItem(content=[ToolOutputText("And?"), ToolOutputImage(url="http://x/y.png")]),
+        instructions="You see.",
+        tools=(add,),
+        settings=ModelSettings(temperature=0.5, tool_choice="add", stop=["END"]),
+    )
+    messages, info = asked[-1]
+    assert [(type(one).__name__, [part.part_kind for part in one.parts]) for one in messages] == [
+        ("ModelRequest", ["system-prompt", "user-prompt"]),
+        ("ModelResponse", ["tool-call", "tool-call"]),
+        ("ModelRequest", ["tool-return", "user-prompt", "tool-return", "user-prompt"]),
+    ]
+    assert messages[-1].instructions == "You see."
+    picture = messages[-1].parts[1].content
+    assert picture[0] == "What the call c1 gave besides text:"
+    assert (picture[1].data, picture[1].media_type) == (PNG, "image/png")
+    (told,) = info.function_tools
+    assert (told.name, told.description) == ("add", "Add two numbers.")
+    assert told.parameters_json_schema["required"] == ["a"]
+    assert info.model_settings["temperature"] == 0.5
+    assert info.model_settings["tool_choice"] == ["add"]
+    assert info.model_settings["stop_sequences"] == ["END"]
+
+
+@pytest.mark.parametrize(
+    ("raised", "kind", "retryable"),
+    [
+        (ModelHTTPError(429, "m", {"message": "slow down"}), ModelError, True),
+        (ModelHTTPError(503, "m", None), ModelError, True),
+        (ModelHTTPError(401, "m", {"message": "no"}), ModelError, False),
+        (ConnectionResetError("gone"), ModelError, True),
+    ],
+)
+async def test_what_goes_wrong_is_told_as_our_own_errors(
+    raised: Exception, kind: type[ModelError], *, retryable: bool
+) -> None:
+    """The run decides by our errors whether it asks again; nobody should know two kinds."""
+    model, _ = _model("half", raised)
+    with pytest.raises(kind) as caught:
+        await ask(model, "Hi")
+    assert caught.value.retryable is retryable
+    assert model.name in str(caught.value)
+
+
+async def test_a_run_calls_tools_through_the_bridge() -> None:
+    """The arguments are read by the natural schema, defaults and all."""
+
+    async def stream(messages: list[wire.ModelMessage], info: AgentInfo) -> AsyncIterator[Any]:
+        last = messages[-1].parts[-1]
+        if isinstance(last, wire.ToolReturnPart):
+            yield f"It is {last.content}."
+        else:
+            yield {0: DeltaToolCall(name="add", json_args='{"a": 2}', tool_call_id="c1")}
+
+    model = PydanticAIModel(FunctionModel(stream_function=stream))
+    result = await Runner.run(Agent("Adder", tools=[add], model=model), "2 + 1?")
+    assert result.final_output == "It is 3."
+
+
+async def test_a_hosted_tool_is_refused_by_name() -> None:
+    """What only the Responses API runs must not vanish on the way."""
+    model, _ = _model("ok")
+    with pytest.raises(UserError, match=r"'web_search' \(WebSearchTool\)"):
+        await ask(model, "Hi", tools=(WebSearchTool(),))
+
+
+async def test_an_unknown_name_is_told_with_the_name() -> None:
+    """The bridge's own exception must not reach the user."""
+    with pytest.raises(UserError, match="'nobody:nothing'"):
+        await ask(load_model("pydantic-ai/nobody:nothing"), "Hi")
+
+
+# --- over HTTP, through the client that Pydantic AI uses
+
+
+@pytest.fixture
+def over_http(
+    server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[], PydanticAIModel]:
+    """Give a model of an OpenAI-compatible provider at the server."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+    return lambda: PydanticAIModel("openai-chat:gpt-5")
+
+
+def _chunk(**delta: Any) -> dict[str, Any]:
+    finish = delta.pop("finish", None)
+    return {
+        "id": "r1",
+        "object": "chat.completion.chunk",
+        "created": 1,
+        "model": "gpt-5-2026",
+        "choices": [{"index": 0, "delta": delta, "finish_reason": finish}],
+    }
+
+
+async def test_a_real_server_is_asked_and_heard(
+    server: ScriptedServer, over_http: Callable[[], PydanticAIModel]
+) -> None:
+    """The bridge must hold over the wire, not only between doubles."""
+    server.answer(
+        sse_answer(
+            _chunk(role="assistant", content="Hel"),
+            _chunk(content="lo"),
+            _chunk(finish="stop"),
+            named=False,
+            done=True,
+        )
+    )
+    heard = await ask(over_http(), "Hi", tools=(add,))
+    assert [item.text for item in heard.items if isinstance(item, MessageOutputItem)] == ["Hello"]
+    assert heard.response is not None
+    assert (heard.response.finish_reason, heard.response.model) == ("stop", "gpt-5-2026")
+    body = server.requests[0].body
+    assert body["messages"] == [{"role": "user", "content": "Hi"}]
+    assert body["tools"][0]["function"]["name"] == "add"
+
+
+async def test_a_refusal_of_a_real_server_says_whether_to_ask_again(
+    server: ScriptedServer, over_http: Callable[[], PydanticAIModel]
+) -> None:
+    """A busy server must not end a run; a full context must not be asked twice."""
+    full = {"error": {"message": "too long", "code": "context_length_exceeded"}}
+    server.answer(
+        Answer(status=429, headers={"retry-after": "7"}, pieces=(json.dumps({}).encode(),)),
+        json_answer(full, status=400),
+    )
+    model = over_http()
+    settings = ModelSettings(extra_body={})
+    with pytest.raises(ModelError) as busy:
+        await ask(model, "Hi", settings=settings)
+    with pytest.raises(ModelError) as refused:
+        await ask(model, "Hi", settings=settings)
+    assert isinstance(refused.value, ContextWindowExceeded)
+    assert (busy.value.retryable, busy.value.retry_after, busy.value.status) == (True, 7.0, 429)
