@@ -17,6 +17,8 @@ DEMO ?= -m examples.demo
 RUN := $(VENV)/.stamp-run
 DEV := $(VENV)/.stamp-dev
 CORPUS := .venv-corpus/.stamp
+# A mock of the providers' HTTP APIs that is not ours; it runs on the Node that pyright brings.
+MOCK := .aimock/.stamp-1.43.0
 
 .PHONY: help demo test test-all test-long cov corpus check format docs docs-serve bench clean
 
@@ -26,7 +28,7 @@ help:
 demo: $(RUN)
 	@$(BIN)/python $(DEMO) $(ARGS)
 
-test: $(DEV)
+test: $(DEV) $(MOCK)
 	@$(BIN)/python -m pytest $(ARGS)
 
 # The suite on every Python from 3.11 on that is found on PATH or under pyenv.
@@ -39,12 +41,12 @@ test-all:
 	  $(MAKE) test PYTHON="$$python" VENV=".venv-$$version" || exit 1; \
 	done; test -n "$$seen" || { echo "No Python 3.11 or newer was found." >&2; exit 1; }
 
-cov: $(DEV)
+cov: $(DEV) $(MOCK)
 	@$(BIN)/python -m coverage run -m pytest $(ARGS)
 	@$(BIN)/python -m coverage report
 
 # The suite with made-up corpora at full size and property tests with many more examples.
-test-long: $(DEV)
+test-long: $(DEV) $(MOCK)
 	@AGENTS_TOOLS_CORPUS=full $(BIN)/python -m pytest --hypothesis-profile=long --timeout=1800 $(ARGS)
 
 # The functions of many packages as tools, in an environment that holds those packages.
@@ -74,7 +76,7 @@ bench: $(DEV)
 
 # Everything that the other targets made, environments included.
 clean:
-	rm -rf .venv .venv-* .bench site dist build htmlcov .coverage .coverage.*
+	rm -rf .venv .venv-* .aimock .bench site dist build htmlcov .coverage .coverage.*
 	rm -rf .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -87,6 +89,12 @@ $(DEV): pyproject.toml | $(BIN)/python
 $(RUN): pyproject.toml | $(BIN)/python
 	@echo "Installing the package (once) …"
 	@$(PIP) install --editable '.[cli]'
+	@touch $@
+
+$(MOCK): | $(DEV)
+	@echo "Installing the mock server (once) …"
+	@mkdir -p .aimock
+	@$(BIN)/python -m tests.conformance.install .aimock @copilotkit/aimock@1.43.0
 	@touch $@
 
 $(CORPUS): pyproject.toml tests/corpus/requirements.txt

@@ -11,14 +11,20 @@ from typing import TYPE_CHECKING, Any, cast
 from agents_tools._records import Decision
 from agents_tools._supervisor import finish
 from agents_tools.context import ToolContext
-from agents_tools.errors import BudgetExceeded, Interruption, ModelBehaviorError, UserTypeError
+from agents_tools.errors import (
+    BudgetExceeded,
+    Interruption,
+    ModelBehaviorError,
+    UserError,
+    UserTypeError,
+)
 from agents_tools.items import ToolApprovalItem, ToolCallItem, ToolCallOutputItem
 from agents_tools.outputs import ToolOutputText
 from agents_tools.state import PendingCall, RunState, call_pin, pin_of
 from agents_tools.wire._project import project
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 
     from agents_tools._records import CallOutcome
     from agents_tools._runnable import RunnableAgent, Toolbox
@@ -52,15 +58,18 @@ class Call:
         tool: The tool; `None` where there is none of that name.
         answer: What the model is told; `None` until then.
         value: What the tool returned; the text for the model where it failed.
+        known: Whether it is part of the conversation: one that was started early is not, until
+            the whole answer that it is in has come.
     """
 
-    __slots__ = ("answer", "edited", "item", "task", "tool", "value")
+    __slots__ = ("answer", "edited", "item", "known", "task", "tool", "value")
 
     def __init__(self, item: ToolCallItem, tool: FunctionTool[..., Any] | None) -> None:
         self.item = item
         self.tool = tool
         self.answer: ToolCallOutputItem | None = None
         self.value: Any = None
+        self.known = True
         self.edited: str | None = None  # the arguments that a person put in place of the model's
         self.task: asyncio.Future[None] | None = None  # of a call that was started early
 
@@ -101,6 +110,8 @@ class Calls:
         self.nested = {} if state is None else dict(state.nested)
         self.standing = {} if state is None else dict(state.standing)
         self._lost = set[str]() if state is None else set(state.started)
+        self._counted = set[str]()
+        self._spent = set[str]()  # the ids of early calls whose answer never came
         self._made: dict[str, ToolCallItem] = {}
         self._answers: dict[str, ToolCallOutputItem] = {}
         self.remember(history)
@@ -118,11 +129,13 @@ class Calls:
 
     def open(self, box: Toolbox) -> list[Call]:
         """Give the calls of before that have no answer."""
-        return [
+        calls = [
             Call(item, box.by_name.get(item.name))
             for call_id, item in self._made.items()
             if call_id not in self._answers and item.needs_answer
         ]
+        self._counted = {call.item.call_id for call in calls}
+        return calls
 
     def lose(self, calls: Iterable[ToolCallItem]) -> None:
         """Take it that calls may have run, though nothing is known of their end."""
@@ -140,18 +153,24 @@ class Calls:
         call = self._early.pop(item.call_id, None)
         if call is None:
             call = Call(self._new(item), box.by_name.get(item.name))
-            self._say("tool_called", call.item)
+        call.known = True
+        self._say("tool_called", call.item)
+        if call.answer is not None:
+            self._say("tool_output", call.answer)
         return call
 
     def starter(self, box: Toolbox) -> Callable[[ToolCallItem], None]:
         """Give what starts calls of harmless tools while the model still writes."""
+        barred = False
 
         def start(item: ToolCallItem) -> None:
+            nonlocal barred
             tool = box.by_name.get(item.name)
-            if item.call_id in self._made or not _may_start_early(item, tool):
+            barred = barred or _runs_alone(tool)  # what follows has to wait for that one
+            if barred or item.call_id in self._made or not _may_start_early(item, tool):
                 return
             self._early[item.call_id] = call = Call(self._new(item), tool)
-            self._say("tool_called", call.item)
+            call.known = False
             call.task = asyncio.ensure_future(self._perform(call))
 
         return start
@@ -160,27 +179,38 @@ class Calls:
         """Stop calls of an answer that will not come."""
         if self._early:
             calls, self._early = list(self._early.values()), {}
-            for call in calls:
-                self._made.pop(call.item.call_id, None)
-            await _stopped([call.task for call in calls if call.task], self._agent.name)
+            ids = [call.item.call_id for call in calls]
+            self._spent.update(ids)
+            try:
+                await _stopped([call.task for call in calls if call.task], self._agent.name)
+            finally:
+                for call_id in ids:
+                    for book in (self._made, self._answers, self.nested):
+                        book.pop(call_id, None)
 
     def _new(self, item: ToolCallItem) -> ToolCallItem:
         """Give a call an id of its own: sloppy models give none, or one that was there before."""
         wanted = item.call_id or f"call_{uuid.uuid4().hex[:16]}"
         call_id, number = wanted, 2
-        while call_id in self._made:
+        while call_id in self._made or call_id in self._spent:
             call_id, number = f"{wanted}-{number}", number + 1
-        if call_id != wanted:
-            first = self._made[wanted]
-            if (first.name, first.arguments) == (item.name, item.arguments):
-                self._repeats[call_id] = wanted  # the same call once more: the same answer
+        first = self._made.get(wanted)
+        if first is not None and (first.name, first.arguments) == (item.name, item.arguments):
+            self._repeats[call_id] = wanted  # the same call once more: the same answer
         call = replace(item, call_id=call_id, agent=self._agent.name)
         self._made[call_id] = call
         return call
 
     # --- answers
 
-    async def answer(self, calls: Sequence[Call], box: Toolbox, *, cut_off: bool = False) -> None:
+    async def answer(
+        self,
+        calls: Sequence[Call],
+        box: Toolbox,
+        *,
+        before: Callable[[], Awaitable[None]],
+        cut_off: bool = False,
+    ) -> None:
         """Run calls and give each an answer, whatever happens.
 
         A call that has to wait for a person is the one exception: it stays open.
@@ -188,6 +218,7 @@ class Calls:
         Args:
             calls: The calls, in order.
             box: The tools there are.
+            before: What has to be done before any of them runs.
             cut_off: Whether the answer that the calls are in is not whole.
 
         Raises:
@@ -196,16 +227,23 @@ class Calls:
         """
         self.used = True
         try:
+            await before()
             self._count(calls)
             for group in _groups(list(self._to_run(calls, box, cut_off=cut_off))):
                 await self._together(group)
             for call in calls:
                 self._repeat(call)
         finally:
-            await _stopped([call.task for call in calls if call.task], self._agent.name)
-            for call in calls:
-                if call.answer is None and not self._is_waiting(call):
-                    self._close(call, "cancelled", _CANCELLED)
+            try:
+                await _stopped([call.task for call in calls if call.task], self._agent.name)
+            finally:
+                for call in calls:
+                    if call.answer is None and not self._is_waiting(call):
+                        self._close(call, "cancelled", _CANCELLED)
+
+    def answers_of(self, calls: Iterable[ToolCallItem]) -> list[ToolCallOutputItem]:
+        """Give the answers that some of the calls have."""
+        return [self._answers[call.call_id] for call in calls if call.call_id in self._answers]
 
     def in_order(self, answers: list[ToolCallOutputItem]) -> list[ToolCallOutputItem]:
         """Sort answers as their calls were made."""
@@ -214,7 +252,7 @@ class Calls:
 
     def _count(self, calls: Sequence[Call]) -> None:
         limit = self._config.max_tool_calls
-        self.count += len(calls)
+        self.count += sum(call.item.call_id not in self._counted for call in calls)
         if limit is None or self.count <= limit:
             return
         for call in calls:
@@ -258,8 +296,9 @@ class Calls:
             raise
         finally:
             await _stopped(tasks, self._agent.name)
-        for task in done:
-            task.result()
+        for task in tasks:  # in their order, or it would be chance which of two errors is told
+            if task in done and not task.cancelled():  # as a tool does that cancels the task it runs in
+                task.result()
 
     async def _perform(self, call: Call) -> None:
         """Run one call when there is a place for it; raises what is to end the run."""
@@ -283,33 +322,42 @@ class Calls:
             usage=scope.usage,
             parent=scope,
         )
-        arguments = item.arguments
-        if self.wire is not None and item.kind == "function":
-            arguments = project(tool, self.wire).decode(item.arguments)
+        arguments = self._decoded(item, tool)
         if tool.needs_admission:
             admitted = await self._admitted(call, tool, context, arguments)
             if admitted is None:
                 return
             arguments = admitted
         context.arguments_json = arguments
-        context.resumed = self.nested.get(item.call_id)
         for hook in self._hooks:
             await hook.on_tool_start(context, self._agent, tool)
+        # From here on it may take effect: what lets it run must not let it run once more.
         self.started[item.call_id] = None
+        decided = self.pending.pop(item.call_id, None)
+        context.resumed = self.nested.pop(item.call_id, None)
         try:
             outcome = await tool.call(context, arguments)
         except Interruption as waiting:
             self.nested[item.call_id] = waiting.state
+            if decided is not None:
+                self.pending[item.call_id] = decided
             return
         finally:
             self.started.pop(item.call_id, None)
-        self.pending.pop(item.call_id, None)
-        self.nested.pop(item.call_id, None)
         answer = self._finish(call, tool, outcome)
         for hook in self._hooks:
             await hook.on_tool_end(context, self._agent, tool, answer)
         if outcome.error is not None and tool.failure_error_function is None:
             raise outcome.error
+
+    def _decoded(self, item: ToolCallItem, tool: FunctionTool[..., Any]) -> str:
+        """Give the arguments of a call in the tool's own words."""
+        if self.wire is None or item.kind != "function":
+            return item.arguments
+        try:
+            return project(tool, self.wire).decode(item.arguments)
+        except UserError:  # the provider was never told of it, so these are nobody's words
+            return item.arguments
 
     def _finish(
         self, call: Call, tool: FunctionTool[..., Any], outcome: CallOutcome
@@ -332,8 +380,12 @@ class Calls:
     def _close(
         self, call: Call, status: CallStatus, output: ToolOutput, **more: Any
     ) -> ToolCallOutputItem:
-        """Give a call its answer, and say so."""
+        """Give a call its answer, and say so; the first one stays."""
+        if call.answer is not None:
+            return call.answer
         item = call.item
+        self.pending.pop(item.call_id, None)
+        self.nested.pop(item.call_id, None)
         answer = ToolCallOutputItem(
             call_id=item.call_id,
             name=item.name,
@@ -346,7 +398,8 @@ class Calls:
         if not more:
             call.value = output
         call.answer = self._answers[item.call_id] = answer
-        self._say("tool_output", answer)
+        if call.known:
+            self._say("tool_output", answer)
         return answer
 
     def _repeat(self, call: Call) -> None:
@@ -373,7 +426,7 @@ class Calls:
         """Give the arguments that a call may run with; `None` where it has to wait."""
         definition = pin_of(tool)
         pin = call_pin(call.item, definition)
-        decision = self._decided(call.item, tool, definition, pin)
+        decision = self._decided(call.item, tool, definition, pin, arguments)
         asked = False
         while True:
             context.decision = decision
@@ -400,11 +453,20 @@ class Calls:
             return arguments
 
     def _decided(
-        self, item: ToolCallItem, tool: FunctionTool[..., Any], definition: str, pin: str
+        self,
+        item: ToolCallItem,
+        tool: FunctionTool[..., Any],
+        definition: str,
+        pin: str,
+        arguments: str,
     ) -> Decision | None:
         """Give what was decided about just this call of just this tool."""
         pending = self.pending.get(item.call_id)
-        if pending is not None and pending.decision is not None and pending.pin == pin:
+        if (
+            pending is not None
+            and pending.decision is not None
+            and (pending.pin, pending.item.arguments) == (pin, arguments)
+        ):
             if pending.standing and pending.decision.approved:
                 self.standing[tool.name] = definition
             return pending.decision

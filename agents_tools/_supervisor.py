@@ -35,13 +35,16 @@ def abandoned_tasks() -> tuple[AbandonedTask, ...]:
     return tuple(job for job in list(_supervised.values()) if job.since <= limit)
 
 
-def supervise(task: asyncio.Task[Any], *, name: str, grace: float = GRACE) -> None:
+def supervise(
+    task: asyncio.Task[Any], *, name: str, grace: float = GRACE, since: float | None = None
+) -> None:
     """Keep hold of a cancelled task until it ends, and report it when it outlives its grace."""
     if task.done():
         _take(task)
         return
-    job = _supervised[task] = AbandonedTask(name=name, since=time.monotonic())
-    report = task.get_loop().call_later(grace, _report, job, grace)
+    now = time.monotonic()
+    job = _supervised[task] = AbandonedTask(name=name, since=now if since is None else since)
+    report = task.get_loop().call_later(max(0.0, job.since + grace - now), _report, job)
 
     def ended(task: asyncio.Task[Any]) -> None:
         report.cancel()
@@ -59,12 +62,13 @@ async def finish(task: asyncio.Task[Any], *, name: str, grace: float = GRACE) ->
     """
     import asyncio
 
+    since = time.monotonic()
     try:
         if not task.done():
             await asyncio.wait({task}, timeout=grace)
     finally:
         if not task.done():
-            supervise(task, name=name, grace=0)
+            supervise(task, name=name, grace=grace, since=since)
     return task.done()
 
 
@@ -74,9 +78,11 @@ def _take(task: asyncio.Task[Any]) -> None:
         task.exception()
 
 
-def _report(job: AbandonedTask, grace: float) -> None:
+def _report(job: AbandonedTask) -> None:
     import logging
 
     logging.getLogger("agents_tools").warning(
-        "A call of tool %r goes on, %.1f seconds after it was cancelled.", job.name, grace
+        "A call of tool %r goes on, %.1f seconds after it was cancelled.",
+        job.name,
+        time.monotonic() - job.since,
     )

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, cast
 
-from agents_tools._output_type import AnswerType
-from agents_tools._records import HandMade, ToolOrigin
+from agents_tools._agent_tool import Hearing, extracted, tool_of_agent
 from agents_tools._runnable import Toolbox
 from agents_tools.context import RunScope
 from agents_tools.errors import Interruption, ToolDeniedError, UserTypeError, UserValueError
 from agents_tools.hosted import HostedTool
 from agents_tools.items import input_items
 from agents_tools.loop import Run
-from agents_tools.tool import DEFAULT, FunctionTool, check_tool_name, reader_of
+from agents_tools.tool import DEFAULT, FunctionTool
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,6 +21,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import TypeVar
 
+    from agents_tools._output_type import AnswerType
     from agents_tools.context import RunContextWrapper, ToolContext
     from agents_tools.events import Event
     from agents_tools.model import Model, ModelSettings
@@ -38,14 +36,7 @@ else:
 __all__ = ["Agent"]
 
 
-@dataclass(frozen=True)
-class _Input:
-    """What an agent is given that runs as a tool."""
-
-    input: str
-
-
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Agent(Generic[ContextT]):
     """A model with instructions and tools.
 
@@ -94,6 +85,8 @@ class Agent(Generic[ContextT]):
             )
         _check_behavior(self.name, self.tool_use_behavior)
         if self.output_type is not None and self.output_type is not str:
+            from agents_tools._output_type import AnswerType
+
             self._cache["output"] = AnswerType(self.output_type, self.name)
         for server in self.mcp_servers:
             if not callable(getattr(server, "get_tools", None)):
@@ -105,6 +98,12 @@ class Agent(Generic[ContextT]):
             if isinstance(tool, FunctionTool):
                 cast("FunctionTool[..., Any]", tool).build()
         self._box(self.tools)
+
+    def __repr__(self) -> str:
+        """Show the name, the model and the tools, shortly."""
+        names = ", ".join(str(getattr(tool, "name", tool)) for tool in self.tools[:5])
+        more = ", …" if len(self.tools) > 5 else ""  # noqa: PLR2004 - what fits in a line
+        return f"<Agent {self.name!r}, model {self.model!r}, tools: {names or 'none'}{more}>"
 
     def clone(self, **changes: Any) -> Self:
         """Give a copy that differs in what is named."""
@@ -208,14 +207,9 @@ class Agent(Generic[ContextT]):
         Raises:
             UserError: The name is not acceptable, or the parameters have no JSON form.
         """
-        name = check_tool_name(tool_name or _tool_name(self.name))
-        schema, read = reader_of(name, _Input if parameters is None else parameters, enforce=True)
 
-        async def body(context: ToolContext[Any], args_json: str) -> Any:
-            args_json = cast("Callable[[str], str]", read)(args_json)
-            context.validated = True
-            task = json.loads(args_json)["input"] if parameters is None else args_json
-            async with _Listener(on_stream, self.name) as sinks:
+        async def perform(context: ToolContext[Any], task: str) -> Any:
+            async with Hearing(on_stream, self.name) as sinks:
                 run = Run(
                     self,
                     input_items(task),
@@ -235,70 +229,18 @@ class Agent(Generic[ContextT]):
                     f"Agent {self.name!r} waits for the approval of {waiting}, and nobody can be "
                     "asked where it was called."
                 )
-            if custom_output_extractor is None:
-                return result.final_output
-            output = custom_output_extractor(result)
-            return await output if hasattr(output, "__await__") else output
+            return await extracted(custom_output_extractor, result, result.final_output)
 
-        declaration = HandMade(
-            name=name,
-            description=tool_description
-            or f"Give the agent {self.name!r} a task and get its answer.",
-            json_schema={**_undescribed(schema), "title": f"{name}_args"},
-            output_json_schema=None,
-            body=body,
-            origin=ToolOrigin(kind="agent", agent=self.name),
-            reader=read,
-        )
-        return FunctionTool.declared(
-            declaration,
+        return tool_of_agent(
+            self.name,
+            perform,
+            tool_name=tool_name,
+            tool_description=tool_description,
+            parameters=parameters,
             is_enabled=is_enabled,
-            failure_error_function=failure_error_function,
             enable_bracketing=enable_bracketing,
+            failure_error_function=failure_error_function,
         )
-
-
-class _Listener:
-    """Hands events to a callback one by one, whether it is sync or async."""
-
-    def __init__(self, callback: Callable[[Event], Any] | None, agent: str) -> None:
-        self._callback = callback
-        self._agent = agent
-        self._channel: Any = None
-        self._task: Any = None
-
-    async def __aenter__(self) -> tuple[Any, ...]:
-        """Give what takes the events."""
-        if self._callback is None:
-            return ()
-        import asyncio
-
-        from agents_tools._channel import Channel
-
-        self._channel = Channel()
-        self._task = asyncio.ensure_future(self._tell(self._callback))
-        return (self._channel.push,)
-
-    async def __aexit__(self, *exc_info: object) -> None:
-        """Wait until the callback has got all events."""
-        if self._task is None:
-            return
-        from agents_tools._supervisor import finish
-
-        self._channel.close()
-        if exc_info[0] is None:
-            await self._task
-        else:
-            await finish(self._task, name=f"{self._agent} (on_stream)")
-
-    async def _tell(self, callback: Callable[[Event], Any]) -> None:
-        async for event in self._channel:
-            try:
-                told = callback(event)
-                if hasattr(told, "__await__"):
-                    await told
-            except Exception:  # noqa: BLE001 - whoever listens never breaks a run
-                _log().exception("on_stream of agent %r failed on %r.", self._agent, event.type)
 
 
 async def _is_enabled(tool: Any, context: Any, agent: Agent[Any]) -> bool:
@@ -330,18 +272,3 @@ def _remedy(tool: object) -> str:
     if callable(tool):
         return "Put @function_tool above the function."
     return "Make it one with @function_tool, Agent.as_tool() or FunctionTool(...)."
-
-
-def _undescribed(schema: dict[str, Any]) -> dict[str, Any]:
-    """Leave out what the docstring of the type says: models read the description of the tool."""
-    return {key: value for key, value in schema.items() if key != "description"}
-
-
-def _tool_name(agent: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_]+", "_", agent).strip("_").lower()[:64] or "agent"
-
-
-def _log() -> Any:
-    import logging
-
-    return logging.getLogger("agents_tools")

@@ -11,6 +11,7 @@ import logging
 import random
 import time
 import uuid
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -80,6 +81,8 @@ if TYPE_CHECKING:
     from agents_tools.model import Model
     from agents_tools.run import RunHooks, Session
 
+    ModelItem = MessageOutputItem | ReasoningItem | ToolCallItem
+
 __all__ = ["Run"]
 
 
@@ -124,6 +127,8 @@ class Run:
         outer = None if parent is None else parent.scope
         inherited: RunConfig = DEFAULT_CONFIG if outer is None else outer.run.config
         config = config or inherited
+        if config.approve is None and inherited.approve is not None:
+            config = replace(config, approve=inherited.approve)
         self.agent = agent
         self.config = config
         self.history = history if state is None else list(state.history)
@@ -144,6 +149,7 @@ class Run:
         self._model: Model | None = None
         self._corrections = 0
         self._empty = False
+        self._later: list[Item] = []
         self._resumed = state is not None
         heard = sinks + tuple(sink for sink in listeners() if sink not in sinks)
         if parent is not None:
@@ -155,7 +161,7 @@ class Run:
             if context is None:
                 context = parent.context
         if config.event_stream is not None and (outer is None or config is not inherited):
-            heard += (config.event_stream.publish,)
+            heard += tuple(sink for sink in (config.event_stream.publish,) if sink not in heard)
         if session is not None:
             heard += (self._keep,)
         self.scope = RunScope(
@@ -198,17 +204,20 @@ class Run:
             _attach(error, self.result())
             raise
         finally:
-            await self._calls.drop_early()
-            if self.scope.sinks:
-                last = RunFinishedEvent(
-                    status=status,
-                    output=_as_json(output),
-                    usage=self.usage.to_dict(),
-                    error=told,
-                )
-                self.scope.close(last)
+            try:
+                await self._calls.drop_early()
+            finally:
+                self._say_end(status, output, told)
             if self._unsaved:
                 await finish(asyncio.ensure_future(self._save()), name=f"{self.agent.name} session")
+
+    def _say_end(self, status: str, output: Any, error: str | None) -> None:
+        if self.scope.sinks:
+            usage = self.usage.to_dict()
+            last = RunFinishedEvent(
+                status=status, output=_as_json(output), usage=usage, error=error
+            )
+            self.scope.close(last)
 
     async def _in_time(self) -> RunResult:
         deadline = self.scope.deadline
@@ -246,17 +255,18 @@ class Run:
 
     def state(self) -> RunState:
         """Give the state that the run could go on from."""
+        answered = self._calls.answers_of(open_calls(self.history))  # while others still run
         return RunState(
             agent=self.agent.name,
             run_id=self.scope.run_id or "",
-            history=list(self.history),
+            history=[*self.history, *answered, *self._later],
             input_count=self.input_count,
             turns=self.turns,
             tool_calls=self._calls.count,
             usage=replace(self.usage),
             started=list(self._calls.started),
             pending={one.item.call_id: replace(one) for one in self._calls.pending.values()},
-            nested=dict(self._calls.nested),
+            nested={call_id: inner.copy() for call_id, inner in self._calls.nested.items()},
             standing=dict(self._calls.standing),
         )
 
@@ -281,20 +291,25 @@ class Run:
         box = await self._toolbox()
         calls = self._calls.open(box)
         if calls:
-            later = self._taken_back()
-            await self._answer(calls, box)
-            self.history.extend(later)
+            later = self._later = self._taken_back()
+            try:
+                await self._answer(calls, box)
+            finally:
+                self._later = []
+                self.history.extend(later)
             final = None if later else await self._after_tools(calls)
             if final is not None:
                 return await self._finished(final)
         while not self._calls.waiting:
             response = await self._ask(box)
+            if self._refused:
+                box = box.without(self._refused)
             calls = self._take(response, box)
-            await self._calls.drop_early()  # what the whole answer does not hold after all
             if calls:
                 await self._answer(calls, box, cut_off=response.finish_reason == "length")
                 final = await self._after_tools(calls)
             else:
+                await self._calls.drop_early()
                 final = self._final_answer(response)
             if final is not None:
                 return await self._finished(final)
@@ -461,6 +476,8 @@ class Run:
     def _keep(self, event: Event) -> None:
         """Take what belongs to the conversation itself, for the session."""
         if event.durable and event.path == self.scope.path:
+            if event.path:  # the conversation is this run's own, wherever the run is made
+                event = event.replace(origin=Origin(source=event.source or EventSource.AGENT))
             self._unsaved.append(event)
 
     async def _save(self) -> None:
@@ -471,23 +488,24 @@ class Run:
 
     def _take(self, response: ModelResponse, box: Toolbox) -> list[Call]:
         """Record an answer, and give the calls in it that wait for one."""
-        calls: list[Call] = []
         for item in response.items:
+            if not isinstance(item, (MessageOutputItem, ReasoningItem, ToolCallItem)):
+                raise UserTypeError(
+                    f"{type(self._model).__name__} answered with a {type(item).__name__}; a model "
+                    "answers with messages, reasoning and tool calls."
+                )
+        calls: list[Call] = []
+        for item in cast("Sequence[ModelItem]", response.items):
             if isinstance(item, ToolCallItem):
                 call = self._calls.take(item, box)
                 self.history.append(call.item)
                 if item.needs_answer:
                     calls.append(call)
-            elif isinstance(item, (MessageOutputItem, ReasoningItem)):
+            else:
                 own = replace(item, agent=self.agent.name)
                 self.history.append(own)
                 kind = "message_output" if isinstance(own, MessageOutputItem) else "reasoning_item"
                 self._say_item(f"{kind}_created", own)
-            else:
-                raise UserTypeError(
-                    f"{type(self._model).__name__} answered with a {type(item).__name__}; a model "
-                    "answers with messages, reasoning and tool calls."
-                )
         return calls
 
     def _final_answer(self, response: ModelResponse) -> tuple[Any] | None:
@@ -520,9 +538,8 @@ class Run:
 
     async def _answer(self, calls: list[Call], box: Toolbox, *, cut_off: bool = False) -> None:
         """Record one answer for each call, in the order of the calls."""
-        await self._save()
         try:
-            await self._calls.answer(calls, box, cut_off=cut_off)
+            await self._calls.answer(calls, box, before=self._before_calls, cut_off=cut_off)
         finally:
             answers = [call.answer for call in calls if call.answer is not None]
             if self._resumed:  # those of before belong between these
@@ -534,6 +551,11 @@ class Run:
             self.history.extend(answers)
         await self._save()
 
+    async def _before_calls(self) -> None:
+        """Stop what the whole answer does not hold after all, and make safe what it does."""
+        await self._calls.drop_early()
+        await self._save()
+
     # --- after the tools
 
     async def _after_tools(self, calls: list[Call]) -> tuple[Any] | None:
@@ -543,8 +565,8 @@ class Run:
             return None
         if behavior == "stop_on_first_tool":
             return _first_good(calls[:1])
-        if isinstance(behavior, dict):
-            names = cast("dict[str, Any]", behavior)["stop_at_tool_names"]
+        if isinstance(behavior, Mapping):
+            names = cast("Mapping[str, Any]", behavior)["stop_at_tool_names"]
             return _first_good([call for call in calls if call.item.name in names])
         results = [
             FunctionToolResult(

@@ -150,7 +150,8 @@ class RunResultStreaming:
     def __init__(self, run: Run, channel: Channel) -> None:
         self._run = run
         self._channel = channel
-        self._task = asyncio.create_task(_driven(run, channel))
+        self._task = asyncio.create_task(run.go())
+        self._task.add_done_callback(lambda _: channel.close())  # even if it was never begun
         self._told = False
         weakref.finalize(self, _cancel, self._task, asyncio.get_running_loop())
 
@@ -194,7 +195,10 @@ class RunResultStreaming:
         Raises:
             Exception: What `Runner.run` raises.
         """
-        return await asyncio.shield(self._task)
+        try:
+            return await asyncio.shield(self._task)
+        finally:
+            self._told = self._told or self._task.done()
 
     def cancel(self) -> None:
         """Stop the run: tools are cancelled, and each open call gets an answer that says so."""
@@ -271,13 +275,6 @@ class RunResultStreaming:
         """Show the state shortly."""
         state = "done" if self.is_complete else "running"
         return f"<RunResultStreaming of {self._run.agent.name!r}: {state}>"
-
-
-async def _driven(run: Run, channel: Channel) -> RunResult:
-    try:
-        return await run.go()
-    finally:
-        channel.close()
 
 
 def _cancel(task: asyncio.Task[Any], loop: asyncio.AbstractEventLoop) -> None:

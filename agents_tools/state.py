@@ -149,6 +149,18 @@ class RunState:
             )
         return pending
 
+    def copy(self) -> Self:
+        """Give a copy that can be decided about by itself."""
+        return replace(
+            self,
+            history=list(self.history),
+            usage=replace(self.usage),
+            started=list(self.started),
+            pending={call_id: replace(one) for call_id, one in self.pending.items()},
+            nested={call_id: inner.copy() for call_id, inner in self.nested.items()},
+            standing=dict(self.standing),
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Give the state as JSON; the form is versioned."""
         return {
@@ -180,7 +192,7 @@ class RunState:
         """
         try:
             data: object = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise UserValueError(f"The state of a run is no JSON: {error}.") from error
         if not isinstance(data, Mapping):
             raise UserTypeError("The state of a run is a JSON object.")
@@ -213,14 +225,14 @@ class RunState:
                     for one in map(_pending_from_dict, _of(list, data, "pending"))
                 },
                 nested={
-                    str(call_id): RunState.from_dict(state)
-                    for call_id, state in _of(dict, data, "nested").items()
+                    str(call_id): RunState.from_dict(_of(dict, data["nested"], call_id))
+                    for call_id in _of(dict, data, "nested")
                 },
                 standing={str(name): str(pin) for name, pin in _of(dict, data, "standing").items()},
             )
         except UserError:
             raise
-        except (TypeError, ValueError, KeyError, AttributeError) as error:
+        except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:
             raise UserValueError(f"The state of a run cannot be read: {error!r}.") from error
 
     @property
@@ -293,8 +305,8 @@ def _pending_from_dict(data: Mapping[str, Any]) -> PendingCall:
     if decided is not None:
         decision = Decision(
             approved=_of(bool, decided, "approved"),
-            message=decided.get("message"),
-            arguments=decided.get("arguments"),
+            message=_text_or_none(decided, "message"),
+            arguments=_text_or_none(decided, "arguments"),
         )
     return PendingCall(
         item=item,
@@ -302,6 +314,10 @@ def _pending_from_dict(data: Mapping[str, Any]) -> PendingCall:
         decision=decision,
         standing=_of(bool, data, "standing"),
     )
+
+
+def _text_or_none(data: Mapping[str, Any], key: str) -> str | None:
+    return None if data.get(key) is None else _of(str, data, key)
 
 
 def _of(kind: type[Any], data: Mapping[str, Any], key: str) -> Any:

@@ -1,0 +1,999 @@
+"""Approvals: what waits for a person, what is decided, and what runs then, exactly once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from inline_snapshot import snapshot
+
+from agents_tools import (
+    Agent,
+    BudgetExceeded,
+    Decision,
+    Event,
+    FunctionTool,
+    ModelBehaviorError,
+    Question,
+    RunConfig,
+    RunFinishedEvent,
+    RunItemStreamEvent,
+    Runner,
+    RunResult,
+    RunResultStreaming,
+    RunState,
+    ToolApprovalItem,
+    ToolCallOutputItem,
+    ToolContext,
+    ToolDeniedError,
+    ToolError,
+    ToolStreamStartEvent,
+    Usage,
+    UserError,
+    function_tool,
+    streaming_tool,
+)
+from agents_tools.policies import (
+    exclusive,
+    hide,
+    input_guardrail,
+    limit,
+    needs_approval,
+    output_guardrail,
+    rename,
+    retry,
+    timeout,
+)
+from agents_tools.testing import ScriptedModel, check_events, tool_call
+
+AT_MOST = 5.0
+
+
+class Ship:
+    """A tool that changes the world, and a book of what it did."""
+
+    def __init__(self, *policies: Callable[[Any], Any], name: str = "ship") -> None:
+        self.sent: list[int] = []
+
+        @function_tool(name_override=name)
+        async def ship(order: int, note: str = "") -> str:
+            self.sent.append(order)
+            return f"sent {order}{note}"
+
+        self.tool: FunctionTool[..., Any] = ship
+        for policy in policies or (needs_approval,):
+            self.tool = policy(self.tool)
+
+
+def agent(*steps: Any, tools: Any = (), name: str = "main", **options: Any) -> Agent:
+    return Agent(name, model=ScriptedModel(steps), tools=list(tools), **options)
+
+
+def outputs(result: RunResult | RunResultStreaming) -> list[tuple[str, Any]]:
+    return [
+        (item.status, item.output)
+        for item in result.new_items
+        if isinstance(item, ToolCallOutputItem)
+    ]
+
+
+def through_json(state: RunState) -> RunState:
+    """Give the state as another process would have it."""
+    text = state.to_json()
+    again = RunState.from_json(text)
+    assert again.to_json() == text
+    return again
+
+
+# --- what waits
+
+
+async def test_a_call_waits_goes_through_json_and_runs_once() -> None:
+    """The whole way: stop, decide, go on; the conversation is as if nobody had waited."""
+    ship = Ship()
+    one = agent([tool_call("ship", order=1)], "Done.", tools=[ship.tool])
+    result = await Runner.run(one, "Ship it.")
+    assert result.final_output is None
+    assert result.interruptions == [
+        ToolApprovalItem(call_id="call_1", name="ship", arguments='{"order": 1}', agent="main")
+    ]
+    assert result.new_items[-1] == result.interruptions[0]
+    assert ship.sent == []
+    state = through_json(result.to_state())
+    state.approve(state.interruptions[0])
+    assert state.interruptions == []
+    result = await Runner.run(one, through_json(state))
+    assert ship.sent == [1]
+    assert result.final_output == "Done."
+    assert result.interruptions == []
+    assert result.run_id == state.run_id
+    assert [item.get("type", "message") for item in result.to_input_list()] == [
+        "message",
+        "function_call",
+        "function_call_output",
+        "message",
+    ]
+
+
+STACKS: dict[str, tuple[Callable[[Any], Any], ...]] = {
+    "alone": (needs_approval,),
+    "called": (needs_approval(),),
+    "inside retry": (needs_approval, retry(3)),
+    "outside retry": (retry(3), needs_approval),
+    "inside timeout": (needs_approval, timeout(5)),
+    "inside limit": (needs_approval, limit(concurrent=1)),
+    "inside guardrails": (
+        needs_approval,
+        input_guardrail(lambda ctx, args: None),
+        output_guardrail(lambda ctx, value: value),
+    ),
+    "inside exclusive": (needs_approval, exclusive()),
+    "twice": (needs_approval, needs_approval),
+    "hidden argument": (needs_approval, hide(note="!")),
+    "renamed": (rename("ship"), needs_approval),
+}
+
+
+@pytest.mark.parametrize("stack", STACKS)
+async def test_a_call_waits_wherever_the_policy_stands(stack: str) -> None:
+    """Approval comes first, before anything else around the tool has begun."""
+    ship = Ship(*STACKS[stack])
+    one = agent(tool_call("ship", order=1), "x", tools=[ship.tool])
+    run = Runner.run_streamed(one, "Go.")
+    events = [event async for event in run.stream_events()]
+    check_events(events)
+    assert not any(isinstance(event, ToolStreamStartEvent) for event in events)
+    assert ship.sent == []
+    assert [item.name for item in run.interruptions] == ["ship"]
+    last = events[-1]
+    assert isinstance(last, RunFinishedEvent)
+    assert last.status == "interrupted"
+    asked = [e for e in events if isinstance(e, RunItemStreamEvent) and "approval" in e.name]
+    assert [event.attached for event in asked] == run.interruptions
+    state = run.to_state()
+    state.approve(state.interruptions[0])
+    result = await Runner.run(one, state)
+    assert ship.sent == [1]
+    assert result.final_output == "x"
+
+
+@pytest.mark.parametrize("kind", ["streaming", "sync", "method"])
+async def test_any_kind_of_tool_may_need_approval(kind: str) -> None:
+    """The policy is about calls, not about how a body is written."""
+    ran: list[str] = []
+
+    @needs_approval
+    @streaming_tool
+    async def streaming():
+        ran.append("x")
+        yield "x"
+
+    @needs_approval
+    @function_tool
+    def sync() -> str:
+        ran.append("x")
+        return "x"
+
+    class Owner:
+        @needs_approval
+        @function_tool
+        async def method(self) -> str:
+            ran.append("x")
+            return "x"
+
+    tool = {"streaming": streaming, "sync": sync, "method": Owner().method}[kind]
+    one = agent(tool_call(kind), "x", tools=[tool])
+    state = (await Runner.run(one, "Go.")).to_state()
+    assert ran == []
+    state.approve(state.interruptions[0])
+    await Runner.run(one, state)
+    assert ran == ["x"]
+
+
+@pytest.mark.parametrize("kind", ["sync", "async", "raising", "False"])
+async def test_a_rule_says_which_calls_wait(kind: str) -> None:
+    """It sees the context and the arguments; one that fails means that a person decides."""
+
+    def sync(context: ToolContext[Any], arguments: dict[str, Any]) -> bool:
+        assert context.tool_call_id == "call_1"
+        assert context.context == "app"
+        return arguments["order"] > 10
+
+    async def later(context: ToolContext[Any], arguments: dict[str, Any]) -> bool:
+        return sync(context, arguments)
+
+    def raising(context: ToolContext[Any], arguments: dict[str, Any]) -> bool:
+        raise LookupError("rule")
+
+    rules: dict[str, Any] = {"sync": sync, "async": later, "raising": raising, "False": False}
+    rule = rules[kind]
+    waits = {"sync": [False, True], "async": [False, True], "raising": [True, True]}
+    found = []
+    for order in (1, 11):
+        ship = Ship(needs_approval(rule))
+        one = agent(tool_call("ship", order=order), "x", tools=[ship.tool])
+        result = await Runner.run(one, "Go.", context="app")
+        found.append(bool(result.interruptions))
+        assert ship.sent == ([] if result.interruptions else [order])
+    assert found == waits.get(kind, [False, False])
+
+
+async def test_nobody_is_asked_about_a_call_that_fails_anyway() -> None:
+    """Bad arguments and unknown tools are answered at once."""
+    ship = Ship()
+    calls = [tool_call("ship", order="one"), tool_call("shop", order=1)]
+    result = await Runner.run(agent(calls, "x", tools=[ship.tool]), "Go.")
+    assert [status for status, _ in outputs(result)] == ["invalid_args", "invalid_args"]
+
+
+async def test_what_was_decided_wrongly_is_told() -> None:
+    """The message names the call that waits, or where to find those that do."""
+    ship = Ship()
+    result = await Runner.run(agent(tool_call("ship", order=1), tools=[ship.tool]), "Go.")
+    state, item = result.to_state(), result.interruptions[0]
+    others = {
+        "another call": ToolApprovalItem(call_id="z", name="ship", arguments="{}"),
+        "other arguments": ToolApprovalItem(call_id="call_1", name="ship", arguments="{}"),
+        "a call inside": ToolApprovalItem(
+            call_id="call_1", name="ship", arguments=item.arguments, path=("call_9",)
+        ),
+    }
+    texts = {}
+    for name, other in others.items():
+        with pytest.raises(UserError) as caught:
+            state.approve(other)
+        texts[name] = str(caught.value)
+    assert texts == snapshot(
+        {
+            "another call": "No call 'z' of tool 'ship' waits for approval. Take the items from `state.interruptions`.",
+            "other arguments": "The call 'call_1' that waits is ship({\"order\": 1}), not ship({}). What is approved must be what runs.",
+            "a call inside": "No call 'call_1' of tool 'ship' waits for approval. Take the items from `state.interruptions`.",
+        }
+    )
+    with pytest.raises(UserError) as caught:
+        state.approve(item, {"order": {1}})
+    assert str(caught.value) == snapshot(
+        "Arguments must have a JSON form: Object of type set is not JSON serializable."
+    )
+    assert ship.sent == []
+
+
+# --- what is decided
+
+
+@pytest.mark.parametrize("message", [None, "Not before Monday."])
+async def test_a_refused_call_is_answered_and_not_run(message: str | None) -> None:
+    """The model learns that it was a person, and why."""
+    ship = Ship()
+    one = agent(tool_call("ship", order=1), "x", tools=[ship.tool])
+    state = (await Runner.run(one, "Go.")).to_state()
+    state.reject(state.interruptions[0], message)
+    result = await Runner.run(one, through_json(state))
+    assert ship.sent == []
+    expected = message or snapshot("A person refused this call of 'ship'.")
+    assert outputs(result) == [("denied", expected)]
+    assert result.final_output == "x"
+
+
+async def test_a_refusal_of_a_tool_without_a_failure_function_ends_the_run() -> None:
+    """As any error of such a tool does."""
+    ship = Ship()
+    tool = ship.tool.with_(failure_error_function=None)
+    one = agent(tool_call("ship", order=1), "x", tools=[tool])
+    state = (await Runner.run(one, "Go.")).to_state()
+    state.reject(state.interruptions[0], "No.")
+    with pytest.raises(ToolDeniedError, match=r"No\."):
+        await Runner.run(one, state)
+    assert ship.sent == []
+
+
+@pytest.mark.parametrize("given", [{"order": 5}, '{"order": 5}'], ids=["mapping", "text"])
+async def test_a_person_may_change_the_arguments(given: Any) -> None:
+    """The call runs with those, and the model is told of them."""
+    ship = Ship()
+    one = agent(tool_call("ship", order=1), "x", tools=[ship.tool])
+    state = (await Runner.run(one, "Go.")).to_state()
+    state.approve(state.interruptions[0], given)
+    result = await Runner.run(one, through_json(state))
+    assert ship.sent == [5]
+    [(status, text)] = outputs(result)
+    assert status == "ok"
+    assert text.startswith("[A person changed the arguments before this ran, to: {")
+    assert text.endswith("}]\nsent 5")
+
+
+async def test_changed_arguments_are_validated() -> None:
+    """People make mistakes too; nothing runs with what the tool does not take."""
+    ship = Ship()
+    one = agent(tool_call("ship", order=1), "x", tools=[ship.tool])
+    state = (await Runner.run(one, "Go.")).to_state()
+    state.approve(state.interruptions[0], {"order": "five"})
+    result = await Runner.run(one, state)
+    assert ship.sent == []
+    assert outputs(result)[0][0] == "invalid_args"
+
+
+async def test_always_holds_for_later_calls_until_the_tool_changes() -> None:
+    """What a person agreed to is this tool, not anything that comes to have its name."""
+    ship = Ship()
+    model = ScriptedModel(
+        [tool_call("ship", order=1), tool_call("ship", order=2), tool_call("ship", order=3), "x"]
+    )
+    one = Agent("main", model=model, tools=[ship.tool])
+    state = (await Runner.run(one, "Go.")).to_state()
+    state.approve(state.interruptions[0], always=True)
+    state = through_json(state)
+
+    other = Ship(needs_approval, lambda tool: tool.with_(description="Ship it to Mars."))
+
+    def swap(request: Any) -> Any:
+        one.tools[:] = [other.tool]
+        return tool_call("ship", order=2)
+
+    model._shared[0] = swap
+    result = await Runner.run(one, state)
+    assert ship.sent == [1, 2]
+    assert other.sent == []
+    assert [item.arguments for item in result.interruptions] == ['{"order": 3}']
+
+
+async def test_several_calls_may_be_decided_one_by_one() -> None:
+    """What is decided runs; the others go on waiting, and nothing runs twice."""
+    ship, free = Ship(), Ship(lambda tool: tool, name="free")
+    calls = [
+        tool_call("ship", order=1),
+        tool_call("free", order=2),
+        tool_call("ship", order=3),
+        tool_call("ship", order=4),
+    ]
+    one = agent(calls, "x", tools=[ship.tool, free.tool])
+    result = await Runner.run(one, "Go.")
+    assert free.sent == [2]
+    assert [item.call_id for item in result.interruptions] == ["call_1", "call_3", "call_4"]
+    state = through_json(result.to_state())
+    state.approve(state.interruptions[2])
+    result = await Runner.run(one, state)
+    assert ship.sent == [4]
+    assert [item.call_id for item in result.interruptions] == ["call_1", "call_3"]
+    state = through_json(result.to_state())
+    state.reject(state.interruptions[0])
+    result = await Runner.run(one, state)
+    state = through_json(result.to_state())
+    assert ship.sent == [4]
+    assert [item.call_id for item in result.interruptions] == ["call_3"]
+    state.approve(state.interruptions[0])
+    result = await Runner.run(one, state)
+    assert (ship.sent, free.sent) == ([4, 3], [2])
+    made = [item for item in result.to_input_list() if item.get("type") == "function_call_output"]
+    assert [item["call_id"] for item in made] == ["call_1", "call_2", "call_3", "call_4"]
+    assert [item["status"] for item in made] == ["denied", "ok", "ok", "ok"]
+
+
+async def test_decisions_about_one_state_are_not_seen_in_another() -> None:
+    """Two people may look at the same result; inner runs are no exception."""
+    ship = Ship()
+    inner = agent(tool_call("ship", order=1), "in", tools=[ship.tool], name="inner")
+    calls = [tool_call("ship", order=7), tool_call("inner", input="?")]
+    one = agent(calls, "x", tools=[ship.tool, inner.as_tool()])
+    result = await Runner.run(one, "Go.")
+    mine = result.to_state()
+    for item in mine.interruptions:
+        mine.approve(item)
+    assert len(result.to_state().interruptions) == 2
+
+
+async def test_waiting_calls_are_counted_once() -> None:
+    """A budget is about calls, not about how often a run had to stop for them."""
+    ship = Ship()
+    config = RunConfig(max_tool_calls=2)
+    calls = [tool_call("ship", order=1), tool_call("ship", order=2)]
+    one = agent(calls, tool_call("ship", order=3), tools=[ship.tool])
+    state = (await Runner.run(one, "Go.", run_config=config)).to_state()
+    for item in state.interruptions:
+        state.approve(item)
+    with pytest.raises(BudgetExceeded):
+        await Runner.run(one, through_json(state), run_config=config)
+    assert sorted(ship.sent) == [1, 2]
+
+
+async def test_a_run_that_goes_on_keeps_its_figures() -> None:
+    """Usage and turns are those of the whole run."""
+    ship = Ship()
+    model = ScriptedModel(
+        [tool_call("ship", order=1), "x"], usage=Usage(requests=1, input_tokens=5)
+    )
+    one = Agent("main", model=model, tools=[ship.tool])
+    state = (await Runner.run(one, "Go.")).to_state()
+    state.approve(state.interruptions[0])
+    result = await Runner.run(one, through_json(state))
+    assert result.usage == Usage(requests=2, input_tokens=10)
+    assert result.to_state().turns == 2
+    assert len(result.input) == 1
+
+
+async def test_a_tool_that_ends_the_run_ends_it_after_its_approval() -> None:
+    """The behaviour after tools is that of a run that never waited."""
+    ship = Ship()
+    one = agent(
+        tool_call("ship", order=1), tools=[ship.tool], tool_use_behavior="stop_on_first_tool"
+    )
+    state = (await Runner.run(one, "Go.")).to_state()
+    state.approve(state.interruptions[0])
+    assert (await Runner.run(one, state)).final_output == "sent 1"
+
+
+@pytest.mark.xfail(strict=True, reason="a run that goes on looks only at the calls that waited")
+async def test_the_first_call_of_a_turn_is_the_first_also_after_a_wait() -> None:
+    """Which call ends a run does not depend on which of them had to wait."""
+    ship, free = Ship(), Ship(lambda tool: tool, name="free")
+    calls = [tool_call("free", order=1), tool_call("ship", order=2)]
+    one = agent(calls, tools=[ship.tool, free.tool], tool_use_behavior="stop_on_first_tool")
+    state = (await Runner.run(one, "Go.")).to_state()
+    state.approve(state.interruptions[0])
+    assert (await Runner.run(one, state)).final_output == "sent 1"
+
+
+# --- never twice
+
+
+async def test_a_state_that_was_used_runs_nothing_that_has_an_answer() -> None:
+    """The state of the finished run holds the answers."""
+    ship = Ship()
+    one = agent(tool_call("ship", order=1), "x", "y", tools=[ship.tool])
+    state = (await Runner.run(one, "Go.")).to_state()
+    state.approve(state.interruptions[0])
+    done = await Runner.run(one, state)
+    await Runner.run(one, through_json(done.to_state()))
+    assert ship.sent == [1]
+
+
+async def test_an_approved_call_that_is_cancelled_is_answered_and_not_run_again() -> None:
+    """It may have taken effect; the decision is used up with its start."""
+    entered, ran = asyncio.Event(), []
+
+    @needs_approval
+    @function_tool
+    async def hangs() -> str:
+        ran.append(1)
+        entered.set()
+        await asyncio.sleep(60)
+        return "x"
+
+    one = agent(tool_call("hangs"), "x", tools=[hangs])
+    state = (await Runner.run(one, "Go.")).to_state()
+    state.approve(state.interruptions[0])
+    run = Runner.run_streamed(one, state)
+    await entered.wait()
+    running = through_json(run.to_state())
+    run.cancel()
+    check_events([event async for event in run.stream_events()])
+    assert [status for status, _ in outputs(run)] == ["cancelled"]
+    assert run.interruptions == []
+    again = await Runner.run(one, through_json(run.to_state()))
+    assert again.final_output == "x"
+    crashed = await Runner.run(agent("y", tools=[hangs]), running)
+    assert [status for status, _ in outputs(crashed)] == ["lost"]
+    assert ran == [1]
+
+
+async def test_a_call_inside_an_agent_that_was_cancelled_is_not_run_again() -> None:
+    """The state of an inner run is used up once it goes on."""
+    ship, entered = Ship(), asyncio.Event()
+
+    @function_tool
+    async def hangs() -> str:
+        entered.set()
+        await asyncio.sleep(60)
+        return "x"
+
+    inner = agent(
+        tool_call("ship", order=1), tool_call("hangs"), "in", tools=[ship.tool, hangs], name="inner"
+    )
+    one = agent(tool_call("inner", input="?"), "x", tools=[inner.as_tool()])
+    state = (await Runner.run(one, "Go.")).to_state()
+    state.approve(state.interruptions[0])
+    run = Runner.run_streamed(one, state)
+    await entered.wait()
+    run.cancel()
+    assert [event async for event in run.stream_events()]
+    assert [status for status, _ in outputs(run)] == ["cancelled"]
+    result = await Runner.run(one, through_json(run.to_state()))
+    assert ship.sent == [1]
+    assert result.final_output == "x"
+
+
+async def test_a_call_of_a_tool_that_is_gone_is_answered() -> None:
+    """The run goes on; it must not wait for ever for what can no longer be decided."""
+    ship = Ship()
+    one = agent(tool_call("ship", order=1), tools=[ship.tool])
+    state = (await Runner.run(one, "Go.")).to_state()
+    waiting = await Runner.run(agent("x"), through_json(state))
+    assert waiting.interruptions == []
+    assert outputs(waiting) == [("invalid_args", "There is no tool 'ship'. Tools: none.")]
+    assert waiting.final_output == "x"
+
+
+# --- bound to the call
+
+
+def _arguments_of_the_call(data: dict[str, Any]) -> None:
+    data["history"][1]["arguments"] = '{"order": 666}'
+
+
+def _name_of_the_call(data: dict[str, Any]) -> None:
+    data["history"][1]["name"] = data["pending"][0]["item"]["name"] = "ship2"
+
+
+def _shown_arguments(data: dict[str, Any]) -> None:
+    data["pending"][0]["item"]["arguments"] = '{"order": 0}'
+
+
+def _pin(data: dict[str, Any]) -> None:
+    data["pending"][0]["pin"] = "0" * 64
+
+
+@pytest.mark.parametrize(
+    "tamper", [_arguments_of_the_call, _name_of_the_call, _shown_arguments, _pin]
+)
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_s35_a_changed_call_is_asked_about_again(
+    tamper: Callable[[dict[str, Any]], None], when: str
+) -> None:
+    """What was approved is the call with just these arguments, of just this tool."""
+    ship, second = Ship(), Ship(name="ship2")
+    one = agent(tool_call("ship", order=1), tools=[ship.tool, second.tool])
+    state = (await Runner.run(one, "Go.")).to_state()
+    if when == "after":
+        state.approve(state.interruptions[0])
+    data = json.loads(state.to_json())
+    tamper(data)
+    state = RunState.from_dict(data)
+    if when == "before":
+        state.approve(state.interruptions[0])
+    result = await Runner.run(one, state)
+    assert (ship.sent, second.sent) == ([], [])
+    call = result.to_input_list()[1]
+    assert [(i.name, i.arguments) for i in result.interruptions] == [
+        (call["name"], call["arguments"])
+    ]
+
+
+@pytest.mark.parametrize("change", ["description", "schema"])
+async def test_s35_a_changed_tool_is_asked_about_again(change: str) -> None:
+    """A tool that was redefined while somebody thought about it is another tool."""
+    ship = Ship()
+    one = agent(tool_call("ship", order=1), tools=[ship.tool])
+    state = (await Runner.run(one, "Go.")).to_state()
+    state.approve(state.interruptions[0])
+    policy = (
+        (lambda tool: tool.with_(description="Ship to Mars."))
+        if change == "description"
+        else hide(note="!")
+    )
+    other = Ship(needs_approval, policy)
+    result = await Runner.run(agent(tools=[other.tool]), through_json(state))
+    assert other.sent == []
+    assert len(result.interruptions) == 1
+
+
+BROKEN: dict[str, tuple[Any, str]] = {
+    "no json": (
+        "{",
+        snapshot(
+            "The state of a run is no JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)."
+        ),
+    ),
+    "no object": ("[]", snapshot("The state of a run is a JSON object.")),
+    "another thing": (
+        "{}",
+        snapshot(
+            "This release reads version 1 of 'agents_tools.run_state', got version None of None."
+        ),
+    ),
+    "a later version": (
+        '{"v": 2, "type": "agents_tools.run_state"}',
+        snapshot(
+            "This release reads version 1 of 'agents_tools.run_state', got version 2 of 'agents_tools.run_state'."
+        ),
+    ),
+    "a field of another type": ({"agent": 7}, snapshot("state.agent: expected a str, got a int.")),
+    "history": (
+        {"history": [{"type": "x"}]},
+        snapshot(
+            "input[0].type: expected one of message, reasoning, function_call, function_call_output, got 'x'."
+        ),
+    ),
+    "pending": (
+        {"pending": [{"item": {"type": "message", "role": "user", "content": ""}}]},
+        snapshot("state.pending: expected calls that wait for approval."),
+    ),
+    "decision": ({"pending": "decision"}, snapshot("state.approved: expected a bool, got a str.")),
+    "decision arguments": (
+        {"pending": "arguments"},
+        snapshot("state.arguments: expected a str, got a int."),
+    ),
+    "usage": (
+        {"usage": {"tokens": 1}},
+        snapshot("usage.tokens: expected a known whole number, got 1."),
+    ),
+    "nested": (
+        {"nested": {"a": 1}},
+        snapshot("state.a: expected a dict, got a int."),
+    ),
+    "deep": ("[" * 200_000, ""),
+    "binary": (b"\xff\xfe", ""),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+async def test_a_state_that_cannot_be_read_is_refused(case: str) -> None:
+    """It comes from a store or a network; nothing in it may surprise the program."""
+    given, message = BROKEN[case]
+    if isinstance(given, dict):
+        ship = Ship()
+        one = agent(tool_call("ship", order=1), tools=[ship.tool])
+        data = (await Runner.run(one, "Go.")).to_state().to_dict()
+        pending = data["pending"][0]
+        if given.get("pending") == "decision":
+            given = {"pending": [{**pending, "decision": {"approved": "yes"}}]}
+        elif given.get("pending") == "arguments":
+            given = {"pending": [{**pending, "decision": {"approved": True, "arguments": 5}}]}
+        given = json.dumps({**data, **given})
+    with pytest.raises(UserError) as caught:
+        RunState.from_json(given)
+    if message:
+        assert str(caught.value) == message
+
+
+async def test_a_state_of_another_agent_is_refused() -> None:
+    """It would run its calls with the tools of a stranger."""
+    ship = Ship()
+    result = await Runner.run(agent(tool_call("ship", order=1), tools=[ship.tool]), "Go.")
+    with pytest.raises(UserError) as caught:
+        await Runner.run(agent("x", name="other"), result.to_state())
+    assert str(caught.value) == snapshot("This state is of a run of agent 'main', not of 'other'.")
+
+
+# --- agents inside agents
+
+
+def _three_deep(ship: Ship, *, streaming: bool) -> Agent:
+    deep = agent(tool_call("ship", order=1), "deep", tools=[ship.tool], name="deep")
+    middle = agent(
+        [tool_call("deep", input="?"), tool_call("ship", order=2)],
+        "middle",
+        tools=[deep.as_tool(streaming=streaming), ship.tool],
+        name="middle",
+    )
+    return agent(
+        tool_call("middle", input="?"),
+        "outer",
+        tools=[middle.as_tool(streaming=streaming)],
+    )
+
+
+@pytest.mark.parametrize("streaming", [True, False])
+async def test_calls_two_agents_deep_wait_and_go_on(*, streaming: bool) -> None:
+    """The item says where the call is; each is decided by itself, over JSON."""
+    ship = Ship()
+    one = _three_deep(ship, streaming=streaming)
+    run = Runner.run_streamed(one, "Go.")
+    events: list[Event] = [event async for event in run.stream_events()]
+    check_events(events)
+    assert [(item.path, item.arguments, item.agent) for item in run.interruptions] == [
+        (("call_1",), '{"order": 2}', "middle"),
+        (("call_1", "call_1"), '{"order": 1}', "deep"),
+    ]
+    state = through_json(run.to_state())
+    state.reject(state.interruptions[0], "Not this one.")
+    result = await Runner.run(one, state)
+    assert ship.sent == []
+    assert [item.agent for item in result.interruptions] == ["deep"]
+    state = through_json(result.to_state())
+    state.approve(state.interruptions[0])
+    result = await Runner.run(one, state)
+    assert ship.sent == [1]
+    assert result.final_output == "outer"
+    assert outputs(result) == [("ok", "middle")]
+    assert [item.get("type", "message") for item in result.to_input_list()] == [
+        "message",
+        "function_call",
+        "function_call_output",
+        "message",
+    ]
+
+
+async def test_an_agent_as_a_tool_may_itself_need_approval() -> None:
+    """The decision about the agent is kept while a call inside waits for its own."""
+    ship = Ship()
+    inner = agent(tool_call("ship", order=1), "in", tools=[ship.tool], name="inner")
+    model = inner.model
+    assert isinstance(model, ScriptedModel)
+    one = agent(tool_call("inner", input="?"), "x", tools=[needs_approval(inner.as_tool())])
+    state = through_json((await Runner.run(one, "Go.")).to_state())
+    assert [item.name for item in state.interruptions] == ["inner"]
+    assert model.requests == []
+    state.approve(state.interruptions[0])
+    state = through_json((await Runner.run(one, state)).to_state())
+    assert [(item.name, item.path) for item in state.interruptions] == [("ship", ("call_1",))]
+    state.approve(state.interruptions[0])
+    result = await Runner.run(one, state)
+    assert result.final_output == "x"
+    assert ship.sent == [1]
+    assert len(model.requests) == 2
+
+
+async def test_a_run_inside_a_function_denies_what_it_cannot_wait_for() -> None:
+    """A Python function cannot be stopped and gone on with in another process."""
+    ship = Ship()
+    inner = agent(tool_call("ship", order=1), "in", tools=[ship.tool], name="inner").as_tool()
+
+    @function_tool
+    async def helper() -> str:
+        return await inner.invoke(input="?")
+
+    result = await Runner.run(agent(tool_call("helper"), "x", tools=[helper]), "Go.")
+    assert outputs(result) == snapshot(
+        [
+            (
+                "denied",
+                "Agent 'inner' waits for the approval of 'ship', and nobody can be asked where it was called.",
+            )
+        ]
+    )
+    assert ship.sent == []
+
+
+# --- somebody is there
+
+
+@pytest.mark.parametrize("kind", ["sync", "async", "decision", "no", "reason", "edit"])
+async def test_somebody_may_decide_at_once(kind: str) -> None:
+    """Then the run does not end; also for calls inside agents that have a configuration of theirs."""
+    seen: list[ToolApprovalItem] = []
+    decisions: dict[str, Any] = {
+        "decision": Decision(approved=True),
+        "no": False,
+        "reason": Decision(approved=False, message="Not today."),
+        "edit": Decision(approved=True, arguments='{"order": 9}'),
+    }
+
+    def decide(item: ToolApprovalItem) -> Any:
+        seen.append(item)
+        return decisions.get(kind, True)
+
+    async def later(item: ToolApprovalItem) -> Any:
+        await asyncio.sleep(0)
+        return decide(item)
+
+    ship = Ship()
+    inner = agent(tool_call("ship", order=2), "in", tools=[ship.tool], name="inner")
+    calls = [tool_call("ship", order=1), tool_call("inner", input="?")]
+    one = agent(
+        calls, "x", tools=[ship.tool, inner.as_tool(run_config=RunConfig(max_parallel_tools=1))]
+    )
+    config = RunConfig(approve=later if kind == "async" else decide)
+    run = Runner.run_streamed(one, "Go.", run_config=config)
+    events = [event async for event in run.stream_events()]
+    check_events(events)
+    assert run.final_output == "x"
+    assert [(item.path, item.call_id) for item in sorted(seen, key=lambda item: item.path)] == [
+        ((), "call_1"),
+        (("call_2",), "call_1"),
+    ]
+    if kind in {"no", "reason"}:
+        assert ship.sent == []
+        assert outputs(run)[0][0] == "denied"
+    else:
+        assert sorted(ship.sent) == ([9, 9] if kind == "edit" else [1, 2])
+
+
+async def test_an_answer_that_is_no_decision_is_a_user_error() -> None:
+    """A typo in the approver must not be read as a yes."""
+    ship = Ship()
+    one = agent(tool_call("ship", order=1), "x", tools=[ship.tool])
+    with pytest.raises(UserError) as caught:
+        await Runner.run(one, "Go.", run_config=RunConfig(approve=lambda item: "yes"))
+    assert str(caught.value) == snapshot(
+        "RunConfig(approve=...) gives a boolean or a Decision, not a str."
+    )
+    assert ship.sent == []
+
+
+async def test_an_approver_that_fails_ends_the_run_without_the_call() -> None:
+    """Nothing runs that nobody has agreed to."""
+
+    def broken(item: ToolApprovalItem) -> bool:
+        raise LookupError("approver")
+
+    ship = Ship()
+    one = agent(tool_call("ship", order=1), "x", tools=[ship.tool])
+    with pytest.raises(LookupError):
+        await Runner.run(one, "Go.", run_config=RunConfig(approve=broken))
+    assert ship.sent == []
+
+
+async def test_a_call_outside_a_run_is_denied() -> None:
+    """Where nobody can be asked, nothing runs."""
+    ship = Ship()
+    with pytest.raises(ToolDeniedError) as caught:
+        await ship.tool.invoke(order=1)
+    assert str(caught.value) == snapshot(
+        "Tool 'ship' needs a person's approval, and nobody can be asked where it was called. It was not run."
+    )
+    outcome = await ship.tool.call(None, '{"order": 1}')
+    assert outcome.status == "denied"
+    assert await ship.tool.on_invoke_tool(None, '{"order": 1}') == outcome.output
+    assert ship.sent == []
+
+
+# --- questions of tools
+
+
+@function_tool
+async def order_pizza(context: ToolContext[Any]) -> str:
+    size = await context.ask("Which size?", answer=Literal["small", "large"])
+    return f"A {size} one."
+
+
+@pytest.mark.parametrize("kind", ["sync", "async", "none", "wrong", "nobody"])
+async def test_a_tool_may_ask_the_person(kind: str) -> None:
+    """The answer is of the type that was asked for, or the call is denied."""
+    seen: list[Question] = []
+
+    def ask(question: Question) -> Any:
+        seen.append(question)
+        return {"none": None, "wrong": "huge"}.get(kind, "large")
+
+    async def later(question: Question) -> Any:
+        return ask(question)
+
+    inner = agent(tool_call("order_pizza"), "in", tools=[order_pizza], name="inner")
+    model = inner.model
+    assert isinstance(model, ScriptedModel)
+    one = agent(tool_call("inner", input="?"), "x", tools=[inner.as_tool(run_config=RunConfig())])
+    config = RunConfig(ask=None if kind == "nobody" else later if kind == "async" else ask)
+    await Runner.run(one, "Go.", run_config=config)
+    answer = model.requests[1].input[-1]
+    assert isinstance(answer, ToolCallOutputItem)
+    expected = {
+        "sync": ("ok", "A large one."),
+        "async": ("ok", "A large one."),
+        "none": snapshot(("denied", "The person did not want to answer: Which size?")),
+        "wrong": snapshot(
+            (
+                "denied",
+                "The answer to 'Which size?' does not fit: Input should be 'small' or 'large'.",
+            )
+        ),
+        "nobody": snapshot(
+            (
+                "denied",
+                "Tool 'order_pizza' has a question and nobody is there to answer it: Which size?",
+            )
+        ),
+    }
+    assert (answer.status, answer.output) == expected[kind]
+    if seen:
+        assert seen[0].path == ("call_1", "call_1")
+        assert seen[0].schema == {"enum": ["small", "large"], "type": "string"}
+        assert (seen[0].tool_name, seen[0].tool_call_id) == ("order_pizza", "call_1")
+
+
+# --- guardrails
+
+
+async def test_guardrails_look_at_what_goes_in_and_what_comes_out() -> None:
+    """They change, refuse or let pass; the model reads why."""
+    ship = Ship(
+        lambda tool: output_guardrail(_no_sevens)(input_guardrail(_small_only)(tool)),
+    )
+    calls = [tool_call("ship", order=n) for n in (1, 7, 50, 500)]
+    result = await Runner.run(agent(calls, "x", tools=[ship.tool]), "Go.")
+    assert sorted(ship.sent) == [1, 7, 10]
+    assert outputs(result) == [
+        ("ok", "sent 1"),
+        ("tool_error", "It has a seven in it."),
+        ("ok", "sent 10"),
+        ("denied", "Far too many."),
+    ]
+
+
+def _small_only(context: ToolContext[Any], arguments: dict[str, Any]) -> Any:
+    if arguments["order"] > 100:
+        raise ToolDeniedError("Far too many.")
+    return {"order": 10} if arguments["order"] > 10 else None
+
+
+async def _no_sevens(context: ToolContext[Any], value: str) -> str:
+    if "7" in value:
+        raise ToolError("It has a seven in it.")
+    return value
+
+
+# --- another process
+
+PROGRAM = """
+    import asyncio, sys
+    from pathlib import Path
+    from agents_tools import Agent, Runner, RunState, function_tool
+    from agents_tools.policies import needs_approval
+    from agents_tools.testing import ScriptedModel, tool_call
+
+    step, place = sys.argv[1], Path(sys.argv[2])
+    sent = place / "sent"
+
+    @needs_approval
+    @function_tool
+    async def ship(order: int) -> str:
+        '''Ship an order.'''
+        with sent.open("a") as book:
+            book.write(f"{order} ")
+        return f"sent {order}"
+
+    inner_steps = {"stop": [[tool_call("ship", order=1), tool_call("ship", order=2)]], "go": ["in"]}
+    inner = Agent("inner", tools=[ship], model=ScriptedModel(inner_steps[step]))
+    outer_steps = {"stop": [tool_call("inner", input="?")], "go": ["Done."]}
+    outer = Agent("outer", tools=[inner.as_tool()], model=ScriptedModel(outer_steps[step]))
+
+    async def main():
+        state = place / "state.json"
+        if step == "stop":
+            result = await Runner.run(outer, "Ship them.")
+            state.write_text(result.to_state().to_json())
+            return
+        waiting = RunState.from_json(state.read_text())
+        first, second = waiting.interruptions
+        waiting.approve(first)
+        waiting.reject(second, "Not the second.")
+        result = await Runner.run(outer, waiting)
+        print(result.final_output, sent.read_text().strip())
+        print(waiting.nested["call_1"].history[-1].name)
+
+    asyncio.run(main())
+"""
+
+
+def test_a_run_goes_on_in_another_process(tmp_path: Path) -> None:
+    """The state is all that is needed, besides the same program."""
+    found = ""
+    for step in ("stop", "go"):
+        done = subprocess.run(  # noqa: S603 - a program of this test
+            [sys.executable, "-c", textwrap.dedent(PROGRAM), step, str(tmp_path)],
+            capture_output=True,
+            text=True,
+            timeout=15,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        found += done.stdout
+    assert found.splitlines() == ["Done. 1", "ship"]
+
+
+async def test_an_unknown_tool_that_raises_leaves_the_others_waiting() -> None:
+    """A run that ends with an error keeps what could still be decided."""
+    ship = Ship()
+    calls = [tool_call("ship", order=1), tool_call("boom")]
+
+    @function_tool(failure_error_function=None)
+    async def boom() -> str:
+        raise ModelBehaviorError("boom")
+
+    one = agent(calls, "x", tools=[ship.tool, boom])
+    with pytest.raises(ModelBehaviorError) as caught:
+        await Runner.run(one, "Go.")
+    failed: Any = caught.value
+    state = failed.run_result.to_state()
+    for item in state.interruptions:
+        state.approve(item)
+    result = await Runner.run(one, through_json(state))
+    assert result.final_output == "x"
+    assert ship.sent in ([1], [])
+    assert len(outputs(result)) == 2
