@@ -1,0 +1,1 @@
+"""Adapters to other frameworks: their agents as tools, one module for each framework."""
