@@ -48,6 +48,8 @@ _LOST = (
     "taken effect. Check before you call it again."
 )
 _NAMES_TOLD = 20
+_UNIQUE = 16
+"""From this length on, an id that comes again means the same call: some servers count from 0."""
 
 
 class Call:
@@ -116,6 +118,7 @@ class Calls:
         self._answers: dict[str, ToolCallOutputItem] = {}
         self.remember(history)
         self._repeats: dict[str, str] = {}
+        self._taken: dict[str, ToolCallItem] = {}
         self._early: dict[str, Call] = {}
         self._places: asyncio.Semaphore | None = None
 
@@ -124,6 +127,7 @@ class Calls:
         for item in history:
             if isinstance(item, ToolCallItem):
                 self._made[item.call_id] = item
+                self._answers.pop(item.call_id, None)  # an id that is used again waits again
             elif isinstance(item, ToolCallOutputItem):
                 self._answers[item.call_id] = item
 
@@ -148,12 +152,22 @@ class Calls:
 
     # --- what the model asks for
 
-    def take(self, item: ToolCallItem, box: Toolbox) -> Call:
-        """Take a call from an answer of the model."""
+    def next_answer(self) -> None:
+        """Expect the calls of another answer of the model."""
+        self._taken = {}
+
+    def take(self, item: ToolCallItem, box: Toolbox) -> Call | None:
+        """Take a call from an answer of the model; `None` for one that the answer holds twice."""
+        twin = self._taken.get(item.call_id)
+        if twin is not None and (twin.name, twin.arguments) == (item.name, item.arguments):
+            return None
+        if item.call_id:
+            self._taken.setdefault(item.call_id, item)
         call = self._early.pop(item.call_id, None)
         if call is None:
             call = Call(self._new(item), box.by_name.get(item.name))
         call.known = True
+        self._made[call.item.call_id] = self._made.pop(call.item.call_id)  # in their order
         self._say("tool_called", call.item)
         if call.answer is not None:
             self._say("tool_output", call.answer)
@@ -194,7 +208,7 @@ class Calls:
         call_id, number = wanted, 2
         while call_id in self._made or call_id in self._spent:
             call_id, number = f"{wanted}-{number}", number + 1
-        first = self._made.get(wanted)
+        first = self._made.get(wanted) if len(wanted) >= _UNIQUE else None
         if first is not None and (first.name, first.arguments) == (item.name, item.arguments):
             self._repeats[call_id] = wanted  # the same call once more: the same answer
         call = replace(item, call_id=call_id, agent=self._agent.name)
@@ -244,6 +258,19 @@ class Calls:
     def answers_of(self, calls: Iterable[ToolCallItem]) -> list[ToolCallOutputItem]:
         """Give the answers that some of the calls have."""
         return [self._answers[call.call_id] for call in calls if call.call_id in self._answers]
+
+    def of_turn(self, calls: Sequence[Call], answers: Iterable[Item], box: Toolbox) -> list[Call]:
+        """Give the calls of a turn, with those that had their answer before the run stopped."""
+        known = {call.item.call_id: call for call in calls}
+        for answer in answers:
+            if not isinstance(answer, ToolCallOutputItem) or answer.call_id in known:
+                continue
+            item = self._made.get(answer.call_id)
+            if item is not None:
+                call = known[answer.call_id] = Call(item, box.by_name.get(item.name))
+                call.answer = answer
+                call.value = answer.output if answer.value is None else answer.value
+        return [known[call_id] for call_id in self._made if call_id in known]
 
     def in_order(self, answers: list[ToolCallOutputItem]) -> list[ToolCallOutputItem]:
         """Sort answers as their calls were made."""
@@ -297,7 +324,7 @@ class Calls:
         finally:
             await _stopped(tasks, self._agent.name)
         for task in tasks:  # in their order, or it would be chance which of two errors is told
-            if task in done and not task.cancelled():  # as a tool does that cancels the task it runs in
+            if task in done and not task.cancelled():  # a tool may have cancelled its own task
                 task.result()
 
     async def _perform(self, call: Call) -> None:

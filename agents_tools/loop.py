@@ -131,6 +131,7 @@ class Run:
             config = replace(config, approve=inherited.approve)
         self.agent = agent
         self.config = config
+        self.outer: Run | None = None if outer is None else outer.run
         self.history = history if state is None else list(state.history)
         self.input_count = len(history) if state is None else state.input_count
         self.responses: list[ModelResponse] = []
@@ -146,10 +147,12 @@ class Run:
         self._new_input = 0 if state is None else len(self.history)
         self._refused: set[str] = set()
         self._unsaved: list[Event] = []
+        self._saving: asyncio.Future[Any] | None = None
         self._model: Model | None = None
         self._corrections = 0
         self._empty = False
         self._later: list[Item] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._resumed = state is not None
         heard = sinks + tuple(sink for sink in listeners() if sink not in sinks)
         if parent is not None:
@@ -208,8 +211,7 @@ class Run:
                 await self._calls.drop_early()
             finally:
                 self._say_end(status, output, told)
-            if self._unsaved:
-                await finish(asyncio.ensure_future(self._save()), name=f"{self.agent.name} session")
+            await self._save_the_rest()
 
     def _say_end(self, status: str, output: Any, error: str | None) -> None:
         if self.scope.sinks:
@@ -221,9 +223,9 @@ class Run:
 
     async def _in_time(self) -> RunResult:
         deadline = self.scope.deadline
-        if deadline is None or self.config.timeout is None:
+        loop = self._loop = asyncio.get_running_loop()
+        if deadline is None or self.config.timeout is None or self._ends_with_parent(deadline):
             return await self._run()
-        loop = asyncio.get_running_loop()
         timer = asyncio.timeout_at(loop.time() + deadline - time.monotonic())
         try:
             async with timer:
@@ -235,6 +237,16 @@ class Run:
                 f"The run of agent {self.agent.name!r} took longer than "
                 f"{self.config.timeout:g} s and was stopped."
             ) from error
+
+    def _ends_with_parent(self, deadline: float) -> bool:
+        """Whether the run around ends at the same deadline: two ends at once disturb each other."""
+        parent, outer = self.scope.parent, self.scope.scope
+        return (
+            parent is not None
+            and outer is not None
+            and parent.deadline == deadline
+            and cast("Run", outer.run)._loop is self._loop  # noqa: SLF001 - its own class
+        )
 
     def result(
         self, final_output: Any = None, interruptions: Sequence[ToolApprovalItem] = ()
@@ -297,7 +309,7 @@ class Run:
             finally:
                 self._later = []
                 self.history.extend(later)
-            final = None if later else await self._after_tools(calls)
+            final = None if later else await self._after_tools(self._turn(calls, box))
             if final is not None:
                 return await self._finished(final)
         while not self._calls.waiting:
@@ -337,6 +349,13 @@ class Run:
         del self.history[place:]
         self.input_count = min(self.input_count, place)
         return later
+
+    def _turn(self, calls: list[Call], box: Toolbox) -> list[Call]:
+        """Give all calls of the turn that these are left of."""
+        place = len(self.history)
+        while isinstance(self.history[place - 1], ToolCallOutputItem):
+            place -= 1
+        return self._calls.of_turn(calls, self.history[place:], box)
 
     async def _finished(self, final: tuple[Any]) -> RunResult:
         for hook in self.hooks:
@@ -411,18 +430,20 @@ class Run:
         return response
 
     def _check_budget(self) -> None:
-        config, name = self.config, self.agent.name
         if self.max_turns is not None and self.turns >= self.max_turns:
             raise MaxTurnsExceeded(
-                f"Agent {name!r} did not come to an end within {self.max_turns} turns "
-                "(max_turns). What it did so far is in `error.run_result`."
+                f"Agent {self.agent.name!r} did not come to an end within {self.max_turns} turns "
+                "(max_turns)."
             )
-        limit = config.max_total_tokens
-        if limit is not None and self.usage.total_tokens >= limit:
-            raise BudgetExceeded(
-                f"Agent {name!r} has used {self.usage.total_tokens} tokens of the {limit} that "
-                "RunConfig(max_total_tokens=...) allows."
-            )
+        run: Run | None = self
+        while run is not None:  # what an inner run uses counts for those around it
+            limit, used = run.config.max_total_tokens, run.usage.total_tokens
+            if limit is not None and used >= limit:
+                raise BudgetExceeded(
+                    f"Agent {run.agent.name!r} has used {used} tokens of the {limit} that "
+                    "RunConfig(max_total_tokens=...) allows."
+                )
+            run = run.outer
 
     def _settings(self) -> ModelSettings:
         settings = (self.agent.model_settings or _PLAIN).merged(self.config.model_settings)
@@ -481,10 +502,27 @@ class Run:
             self._unsaved.append(event)
 
     async def _save(self) -> None:
-        """Make safe what was said, before anything follows from it."""
+        """Make safe what was said, before anything follows from it.
+
+        What is kept has no gaps: a cancellation lets what is being kept come to its end, and after
+        a failure nothing more is.
+        """
+        if self._saving is not None:
+            await asyncio.shield(self._saving)
         if self.session is not None and self._unsaved:
             events, self._unsaved = self._unsaved, []
-            await self.session.append(events)
+            self._saving = asyncio.ensure_future(self.session.append(events))
+            await asyncio.shield(self._saving)
+
+    async def _save_the_rest(self) -> None:
+        if not self._unsaved and (self._saving is None or self._saving.done()):
+            return
+        saved = asyncio.ensure_future(self._save())
+        whole = await finish(saved, name=f"{self.agent.name} session")
+        if not whole and self._saving is not None:
+            self._saving.cancel()
+        if not whole or saved.cancelled() or saved.exception() is not None:
+            _log.error("The session of agent %r did not keep all of its run.", self.agent.name)
 
     def _take(self, response: ModelResponse, box: Toolbox) -> list[Call]:
         """Record an answer, and give the calls in it that wait for one."""
@@ -495,9 +533,12 @@ class Run:
                     "answers with messages, reasoning and tool calls."
                 )
         calls: list[Call] = []
+        self._calls.next_answer()
         for item in cast("Sequence[ModelItem]", response.items):
             if isinstance(item, ToolCallItem):
                 call = self._calls.take(item, box)
+                if call is None:
+                    continue
                 self.history.append(call.item)
                 if item.needs_answer:
                     calls.append(call)

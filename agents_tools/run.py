@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias, TypedDict, Union
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias, TypedDict, Union, cast
 
 from agents_tools.errors import UserTypeError, UserValueError
 from agents_tools.items import Item, MessageOutputItem
@@ -84,7 +84,8 @@ class RunConfig:
         output_retries: How often the model may correct a final answer that is not of the
             `output_type`.
         approve: Decides at once about a call that needs approval, instead of ending the run: takes
-            the `ToolApprovalItem` and gives a boolean or a `Decision`; sync or async.
+            the `ToolApprovalItem` and gives a boolean or a `Decision`; sync or async. Agents that
+            run as tools with a configuration of their own inherit this and `ask` all the same.
         ask: Takes the questions of tools (`ToolContext.ask`) and gives the answer, `None` for
             none; sync or async.
         event_stream: Gets all events of the run as well.
@@ -108,19 +109,42 @@ class RunConfig:
     event_stream: PublishesEvents | None = None
 
     def __post_init__(self) -> None:
-        for name in ("max_parallel_tools", "timeout", "max_tool_calls", "max_total_tokens"):
-            value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise UserValueError(f"RunConfig({name}=...) takes a positive number: {value!r}.")
-        for name in ("max_depth", "model_retries", "retry_backoff", "output_retries"):
-            if not getattr(self, name) >= 0:
-                raise UserValueError(f"RunConfig({name}=...) takes no negative number.")
+        for name, kinds, least in _NUMBERS:
+            value: Any = getattr(self, name)
+            if value is None and name in _OPTIONAL:
+                continue
+            fits = isinstance(value, kinds) and not isinstance(value, bool)
+            number = cast("float", value) if fits else -1
+            if not number >= least or (name in _OPTIONAL and not number):
+                raise UserValueError(
+                    f"RunConfig({name}=...) takes a {'positive ' if name in _OPTIONAL else ''}"
+                    f"number, not {value!r:.60}."
+                )
         if self.unknown_tool not in {"tell_model", "raise"}:
             raise UserValueError(
                 "RunConfig(unknown_tool=...) takes 'tell_model' or 'raise', "
-                f"not {self.unknown_tool!r}."
+                f"not {self.unknown_tool!r:.60}."
             )
+        for name in ("approve", "ask"):
+            value = getattr(self, name)
+            if value is not None and not callable(value):
+                raise UserTypeError(
+                    f"RunConfig({name}=...) takes a function, not a {type(value).__name__}."
+                )
 
+
+_OPTIONAL = frozenset({"max_parallel_tools", "max_tool_calls", "max_total_tokens", "timeout"})
+_NUMBERS: tuple[tuple[str, Any, int], ...] = (
+    ("max_parallel_tools", int, 1),
+    ("max_tool_calls", int, 1),
+    ("max_total_tokens", int, 1),
+    ("timeout", (int, float), 0),
+    ("max_depth", int, 0),
+    ("model_retries", int, 0),
+    ("retry_backoff", (int, float), 0),
+    ("output_retries", int, 0),
+)
+"""The numbers of a configuration, what they are and the least of each."""
 
 DEFAULT_CONFIG = RunConfig()
 

@@ -13,6 +13,7 @@ from agents_tools.agent import Agent
 from agents_tools.errors import UserError, UserTypeError, UserValueError
 from agents_tools.items import input_items
 from agents_tools.loop import Run
+from agents_tools.run import RunConfig, RunHooks
 from agents_tools.state import RunState
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from agents_tools.events import Event
     from agents_tools.items import Item, RunItem, ToolApprovalItem
     from agents_tools.model import ModelResponse
-    from agents_tools.run import RunConfig, RunHooks, RunResult, Session
+    from agents_tools.run import RunResult, Session
     from agents_tools.usage import Usage
 
 __all__ = ["RunResultStreaming", "Runner"]
@@ -63,6 +64,7 @@ class Runner:
             ModelBehaviorError: It asked for something impossible, again and again.
         """
         history, state = _begin(agent, input)
+        _check_options(max_turns, run_config, hooks, session)
         run = Run(
             agent,
             history,
@@ -125,6 +127,7 @@ class Runner:
                 "Runner.run_sync runs an agent without one."
             ) from None
         history, state = _begin(agent, input)
+        _check_options(max_turns, run_config, hooks, session)
         channel = Channel()
         run = Run(
             agent,
@@ -293,3 +296,17 @@ def _begin(agent: object, given: object) -> tuple[list[Item], RunState | None]:
             f"This state is of a run of agent {given.agent!r}, not of {agent.name!r}."
         )
     return [], given
+
+
+def _check_options(max_turns: Any, run_config: Any, hooks: Any, session: Any) -> None:
+    wrong: str | None = None
+    if max_turns is not None and (type(max_turns) is not int or max_turns < 0):
+        wrong = f"max_turns takes a whole number or None, not {max_turns!r:.60}"
+    elif run_config is not None and not isinstance(run_config, RunConfig):
+        wrong = f"run_config takes a RunConfig, not a {type(run_config).__name__}"
+    elif hooks is not None and not isinstance(hooks, RunHooks):
+        wrong = f"hooks takes a RunHooks, not a {type(hooks).__name__}"
+    elif session is not None and not (hasattr(session, "read") and hasattr(session, "append")):
+        wrong = f"session takes an object with read() and append(), not a {type(session).__name__}"
+    if wrong is not None:
+        raise UserTypeError(f"{wrong}.")

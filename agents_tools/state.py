@@ -192,10 +192,8 @@ class RunState:
         """
         try:
             data: object = json.loads(text)
-        except (ValueError, RecursionError) as error:
+        except (TypeError, ValueError, RecursionError) as error:
             raise UserValueError(f"The state of a run is no JSON: {error}.") from error
-        if not isinstance(data, Mapping):
-            raise UserTypeError("The state of a run is a JSON object.")
         return cls.from_dict(cast("Mapping[str, Any]", data))
 
     @classmethod
@@ -205,6 +203,8 @@ class RunState:
         Raises:
             UserError: It is something else, or of another version.
         """
+        if not isinstance(data, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UserTypeError(f"The state of a run is a JSON object, not a {_kind(data)}.")
         if data.get("type") != _STATE_KIND or data.get("v") != STATE_VERSION:
             raise UserValueError(
                 f"This release reads version {STATE_VERSION} of {_STATE_KIND!r}, "
@@ -327,3 +327,7 @@ def _of(kind: type[Any], data: Mapping[str, Any], key: str) -> Any:
             f"state.{key}: expected a {kind.__name__}, got a {type(value).__name__}."
         )
     return value
+
+
+def _kind(value: object) -> str:
+    return type(value).__name__

@@ -294,7 +294,7 @@ async def test_what_fails_inside_is_an_error_of_the_tool() -> None:
         found[name] = text
     assert found == snapshot(
         {
-            "turns": "Agent 'inner' did not come to an end within 2 turns (max_turns). What it did so far is in `error.run_result`.",
+            "turns": "Agent 'inner' did not come to an end within 2 turns (max_turns).",
             "model": "gone",
             "script": "The script of the model has no answer left for agent 'inner'; request 1 ends with {'role': 'user', 'content': 'What?'}.",
         }

@@ -13,14 +13,23 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 MARKERS = {
+    "agents_as_tools.py": "4 requests, those of the translators included",
+    "approvals.py": "the model reads: We do not know this person.",
+    "custom_model_provider.py": "large heard: Where is the key?",
+    "custom_output_extractor.py": 'the caretaker reads: {"temperature":12.5,"humidity":81.0}',
     "errors_for_models.py": "- nmae: unknown, did you mean 'name'?",
     "first_tool.py": "22.50 each",
+    "hosted_tools.py": "the model reads: rm is not allowed here",
     "methods_and_context.py": "You are Ada",
     "nested_tools.py": "      looking up tea",
     "policies.py": "Tool 'wait' may be called once",
     "progress_from_plain_functions.py": "fingerprint: 2 of 3",
     "provider_exports.py": "is exported without strict mode",
+    "resume_in_another_process.py": "  (process two sends)\nAda has her letter.",
+    "run_my_agent.py": "6 requests in all, of which the helper made 2",
     "streaming.py": "  has done 2 of 2",
+    "streaming_orchestrator.py": "    count_stock is called with {'shelf': 'top'}",
+    "structured_output.py": "Tea, 05 March 2027, 4 guests",
     "testing_your_tools.py": "4 tests passed",
     "typewriter.py": "the model gets: Three things are known about owls.",
 }
@@ -86,6 +95,9 @@ def test_the_demonstration_shows_what_it_promises(export: Path) -> None:
     assert '{"city":["Oslo","Rome"],"days":["3"]}' in shown
     assert "- unit: unknown, the known keys are planet, mass_kg" in done.stderr
     assert "survey: [1/2] reading" in done.stderr
+    assert "Guide > ask_astronomer > drop: 8/8 (100%)" in done.stderr
+    assert "Guide > ask_librarian > survey: [2/2] reading the history" in done.stderr
+    assert "A stone falls 100 m in 2.94 s on Jupiter and in 7.35 s on Mercury." in shown
     assert "Traceback" not in done.stderr
 
 
@@ -105,3 +117,4 @@ def test_the_demonstration_uses_colours_on_a_terminal(export: Path) -> None:
     done = run("-c", program, folder=export, TERM="xterm-256color", NO_COLOR="")
     assert "\x1b[1mA tool is a function with a decorator.\x1b[0m" in done.stdout
     assert "\x1b[31m\x1b[1merror:" in done.stdout
+    assert "└─ " in done.stdout, "the agents are drawn as a tree"

@@ -42,6 +42,7 @@ from agents_tools import (
     Runner,
     RunResult,
     RunStartedEvent,
+    RunState,
     RunTimeoutError,
     StopAtTools,
     ToolAnnotations,
@@ -843,12 +844,61 @@ async def test_the_deadline_of_a_run_holds_wherever_it_is(where: str) -> None:
         {"retry_backoff": -0.5},
         {"output_retries": -1},
         {"unknown_tool": "ignore"},
+        {"max_parallel_tools": "3"},
+        {"max_depth": None},
+        {"model_retries": True},
+        {"approve": 5},
+        {"ask": "me"},
     ],
 )
 def test_a_configuration_that_cannot_be_is_refused(wrong: Any) -> None:
     """It would show itself as a run that hangs or never begins."""
     with pytest.raises(UserError, match=next(iter(wrong))):
         RunConfig(**wrong)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"max_turns": "x"},
+        {"max_turns": -1},
+        {"run_config": {}},
+        {"hooks": 5},
+        {"session": "s"},
+    ],
+)
+async def test_an_option_of_a_run_that_cannot_be_is_refused(wrong: Any) -> None:
+    """The mistake must be told where it is made, in words of this library."""
+    with pytest.raises(UserError, match=next(iter(wrong))):
+        await Runner.run(Agent("Main", model=ScriptedModel(["x"])), "Go.", **wrong)
+
+
+@pytest.mark.parametrize("wrong", [None, [], "[]", b"\xff", "{}", 5])
+def test_what_is_no_state_is_refused(wrong: Any) -> None:
+    """A state comes from a file or a queue, and those hold anything."""
+    with pytest.raises(UserError, match="state"):
+        RunState.from_json(wrong)
+    if not isinstance(wrong, (str, bytes)):
+        with pytest.raises(UserError, match="state"):
+            RunState.from_dict(wrong)
+
+
+async def test_what_an_inner_run_uses_counts_for_the_budget_of_the_outer() -> None:
+    """Otherwise a sub-agent could spend what its caller may not."""
+    usage = Usage(requests=1, input_tokens=60)
+    noop = tool_call("noop")
+
+    @function_tool
+    def noop_() -> str:
+        """Do nothing."""
+        return ""
+
+    inner_model = ScriptedModel([noop, noop, noop, "x"], usage=usage)
+    inner = Agent("Inner", tools=[noop_.with_(name="noop")], model=inner_model)
+    outer_model = ScriptedModel([tool_call("inner", input="?"), "x"], usage=usage)
+    outer = Agent("Outer", tools=[inner.as_tool()], model=outer_model)
+    with pytest.raises(BudgetExceeded, match="'Outer' has used 180 tokens of the 150"):
+        await Runner.run(outer, "Go.", run_config=RunConfig(max_total_tokens=150))
 
 
 # --- settings
@@ -1746,6 +1796,62 @@ async def test_a_plain_run_that_is_cancelled_stops_its_tools() -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert gate.ended == "cancelled"
+
+
+# --- states of runs that go on
+
+
+async def test_f42_a_state_taken_while_calls_run_knows_which_have_ended() -> None:
+    """After a crash what ended keeps its answer, and what ran is run again only if harmless."""
+    slow, same = Gate("slow"), Gate("same", annotations=ToolAnnotations(idempotentHint=True))
+    quick = Gate("quick")
+    quick.open.set()
+    gates = [slow, quick, same]
+    calls = [tool_call(gate.tool.name, call_id=f"c_{gate.tool.name}") for gate in gates]
+    tools = [gate.tool for gate in gates]
+    run = Runner.run_streamed(agent_of(calls, tools=tools), "go")
+    async for event in run.stream_events():
+        if isinstance(event, RunItemStreamEvent) and event.name == "tool_output":
+            break
+    state = RunState.from_json(run.to_state().to_json())
+    assert state.started == ["c_slow", "c_same"]
+    async with run:
+        pass
+    for gate in gates:
+        gate.entered.clear()
+        gate.open.set()
+    result = await run_state(agent_of("done", tools=tools), state)
+    assert [(call_id, status) for call_id, status, _ in outputs(result)] == [
+        ("c_slow", "lost"),
+        ("c_quick", "ok"),
+        ("c_same", "ok"),
+    ]
+    assert [gate.entered.is_set() for gate in gates] == [False, False, True]
+
+
+async def run_state(agent: Agent[Any], state: RunState) -> RunResult:
+    result = await run(agent, state)
+    assert_answered(result)
+    return result
+
+
+async def test_what_was_said_after_an_open_call_is_not_lost_when_it_is_stopped() -> None:
+    """The person's words belong to the conversation, however its calls end."""
+    gate = Gate()
+    open_call = tool_call("wait", call_id="c1").to_dict()
+    given = [{"role": "user", "content": "one"}, open_call, {"role": "user", "content": "two"}]
+    result = Runner.run_streamed(agent_of(tools=[gate.tool]), given)
+    await asyncio.wait_for(gate.entered.wait(), WITHIN)
+    assert [item.to_dict() for item in result.to_state().history][2:] == given[2:]
+    async with result:
+        pass
+    history = result.to_input_list()
+    assert [item.get("type", item.get("content")) for item in history] == [
+        "one",
+        "function_call",
+        "function_call_output",
+        "two",
+    ]
 
 
 # --- values

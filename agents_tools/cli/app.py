@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 __all__ = ["cli", "run"]
 
 _COMMANDS = {
-    "list": ("list_", "List the tools of a file or module."),
-    "show": ("show", "Show one tool: its parameters, schema and place."),
+    "list": ("list_", "List the tools and agents of a file or module."),
+    "show": ("show", "Show one tool or agent: what it does and takes, and its place."),
     "call": ("call", "Call a tool and watch it work."),
+    "run": ("run", "Run an agent and watch it work."),
     "schema": ("schema", "Print tools as a model provider gets them, or compare them."),
     "check": ("check", "Look for what will trouble models and providers."),
     "doctor": ("doctor", "Show versions, extras and the state of this installation."),
@@ -91,11 +92,12 @@ class LazyGroup(click.Group):
     "TARGET is file.py, package.module, or either with :attribute.\n"
     "  agents-tools list tools.py\n"
     "  agents-tools call tools.py add --help\n"
-    "  agents-tools call tools.py add a=1 b=2",
+    "  agents-tools call tools.py add a=1 b=2\n"
+    "  agents-tools run agent.py 'What is 1 + 2?' --model local/rules",
 )
 @click.version_option(__version__, prog_name="agents-tools", message="%(prog)s %(version)s")
 def cli() -> None:
-    """Try out, inspect and check the tools that agents call."""
+    """Try out, inspect and check tools, and run the agents that call them."""
 
 
 def run(args: Sequence[str] | None = None) -> int:

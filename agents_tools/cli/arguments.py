@@ -45,8 +45,12 @@ def arguments_json(schema: Mapping[str, Any], words: Sequence[str], given: str |
     return json.dumps(parse_arguments(schema, words, cast("Schema", start)))
 
 
-def read_input(given: str) -> str:
-    """Give the text that `--input-json` means.
+def read_input(given: str, what: str = "--input-json") -> str:
+    """Give the text that an argument means: itself, `@file`, or `-` for standard input.
+
+    Args:
+        given: What was typed.
+        what: The argument, for messages.
 
     Raises:
         CommandError: The file cannot be read, or is no text.
@@ -58,7 +62,7 @@ def read_input(given: str) -> str:
             return Path(given[1:]).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise CommandError(f"--input-json {given} cannot be read: {why}.") from error
+        raise CommandError(f"{what} {given} cannot be read: {why}.") from error
     return given
 
 

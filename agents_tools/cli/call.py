@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 import traceback
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from agents_tools.cli import options
 from agents_tools.cli.arguments import arguments_json
-from agents_tools.cli.calling import run_call
+from agents_tools.cli.calling import run_call, say_stopping
 from agents_tools.cli.errors import CANCELLED, EXIT_CODES, CommandError
 from agents_tools.cli.render import View, choose_view
 from agents_tools.cli.results import Folder, as_json, print_output, problem_of
@@ -26,23 +25,6 @@ if TYPE_CHECKING:
     from agents_tools.events import Emit
 
 __all__ = ["command"]
-
-
-class _Seconds(click.ParamType[float]):
-    """A positive number of seconds."""
-
-    name = "seconds"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        try:
-            found = float(value)
-        except ValueError:
-            found = 0.0
-        if not 0 < found < float("inf"):
-            self.fail(f"{value!r} is not a number of seconds above 0.", param, ctx)
-        return found
 
 
 @click.command(
@@ -63,7 +45,7 @@ class _Seconds(click.ParamType[float]):
 @click.option("--input-json", metavar="TEXT|@FILE|-", help="All arguments as one JSON object.")
 @click.option(
     "--timeout",
-    type=_Seconds(),
+    type=options.Seconds(),
     metavar="SECONDS",
     help="Stop the call after so long.",
 )
@@ -125,7 +107,7 @@ def command(
         emit=_emit(view, folder),
         timeout=timeout,
         slow=view.open,
-        stopping=lambda: _say_stopping(events, quiet=quiet),
+        stopping=lambda: None if quiet or events in {"ndjson", "none"} else say_stopping(),
     )
     ctx.exit(_finish(finished, view, folder, compact=as_json, debug=debug, place=(target, tool)))
 
@@ -166,19 +148,6 @@ def _emit(view: View, folder: Folder | None) -> Emit:
                 say(str(error), fg="yellow")
 
     return emit
-
-
-def _say_stopping(events: str, *, quiet: bool) -> None:
-    # In a signal handler: what the handler interrupted may hold the locks of the streams.
-    if quiet or events in {"ndjson", "none"}:
-        return
-    try:
-        if sys.stderr.isatty():
-            import os
-
-            os.write(2, b"\r\x1b[Kcancelling; once more to stop at once\r\n")
-    except (OSError, ValueError):
-        pass
 
 
 def _finish(

@@ -1,4 +1,4 @@
-"""Runs one call to its end, its timeout or a Ctrl-C, and leaves the event loop clean."""
+"""Runs a call, or an agent, to its end, its timeout or a Ctrl-C, and leaves the loop clean."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from agents_tools._supervisor import GRACE
 from agents_tools.cli.errors import CANCELLED
@@ -18,13 +18,15 @@ from agents_tools.cli.screen import prints_on_stderr
 from agents_tools.context import ToolContext
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Coroutine, Generator
 
     from agents_tools._records import CallOutcome
     from agents_tools.cli.target import Tool
     from agents_tools.events import Emit
 
-__all__ = ["Finished", "run_call"]
+__all__ = ["Attended", "Finished", "attend", "run_call", "say_stopping"]
+
+T = TypeVar("T")
 
 _MOMENT = 0.2
 """Seconds after which a person wants to see that something runs."""
@@ -41,6 +43,21 @@ class Finished:
     """
 
     outcome: CallOutcome | None
+    duration: float
+    left_behind: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attended(Generic[T]):
+    """How something ended that could be interrupted.
+
+    Attributes:
+        value: What it gave; `None` where it was interrupted.
+        duration: How long it took, in seconds.
+        left_behind: Whether it goes on after its grace period.
+    """
+
+    value: T | None
     duration: float
     left_behind: bool = False
 
@@ -71,14 +88,48 @@ def run_call(
         from agents_tools import policies
 
         tool = policies.timeout(timeout)(tool)
+    done = attend(
+        lambda: tool.call(ToolContext[Any](emit=emit), args_json), slow=slow, stopping=stopping
+    )
+    return Finished(outcome=done.value, duration=done.duration, left_behind=done.left_behind)
+
+
+def attend(
+    work: Callable[[], Coroutine[Any, Any, T]],
+    *,
+    slow: Callable[[], None],
+    stopping: Callable[[], None],
+) -> Attended[T]:
+    """Do something in an event loop of its own.
+
+    The first Ctrl-C cancels it, and its cleanup has a grace period; the second ends the process.
+
+    Args:
+        work: Gives what is to be done.
+        slow: Called when it takes longer than a moment.
+        stopping: Called at the first Ctrl-C.
+
+    Raises:
+        Exception: What it raises.
+    """
     loop = asyncio.new_event_loop()
     try:
         with prints_on_stderr():
-            return loop.run_until_complete(_attended(tool, args_json, emit, slow, stopping))
+            return loop.run_until_complete(_attended(work, slow, stopping))
     finally:
         # A task that outlived its grace goes with the process, and there is nothing to add to that.
         loop.set_exception_handler(_say_nothing)
         loop.close()
+
+
+def say_stopping() -> None:
+    """Tell the person at the terminal that the first Ctrl-C was understood."""
+    # In a signal handler: what the handler interrupted may hold the locks of the streams.
+    try:
+        if sys.stderr.isatty():
+            os.write(2, b"\r\x1b[Kcancelling; once more to stop at once\r\n")
+    except (OSError, ValueError):
+        pass
 
 
 def _say_nothing(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -86,16 +137,14 @@ def _say_nothing(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> No
 
 
 async def _attended(
-    tool: Tool,
-    args_json: str,
-    emit: Emit,
+    work: Callable[[], Coroutine[Any, Any, T]],
     slow: Callable[[], None],
     stopping: Callable[[], None],
-) -> Finished:
+) -> Attended[T]:
     loop = asyncio.get_running_loop()
     interrupted = asyncio.Event()
     started = time.monotonic()
-    task = asyncio.create_task(tool.call(ToolContext[Any](emit=emit), args_json))
+    task = asyncio.create_task(work())
     watch = asyncio.create_task(interrupted.wait())
     alarm = loop.call_later(_MOMENT, slow)
 
@@ -112,10 +161,12 @@ async def _attended(
         duration = time.monotonic() - started
         await _clear_up(loop, besides={task})
     if not task.done():
-        return Finished(outcome=None, duration=duration, left_behind=True)
+        return Attended(value=None, duration=duration, left_behind=True)
     if interrupted.is_set() or task.cancelled():
-        return Finished(outcome=None, duration=duration)
-    return Finished(outcome=task.result(), duration=duration)
+        if not task.cancelled():
+            task.exception()  # looked at: nobody is to be told of it any more
+        return Attended(value=None, duration=duration)
+    return Attended(value=task.result(), duration=duration)
 
 
 async def _clear_up(loop: asyncio.AbstractEventLoop, *, besides: set[asyncio.Task[Any]]) -> None:

@@ -1,4 +1,4 @@
-"""`list`: the tools of a file or module, one a line."""
+"""`list`: the tools and agents of a file or module, one a line."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from agents_tools.cli.agents import agents_in, described_model, tool_names
+from agents_tools.cli.errors import CommandError
 from agents_tools.cli.options import json_option, target_argument
-from agents_tools.cli.screen import print_json, print_table, sentence_of
-from agents_tools.cli.target import Tool, load_tools
+from agents_tools.cli.screen import paint, print_json, print_table, sentence_of
+from agents_tools.cli.target import Tool, is_agent, load_target, tools_in
 from agents_tools.errors import UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+
+    from agents_tools.cli.agents import AnyAgent
 
 __all__ = ["command", "summary_of"]
 
@@ -21,13 +25,23 @@ __all__ = ["command", "summary_of"]
 @target_argument
 @json_option
 def command(target: str, *, as_json: bool, debug: bool) -> None:
-    """List the tools of TARGET: file.py, package.module, or either with :attribute."""
+    """List the tools and agents of TARGET: file.py, package.module, or either with :attribute."""
     del debug
-    tools = load_tools(target)
+    value = load_target(target)
+    agents = {} if is_agent(value) else agents_in(value)
+    try:
+        tools = tools_in(value, target)
+    except CommandError:
+        if not agents:
+            raise
+        tools = []
     if as_json:
-        print_json(_records(tools), compact=True)
+        print_json([*_records(tools), *_agent_records(agents)], compact=True)
         return
     print_table((tool.name, summary_of(tool)) for tool in tools)
+    if agents:
+        click.echo(("\n" if tools else "") + paint("Agents:", bold=True))
+        print_table(((name, _agent_summary(agents[name])) for name in agents), indent=2)
 
 
 def summary_of(tool: Tool) -> str:
@@ -50,3 +64,23 @@ def _records(tools: Sequence[Tool]) -> list[dict[str, Any]]:
             record["error"] = str(error)
         records.append({**record, "place": tool.origin.place})
     return records
+
+
+def _agent_summary(agent: AnyAgent) -> str:
+    facts = [f"tools: {', '.join(names)}" if (names := tool_names(agent)) else "no tools"]
+    if (model := described_model(agent)) is not None:
+        facts.append(f"model: {model}")
+    return f"{agent.name} ({'; '.join(facts)})"
+
+
+def _agent_records(agents: Mapping[str, AnyAgent]) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": agent.name,
+            "kind": "agent",
+            "attribute": attribute,
+            "model": described_model(agent),
+            "tools": tool_names(agent),
+        }
+        for attribute, agent in agents.items()
+    ]

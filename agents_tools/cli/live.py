@@ -154,7 +154,7 @@ class LiveView:
                 )
             cells.append(Text(progressed(progress)))
         if call.tail:
-            cells.append(Text(call.tail[-80:], "dim"))
+            cells.append(Text(safe_text(call.tail)[-80:], "dim"))
         cells.append(Text(seconds(time.monotonic() - call.started), "dim"))
         for cell in cells:
             row.add_column(no_wrap=True, overflow="ellipsis" if isinstance(cell, Text) else "crop")

@@ -9,7 +9,7 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["PROVIDERS", "json_option", "target_argument"]
+__all__ = ["PROVIDERS", "Seconds", "json_option", "target_argument"]
 
 CommandT = TypeVar("CommandT", bound="Callable[..., Any]")
 
@@ -29,3 +29,21 @@ def json_option(command: CommandT) -> CommandT:
 def target_argument(command: CommandT) -> CommandT:
     """Add `TARGET`: where the tools are."""
     return click.argument("target")(command)
+
+
+class Seconds(click.ParamType[float]):
+    """A positive number of seconds."""
+
+    name = "seconds"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Read what was typed."""
+        try:
+            found = float(value)
+        except ValueError:
+            found = 0.0
+        if not 0 < found < float("inf"):
+            self.fail(f"{value!r} is not a number of seconds above 0.", param, ctx)
+        return found

@@ -138,18 +138,19 @@ class CallState:
         self.started = time.monotonic()
         self.progress: ToolProgressEvent | None = None
         self.tail = ""
-        """The text of deltas whose line has not ended."""
+        """The text of deltas whose line has not ended, as it came."""
 
     def told(self, event: NotifyStreamEvent) -> list[str]:
         """Give the lines that are complete with this event; `rest` gives what came before it."""
         if not event.is_delta:
             return safe_text(event.data).rstrip("\n").split("\n")
-        *lines, self.tail = (self.tail + safe_text(event.data)).split("\n")
-        return lines
+        # What acts on a terminal may come in two pieces: it is taken out when they are together.
+        *lines, self.tail = (self.tail + event.data).split("\n")
+        return [safe_text(line) for line in lines]
 
     def rest(self) -> list[str]:
         """Give the line that has not ended, if there is one."""
-        tail, self.tail = self.tail, ""
+        tail, self.tail = safe_text(self.tail), ""
         return [tail] if tail else []
 
 

@@ -1,4 +1,4 @@
-"""`show`: everything about one tool."""
+"""`show`: everything about one tool, or one agent."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agents_tools._text import safe_text
+from agents_tools.cli.agents import agents_in, described_model, tool_names
 from agents_tools.cli.errors import CommandError
 from agents_tools.cli.options import json_option, target_argument
 from agents_tools.cli.screen import paint, print_json, print_table, short_path, width
-from agents_tools.cli.target import load_tools, pick
+from agents_tools.cli.target import is_agent, load_target, pick, tools_in
 from agents_tools.cli.tool_help import parameter_rows
 from agents_tools.cli.words import Reader, described_kind
+from agents_tools.tool import FunctionTool
 
 if TYPE_CHECKING:
+    from agents_tools.cli.agents import AnyAgent
     from agents_tools.cli.target import Tool
 
 __all__ = ["command"]
@@ -23,12 +26,23 @@ __all__ = ["command"]
 
 @click.command("show")
 @target_argument
-@click.argument("tool_name", metavar="[TOOL]", required=False)
+@click.argument("tool_name", metavar="[NAME]", required=False)
 @json_option
 def command(target: str, tool_name: str | None, *, as_json: bool, debug: bool) -> None:
-    """Show one tool of TARGET: what it does, what it takes and gives, and where it is."""
+    """Show one tool of TARGET: what it does, what it takes and gives, and where it is.
+
+    NAME may be that of an agent as well.
+    """
     del debug
-    tools = load_tools(target)
+    value = load_target(target)
+    agent = _agent_meant(value, tool_name)
+    if agent is not None:
+        if as_json:
+            print_json(_agent_record(agent), compact=True)
+        else:
+            _print_agent(agent, target if tool_name is None else f"{target}:{tool_name}")
+        return
+    tools = tools_in(value, target)
     if tool_name is None and len(tools) > 1:
         names = ", ".join(tool.name for tool in tools)
         raise CommandError(f"which tool of {target}?", hint=f"It has: {names}.")
@@ -38,6 +52,48 @@ def command(target: str, tool_name: str | None, *, as_json: bool, debug: bool) -
         print_json(_record(tool), compact=True)
     else:
         _print(tool, target)
+
+
+def _agent_meant(value: Any, name: str | None) -> AnyAgent | None:
+    """Give the agent that is to be shown; `None` where it is a tool."""
+    agents = agents_in(value)
+    if name is not None:
+        for attribute, agent in agents.items():
+            if name in {attribute, agent.name} and not is_agent(value):
+                return agent
+        return None
+    if is_agent(value):
+        return agents[value.name]
+    members = getattr(value, "__dict__", {}).values()
+    tools = any(isinstance(member, FunctionTool) for member in members)
+    return next(iter(agents.values())) if len(agents) == 1 and not tools else None
+
+
+def _agent_record(agent: AnyAgent) -> dict[str, Any]:
+    return {
+        "name": agent.name,
+        "kind": "agent",
+        "model": described_model(agent),
+        "instructions": agent.instructions if isinstance(agent.instructions, str) else None,
+        "tools": tool_names(agent),
+    }
+
+
+def _print_agent(agent: AnyAgent, target: str) -> None:
+    click.echo(paint(safe_text(agent.name), bold=True))
+    if isinstance(agent.instructions, str) and agent.instructions:
+        click.echo()
+        click.echo(click.wrap_text(safe_text(agent.instructions), width(), "  ", "  "))
+    click.echo("\n" + paint("Facts:", bold=True))
+    facts = [
+        ("kind", "agent"),
+        ("model", described_model(agent) or "that of the run"),
+        ("tools", ", ".join(tool_names(agent)) or "none"),
+    ]
+    if not isinstance(agent.instructions, str):
+        facts.append(("instructions", "made anew for each run"))
+    print_table(facts, indent=2)
+    click.echo(f"\nTo run it: agents-tools run {target} INPUT")
 
 
 def _record(tool: Tool) -> dict[str, Any]:
@@ -94,6 +150,7 @@ _KINDS = {
     "function": "function",
     "stream": "streaming tool",
     "manual": "made by hand",
+    "agent": "agent as a tool",
 }
 
 

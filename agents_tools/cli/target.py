@@ -20,7 +20,16 @@ from agents_tools.cli.errors import CommandError
 from agents_tools.cli.screen import prints_on_stderr, short_path
 from agents_tools.tool import FunctionTool
 
-__all__ = ["Tool", "load_tools", "pick"]
+__all__ = [
+    "Tool",
+    "attribute_of",
+    "is_agent",
+    "load_target",
+    "load_tools",
+    "parted",
+    "pick",
+    "tools_in",
+]
 
 Tool = FunctionTool[..., Any]
 
@@ -30,18 +39,35 @@ def load_tools(target: str) -> list[Tool]:
 
     Args:
         target: `file.py`, `package.module`, or either with `:attribute`. The attribute is a tool,
-            a list, tuple or mapping of tools, an object whose methods are tools, or a function,
-            which becomes a tool.
+            a list, tuple or mapping of tools, an agent, an object whose methods are tools, or a
+            function, which becomes a tool.
 
     Raises:
         CommandError: There is no such thing, it cannot be imported, or it holds no tools.
     """
-    place, attribute = _parted(target)
+    return tools_in(load_target(target), target)
+
+
+def load_target(target: str) -> Any:
+    """Import what a target names and give it: the module, or what its attribute is.
+
+    Raises:
+        CommandError: There is no such thing, or it cannot be imported.
+    """
+    place, attribute = parted(target)
     with prints_on_stderr():
         module = _module_of(place)
-        if not attribute:
-            return _tools_of_module(module, target)
-        return _tools_of(_attribute(module, attribute, place), target)
+        return attribute_of(module, attribute, place) if attribute else module
+
+
+def tools_in(value: Any, target: str) -> list[Tool]:
+    """Give the tools of what a target names.
+
+    Raises:
+        CommandError: It holds none.
+    """
+    with prints_on_stderr():
+        return _tools_of(value, target)
 
 
 def pick(tools: list[Tool], name: str, target: str) -> Tool:
@@ -67,7 +93,8 @@ def pick(tools: list[Tool], name: str, target: str) -> Tool:
     )
 
 
-def _parted(target: str) -> tuple[str, str]:
+def parted(target: str) -> tuple[str, str]:
+    """Give the module of a target and its attribute, which may be empty."""
     place, colon, attribute = target.rpartition(":")
     if not colon or os.sep in attribute or "/" in attribute or len(place) == 1:
         return target, ""  # the colon of a Windows drive, or none
@@ -208,7 +235,12 @@ def _nearby_file(path: Path) -> str | None:
 # --- attributes
 
 
-def _attribute(module: types.ModuleType, attribute: str, place: str) -> Any:
+def attribute_of(module: types.ModuleType, attribute: str, place: str) -> Any:
+    """Give an attribute of a module, or one within it.
+
+    Raises:
+        CommandError: There is none of that name.
+    """
     value: Any = module
     for step in attribute.split("."):
         try:
@@ -244,7 +276,10 @@ def _tools_of_module(module: types.ModuleType, target: str) -> list[Tool]:
         and not name.startswith("_")
     ]
     hint = "Decorate a function with @function_tool."
-    if functions:
+    agents = [name for name, value in vars(module).items() if is_agent(value)]
+    if agents:
+        hint = f"It has agents. The tools of one: {target}:{agents[0]}"
+    elif functions:
         hint = (
             f"It has functions ({', '.join(functions[:5])}). Decorate them with @function_tool, "
             f"or name one: {target}:{functions[0]}"
@@ -257,6 +292,8 @@ def _tools_of(value: Any, target: str) -> list[Tool]:
         return [cast("Tool", value)]
     if isinstance(value, types.ModuleType):
         return _tools_of_module(value, target)
+    if is_agent(value):
+        return _tools_of_agent(value, target)
     if isinstance(value, Mapping):
         value = list(cast("Mapping[Any, Any]", value).values())
     if isinstance(value, (list, tuple, set, frozenset)):
@@ -271,8 +308,24 @@ def _tools_of(value: Any, target: str) -> list[Tool]:
         return [_made_tool(cast("Callable[..., Any]", value))]
     raise CommandError(
         f"{target} is no tool but {_kind(value)}.",
-        hint="It takes a tool, a list, tuple or mapping of tools, or a function.",
+        hint="It takes a tool, a list, tuple or mapping of tools, an agent, or a function.",
     )
+
+
+def is_agent(value: object) -> bool:
+    """Whether a value is an agent, without loading what agents need where nothing has done so."""
+    module = sys.modules.get("agents_tools.agent")
+    return module is not None and isinstance(value, module.Agent)
+
+
+def _tools_of_agent(agent: Any, target: str) -> list[Tool]:
+    tools = [cast("Tool", tool) for tool in agent.tools if isinstance(tool, FunctionTool)]
+    if not tools:
+        raise CommandError(
+            f"{target} is the agent {agent.name!r}, which has no function tools.",
+            hint=f"To run it: agents-tools run {target} INPUT",
+        )
+    return tools
 
 
 def _made_tool(function: Callable[..., Any]) -> Tool:

@@ -1,4 +1,4 @@
-"""`make demo`: the library in five commands, without a key and without the network."""
+"""`make demo`: the library in six commands, without a key and without the network."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from textwrap import indent
 from examples.demo.tools import weigh
 
 TOOLS = "examples/demo/tools.py"
+AGENTS = "examples/demo/agents.py"
+REQUEST = "Drop a stone from 100 m on every planet, and survey the files of the project."
 BAD = '{"planet": "Pluto", "mass_kg": -70, "unit": "lb"}'
 
 
 def main() -> int:
-    """Show a tool, call it well and badly, watch another one work, and call what was no tool."""
+    """Show a tool, call it well and badly, watch tools and agents work."""
     os.chdir(Path(__file__).parents[2])
     say("A tool is a function with a decorator.", first=True)
     print(indent(inspect.getsource(weigh.__wrapped__).rstrip(), "    "), flush=True)
@@ -37,6 +39,12 @@ def main() -> int:
     say("Any function will do: this one comes from the standard library as it is.")
     run("call", "urllib.parse:parse_qs", "qs=city=Oslo&city=Rome&days=3")
 
+    say("An agent is a model with tools, and agents are tools too. These two work at once.")
+    print(indent(source_of("guide"), "    "), end="\n\n", flush=True)
+    run("run", AGENTS, REQUEST)
+    note = "(The model was a handful of rules, which need no key: --model NAME takes another.)"
+    print(styled(note, "2"), flush=True)
+
     say("Next: the same tools from Python, in docs/tutorial.md, and examples/, one idea a file.")
     return 0
 
@@ -44,6 +52,13 @@ def main() -> int:
 def say(text: str, *, first: bool = False) -> None:
     """Print a heading."""
     print("" if first else "\n", styled(text, "1"), "\n", sep="", flush=True)
+
+
+def source_of(name: str) -> str:
+    """Give the source of what is assigned to a name at the end of the file of agents."""
+    start = f"\n{name} = "
+    text = Path(AGENTS).read_text(encoding="utf-8").rstrip()
+    return f"{name} = {text.rpartition(start)[2]}"
 
 
 def run(*words: str) -> None:

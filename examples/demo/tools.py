@@ -1,4 +1,4 @@
-"""The tools of the demonstration: one over a table of facts, two over the files of a project."""
+"""The tools of the demonstration: two over a table of facts, two over the files of a project."""
 
 from __future__ import annotations
 
@@ -40,6 +40,26 @@ def weigh(planet: Planet, mass_kg: Annotated[float, Field(gt=0)] = 70) -> str:
     """
     gravity = float(facts()[planet]["gravity_m_s2"])
     return f"{mass_kg:g} kg weigh {mass_kg * gravity:.0f} newtons on {planet}."
+
+
+@streaming_tool
+def drop(height_m: Annotated[float, Field(gt=0, le=1000)] = 100) -> Iterator[Event | str]:
+    """Drop a stone on every planet and measure how long it falls.
+
+    Args:
+        height_m: From how high, in metres.
+    """
+    yield NotifyStreamEvent(f"letting it go at {height_m:g} m")
+    times: dict[str, float] = {}
+    for done, (planet, row) in enumerate(facts().items(), start=1):
+        yield ToolProgressEvent(done - 1, total=len(facts()), message=planet)
+        times[planet] = seconds_of_fall(height_m, float(row["gravity_m_s2"]))
+    yield ToolProgressEvent(len(facts()), total=len(facts()))
+    first, last = min(times, key=times.__getitem__), max(times, key=times.__getitem__)
+    yield (
+        f"A stone falls {height_m:g} m in {times[first]:.2f} s on {first} "
+        f"and in {times[last]:.2f} s on {last}."
+    )
 
 
 @streaming_tool
@@ -94,6 +114,16 @@ def facts() -> dict[str, dict[str, str]]:
     text = Path(__file__).with_name("planets.csv").read_text(encoding="utf-8")
     rows = csv.DictReader(line for line in text.splitlines() if not line.startswith("#"))
     return {row["planet"]: row for row in rows}
+
+
+def seconds_of_fall(height: float, gravity: float, step: float = 2e-6) -> float:
+    """Follow a fall without air, step by step."""
+    time = speed = 0.0
+    while height > 0:
+        speed += gravity * step
+        height -= speed * step
+        time += step
+    return time
 
 
 def python_files(folder: Path) -> Iterator[Path]:

@@ -58,6 +58,14 @@ def test_the_line_that_is_being_streamed_is_drawn() -> None:
     assert drawn(delta) == ["outer half a li"]
 
 
+def test_what_acts_on_a_terminal_is_taken_out_though_it_comes_in_pieces() -> None:
+    """A tool passes on what a model writes, a few characters at a time."""
+    pieces = [
+        stamp(NotifyStreamEvent(text, is_delta=True), OUTER, 0) for text in ("a\x1b[3", "1mb")
+    ]
+    assert drawn(*pieces) == ["outer ab"]
+
+
 def test_a_tool_without_a_start_event_is_drawn_too() -> None:
     """`enable_bracketing=False` hides the start, not the tool."""
     assert drawn() == ["outer"]

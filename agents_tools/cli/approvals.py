@@ -1,0 +1,161 @@
+"""Decisions about calls that need approval, and answers to tools' questions, by who is there."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import threading
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from agents_tools._records import Decision
+from agents_tools._text import escape_for_model, safe_text
+from agents_tools.cli.arguments import parse_arguments
+from agents_tools.cli.errors import CommandError
+from agents_tools.cli.screen import is_terminal, paint
+
+if TYPE_CHECKING:
+    from agents_tools.cli.run_view import RunView
+    from agents_tools.context import Question
+    from agents_tools.items import ToolApprovalItem
+    from agents_tools.state import RunState
+
+__all__ = ["Person", "can_ask", "decide_all", "decider"]
+
+
+def can_ask() -> bool:
+    """Whether a person reads standard error and types on standard input."""
+    return is_terminal(sys.stdin) and is_terminal(sys.stderr)
+
+
+class Person:
+    """Asks the person at the terminal, one question at a time.
+
+    Args:
+        view: What is on the screen meanwhile.
+    """
+
+    def __init__(self, view: RunView) -> None:
+        self._view = view
+        self._turn = asyncio.Lock()
+        self._always: set[tuple[str | None, str]] = set()
+
+    async def decide(self, item: ToolApprovalItem) -> Decision:
+        """Let the person decide about a call."""
+        async with self._turn:
+            key = (item.agent, item.name)
+            if key in self._always:
+                return Decision(approved=True)
+            with self._view.aside():
+                return await self._decided(item, key)
+
+    async def answer(self, question: Question) -> Any:
+        """Let the person answer a tool; `None` where they give no answer."""
+        schema = {"type": "object", "properties": {"answer": question.schema}}
+        async with self._turn:
+            with self._view.aside():
+                name = paint(safe_text(question.tool_name), err=True, bold=True)
+                click.echo(f"{name} asks: {safe_text(question.message)}", err=True)
+                while True:
+                    text = await _typed("Answer (Enter for none): ")
+                    if not text:
+                        return None
+                    try:
+                        return parse_arguments(schema, [f"answer={text}"])["answer"]
+                    except CommandError as error:
+                        click.echo(str(error), err=True)
+
+    async def _decided(self, item: ToolApprovalItem, key: tuple[str | None, str]) -> Decision:
+        name = paint(safe_text(item.name), err=True, bold=True)
+        caller = f", called by {safe_text(item.agent)}," if item.agent else ""
+        click.echo(f"{paint('?', err=True, fg='yellow')} {name}{caller} wants to run:", err=True)
+        for line in _whole(item.arguments):
+            click.echo(f"    {line}", err=True)
+        while True:
+            said = await _typed("  Allow it? [y]es, [n]o, [a]lways in this run: ")
+            match (said or "").lower():
+                case "y" | "yes":
+                    return Decision(approved=True)
+                case "a" | "always":
+                    self._always.add(key)
+                    return Decision(approved=True)
+                case "n" | "no":
+                    why = await _typed("  Why not? The model is told (Enter for no reason): ")
+                    return Decision(approved=False, message=why or None)
+                case _ if said is None:
+                    return Decision(approved=False)  # the terminal was closed
+                case _:
+                    pass
+
+
+async def _approved(item: ToolApprovalItem) -> Decision:
+    del item
+    return Decision(approved=True)
+
+
+async def _refused(item: ToolApprovalItem) -> Decision:
+    del item
+    return Decision(approved=False)
+
+
+def decider(wanted: str, person: Person | None) -> Any:
+    """Give what decides about a call; `None` where calls are to wait.
+
+    Args:
+        wanted: `ask`, `yes` or `no`.
+        person: Who can be asked.
+    """
+    if wanted == "ask":
+        return None if person is None else person.decide
+    return _approved if wanted == "yes" else _refused
+
+
+async def decide_all(state: RunState, decide: Any) -> None:
+    """Decide about all calls that wait.
+
+    Args:
+        state: The run that waits.
+        decide: What decides.
+    """
+    for item in state.interruptions:
+        decision: Decision = await decide(item)
+        if decision.approved:
+            state.approve(item)
+        else:
+            state.reject(item, decision.message)
+
+
+def _whole(arguments: str) -> list[str]:
+    """Write arguments in full, with what is invisible in them spelled out."""
+    try:
+        text = json.dumps(json.loads(arguments), indent=2, ensure_ascii=False)
+    except ValueError:
+        text = arguments
+    return escape_for_model(text).split("\n")
+
+
+async def _typed(prompt: str) -> str | None:
+    """Read a line without holding up the loop; `None` when there is nothing more to read."""
+    click.echo(paint(prompt, err=True, fg="yellow"), err=True, nl=False)
+    loop = asyncio.get_running_loop()
+    line: asyncio.Future[bytes] = loop.create_future()
+
+    def tell(read: bytes) -> None:
+        if not line.done():
+            line.set_result(read)
+
+    def read() -> None:
+        # Not through `sys.stdin`, whose lock would hold up the end of the process.
+        try:
+            found = os.read(sys.stdin.fileno(), 65536)
+        except OSError:
+            found = b""
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(tell, found)
+
+    threading.Thread(target=read, daemon=True, name="agents-tools-typed").start()
+    found = await line
+    return found.decode(errors="replace").strip() if found else None

@@ -1,0 +1,458 @@
+"""`run`: an agent at work, watched, and its answer."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import traceback
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+
+from agents_tools._text import safe_text
+from agents_tools.cli import options
+from agents_tools.cli.agents import load_agent
+from agents_tools.cli.approvals import Person, can_ask, decide_all, decider
+from agents_tools.cli.arguments import read_input
+from agents_tools.cli.calling import attend, say_stopping
+from agents_tools.cli.errors import CANCELLED, OK, CommandError
+from agents_tools.cli.run_view import NdjsonRun, arguments_shown, choose_run_view
+from agents_tools.cli.screen import (
+    console_errors,
+    is_terminal,
+    print_json,
+    print_text,
+    prints_on_stderr,
+    say,
+)
+from agents_tools.cli.target import parted
+from agents_tools.errors import (
+    AgentsToolsError,
+    MaxTurnsExceeded,
+    RunTimeoutError,
+    ToolDeniedError,
+    UserError,
+)
+from agents_tools.events import RunItemStreamEvent, RunStartedEvent
+from agents_tools.run import RunConfig, RunHooks
+from agents_tools.runner import Runner
+from agents_tools.state import RunState
+from agents_tools.usage import Usage
+
+if TYPE_CHECKING:
+    from agents_tools.cli.agents import AnyAgent
+    from agents_tools.cli.run_view import RunView
+    from agents_tools.events import Event
+    from agents_tools.model import ModelResponse
+    from agents_tools.run import RunResult
+
+__all__ = ["command"]
+
+_FAILED, _USAGE, _TIMEOUT, _WAITING = 1, 2, 4, 5
+
+
+@click.command(
+    "run",
+    epilog="\b\n"
+    "Exit codes: 0 ok, 1 the run failed, 2 usage, 4 timeout,\n"
+    "5 a call waits for approval or was denied, 130 cancelled.",
+)
+@click.argument("target", metavar="TARGET[:AGENT]")
+@click.argument("text", metavar="INPUT|@FILE|-", required=False)
+@click.option("--model", metavar="NAME", help="The model of all agents, instead of their own.")
+@click.option(
+    "--max-turns",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="How often the model is asked at most.",
+)
+@click.option(
+    "--timeout", type=options.Seconds(), metavar="SECONDS", help="Stop the run after so long."
+)
+@click.option(
+    "--approve",
+    type=click.Choice(["ask", "yes", "no"]),
+    default="ask",
+    show_default=True,
+    metavar="ask|yes|no",
+    help="What happens to calls that need approval. Where nobody can be asked, they wait and the "
+    "run ends with exit code 5.",
+)
+@click.option(
+    "--state",
+    "save_to",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Where to save a run that waits for approval.",
+)
+@click.option(
+    "--resume",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Go on with a run that was saved, instead of INPUT.",
+)
+@click.option(
+    "--events",
+    type=click.Choice(["auto", "live", "plain", "ndjson", "none"]),
+    default="auto",
+    metavar="VIEW",
+    help="How events appear on standard error: auto (live on a terminal, else plain), live, "
+    "plain, none; or ndjson, one line of JSON each on standard output instead of the answer.",
+)
+@click.option("-q", "--quiet", is_flag=True, help="Show no events.")
+@options.json_option
+@click.pass_context
+def command(
+    ctx: click.Context,
+    target: str,
+    text: str | None,
+    *,
+    model: str | None,
+    max_turns: int,
+    timeout: float | None,
+    approve: str,
+    save_to: Path | None,
+    resume: Path | None,
+    events: str,
+    quiet: bool,
+    as_json: bool,
+    debug: bool,
+) -> None:
+    """Run an agent: its answer on standard output, what happens on standard error.
+
+    TARGET is a file or module; :AGENT names the agent where it has several.
+    """
+    if as_json and events == "ndjson":
+        raise CommandError("--json and --events ndjson both write to standard output.")
+    given = _input(target, text, resume)
+    if isinstance(given, RunState) and not parted(target)[1]:
+        target = f"{target}:{given.agent}"
+    agent = load_agent(target)
+    _check_model(agent, model)
+    view: RunView
+    if events == "ndjson":
+        view = NdjsonRun()
+    else:
+        view = choose_run_view("none" if quiet else events, agent.name)
+    job = _Job(
+        agent=agent,
+        given=given,
+        view=view,
+        model=model,
+        max_turns=max_turns,
+        timeout=timeout,
+        approve=approve,
+    )
+    ended = job.run()
+    if isinstance(view, NdjsonRun) and view.gone:
+        raise BrokenPipeError
+    view.close(ended.status, ended.duration)
+    state = save_to or resume
+    if ended.status == "interrupted" and state is not None and ended.result is not None:
+        _save(ended.result.to_state(), state)
+    if ended.error is not None and debug:
+        traceback.print_exception(ended.error)
+    if as_json:
+        print_json(_record(ended, job), compact=True)
+    else:
+        _report(ended, target, state, answer=events != "ndjson", debug=debug)
+    ctx.exit(_exit_code(ended))
+
+
+# --- what is run
+
+
+def _input(target: str, text: str | None, resume: Path | None) -> str | RunState:
+    if resume is not None:
+        if text is not None:
+            raise CommandError("--resume goes on with what was said; it takes no INPUT.")
+        try:
+            return RunState.from_json(resume.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+            raise CommandError(f"--resume {resume} cannot be read: {why}.") from error
+        except UserError as error:
+            raise CommandError(f"{resume} holds no saved run: {error}") from error
+    if text is None:
+        raise CommandError(
+            "what is the agent to do?",
+            hint=f"agents-tools run {target} 'What to do', or - to read it from standard input.",
+        )
+    told = read_input(text, "INPUT")
+    if not told.strip():
+        raise CommandError("the input is empty.")
+    return told
+
+
+def _check_model(agent: AnyAgent, name: str | None) -> None:
+    """Complain about a model before anything is shown of the run."""
+    if name is None and agent.model is None and not os.environ.get("AGENTS_TOOLS_MODEL"):
+        raise CommandError(
+            f"agent {agent.name!r} has no model.",
+            hint="Name one: --model local/rules (offline, a few rules), --model openai/gpt-5, … "
+            "or give it one, Agent(model=...), or set AGENTS_TOOLS_MODEL.",
+        )
+    from agents_tools.model import load_model
+
+    if name is not None:
+        with prints_on_stderr():
+            load_model(name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ended:
+    """How a run ended.
+
+    Attributes:
+        status: `ok`, `interrupted`, `error`, `timeout` or `cancelled`.
+        duration: How long it took, in seconds.
+        result: What it gave, or had so far; `None` where it was cancelled.
+        error: Why it failed.
+        left_behind: Whether something of it goes on after its grace period.
+    """
+
+    status: str
+    duration: float
+    result: RunResult | None = None
+    error: Exception | None = None
+    left_behind: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class _Job:
+    """One run from the command line.
+
+    Attributes:
+        agent: The agent.
+        given: Its input, or the state to go on from.
+        view: What shows the run.
+        model: The model instead of the agents' own.
+        max_turns: How often it is asked at most.
+        timeout: Seconds the run may take.
+        approve: `ask`, `yes` or `no`.
+        run_id: The id of the run, once it has begun.
+        items: What the run has added to the conversation, as JSON.
+        usage: What it has used.
+    """
+
+    agent: AnyAgent
+    given: str | RunState
+    view: RunView
+    model: str | None
+    max_turns: int
+    timeout: float | None
+    approve: str
+    run_id: str | None = None
+    items: list[Any] = field(default_factory=list[Any])
+    usage: Usage = field(default_factory=Usage)
+    _task: asyncio.Task[Any] | None = None
+
+    def run(self) -> _Ended:
+        """Run the agent to its end, its timeout or a Ctrl-C."""
+        quiet = isinstance(self.view, NdjsonRun)
+        done = attend(
+            self._run, slow=self.view.open, stopping=(lambda: None) if quiet else say_stopping
+        )
+        result = done.value
+        if result is None:
+            return _Ended(status="cancelled", duration=done.duration, left_behind=done.left_behind)
+        if isinstance(result, Exception):
+            return _Ended(
+                status="timeout" if isinstance(result, RunTimeoutError) else "error",
+                duration=done.duration,
+                result=getattr(result, "run_result", None),
+                error=result,
+            )
+        status = "interrupted" if result.interruptions else "ok"
+        return _Ended(status=status, duration=done.duration, result=result)
+
+    def publish(self, event: Event, /) -> None:
+        """Take an event of the run."""
+        if not event.path and isinstance(event, RunStartedEvent):
+            self.run_id = event.run_id
+        elif not event.path and isinstance(event, RunItemStreamEvent) and event.name != "input":
+            self.items.append(dict(event.item))
+        self.view.hear(cast("Event", event))
+        if isinstance(self.view, NdjsonRun) and self.view.gone and self._task is not None:
+            self._task.get_loop().call_soon_threadsafe(self._task.cancel)
+
+    async def _run(self) -> RunResult | Exception:
+        """Give the result, or what the run raised: a failure is an outcome like others."""
+        self._task = asyncio.current_task()
+        try:
+            return await self._result()
+        except Exception as error:  # noqa: BLE001 - the one place where a failure is shown
+            return error
+
+    async def _result(self) -> RunResult:
+        person = Person(self.view) if can_ask() else None
+        decide = decider(self.approve, person)
+        config = RunConfig(
+            model=self.model,
+            timeout=self.timeout,
+            approve=decide,
+            ask=None if person is None else person.answer,
+            event_stream=self,
+        )
+        if isinstance(self.given, RunState) and decide is not None:
+            await decide_all(self.given, decide)
+        result = await self._step(self.given, config)
+        while (
+            result.interruptions and decide is not None
+        ):  # of agents with a RunConfig of their own
+            state = result.to_state()
+            await decide_all(state, decide)
+            result = await self._step(state, config)
+        return result
+
+    async def _step(self, given: str | RunState, config: RunConfig) -> RunResult:
+        return await Runner.run(
+            self.agent,
+            given,
+            max_turns=self.max_turns,
+            run_config=config,
+            hooks=_Meter(self),
+        )
+
+    def count(self, path: tuple[str, ...], usage: Usage) -> None:
+        """Take what one answer of a model has used."""
+        self.usage.add(usage)
+        self.view.count(path, usage)
+
+
+class _Meter(RunHooks[Any]):
+    """Counts what the models of a run use, at each place.
+
+    Args:
+        job: Who is told.
+    """
+
+    def __init__(self, job: _Job) -> None:
+        self._job = job
+
+    async def on_llm_end(self, context: Any, agent: Any, response: ModelResponse) -> None:
+        """Count an answer."""
+        del agent
+        self._job.count(context.path, response.usage)
+
+
+# --- what came of it
+
+
+def _exit_code(ended: _Ended) -> int:
+    if isinstance(ended.error, ToolDeniedError):
+        return _WAITING
+    if isinstance(ended.error, UserError):
+        return _USAGE
+    return {
+        "ok": OK,
+        "interrupted": _WAITING,
+        "timeout": _TIMEOUT,
+        "cancelled": CANCELLED,
+    }.get(ended.status, _FAILED)
+
+
+def _report(ended: _Ended, target: str, state: Path | None, *, answer: bool, debug: bool) -> None:
+    """Print the answer, or why there is none and what can be done."""
+    if ended.error is not None:
+        told = ended.error
+        known = isinstance(told, AgentsToolsError)
+        message = str(told) if known else f"{type(told).__name__}: {told}"
+        console_errors("error:", message, _hint(ended.error, debug=debug))
+    elif ended.status == "cancelled":
+        more = "; something did not end in time and was left behind" if ended.left_behind else ""
+        say(f"cancelled{more}")
+    elif ended.result is not None and ended.status == "interrupted":
+        _report_waiting(ended.result, target, state)
+    elif ended.result is not None and answer:
+        _print_answer(ended.result.final_output)
+
+
+def _hint(error: Exception, *, debug: bool) -> str | None:
+    if isinstance(error, MaxTurnsExceeded):
+        return "--max-turns N allows more."
+    if isinstance(error, RunTimeoutError):
+        return "--timeout SECONDS allows more."
+    if debug or isinstance(error, AgentsToolsError):
+        return None
+    return "--debug shows the traceback."
+
+
+def _report_waiting(result: RunResult, target: str, state: Path | None) -> None:
+    for item in result.interruptions:
+        console_errors(
+            "waits for approval:",
+            f"{item.name} {arguments_shown(item.arguments, 400)}",
+        )
+    if state is None:
+        say(
+            "To go on: run it again with --approve yes (or no); or save it with --state FILE, then "
+            f"agents-tools run {target} --resume FILE --approve yes",
+            dim=True,
+        )
+    else:
+        say(
+            f"Saved. To go on: agents-tools run {target} --resume {state} --approve yes (or no)",
+            dim=True,
+        )
+
+
+def _print_answer(value: Any) -> None:
+    if value is None or value == "":
+        say("(the answer is empty)", dim=True)
+    elif isinstance(value, str):
+        print_text(value)
+    else:
+        written = _as_json(value)
+        if isinstance(written, str):
+            print_text(written)
+        else:
+            print_json(written, compact=not is_terminal(sys.stdout))
+
+
+def _as_json(value: Any) -> Any:
+    """Give an answer as JSON; what has no JSON form as text."""
+    if value is None or isinstance(value, str):
+        return value
+    from pydantic_core import from_json
+
+    from agents_tools.outputs import to_json
+
+    try:
+        return from_json(to_json(value))
+    except UserError:
+        return str(value)
+
+
+def _record(ended: _Ended, job: _Job) -> dict[str, Any]:
+    """Give all about a run as one JSON object."""
+    result = ended.result
+    told: dict[str, Any] = {
+        "status": ended.status,
+        "output": None if result is None else _as_json(result.final_output),
+        "usage": (job.usage if result is None else result.usage).to_dict(),
+        "items": job.items if result is None else [one.to_dict() for one in result.new_items],
+        "interruptions": [] if result is None else [i.to_dict() for i in result.interruptions],
+        "run_id": job.run_id if result is None else result.run_id,
+        "duration": round(ended.duration, 6),
+    }
+    if ended.error is not None:
+        told["error"] = {"type": type(ended.error).__name__, "message": safe_text(str(ended.error))}
+    return told
+
+
+def _save(state: RunState, path: Path) -> None:
+    """Write a state for its owner alone, in one go: a half one would be worse than none."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+            file.write(state.to_json())
+        beside.replace(path)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise CommandError(f"--state {path} cannot be written: {error.strerror}.") from error

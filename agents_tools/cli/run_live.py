@@ -1,0 +1,252 @@
+"""A run on a terminal: the tree of its agents and calls, drawn anew while they work."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from rich.console import Console, ConsoleOptions, Group, RenderResult
+from rich.live import Live
+from rich.text import Text
+
+from agents_tools._text import safe_text, shorten
+from agents_tools.cli.render import described, marks, progressed, seconds
+from agents_tools.cli.run_view import (
+    Node,
+    RunTree,
+    arguments_shown,
+    costs,
+    ended_in_words,
+    is_retry,
+    retried,
+)
+from agents_tools.cli.screen import can_show
+from agents_tools.events import Event, NotifyStreamEvent, RawResponseStreamEvent, ToolArtifactEvent
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+
+    from agents_tools.usage import Usage
+
+__all__ = ["LiveRun"]
+
+_STYLES = {"debug": "dim", "success": "green", "warning": "yellow", "error": "red"}
+_BAR = 24
+_TEXT_LINES = 8
+"""How many lines of what the answering model writes are shown; of the others, fewer."""
+_LEAST_WIDTH = 20
+_MINUTE = 60
+_MOMENT = 0.05
+"""Seconds that are not worth telling."""
+
+
+class LiveRun:
+    """Shows a run as a tree that grows; leaves the tree as it was in the end.
+
+    Args:
+        agent: The agent that runs.
+    """
+
+    def __init__(self, agent: str) -> None:
+        self._console = Console(stderr=True, highlight=False, emoji=False, markup=False)
+        self._tree = RunTree(agent)
+        # Asked for now: while Rich draws, it stands before standard error itself.
+        self._good, self._bad = marks()
+        fine = can_show("⠋├─└│━╸→·…⏸", sys.stderr)
+        self._spinner = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏" if fine else "|/-\\"
+        self._guides = ("├─ ", "└─ ", "│  ") if fine else ("|- ", "`- ", "|  ")
+        self._full, self._half, self._empty = ("━", "╸", "─") if fine else ("#", "#", "-")
+        self._arrow, self._dot, self._pause = ("→", " · ", "⏸") if fine else ("->", ", ", "?")
+        self._lock = threading.RLock()  # of the tree; never held while the console is used
+        self._live: Live | None = None
+        self._is_aside = False
+
+    def open(self) -> None:
+        """Begin to draw."""
+        if self._live is None and not self._is_aside:
+            self._live = Live(
+                self,
+                console=self._console,
+                transient=True,
+                refresh_per_second=12,
+                vertical_overflow="crop",
+            )
+            self._live.start()
+
+    def hear(self, event: Event) -> None:
+        """Take an event; it is seen when the tree is drawn the next time."""
+        with self._lock:
+            node = self._tree.hear(event)
+            match event:
+                case NotifyStreamEvent():
+                    self._tree.say(node, event, node.lines_of(event))
+                case ToolArtifactEvent():
+                    node.noted.append(("success", described(event)))
+                case RawResponseStreamEvent():
+                    if is_retry(event):
+                        node.noted.append(("warning", retried(event.data)))
+                case _:
+                    pass
+
+    def count(self, path: tuple[str, ...], usage: Usage) -> None:
+        """Take what one answer of a model has used."""
+        with self._lock:
+            self._tree.count(path, usage)
+
+    @contextlib.contextmanager
+    def aside(self) -> Generator[None]:
+        """Take the tree from the screen for a question."""
+        live, self._live = self._live, None
+        self._is_aside = True
+        if live is not None:
+            live.stop()
+        try:
+            yield
+        finally:
+            self._is_aside = False
+            self.open()
+
+    def close(self, status: str, duration: float) -> None:
+        """Leave the tree as it is in the end; a terminal that has gone is no trouble."""
+        with contextlib.suppress(OSError, ValueError):
+            if self._live is not None:
+                self._live.stop()
+            with self._lock:
+                self._tree.close(status, duration)
+                lines = list(self._lines(self._console.width))
+            for line in lines:
+                self._console.print(line, soft_wrap=True)
+            if sys.stdout.isatty():
+                self._console.print()  # the answer stands apart
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Draw the tree: what Rich asks for twelve times a second."""
+        del console
+        width, height = options.max_width, max(4, options.size.height - 1)
+        with self._lock:
+            lines = list(self._lines(width))
+            if len(lines) > height:
+                lines = list(self._lines(width, brief=True))
+        if len(lines) > height:
+            first, rest = lines[0], lines[2 - height :]
+            above = len(lines) - len(rest) - 1
+            lines = [first, Text(f"   … {above} lines above", "dim"), *rest]
+        yield Group(*lines)
+
+    # --- lines
+
+    def _lines(self, width: int, *, brief: bool = False) -> Iterator[Text]:
+        """Give the whole tree; `brief` leaves out what is inside of calls that have ended."""
+        root = self._tree.root
+        yield self._row(root, "", width)
+        yield from self._below(root, "", width, brief=brief)
+
+    def _below(self, node: Node, guides: str, width: int, *, brief: bool) -> Iterator[Text]:
+        if brief and not node.is_open:
+            return
+        branch, corner, trunk = self._guides
+        room = max(_LEAST_WIDTH, width - len(guides) - len(trunk))
+        leaves = self._leaves(node, room, brief=brief)
+        count = len(node.parts) + bool(leaves)
+        for number, part in enumerate(node.parts, start=1):
+            here, further = (corner, " " * len(trunk)) if number == count else (branch, trunk)
+            if isinstance(part, Node):
+                yield self._row(part, guides + here, width)
+                yield from self._below(part, guides + further, width, brief=brief)
+            else:
+                text = " ".join(part.split())
+                yield _cut(Text.assemble((guides + here, "dim"), (text, "italic")), width)
+        for number, leaf in enumerate(leaves):
+            before = guides + (corner if node.parts and number == 0 else " " * len(trunk))
+            yield _cut(Text.assemble((before, "dim"), leaf), width)
+
+    def _leaves(self, node: Node, width: int, *, brief: bool) -> list[Text]:
+        """Give what stands below the calls of a node: what it says and how far it is."""
+        leaves = [
+            Text(f"! {line}" if level != "success" else line, _STYLES.get(level, ""))
+            for level, line in node.noted[-3:]
+        ]
+        if not node.is_open:
+            return leaves
+        leaves += [
+            Text(line, _STYLES.get(level, "dim"))
+            for level, line in list(node.said)[-1 if brief else 0 :]
+            if level not in {"warning", "error"}
+        ]
+        if node.tail:
+            leaves.append(Text(safe_text(node.tail)[-width:], "dim"))
+        if node.progress is not None:
+            leaves.append(self._bar(node, min(_BAR, width // 2)))
+        if node.thought:
+            leaves.append(Text(" ".join(safe_text(node.thought).split())[-width:], "dim italic"))
+        if text := node.text or ("" if node.moved else node.held):
+            most = 3 if node.path else _TEXT_LINES
+            lines = [line for line in safe_text(text).expandtabs(4).split("\n") if line.strip()]
+            wrapped = [part for line in lines[-most:] for part in self._wrapped(line, width)]
+            leaves += wrapped[-most:]
+        return leaves
+
+    def _wrapped(self, line: str, width: int) -> list[Text]:
+        return list(Text(line[-width * _TEXT_LINES :]).wrap(self._console, width))
+
+    def _row(self, node: Node, guides: str, width: int) -> Text:
+        """Give the line of a node: mark, name, arguments, result, cost."""
+        row = Text.assemble((guides, "dim"), self._mark(node), " ", (node.name, "bold"))
+        if node.agent is not None and node.path and node.agent != node.name:
+            row.append(f" {self._arrow} {node.agent}", "cyan")
+        facts = self._dot.join(self._facts(node))
+        room = max(_LEAST_WIDTH, width - len(facts) - 2)
+        if node.path and node.arguments.strip(" {}"):
+            left = max(10, (room - row.cell_len) // (2 if node.result else 1) - 2)
+            row.append(f" {shorten(arguments_shown(node.arguments), left)}", "dim")
+        if node.result and not node.is_open and node.status != "cancelled":
+            style = "" if node.status == "ok" else "red"
+            row.append(f" {self._arrow} ", "dim")
+            row.append(" ".join(node.result.split()), style)
+        row = _cut(row, room)
+        return row.append(f"  {facts}", "dim") if facts else row
+
+    def _mark(self, node: Node) -> Text:
+        if node.status in {"waiting", "interrupted"}:
+            return Text(self._pause, "yellow")
+        if node.status == "written":
+            return Text("…" if self._pause == "⏸" else ".", "cyan")
+        if node.is_open:
+            return Text(self._spinner[int(time.monotonic() * 10) % len(self._spinner)], "cyan")
+        return Text(self._good, "green") if node.status == "ok" else Text(self._bad, "red")
+
+    def _facts(self, node: Node) -> list[str]:
+        if node.status == "written":
+            return []
+        took = seconds(node.took)
+        if node.status == "waiting":
+            told = ["waits for approval"]
+        elif node.is_open:
+            told = [f"{node.took:.1f} s" if node.took < _MINUTE else took]
+        elif node.status == "ok":
+            told = [took] if node.took >= _MOMENT or not node.path else []
+        else:
+            told = [f"{ended_in_words(node.status)} {took}"]
+        return told + costs(self._tree.usage(node), requests=not node.path)
+
+    def _bar(self, node: Node, columns: int) -> Text:
+        progress = node.progress
+        if progress is None or not progress.total:
+            return Text("" if progress is None else progressed(progress))
+        part = min(1.0, max(0.0, progress.current / progress.total))
+        halves = round(2 * columns * part)
+        bar = self._full * (halves // 2) + self._half * (halves % 2)
+        return Text.assemble(
+            (bar, "green" if part == 1 else "cyan"),
+            (self._empty * (columns - len(bar)), "dim"),
+            f" {progressed(progress)}",
+        )
+
+
+def _cut(line: Text, width: int) -> Text:
+    line.truncate(width, overflow="ellipsis")
+    line.no_wrap = True
+    return line

@@ -1,0 +1,595 @@
+"""What a run says while it goes on: the tree of its agents and calls, and views of it in lines."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import threading
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from agents_tools._text import describe_value, safe_text, shorten
+from agents_tools.cli.render import Lines, described, noted, progressed, seconds
+from agents_tools.cli.screen import is_terminal
+from agents_tools.events import (
+    Event,
+    MessageEvent,
+    NotifyStreamEvent,
+    NullEvent,
+    RawResponseStreamEvent,
+    RunFinishedEvent,
+    RunItemStreamEvent,
+    RunStartedEvent,
+    ToolProgressEvent,
+    ToolStreamEndEvent,
+    ToolStreamStartEvent,
+)
+from agents_tools.items import (
+    ToolApprovalItem,
+    ToolCallItem,
+    ToolCallOutputItem,
+    item_from_dict,
+)
+from agents_tools.usage import Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from contextlib import AbstractContextManager
+
+    from agents_tools.items import RunItem
+    from agents_tools.outputs import ToolOutput
+
+__all__ = [
+    "NdjsonRun",
+    "Node",
+    "PlainRun",
+    "QuietRun",
+    "RunTree",
+    "RunView",
+    "arguments_shown",
+    "choose_run_view",
+    "costs",
+    "ended_in_words",
+    "in_words",
+    "is_retry",
+    "retried",
+]
+
+
+class RunView(Protocol):
+    """Shows the events of a run. Any thread may call `hear`."""
+
+    def open(self) -> None:
+        """Show that the run goes on: it takes longer than a moment."""
+        ...
+
+    def hear(self, event: Event) -> None:
+        """Show an event."""
+        ...
+
+    def count(self, path: tuple[str, ...], usage: Usage) -> None:
+        """Take what one answer of a model has used.
+
+        Args:
+            path: The place of the agent that asked.
+            usage: What it used.
+        """
+        ...
+
+    def aside(self) -> AbstractContextManager[None]:
+        """Leave the screen to a question for as long as the block runs."""
+        ...
+
+    def close(self, status: str, duration: float) -> None:
+        """Show how the run ended: `ok`, `interrupted`, `error`, `timeout` or `cancelled`."""
+        ...
+
+
+def choose_run_view(wanted: str, agent: str) -> RunView:
+    """Give the view that was asked for, or that suits standard error.
+
+    Args:
+        wanted: `auto`, `live`, `plain` or `none`.
+        agent: The name of the agent that runs.
+    """
+    lively = is_terminal(sys.stderr) and os.environ.get("TERM", "") not in {"dumb", "unknown"}
+    if wanted == "none":
+        return QuietRun()
+    if wanted == "live" or (wanted == "auto" and lively):
+        try:
+            from agents_tools.cli.run_live import LiveRun
+        except ModuleNotFoundError:  # Rich is not there
+            return PlainRun(agent)
+        return LiveRun(agent)
+    return PlainRun(agent)
+
+
+# --- the tree
+
+
+class Node:
+    """One agent or call of a run, with what is known of it.
+
+    Attributes:
+        path: The ids of the calls down to it; empty for the run itself.
+        name: The tool; for the run itself the agent.
+        agent: The agent that runs there, if one does.
+        status: `written` while the model still writes the call, `running`, `waiting` for a
+            person, or how it ended.
+        arguments: What it was called with, as JSON text.
+        progress: How far it is.
+        tail: The text of deltas whose line has not ended, as it came.
+        said: The last lines that it said.
+        noted: Its warnings and errors.
+        text: What its model has written of the message that is being written, as it came.
+        thought: Likewise of its reasoning.
+        held: Its model's last message, which may be its answer.
+        moved: Whether that message stands among the parts already: its calls follow.
+        result: What it gave.
+        parts: Its calls, and what its model said between them, in order.
+        duration: How long it took, in seconds; `None` until it has ended.
+        by_model: Whether a model called it, and not a tool.
+    """
+
+    def __init__(self, path: tuple[str, ...], name: str) -> None:
+        self.path = path
+        self.name = safe_text(name)
+        self.agent: str | None = None
+        self.status = "running"
+        self.arguments = ""
+        self.progress: ToolProgressEvent | None = None
+        self.tail = ""
+        self.said: deque[tuple[str, str]] = deque(maxlen=3)
+        self.noted: list[tuple[str, str]] = []
+        self.text = ""
+        self.thought = ""
+        self.held = ""
+        self.moved = False
+        self.result = ""
+        self.parts: list[Node | str] = []
+        self.started = time.monotonic()
+        self.duration: float | None = None
+        self.by_model = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it has not ended."""
+        return self.status in {"written", "running", "waiting"}
+
+    @property
+    def took(self) -> float:
+        """How long it took so far, in seconds."""
+        return time.monotonic() - self.started if self.duration is None else self.duration
+
+    def lines_of(self, event: NotifyStreamEvent) -> list[str]:
+        """Give the lines that are complete with an event."""
+        if not event.is_delta:
+            return [*self.rest(), *safe_text(event.data).rstrip("\n").split("\n")]
+        # What acts on a terminal may come in two pieces: it is taken out when they are together.
+        *lines, self.tail = (self.tail + event.data).split("\n")
+        return [safe_text(line) for line in lines]
+
+    def rest(self) -> list[str]:
+        """Give the line that has not ended, if there is one."""
+        tail, self.tail = safe_text(self.tail), ""
+        return [tail] if tail else []
+
+    def take_held(self) -> str:
+        """Give the message that was held back: the model goes on, so it was not its answer."""
+        held, self.held = self.held, ""
+        if held and not self.moved:
+            self.parts.append(held)
+        self.moved = False
+        return held
+
+
+class RunTree:
+    """The agents and calls of a run, as its events tell of them.
+
+    Args:
+        agent: The agent that runs.
+    """
+
+    def __init__(self, agent: str) -> None:
+        self.root = Node((), agent)
+        self.root.agent = self.root.name
+        self.by_path: dict[tuple[str, ...], Node] = {(): self.root}
+        self._usage: dict[tuple[str, ...], Usage] = {}
+
+    def count(self, path: tuple[str, ...], usage: Usage) -> None:
+        """Take what one answer of a model has used."""
+        self._usage.setdefault(path, Usage()).add(usage)
+
+    def usage(self, node: Node) -> Usage:
+        """Give what was used there and below."""
+        total, depth = Usage(), len(node.path)
+        for path, usage in list(self._usage.items()):
+            if path[:depth] == node.path:
+                total.add(usage)
+        return total
+
+    def names(self, node: Node) -> list[str]:
+        """Give the names down to a node."""
+        above = [self.by_path.get(node.path[:depth]) for depth in range(len(node.path))]
+        return [one.name for one in above if one is not None] + [node.name]
+
+    def at(self, path: tuple[str, ...], name: str | None = None) -> Node:
+        """Give the node of a place, a new one if there is none."""
+        node = self.by_path.get(path)
+        if node is None:
+            node = self.by_path[path] = Node(path, name or "?")
+            above = path[:-1]
+            while above not in self.by_path:
+                above = above[:-1]
+            self.by_path[above].parts.append(node)
+        return node
+
+    def hear(self, event: Event) -> Node:
+        """Take an event and give the node that it is about."""
+        node = self.at(event.path, event.tool_name)
+        match event:
+            case RunStartedEvent():
+                node.agent = safe_text(event.agent or "")
+                node.status = "running"
+            case RunFinishedEvent():
+                self._finish_run(node, event)
+            case ToolStreamStartEvent():
+                node.status = "running"
+                node.started = time.monotonic()
+                node.arguments = node.arguments or json.dumps(dict(event.input_args))
+            case ToolStreamEndEvent():
+                self._end(node, event.status, event.duration)
+            case ToolProgressEvent():
+                node.progress = event
+            case RawResponseStreamEvent():
+                return self._write(node, event.data)
+            case RunItemStreamEvent():
+                return self._take(node, event.name, item_of(cast("Event", event)))
+            case _:
+                pass
+        return node
+
+    def say(self, node: Node, event: NotifyStreamEvent, lines: Sequence[str]) -> None:
+        """Keep lines that a tool said."""
+        level = event.level if event.level != "info" else event.tag or "info"
+        for line in lines:
+            node.said.append((level, line))
+            if event.level in {"warning", "error"}:
+                node.noted.append((level, line))
+
+    def close(self, status: str, duration: float) -> None:
+        """End what is still open: nothing more is heard of it."""
+        self._drop_written(self.root)
+        for node in self.by_path.values():
+            if node.status == "running" and node is not self.root:
+                self._end(node, "cancelled" if status == "cancelled" else "lost", node.took)
+        self.root.status = status
+        self.root.duration = duration
+
+    def _write(self, node: Node, data: Any) -> Node:
+        """Take a piece of a model's answer."""
+        piece = _object(data)
+        match piece.get("type"):
+            case "response.output_text.delta" | "response.refusal.delta":
+                node.thought = ""
+                node.text += str(piece.get("delta", ""))
+            case "response.reasoning_summary_text.delta":
+                node.thought += str(piece.get("delta", ""))
+            case "response.output_item.added":
+                self._begin(node, piece.get("item"))
+            case "response.function_call_arguments.delta":
+                call = self.by_path.get((*node.path, str(piece.get("call_id"))))
+                if call is not None and call.status == "written":
+                    call.arguments += str(piece.get("delta", ""))
+            case "agents_tools.retry":
+                node.text = node.thought = ""
+                self._drop_written(node)
+                if node.moved:
+                    node.parts.pop()
+                    node.moved = False
+            case _:
+                pass
+        return node
+
+    def _begin(self, node: Node, item: Any) -> None:
+        """Take it that a model begins to write an item; of interest are calls."""
+        call = _object(item)
+        path = (*node.path, str(call.get("call_id")))
+        if not call.get("call_id") or path in self.by_path:
+            return
+        if node.text:  # what the model said stands before what it calls
+            node.parts.append(safe_text(node.text))
+            node.text, node.moved = "", True
+        self.at(path, str(call.get("name") or "?")).status = "written"
+
+    def _take(self, node: Node, name: str, item: RunItem) -> Node:
+        """Take an item of the conversation."""
+        if name == "message_output_created":
+            if not node.moved:
+                node.take_held()
+            said = getattr(item, "text", "") or getattr(item, "refusal", None) or ""
+            node.held, node.text = safe_text(said), ""
+        elif name == "reasoning_item_created":
+            node.thought = ""
+        elif name == "output_refused":
+            node.held = ""
+        elif isinstance(item, ToolCallItem):
+            node.take_held()
+            return self._called(node, item)
+        elif isinstance(item, ToolApprovalItem):
+            call = self.at((*node.path, item.call_id), item.name)
+            call.status, call.arguments = "waiting", item.arguments
+            return call
+        elif isinstance(item, ToolCallOutputItem):
+            call = self.at((*node.path, item.call_id), item.name)
+            call.result = in_words(item.output)
+            if call.is_open:
+                self._end(call, item.status, call.took)
+            return call
+        return node
+
+    def _called(self, node: Node, item: ToolCallItem) -> Node:
+        call = self.at((*node.path, item.call_id), item.name)
+        call.name, call.arguments = safe_text(item.name), item.arguments
+        call.status = "running"
+        call.by_model = True
+        if not item.needs_answer:  # its provider has run it
+            self._end(call, "ok", 0.0)
+        return call
+
+    def _end(self, node: Node, status: str, duration: float) -> None:
+        node.status = status
+        node.duration = duration
+        node.text = node.thought = ""
+
+    def _finish_run(self, node: Node, event: RunFinishedEvent) -> None:
+        node.text = node.thought = ""
+        self._drop_written(node)
+        if node.path and event.status == "error" and event.error:
+            node.noted.append(("error", safe_text(event.error)))
+        if node.path and event.status == "interrupted":
+            node.status = "waiting"
+
+    def _drop_written(self, node: Node) -> None:
+        """Forget calls that the model began to write and never made."""
+        for part in list(node.parts):
+            if isinstance(part, Node) and part.status == "written":
+                node.parts.remove(part)
+                del self.by_path[part.path]
+
+
+# --- views for pipes, logs and programs
+
+
+class QuietRun:
+    """Shows nothing."""
+
+    def open(self) -> None:
+        """Show nothing."""
+
+    def hear(self, event: Event) -> None:
+        """Show nothing."""
+
+    def count(self, path: tuple[str, ...], usage: Usage) -> None:
+        """Show nothing."""
+
+    def aside(self) -> AbstractContextManager[None]:
+        """Leave the screen as it is."""
+        return contextlib.nullcontext()
+
+    def close(self, status: str, duration: float) -> None:
+        """Show nothing."""
+
+
+class NdjsonRun(QuietRun):
+    """Writes each event to standard output as one line of JSON, as `event_from_dict` reads it.
+
+    Attributes:
+        gone: Whether the reader has gone.
+    """
+
+    def __init__(self) -> None:
+        self.gone = False
+        self._stream = sys.stdout  # now: while the run goes on, prints are sent elsewhere
+        self._lock = threading.Lock()
+
+    def hear(self, event: Event) -> None:
+        """Write an event."""
+        line = json.dumps(event.to_dict(), separators=(",", ":"))
+        with self._lock:
+            if self.gone:
+                return
+            try:
+                self._stream.write(line + "\n")
+                self._stream.flush()
+            except (OSError, ValueError):
+                self.gone = True
+
+
+class PlainRun(QuietRun):
+    """Writes one line per change, for logs and pipes.
+
+    Args:
+        agent: The agent that runs.
+    """
+
+    def __init__(self, agent: str) -> None:
+        self._tree = RunTree(agent)
+        self._lines = Lines()
+        self._lock = threading.RLock()
+        self._shown: dict[tuple[str, ...], tuple[ToolProgressEvent, float]] = {}
+        self._ended: set[tuple[str, ...]] = set()
+
+    def hear(self, event: Event) -> None:
+        """Write a line, if something changed."""
+        with self._lock:
+            held = self._tree.at(event.path, event.tool_name).held
+            node = self._tree.hear(event)
+            match event:
+                case RunItemStreamEvent():
+                    self._tell_item(cast("RunItemStreamEvent[Any]", event), node, held)
+                case NotifyStreamEvent():
+                    lines = node.lines_of(event)
+                    self._tree.say(node, event, lines)
+                    for line in lines:
+                        self._write(node, noted(event, line))
+                case ToolProgressEvent():
+                    self._tell_progress(node, event)
+                case ToolStreamStartEvent() if not node.by_model:
+                    self._write(node, f"called with {arguments_shown(node.arguments)}")
+                case ToolStreamEndEvent() if not node.by_model:
+                    self._tell_end(node)
+                case RawResponseStreamEvent():
+                    if is_retry(event):
+                        self._write(node, retried(event.data))
+                case _ if not isinstance(event, _SHOWN_OTHERWISE):
+                    if text := described(event):
+                        self._write(node, text)
+                case _:
+                    pass
+
+    def count(self, path: tuple[str, ...], usage: Usage) -> None:
+        """Count it, for the end."""
+        self._tree.count(path, usage)
+
+    def close(self, status: str, duration: float) -> None:
+        """Say how the run ended."""
+        with self._lock:
+            self._tree.close(status, duration)
+            root = self._tree.root
+            for node in self._tree.by_path.values():
+                self._rest(node)
+            self._write(root, f"{ended_in_words(status)} {self._costs(root)}")
+
+    def _tell_item(self, event: RunItemStreamEvent[Any], node: Node, held: str) -> None:
+        kind = event.item.get("type")
+        if kind in {"function_call", "tool_call"}:
+            if held:
+                above = self._tree.at(event.path)
+                for line in held.rstrip("\n").split("\n"):
+                    self._write(above, line)
+            self._write(node, f"called with {arguments_shown(node.arguments)}")
+        elif event.name == "tool_approval_requested":
+            self._write(node, f"waits for approval: {arguments_shown(node.arguments)}")
+        elif event.name == "output_refused":
+            self._write(node, "the answer was not of the type asked for; asking again")
+        elif kind in {"function_call_output", "tool_call_output"}:
+            self._tell_end(node)
+
+    def _tell_end(self, node: Node) -> None:
+        """Write how a call ended, once."""
+        if node.path in self._ended:
+            return
+        self._ended.add(node.path)
+        self._rest(node)
+        said = ended_in_words(node.status)
+        result = shorten(" ".join(node.result.split()), 200)
+        self._write(node, f"{said} {self._costs(node)}" + (f": {result}" if result else ""))
+
+    def _tell_progress(self, node: Node, event: ToolProgressEvent) -> None:
+        """Write progress, at most once a second for each call, but its completion at once."""
+        shown = self._shown.get(node.path)
+        news = shown is None or time.monotonic() - shown[1] >= 1
+        if shown is not None and event.current == event.total:
+            news = news or shown[0].current != shown[0].total
+        if news:
+            self._shown[node.path] = event, time.monotonic()
+            self._write(node, progressed(event))
+
+    def _rest(self, node: Node) -> None:
+        """Write what was held back of a call that has ended."""
+        for line in node.rest():
+            self._write(node, line)
+        shown = self._shown.pop(node.path, None)
+        if shown is not None and node.progress is not shown[0] and node.progress is not None:
+            self._write(node, progressed(node.progress))
+
+    def _costs(self, node: Node) -> str:
+        used = costs(self._tree.usage(node), requests=not node.path)
+        return ", ".join([seconds(node.took), *used])
+
+    def _write(self, node: Node, text: str) -> None:
+        self._lines.write(f"{' > '.join(self._tree.names(node))}: {text}")
+
+
+_SHOWN_OTHERWISE = (
+    MessageEvent,
+    NullEvent,
+    RunFinishedEvent,
+    RunStartedEvent,
+    ToolStreamEndEvent,
+    ToolStreamStartEvent,
+)
+
+_ENDED = {
+    "ok": "done in",
+    "error": "failed after",
+    "tool_error": "failed after",
+    "invalid_args": "invalid arguments after",
+    "interrupted": "waits for approval after",
+    "cancelled": "cancelled after",
+    "timeout": "timed out after",
+}
+
+
+def item_of(event: Any) -> RunItem:
+    """Give the item of an event: the one that came with it, or one made of its JSON."""
+    return item_from_dict(event.item) if event.attached is None else event.attached
+
+
+# --- words
+
+
+def ended_in_words(status: str) -> str:
+    """Say how a call or a run ended, before the time it took."""
+    return _ENDED.get(status, f"{status.replace('_', ' ')} after")
+
+
+def arguments_shown(text: str, limit: int = 120) -> str:
+    """Write the arguments of a call for a person, shortly."""
+    try:
+        values: object = json.loads(text or "{}")
+    except ValueError:
+        return shorten(safe_text(" ".join(text.split())), limit)  # not whole yet
+    if not isinstance(values, dict):
+        return describe_value(values)
+    named = cast("dict[str, Any]", values)
+    shown = " ".join(f"{safe_text(key)}={describe_value(value)}" for key, value in named.items())
+    return shorten(shown, limit) if shown else "no arguments"
+
+
+def in_words(output: ToolOutput) -> str:
+    """Give the text of what a call answered, and what else is in it by its kind."""
+    if isinstance(output, str):
+        return safe_text(output)
+    told = [block.text if block.type == "text" else f"[{block.type}]" for block in output]
+    return safe_text("\n".join(told))
+
+
+def costs(usage: Usage, *, requests: bool) -> list[str]:
+    """Say what was used, leaving out what is not known."""
+    told: list[str] = []
+    if requests and usage.requests:
+        told.append(f"{usage.requests:,} request{'' if usage.requests == 1 else 's'}")
+    if usage.total_tokens:
+        told.append(f"{usage.total_tokens:,} tokens")
+    return told
+
+
+def is_retry(event: RawResponseStreamEvent) -> bool:
+    """Whether a model is asked again."""
+    return _object(event.data).get("type") == "agents_tools.retry"
+
+
+def retried(data: Mapping[str, Any]) -> str:
+    """Say that a model is asked again."""
+    delay = data.get("delay")
+    when = f" in {seconds(delay)}" if isinstance(delay, (int, float)) else ""
+    return f"the model failed (attempt {data.get('attempt', 1)}); asking again{when}"
+
+
+def _object(value: object) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

@@ -1,0 +1,83 @@
+"""A run that waits for approval is JSON: another process, hours later, goes on with it.
+
+This program starts itself again for that. A script stands in for the language model, so that it
+runs offline. For a real one give its name instead: `model="openai/gpt-5"`, with OPENAI_API_KEY set.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from agents_tools import Agent, Runner, RunState, function_tool
+from agents_tools.policies import needs_approval
+from agents_tools.testing import ScriptedModel, tool_call
+
+PROCESS = "two" if sys.argv[1:2] == ["two"] else "one"
+
+
+@function_tool
+def write_letter(to: str) -> str:
+    """Write a letter.
+
+    Args:
+        to: Who is to read it.
+    """
+    print(f"  (process {PROCESS} writes)")
+    return f"a letter to {to}"
+
+
+@needs_approval
+@function_tool
+def send_letter(to: str) -> str:
+    """Send the letter.
+
+    Args:
+        to: Who gets it.
+    """
+    print(f"  (process {PROCESS} sends)")
+    return f"sent to {to}"
+
+
+def secretary(*answers: object) -> Agent:
+    """Give the agent, with what its model will say in this process."""
+    return Agent(
+        name="Secretary",
+        instructions="You write and send letters.",
+        tools=[write_letter, send_letter],
+        model=ScriptedModel(answers),
+    )
+
+
+def begin(file: Path) -> None:
+    """Run until somebody has to decide, and save what there is."""
+    agent = secretary(
+        tool_call("write_letter", to="Ada", call_id="first"),
+        tool_call("send_letter", to="Ada", call_id="second"),
+    )
+    result = Runner.run_sync(agent, "Write to Ada.")
+    file.write_text(result.to_state().to_json(), encoding="utf-8")
+    print("saved;", ", ".join(item.name for item in result.interruptions), "waits")
+
+
+def go_on(file: Path) -> None:
+    """Read the run, approve what waits, and finish it: the letter is not written twice."""
+    state = RunState.from_json(file.read_text(encoding="utf-8"))
+    for item in state.interruptions:
+        state.approve(item)
+    result = Runner.run_sync(secretary("Ada has her letter."), state)
+    print(result.final_output)
+
+
+if __name__ == "__main__":
+    if PROCESS == "two":
+        go_on(Path(sys.argv[2]))
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            state_file = Path(folder, "run.json")
+            begin(state_file)
+            sys.stdout.flush()
+            command = [sys.executable, __file__, "two", str(state_file)]
+            subprocess.run(command, check=True)  # noqa: S603 - this very program

@@ -1,0 +1,594 @@
+"""`run`: an agent from the command line, as a script, a log and a person see it."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from inline_snapshot import snapshot
+from rich.console import Console
+
+from agents_tools.cli import main
+from agents_tools.cli.run_live import LiveRun
+from agents_tools.events import (
+    EventSource,
+    Origin,
+    RawResponseStreamEvent,
+    RunItemStreamEvent,
+    ToolProgressEvent,
+    event_from_dict,
+    stamp,
+)
+from agents_tools.items import ToolCallItem
+from agents_tools.model import call_delta, call_started, text_delta
+from agents_tools.usage import Usage
+from tests.cli.conftest import Run
+
+AGENTS = str(Path(__file__).parent / "agents_fixture.py")
+ROOT = Path(__file__).parents[2]
+COMMAND = [sys.executable, "-m", "agents_tools.cli", "run"]
+
+
+@pytest.fixture(autouse=True)
+def _no_model_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AGENTS_TOOLS_MODEL", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def without_times(text: str) -> str:
+    """Leave out what differs from run to run: times, and the place of the fixture."""
+    return re.sub(r"[\d.]+ s\b", "… s", text).replace(AGENTS, "AGENTS")
+
+
+# --- scripts
+
+
+def test_the_answer_stands_alone_on_standard_output(run: Run) -> None:
+    """Another program reads it as the model wrote it; how it came about is beside it."""
+    told = run("run", f"{AGENTS}:plain", "hi")
+    assert (told.code, told.out) == (0, "# Hello\n\nI am **plain**.\x1b]0;title\x07\n")
+    assert without_times(told.err) == "Plain: done in … s, 1 request, 1,050 tokens\n"
+    assert run("run", f"{AGENTS}:plain", "hi", "-q").err == ""
+
+
+def test_a_structured_answer_is_json(run: Run) -> None:
+    """An object is read by programs."""
+    assert run("run", f"{AGENTS}:typed", "hi").json == {"text": "é", "pages": [1, 2]}
+
+
+def test_an_empty_answer_is_said_to_be_one(run: Run) -> None:
+    """Nothing at all would look like a fault of ours."""
+    told = run("run", f"{AGENTS}:silent", "hi", "-q")
+    assert (told.code, told.out, told.err) == (0, "", "(the answer is empty)\n")
+
+
+def test_a_log_has_a_line_for_each_change(run: Run) -> None:
+    """Each says who, by the calls down to it; of 40 steps within a second two are told."""
+    told = run("run", f"{AGENTS}:boss", "go")
+    assert told.out == "Page 7.\n"
+    assert without_times(told.err) == snapshot("""\
+Boss: A colleague knows.
+Boss > ask_digger: called with input="dig!"
+Boss > ask_digger: I dig.
+Boss > ask_digger > dig: called with no arguments
+Boss > ask_digger > dig: opening the archive
+Boss > ask_digger > dig: 1/40 (2%) pages
+Boss > ask_digger > dig: 40/40 (100%) pages
+Boss > ask_digger > dig: warning: two pages are torn
+Boss > ask_digger > dig: done in … s: found \\x1b[31mit\\x1b[0m
+Boss > ask_digger: done in … s, 2,100 tokens: It is on page 7.
+Boss: done in … s, 4 requests, 4,200 tokens
+""")
+
+
+def test_json_gives_all_of_a_run_on_one_line(run: Run) -> None:
+    """Scripts get status, answer, usage, items and what waits."""
+    told = run("run", f"{AGENTS}:digger", "go", "--json").json
+    assert told.pop("duration") >= 0
+    assert told.pop("run_id").startswith("run_")
+    assert [item["type"] for item in told.pop("items")] == [
+        "message",
+        "function_call",
+        "function_call_output",
+        "message",
+    ]
+    assert told == snapshot(
+        {
+            "status": "ok",
+            "output": "It is on page 7.",
+            "usage": {
+                "requests": 2,
+                "input_tokens": 2000,
+                "output_tokens": 100,
+                "cached_input_tokens": 0,
+                "reasoning_tokens": 0,
+            },
+            "interruptions": [],
+        }
+    )
+
+
+def test_ndjson_gives_every_event_and_nothing_else(run: Run) -> None:
+    """What is written there is what a user interface is sent."""
+    told = run("run", f"{AGENTS}:boss", "go", "--events", "ndjson")
+    events = [event_from_dict(json.loads(line)) for line in told.out.splitlines()]
+    assert (told.code, told.err) == (0, "")
+    assert (events[0].type, events[-1].type) == ("run_started_event", "run_finished_event")
+    assert max(len(event.path) for event in events) == 2
+    assert [event.seq for event in events] == list(range(len(events)))
+
+
+@pytest.mark.parametrize("given", ["-", "@FILE"])
+def test_the_input_may_come_from_elsewhere(given: str, run: Run, tmp_path: Path) -> None:
+    """Long inputs are files, and pipes."""
+    (tmp_path / "in.txt").write_text("go ahead")
+    given = given.replace("FILE", str(tmp_path / "in.txt"))
+    told = run("run", f"{AGENTS}:plain", given, "--events", "ndjson", stdin="go ahead")
+    assert json.loads(told.out.splitlines()[1])["content"] == "go ahead"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "status", "message"),
+    [
+        (["offline", "x"], 1, "error", "no connection"),
+        (["broken", "x"], 1, "error", "a bad value"),
+        (["denied", "x"], 5, "error", "not today"),
+        (["endless", "x", "--max-turns", "3"], 1, "error", "within 3 turns"),
+        (["hanger", "hang, marker=MARKER", "--timeout", "0.1"], 4, "timeout", "longer than 0.1 s"),
+        (["burner", "x"], 5, "interrupted", "waits for approval: burn"),
+        (["plain"], 2, "usage_error", "what is the agent to do?"),
+        (["plain", " "], 2, "usage_error", "the input is empty."),
+        (["plain", "@nowhere"], 2, "usage_error", "INPUT @nowhere cannot be read"),
+        (["plain", "x", "--model", "nobody/x"], 2, "usage_error", "No provider is known"),
+        (["plain", "x", "--max-turns", "0"], 2, "usage_error", "0 is not in the range"),
+        (["plain", "x", "--resume", "y"], 2, "usage_error", "--resume goes on with what was said"),
+        (["plain", "--resume", "nowhere"], 2, "usage_error", "--resume nowhere cannot be read"),
+        (["plain", "--resume", AGENTS], 2, "usage_error", "holds no saved run"),
+        (["plain", "x", "--events", "ndjson"], 2, "usage_error", "both write to standard output"),
+        (["modelless", "x"], 2, "usage_error", "agent 'Modelless' has no model."),
+        (["nobody", "x"], 2, "usage_error", "has no agent 'nobody'."),
+        (["dig", "x"], 2, "usage_error", "is no agent but a tool."),
+        (["Answer", "x"], 2, "usage_error", "is no agent but a"),
+    ],
+)
+def test_exit_codes_and_json_say_how_a_run_ended(
+    words: list[str], code: int, status: str, message: str, run: Run, tmp_path: Path
+) -> None:
+    """The codes are a contract with scripts, and `--json` holds for errors too."""
+    marker = str(tmp_path / "marker")
+    words = [f"{AGENTS}:{words[0]}", *(word.replace("MARKER", marker) for word in words[1:])]
+    as_json = run("run", *words, "--json")
+    assert (as_json.code, as_json.json["status"]) == (code, status)
+    if "ndjson" not in words:
+        told = run("run", *words)
+        assert (told.code, told.out) == (code, "")
+        assert message in told.err
+        assert "Traceback" not in told.err
+        assert "\x1b" not in told.err
+
+
+def test_an_exception_has_its_traceback_with_debug(run: Run) -> None:
+    """The author of a tool needs it."""
+    assert "--debug shows the traceback." in run("run", f"{AGENTS}:broken", "x").err
+    assert "in explode" in run("run", f"{AGENTS}:broken", "x", "--debug").err
+
+
+# --- which agent
+
+
+def test_the_agent_that_calls_the_others_is_meant(run: Run, tmp_path: Path) -> None:
+    """A file with an orchestrator has one way in."""
+    path = tmp_path / "sample.py"
+    path.write_text(
+        "from agents_tools import Agent\n"
+        "from agents_tools.testing import ScriptedModel\n"
+        "inner = Agent('Inner')\n"
+        "outer = Agent('Outer', tools=[inner.as_tool()], model=ScriptedModel(['outer']))\n"
+    )
+    assert run("run", str(path), "x").out == "outer\n"
+    assert run("run", f"{path}:Outer", "x").out == "outer\n"
+    path.write_text("from agents_tools import Agent\na = Agent('A')\nb = Agent('Bee')\n")
+    told = run("run", str(path), "x")
+    assert told.code == 2
+    assert "has 2 agents: a (A), b (Bee)." in told.err
+    assert f"agents-tools run {path}:a INPUT" in told.err
+    path.write_text("x = 1\n")
+    assert "has no agent." in run("run", str(path), "x").err
+
+
+def test_agents_are_listed_and_shown(run: Run) -> None:
+    """Whoever has a file of agents looks into it with the same commands."""
+    listed = run("list", AGENTS)
+    assert (listed.code, listed.err) == (0, "")
+    assert "Agents:" in listed.out
+    assert "Boss (tools: ask_digger; model: ScriptedModel)" in listed.out
+    records = {one["name"]: one for one in run("list", AGENTS, "--json").json}
+    assert "parameters" in records["dig"]
+    assert records["Hanger"] == snapshot(
+        {
+            "name": "Hanger",
+            "kind": "agent",
+            "attribute": "hanger",
+            "model": "local/rules",
+            "tools": ["hang"],
+        }
+    )
+    assert run("list", f"{AGENTS}:digger").out.startswith("dig  Dig through")
+    assert without_times(run("show", f"{AGENTS}:hanger").out) == snapshot("""\
+Hanger
+
+Facts:
+  kind   agent
+  model  local/rules
+  tools  hang
+
+To run it: agents-tools run AGENTS:hanger INPUT
+""")
+    assert run("show", AGENTS, "boss", "--json").json["tools"] == ["ask_digger"]
+    assert run("call", f"{AGENTS}:digger", "dig", "pages=1", "-q").code == 0
+    assert "which has no function tools" in run("list", f"{AGENTS}:plain").err
+
+
+# --- models
+
+
+def test_another_model_may_take_over(run: Run) -> None:
+    """`local/rules` needs no key, and runs any agent whose tools it understands."""
+    told = run("run", f"{AGENTS}:boss", "ask the digger to dig", "--model", "local/rules")
+    assert told.code == 0
+    assert "Boss > ask_digger > dig: called" in told.err
+    assert "found" in told.out
+
+
+def test_a_missing_key_is_named(run: Run) -> None:
+    """It is the first thing that goes wrong."""
+    pytest.importorskip("openai")
+    told = run("run", f"{AGENTS}:plain", "hi", "--model", "openai/gpt-5")
+    assert told.code == 2
+    assert "OPENAI_API_KEY" in told.err
+
+
+# --- approval
+
+
+def test_calls_that_need_approval_are_decided_or_wait(run: Run, tmp_path: Path) -> None:
+    """Where nobody can be asked, the run ends, is saved for its owner alone, and goes on later."""
+    assert "burn: done in" in run("run", f"{AGENTS}:burner", "x", "--approve", "yes").err
+    refused = run("run", f"{AGENTS}:burner", "x", "--approve", "no")
+    assert refused.code == 0
+    assert "A person refused this call of 'burn'." in refused.err
+
+    file = tmp_path / "run.json"
+    waiting = run("run", f"{AGENTS}:burner", "x", "--state", str(file), "--json")
+    assert waiting.code == 5
+    assert [one["name"] for one in waiting.json["interruptions"]] == ["burn"]
+    assert os.name == "nt" or file.stat().st_mode & 0o777 == 0o600
+    assert list(tmp_path.iterdir()) == [file]
+
+    again = run("run", f"{AGENTS}:finisher", "--resume", str(file))
+    assert again.code == 5, "undecided as before"
+    assert f"--resume {file} --approve yes" in again.err
+    resumed = run("run", f"{AGENTS}:finisher", "--resume", str(file), "--approve", "yes")
+    assert (resumed.code, resumed.out) == (0, "Done, later.\n")
+    assert "Burner > burn: done in" in resumed.err
+    assert "dig" not in resumed.err, "what has an answer does not run again"
+
+
+def test_approval_reaches_agents_with_a_configuration_of_their_own(run: Run) -> None:
+    """`--approve yes` means all calls of the run."""
+    assert run("run", f"{AGENTS}:deep", "x").code == 5
+    assert run("run", f"{AGENTS}:deep", "x", "--approve", "yes").out == "Deep is done.\n"
+
+
+# --- a process of its own
+
+
+def start(*args: str, **options: Any) -> subprocess.Popen[str]:
+    """Start a run."""
+    given: dict[str, Any] = {
+        "stdout": subprocess.PIPE,
+        "stderr": subprocess.PIPE,
+        "stdin": subprocess.DEVNULL,
+        "encoding": "utf-8",
+        "cwd": ROOT,
+    }
+    return subprocess.Popen([*COMMAND, *args], **{**given, **options})  # noqa: S603 - our own
+
+
+def wait_until_started(marker: Path, process: subprocess.Popen[str]) -> None:
+    """Wait for the tool to say that it runs."""
+    until = time.monotonic() + 10
+    while not (marker.exists() and marker.read_text()):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="SIGINT is sent to a process")
+@pytest.mark.parametrize("options", [["--json"], ["--events", "ndjson"], []])
+def test_ctrl_c_cancels_and_lets_tools_clean_up(options: list[str], tmp_path: Path) -> None:
+    """A tool must be able to release what it holds, and a script must see the cancel."""
+    marker = tmp_path / "marker"
+    with start(f"{AGENTS}:hanger", f"hang, marker={marker}", *options) as process:
+        wait_until_started(marker, process)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=10)
+    assert (process.returncode, marker.read_text()) == (130, "cleaned up")
+    assert "Traceback" not in err
+    if options:
+        last = json.loads(out.splitlines()[-1])
+        assert last["status"] == "cancelled"
+        assert "items" not in last or last["items"][0]["name"] == "hang"
+    else:
+        assert err.endswith("cancelled\n")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="SIGINT is sent to a process")
+def test_a_second_ctrl_c_ends_at_once(tmp_path: Path) -> None:
+    """Somebody who insists does not wait for a tool that does not listen."""
+    marker = tmp_path / "marker"
+    words = f"hang, marker={marker} stubborn=true"
+    with start(f"{AGENTS}:hanger", words) as process:
+        wait_until_started(marker, process)
+        begin = time.monotonic()
+        for _ in range(40):  # signals that come together count once
+            if process.poll() is not None:
+                break
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.05)
+        process.wait(timeout=10)
+    assert process.returncode == 130
+    assert time.monotonic() - begin < 1.9
+    assert marker.read_text() == "started"
+
+
+def test_a_reader_that_leaves_ends_the_run() -> None:
+    """`… --events ndjson | head -1` must not go on at the model's cost."""
+    with start(f"{AGENTS}:boss", "x", "--events", "ndjson") as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == ""
+        assert process.wait(timeout=10) == 141
+
+
+def test_without_rich_a_run_is_plain_lines() -> None:
+    """Rich makes it pretty; it does not make it work."""
+    code = (
+        "import sys; sys.modules['rich'] = None\n"
+        "from agents_tools.cli import main\n"
+        f"sys.exit(main(['run', {AGENTS + ':boss'!r}, 'x', '--events', 'live']))"
+    )
+    done = subprocess.run(  # noqa: S603 - our own
+        [sys.executable, "-c", code], capture_output=True, encoding="utf-8", cwd=ROOT, check=True
+    )
+    assert "Boss > ask_digger > dig: opening the archive" in done.stderr
+
+
+# --- a person at a terminal
+
+
+class Terminal:
+    """A program in a terminal of 90 columns, and what is on it."""
+
+    def __init__(self, *args: str, **variables: str) -> None:
+        self._ours, theirs = os.openpty()
+        env = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "90", "LINES": "24"}
+        env.pop("NO_COLOR", None)
+        self.process = subprocess.Popen(  # noqa: S603 - our own
+            [*COMMAND, *args],
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            cwd=ROOT,
+            env={**env, **variables},
+            start_new_session=True,
+        )
+        os.close(theirs)
+        self.shown = ""
+
+    def until(self, text: str) -> None:
+        """Read until the program has written something."""
+        end = time.monotonic() + 15
+        while text not in self.shown:
+            assert time.monotonic() < end, self.shown
+            self.shown += os.read(self._ours, 65536).decode(errors="replace")
+
+    def type(self, line: str) -> None:
+        """Type a line."""
+        os.write(self._ours, line.encode() + b"\n")
+
+    def end(self) -> int:
+        """Read all that is left and give the exit code."""
+        try:
+            while chunk := os.read(self._ours, 65536):
+                self.shown += chunk.decode(errors="replace")
+        except OSError:  # the end, as Linux tells it
+            pass
+        os.close(self._ours)
+        return self.process.wait(timeout=10)
+
+
+needs_terminal = pytest.mark.skipif(os.name == "nt", reason="there are no pseudo-terminals")
+
+
+def left(shown: str) -> str:
+    """Give what stays on the screen: what was written since it was last cleared, without colour."""
+    last = re.split(r"\x1b\[2K|\x1b\[\?25h", shown)[-1]
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", last).replace("\r", "")
+
+
+@needs_terminal
+def test_a_person_sees_a_tree_and_then_the_answer() -> None:
+    """Who called whom, how it went, what it cost; and nothing of a model that acts on a screen."""
+    terminal = Terminal(f"{AGENTS}:boss", "go")
+    assert terminal.end() == 0
+    tree = without_times(left(terminal.shown)).replace("  … s · 2", "  2")
+    assert re.sub("(?m)  … s$", "", tree) == snapshot("""\
+✓ Boss  … s · 4 requests · 4,200 tokens
+├─ A colleague knows.
+└─ ✓ ask_digger → Digger input="dig!" → It is on page 7.  2,100 tokens
+   ├─ I dig.
+   └─ ✓ dig → found \\x1b[31mit\\x1b[0m
+         ! two pages are torn
+
+Page 7.
+""")
+    assert "\x1b[31mit" not in terminal.shown
+    terminal = Terminal(f"{AGENTS}:plain", "go", "-q")
+    assert terminal.end() == 0
+    assert left(terminal.shown) == "# Hello\n\nI am **plain**.\n"
+
+
+@needs_terminal
+def test_a_person_is_asked_and_sees_what_runs() -> None:
+    """What is approved is shown in full, with what is invisible in it spelled out."""
+    terminal = Terminal(f"{AGENTS}:burner", "x")
+    terminal.until("[a]lways in this run: ")
+    assert "called by Burner, wants to run" in terminal.shown
+    assert r"A\u202eB" in terminal.shown
+    terminal.type("perhaps")
+    terminal.until("perhaps")
+    terminal.type("n")
+    terminal.until("for no reason): ")
+    terminal.type("I like it")
+    assert terminal.end() == 0
+    assert "I like it" in left(terminal.shown)
+    assert terminal.shown.rindex("\x1b[?25h") > terminal.shown.rindex("\x1b[?25l")
+
+
+@needs_terminal
+def test_a_person_may_allow_a_tool_for_the_rest_of_the_run() -> None:
+    """Three calls, one question."""
+    terminal = Terminal(f"{AGENTS}:librarian", "x")
+    terminal.until("[a]lways in this run: ")
+    terminal.type("a")
+    assert terminal.end() == 0
+    assert terminal.shown.count("[a]lways in this run: ") == 1
+    assert "C is gone" in left(terminal.shown)
+
+
+@needs_terminal
+def test_a_tool_may_ask_the_person() -> None:
+    """`ToolContext.ask` has somebody to ask at a terminal."""
+    terminal = Terminal(f"{AGENTS}:asker", "x")
+    terminal.until("Enter for none): ")
+    assert "asks: Who are you?" in terminal.shown
+    terminal.type("Ada")
+    assert terminal.end() == 0
+    assert "the name is Ada" in left(terminal.shown)
+
+
+@needs_terminal
+def test_ctrl_c_at_a_question_gives_the_terminal_back() -> None:
+    """A question is no trap."""
+    terminal = Terminal(f"{AGENTS}:burner", "x")
+    terminal.until("[a]lways in this run: ")
+    terminal.process.send_signal(signal.SIGINT)
+    assert terminal.end() == 130
+    assert "cancelled" in left(terminal.shown)
+    assert "Fatal" not in terminal.shown
+
+
+@needs_terminal
+def test_ctrl_c_leaves_the_tree_as_far_as_it_grew(tmp_path: Path) -> None:
+    """What was going on is what a person wants to know after it."""
+    terminal = Terminal(f"{AGENTS}:hanger", f"hang, marker={tmp_path / 'm'}")
+    terminal.until("\x1b[?25l")
+    terminal.until("hang")
+    terminal.process.send_signal(signal.SIGINT)
+    assert terminal.end() == 130
+    assert "✗ hang" in left(terminal.shown)
+    assert "cancelled after" in left(terminal.shown)
+
+
+# --- what is drawn meanwhile
+
+BELOW = Origin("ask", "c1", ("c1",), EventSource.AGENT)
+ROOT_ORIGIN = Origin(source=EventSource.AGENT)
+
+
+def drawn(*events: Any, height: int = 24) -> list[str]:
+    """Give the lines of the live view after these events."""
+    view = LiveRun("Boss")
+    for event in events:
+        view.hear(event)
+    view.count((), Usage(requests=1, input_tokens=5))
+    console = Console(file=io.StringIO(), width=60, height=height, force_terminal=False)
+    console.print(view)
+    view.close("ok", 1.0)
+    assert isinstance(console.file, io.StringIO)
+    shown = re.sub("[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]", "*", without_times(console.file.getvalue()))
+    return [line.rstrip() for line in shown.splitlines()]
+
+
+def said(event: Any, origin: Origin = ROOT_ORIGIN) -> Any:
+    return stamp(event, origin, 0)
+
+
+def called(name: str, call_id: str, origin: Origin = ROOT_ORIGIN) -> Any:
+    item = ToolCallItem(call_id=call_id, name=name, arguments='{"a": 1}')
+    return said(RunItemStreamEvent("tool_called", item.to_dict()), origin)
+
+
+def test_text_and_calls_are_seen_while_they_are_written() -> None:
+    """A person waits for a model more easily when it is seen to write."""
+    assert drawn(
+        said(text_delta("I will ")),
+        said(text_delta("look.\x1b[3")),
+        said(text_delta("1m Now.")),
+        said(call_started("c1", "ask")),
+        said(call_delta("c1", '{"input": "wh')),
+    ) == snapshot(
+        ["* Boss  … s · 1 request · 5 tokens", "├─ I will look. Now.", '└─ … ask {"input": "wh']
+    )
+
+
+def test_a_repeated_request_begins_anew() -> None:
+    """What a broken answer had begun is not what the model said."""
+    retry = RawResponseStreamEvent({"type": "agents_tools.retry", "attempt": 1, "delay": 2})
+    assert drawn(
+        said(text_delta("I will")), said(call_started("c1", "ask")), said(retry)
+    ) == snapshot(
+        [
+            "* Boss  … s · 1 request · 5 tokens",
+            "   ! the model failed (attempt 1); asking again in … s",
+        ]
+    )
+
+
+def test_progress_is_a_bar_below_its_call() -> None:
+    """How far, of how much, with what."""
+    progress = said(ToolProgressEvent(3, total=4, message="reading"), BELOW)
+    assert drawn(called("ask", "c1"), progress) == snapshot(
+        [
+            "* Boss  … s · 1 request · 5 tokens",
+            "└─ * ask a=1  … s",
+            "      ━━━━━━━━━━━━━━━━━━────── 3/4 (75%) reading",
+        ]
+    )
+
+
+def test_a_tree_that_is_too_high_keeps_its_top_and_its_newest_lines() -> None:
+    """What happens now must be on the screen."""
+    calls = [called("ask", f"c{number}") for number in range(50)]
+    lines = drawn(*calls, height=8)
+    assert len(lines) <= 7
+    assert "Boss" in lines[0]
+    assert "lines above" in lines[1]
+    assert lines[-1].startswith("└─ * ask")
+
+
+def test_help_names_the_exit_codes(run: Run) -> None:
+    """They are what a script is written against."""
+    assert main(["run", "--help"]) == 0
+    assert "5 a call waits for approval or was denied" in run("run", "--help").out
