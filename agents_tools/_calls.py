@@ -453,13 +453,14 @@ class Calls:
         """Give the arguments that a call may run with; `None` where it has to wait."""
         definition = pin_of(tool)
         pin = call_pin(call.item, definition)
+        arguments = await tool.prepare(context, arguments)
         decision = self._decided(call.item, tool, definition, pin, arguments)
         asked = False
         while True:
             context.decision = decision
             if decision is not None and decision.arguments is not None:
-                arguments = call.edited = decision.arguments
-            context.arguments_json = arguments
+                call.edited = decision.arguments
+                arguments = await tool.prepare(context, decision.arguments)
             try:
                 await tool.admit(context, arguments)
             except Interruption:

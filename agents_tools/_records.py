@@ -131,13 +131,15 @@ class Policy:
         name: What it is called, in a tool's repr and in errors.
         wrap: From the call inside to the call outside.
         reshape: Changes the JSON Schema that the tool publishes, on a copy it may alter.
-        admit: Asked before anything else whether a call may run. It raises `ToolDeniedError`, or
-            `Interruption` where the run has to wait for a person.
+        prepare: Gives the arguments that a call is to have, before anybody decides about them.
+        admit: Asked then, before anything else, whether a call may run. It raises
+            `ToolDeniedError`, or `Interruption` where the run has to wait for a person.
     """
 
     name: str
     wrap: Callable[[Call], Call]
     reshape: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+    prepare: Callable[[ToolContext[Any], str], Awaitable[str]] | None = None
     admit: Callable[[ToolContext[Any], str], Awaitable[None]] | None = None
 
 

@@ -276,12 +276,13 @@ class ItemHelpers:
         return [item.to_dict() for item in input_items(input)]
 
 
-def input_items(given: object) -> list[Item]:
+def input_items(given: object, at: str = "input") -> list[Item]:
     """Read what a run is given.
 
     Args:
         given: Text, or a list of items, of their JSON forms, or of messages such as
             `{"role": "user", "content": "…"}`.
+        at: What it is called in errors.
 
     Raises:
         UserError: Something in it is no item; the message says which and why.
@@ -298,10 +299,10 @@ def input_items(given: object) -> list[Item]:
         if isinstance(one, _ITEMS):
             items.append(one)
         elif isinstance(one, Mapping):
-            items.append(_item_at(cast("Mapping[str, Any]", one), f"input[{index}]"))
+            items.append(_item_at(cast("Mapping[str, Any]", one), f"{at}[{index}]"))
         else:
             raise UserTypeError(
-                f"input[{index}]: expected an item or its JSON object, got {_kind_of(one)}."
+                f"{at}[{index}]: expected an item or its JSON object, got {_kind_of(one)}."
             )
     return items
 

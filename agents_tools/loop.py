@@ -13,7 +13,7 @@ import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 from agents_tools._calls import Call, Calls
 from agents_tools._channel import listeners
@@ -333,9 +333,11 @@ class Run:
         """Put what the session holds before what the run was given."""
         if self.session is None or self._resumed:
             return
-        before = conversation(await self.session.read())
+        events = await self.session.read()
+        before = conversation(events)
+        asked = {event.item.get("call_id") for event in events if _waits(event)}
         self._calls.remember(before)
-        self._calls.lose(open_calls(before))
+        self._calls.lose(call for call in open_calls(before) if call.call_id not in asked)
         self.history[:0] = before
         self.input_count += len(before)
         self._new_input = len(before)
@@ -657,6 +659,11 @@ def _attach(error: Exception, result: RunResult) -> None:
         cast("Any", error).run_result = result
     except AttributeError:
         _log.debug("%s cannot carry the result of the run.", type(error).__name__)
+
+
+def _waits(event: Event) -> TypeGuard[RunItemStreamEvent]:
+    """Whether an event says that a call waits for a person, and so has not run."""
+    return isinstance(event, RunItemStreamEvent) and event.name == "tool_approval_requested"
 
 
 def conversation(events: Sequence[Event]) -> list[Item]:

@@ -511,7 +511,7 @@ async def _is_needed(predicate: Any, context: ToolContext[Any], args_json: str) 
 def input_guardrail(
     function: Callable[[ToolContext[Any], dict[str, Any]], Any],
 ) -> _Change:
-    """Look at the arguments of each call before it runs.
+    """Look at the arguments of each call before it runs, and before anybody approves it.
 
     Args:
         function: Called with the context and the arguments; sync or async. It gives `None` to let
@@ -519,25 +519,22 @@ def input_guardrail(
             `ToolDeniedError` or `ToolError` with what the model is told.
     """
 
-    def wrap(inner: Call) -> Call:
-        async def call(context: ToolContext[Any], args_json: str) -> Any:
-            given = function(context, dict(context.arguments))
-            if hasattr(given, "__await__"):
-                given = await given
-            if given is None:
-                return await inner(context, args_json)
-            if not isinstance(given, dict):
-                raise UserTypeError(
-                    f"The input guardrail of tool {context.tool_name!r} gives None or a "
-                    f"dictionary of arguments, not a {type(given).__name__}."
-                )
-            from pydantic_core import to_json
+    async def prepare(context: ToolContext[Any], args_json: str) -> str:
+        given = function(context, dict(context.arguments))
+        if hasattr(given, "__await__"):
+            given = await given
+        if given is None:
+            return args_json
+        if not isinstance(given, dict):
+            raise UserTypeError(
+                f"The input guardrail of tool {context.tool_name!r} gives None or a dictionary of "
+                f"arguments, not a {type(given).__name__}."
+            )
+        from pydantic_core import to_json
 
-            return await inner(context, to_json(given).decode())
+        return to_json(given).decode()
 
-        return call
-
-    return _around("input_guardrail(...)", wrap)
+    return _around("input_guardrail(...)", lambda inner: inner, prepare=prepare)
 
 
 def output_guardrail(function: Callable[[ToolContext[Any], Any], Any]) -> _Change:

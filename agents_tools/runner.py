@@ -197,6 +197,7 @@ class RunResultStreaming:
 
         Raises:
             Exception: What `Runner.run` raises.
+            asyncio.CancelledError: The run was cancelled.
         """
         try:
             return await asyncio.shield(self._task)

@@ -214,7 +214,7 @@ class RunState:
             return cls(
                 agent=_of(str, data, "agent"),
                 run_id=_of(str, data, "run_id"),
-                history=input_items(_of(list, data, "history")),
+                history=input_items(_of(list, data, "history"), "state.history"),
                 input_count=_of(int, data, "input_count"),
                 turns=_of(int, data, "turns"),
                 tool_calls=_of(int, data, "tool_calls"),

@@ -341,30 +341,49 @@ class FunctionTool(Generic[P, R_co]):
 
     @property
     def needs_admission(self) -> bool:
-        """Whether a policy has to be asked before each call."""
-        return any(policy.admit is not None for policy in self._policies)
+        """Whether policies have to be asked before each call."""
+        return any(policy.prepare or policy.admit for policy in self._policies)
 
-    async def admit(self, context: ToolContext[Any], args_json: str) -> None:
-        """Ask the policies whether a call may run; a refusal is told when the call is made.
+    async def prepare(self, context: ToolContext[Any], args_json: str) -> str:
+        """Give the arguments that a call is to have; a refusal is told when the call is made.
 
         Args:
             context: The fresh context of the call.
             args_json: Its arguments.
+        """
+        whole = not any(policy.reshape for policy in self._policies)
+        context.arguments_json = args_json
+        try:
+            if whole:
+                self._declaration.check(args_json)  # nobody is asked about a call that fails
+            for policy in reversed(self._policies):
+                if policy.prepare is not None:
+                    args_json = context.arguments_json = await policy.prepare(context, args_json)
+        except Exception as error:  # noqa: BLE001 - part of the call, whose shell answers it
+            context.refusal = error
+        return args_json
+
+    async def admit(self, context: ToolContext[Any], args_json: str) -> None:
+        """Ask whether a call may run; a refusal is told when the call is made.
+
+        Args:
+            context: The fresh context of the call.
+            args_json: Its arguments, prepared.
 
         Raises:
             Interruption: The run has to wait for a person.
         """
         context.admitted = True
+        if context.refusal is not None:
+            return
         try:
-            if self.needs_admission and not any(policy.reshape for policy in self._policies):
-                self._declaration.check(args_json)  # nobody is to be asked about a call that fails
             for policy in reversed(self._policies):
                 if policy.admit is not None:
                     await policy.admit(context, args_json)
         except Interruption:
             context.admitted = False
             raise
-        except Exception as error:  # noqa: BLE001 - part of the call, whose shell answers it
+        except Exception as error:  # noqa: BLE001 - as above
             context.refusal = error
 
     def build(self) -> Self:
@@ -701,6 +720,7 @@ class FunctionTool(Generic[P, R_co]):
     ) -> CallOutcome:
         """Run the call between its start and its end event."""
         if self.needs_admission and not context.admitted:
+            args_json = await self.prepare(context, args_json)
             await self.admit(context, args_json)
         started = time.perf_counter()
         status: CallStatus = "cancelled"

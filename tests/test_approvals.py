@@ -606,7 +606,7 @@ BROKEN: dict[str, tuple[Any, str]] = {
     "history": (
         {"history": [{"type": "x"}]},
         snapshot(
-            "input[0].type: expected one of message, reasoning, function_call, function_call_output, got 'x'."
+            "state.history[0].type: expected one of message, reasoning, function_call, function_call_output, got 'x'."
         ),
     ),
     "pending": (
@@ -996,3 +996,87 @@ async def test_an_unknown_tool_that_raises_leaves_the_others_waiting() -> None:
     assert result.final_output == "x"
     assert ship.sent in ([1], [])
     assert len(outputs(result)) == 2
+
+
+async def test_a_person_approves_the_arguments_that_run() -> None:
+    """A guardrail that rewrites must do so before anybody looks, wherever it stands."""
+    ran: list[str] = []
+
+    def inside(context: ToolContext[Any], arguments: dict[str, Any]) -> dict[str, Any]:
+        return {"path": "/work" + arguments["path"]}
+
+    @function_tool
+    def delete(path: str) -> str:
+        """Delete a file."""
+        ran.append(path)
+        return path
+
+    guard = input_guardrail(inside)
+    for tool in (needs_approval(guard(delete)), guard(needs_approval(delete))):
+        model = ScriptedModel([tool_call("delete", path="/x"), "done"])
+        agent = Agent("Main", tools=[tool], model=model)
+        result = await Runner.run(agent, "Go.")
+        [waiting] = result.interruptions
+        assert json.loads(waiting.arguments) == {"path": "/work/x"}
+        state = RunState.from_json(result.to_state().to_json())
+        state.approve(state.interruptions[0])
+        assert (await Runner.run(agent, state)).final_output == "done"
+    assert ran == ["/work/x", "/work/x"]
+
+
+async def test_arguments_of_a_person_pass_the_guardrail_too() -> None:
+    """A rule about arguments holds whoever wrote them."""
+    ran: list[str] = []
+
+    def only_below(context: ToolContext[Any], arguments: dict[str, Any]) -> None:
+        if not arguments["path"].startswith("/work"):
+            raise ToolError("Only below /work.")
+
+    @needs_approval
+    @input_guardrail(only_below)
+    @function_tool
+    def delete(path: str) -> str:
+        """Delete a file."""
+        ran.append(path)
+        return path
+
+    model = ScriptedModel([tool_call("delete", path="/work/x"), "done"])
+    agent = Agent("Main", tools=[delete], model=model)
+    state = (await Runner.run(agent, "Go.")).to_state()
+    state.approve(state.interruptions[0], {"path": "/etc"})
+    result = await Runner.run(agent, state)
+    outputs = [item for item in result.new_items if isinstance(item, ToolCallOutputItem)]
+    assert ran == []
+    assert outputs[0].status == "tool_error"
+    assert "Only below /work." in str(outputs[0].output)
+
+
+async def test_a_call_that_waited_in_a_session_is_asked_about_again_and_not_lost() -> None:
+    """It has not run, so nothing about it is unknown."""
+
+    class Memory:
+        def __init__(self) -> None:
+            self.events: list[Event] = []
+
+        async def read(self) -> list[Event]:
+            return list(self.events)
+
+        async def append(self, events: Any) -> None:
+            self.events.extend(events)
+
+    @needs_approval
+    @function_tool
+    def delete(path: str) -> str:
+        """Delete a file."""
+        return f"deleted {path}"
+
+    session = Memory()
+    model = ScriptedModel([tool_call("delete", path="/x"), "done"])
+    agent = Agent("Main", tools=[delete], model=model)
+    await Runner.run(agent, "Go.", session=session)
+    again = await Runner.run(agent, [], session=session)
+    assert [item.name for item in again.interruptions] == ["delete"]
+    done = await Runner.run(
+        agent, [], session=session, run_config=RunConfig(approve=lambda item: True)
+    )
+    assert done.final_output == "done"

@@ -1,0 +1,1247 @@
+"""Models over the Messages API, through the official client and a real server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from typing import TYPE_CHECKING, Any
+
+import anthropic
+import pytest
+from anthropic.types import Message, MessageParam
+from anthropic.types.message_create_params import MessageCreateParamsStreaming
+from hypothesis import given, strategies as st
+from inline_snapshot import snapshot
+from pydantic import BaseModel, Field, TypeAdapter
+
+from agents_tools import function_tool
+from agents_tools.agent import Agent
+from agents_tools.errors import ContextWindowExceeded, ModelError, ToolRefusedError, UserError
+from agents_tools.hosted import WebSearchTool
+from agents_tools.items import (
+    Item,
+    MessageInputItem,
+    MessageOutputItem,
+    ReasoningItem,
+    ToolCallItem,
+    ToolCallOutputItem,
+    item_from_dict,
+)
+from agents_tools.model import ModelRequest, ModelSettings, OutputFormat, load_model
+from agents_tools.models import anthropic as adapter
+from agents_tools.models.anthropic import DEFAULT_MAX_TOKENS, AnthropicModel
+from agents_tools.outputs import (
+    ContentBlock,
+    ToolOutputAudio,
+    ToolOutputFileContent,
+    ToolOutputImage,
+    ToolOutputText,
+)
+from agents_tools.run import RunConfig
+from agents_tools.runner import Runner
+from agents_tools.usage import Usage
+from tests.models.asking import ask, check
+from tests.models.http_server import Answer, json_answer, sse_answer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.models.http_server import Recorded, ScriptedServer
+
+BODY = TypeAdapter[Any](MessageCreateParamsStreaming)
+MESSAGE = TypeAdapter[Any](MessageParam)
+KEY = "own-key-0123456789"
+PNG = b"\x89PNG\r\n\x1a\n\0"
+PNG_TEXT = "iVBORw0KGgoA"
+
+
+@function_tool
+def add(a: int, b: int = 2) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+@function_tool
+def look(place: str) -> list[ContentBlock]:
+    """Look at a place."""
+    return [ToolOutputText(place), ToolOutputImage(data=PNG)]
+
+
+@pytest.fixture(autouse=True)
+def _no_keys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("API_KEY", "AUTH_TOKEN", "BASE_URL", "PROFILE", "IDENTITY_TOKEN"):
+        monkeypatch.delenv(f"ANTHROPIC_{name}", raising=False)
+    monkeypatch.setenv("ANTHROPIC_CONFIG_DIR", str(tmp_path))
+
+
+@pytest.fixture
+def model(server: ScriptedServer) -> AnthropicModel:
+    """Give a model that is reached at the scripted server."""
+    return AnthropicModel("claude", base_url=server.url, api_key=KEY)
+
+
+# --- what a server sends
+
+READ = {
+    "input_tokens": 10,
+    "cache_creation_input_tokens": 5,
+    "cache_read_input_tokens": 20,
+    "output_tokens": 1,
+}
+
+
+def start(index: int, kind: str, **more: Any) -> dict[str, Any]:
+    return {
+        "type": "content_block_start",
+        "index": index,
+        "content_block": {"type": kind, **more},
+    }
+
+
+def delta(index: int, kind: str, **more: Any) -> dict[str, Any]:
+    return {"type": "content_block_delta", "index": index, "delta": {"type": kind, **more}}
+
+
+def stop(index: int) -> dict[str, Any]:
+    return {"type": "content_block_stop", "index": index}
+
+
+def said(index: int, *words: str) -> list[dict[str, Any]]:
+    pieces = [delta(index, "text_delta", text=one) for one in words]
+    return [start(index, "text", text=""), *pieces, stop(index)]
+
+
+def called(index: int, call_id: str, name: str, *pieces: str) -> list[dict[str, Any]]:
+    return [
+        start(index, "tool_use", id=call_id, name=name, input={}),
+        *[delta(index, "input_json_delta", partial_json=one) for one in pieces],
+        stop(index),
+    ]
+
+
+BEGUN: dict[str, Any] = {
+    "type": "message_start",
+    "message": {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-4",
+        "content": [],
+        "stop_reason": None,
+        "usage": READ,
+    },
+}
+
+
+def ended(reason: str = "end_turn", **more: Any) -> dict[str, Any]:
+    return {
+        "type": "message_delta",
+        "delta": {"stop_reason": reason, "stop_sequence": None, **more},
+        "usage": {"output_tokens": 9, "output_tokens_details": {"thinking_tokens": 4}},
+    }
+
+
+def whole(*events: Any, reason: str = "end_turn", **more: Any) -> Answer:
+    ping = {"type": "ping"}
+    return sse_answer(BEGUN, ping, *events, ended(reason, **more), {"type": "message_stop"})
+
+
+def failed(kind: str, message: str) -> dict[str, Any]:
+    return {"type": "error", "error": {"type": kind, "message": message}}
+
+
+# --- requests
+
+
+async def test_a_request_says_everything_in_the_words_of_the_api(
+    server: ScriptedServer, model: AnthropicModel
+) -> None:
+    """A field under a wrong name is refused, or worse, passed over."""
+    server.answer(whole(*said(0, "{}")))
+    settings = ModelSettings(
+        temperature=0.5,
+        top_p=0.9,
+        max_tokens=100,
+        tool_choice="add",
+        parallel_tool_calls=False,
+        reasoning_effort="low",
+        stop=("END",),
+        extra_headers={"x-team": "blue"},
+        extra_body={"cache_control": {"type": "ephemeral"}, "stream": False},
+    )
+    schema = {
+        "type": "object",
+        "properties": {"age": {"type": "integer", "minimum": 0}},
+        "required": ["age"],
+        "additionalProperties": False,
+    }
+    blocks: list[ContentBlock] = [
+        ToolOutputText("What is this?"),
+        ToolOutputText(" "),
+        ToolOutputImage(data=PNG),
+        ToolOutputImage(url="https://example.com/a.png"),
+        ToolOutputImage(url=f"data:image/png;base64,{PNG_TEXT}"),
+        ToolOutputImage(file_id="file-1"),
+        ToolOutputFileContent(data=b"%PDF-1", filename="a.pdf"),
+        ToolOutputFileContent(data=b"plain", mime_type="text/plain"),
+        ToolOutputFileContent(url="https://example.com/a.pdf"),
+    ]
+    await ask(
+        model,
+        MessageInputItem(content=blocks),
+        MessageInputItem(content="Be brief.", role="developer"),
+        MessageInputItem(content=[ToolOutputText("Be exact.")], role="system"),
+        "and now?",
+        instructions="You are kind.",
+        tools=(add,),
+        settings=settings,
+        output=OutputFormat(name="answer", schema=schema),
+    )
+    # The newest types know no sampling any more; older models and other servers still do.
+    sampling = {"temperature", "top_p"}
+    check(BODY, {key: one for key, one in server.last.body.items() if key not in sampling})
+    assert server.last.path == "/v1/messages"
+    assert KEY in (server.last.headers.get("authorization") or server.last.headers["x-api-key"])
+    assert server.last.headers["x-team"] == "blue"
+    assert server.last.body == snapshot(
+        {
+            "max_tokens": 100,
+            "messages": [
+                {
+                    "role": "user",
+                    "content": [
+                        {"type": "text", "text": "What is this?"},
+                        {
+                            "type": "image",
+                            "source": {
+                                "type": "base64",
+                                "media_type": "image/png",
+                                "data": "iVBORw0KGgoA",
+                            },
+                        },
+                        {
+                            "type": "image",
+                            "source": {"type": "url", "url": "https://example.com/a.png"},
+                        },
+                        {
+                            "type": "image",
+                            "source": {
+                                "type": "base64",
+                                "media_type": "image/png",
+                                "data": "iVBORw0KGgoA",
+                            },
+                        },
+                        {"type": "image", "source": {"type": "file", "file_id": "file-1"}},
+                        {
+                            "type": "document",
+                            "source": {
+                                "type": "base64",
+                                "media_type": "application/pdf",
+                                "data": "JVBERi0x",
+                            },
+                            "title": "a.pdf",
+                        },
+                        {
+                            "type": "document",
+                            "source": {
+                                "type": "text",
+                                "media_type": "text/plain",
+                                "data": "plain",
+                            },
+                        },
+                        {
+                            "type": "document",
+                            "source": {"type": "url", "url": "https://example.com/a.pdf"},
+                        },
+                        {"type": "text", "text": "and now?"},
+                    ],
+                }
+            ],
+            "model": "claude",
+            "cache_control": {"type": "ephemeral"},
+            "output_config": {
+                "effort": "low",
+                "format": {
+                    "type": "json_schema",
+                    "schema": {
+                        "type": "object",
+                        "properties": {"age": {"type": "integer", "description": "(minimum 0)"}},
+                        "required": ["age"],
+                        "additionalProperties": False,
+                    },
+                },
+            },
+            "stop_sequences": ["END"],
+            "stream": True,
+            "system": """\
+You are kind.
+
+Be brief.
+
+Be exact.\
+""",
+            "tool_choice": {"type": "tool", "name": "add", "disable_parallel_tool_use": True},
+            "tools": [
+                {
+                    "name": "add",
+                    "description": "Add two numbers.",
+                    "input_schema": {
+                        "properties": {
+                            "a": {"type": "integer"},
+                            "b": {"type": "integer", "default": 2},
+                        },
+                        "required": ["a"],
+                        "type": "object",
+                        "additionalProperties": False,
+                    },
+                }
+            ],
+            "temperature": 0.5,
+            "top_p": 0.9,
+        }
+    )
+
+
+async def test_little_is_said_where_little_is_asked(
+    server: ScriptedServer, model: AnthropicModel
+) -> None:
+    """What is not sent can be refused by no model; a limit is the one thing that must be there."""
+    server.answer(whole(*said(0, "Hi")))
+    await ask(model, "hi")
+    assert server.last.body == {
+        "model": "claude",
+        "stream": True,
+        "max_tokens": DEFAULT_MAX_TOKENS,
+        "messages": [{"role": "user", "content": [{"type": "text", "text": "hi"}]}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("chosen", "parallel", "told"),
+    [
+        ("auto", None, {"type": "auto"}),
+        ("required", True, {"type": "any"}),
+        ("required", False, {"type": "any", "disable_parallel_tool_use": True}),
+        ("none", False, {"type": "none"}),
+        ("add", None, {"type": "tool", "name": "add"}),
+        (None, False, {"type": "auto", "disable_parallel_tool_use": True}),
+        (None, True, None),
+    ],
+)
+async def test_a_choice_of_tools_is_said_only_where_there_are_tools(
+    server: ScriptedServer,
+    model: AnthropicModel,
+    chosen: str | None,
+    parallel: bool | None,
+    told: Any,
+) -> None:
+    """The API refuses a choice among no tools, and knows parallel calls only as part of one."""
+    settings = ModelSettings(tool_choice=chosen, parallel_tool_calls=parallel)
+    server.answer(whole(), whole())
+    await ask(model, "hi", tools=(add,), settings=settings)
+    check(BODY, server.last.body)
+    assert server.last.body.get("tool_choice") == told
+    if chosen != "add":
+        await ask(model, "hi", settings=settings)
+        assert not {"tools", "tool_choice"} & server.last.body.keys()
+
+
+@pytest.mark.parametrize(
+    ("content", "request_", "told"),
+    [
+        ("hi", {"settings": ModelSettings(tool_choice="ad"), "tools": (add,)}, r"'ad'.*: add\."),
+        ("hi", {"tools": (WebSearchTool(),)}, r"'web_search'.*Responses API.*'claude'"),
+        (" ", {"instructions": "Be kind."}, "nothing to answer"),
+        ([ToolOutputImage(data=b"BM")], {}, r"input\[0\]\.content\[0\]: .*image/webp"),
+        ([ToolOutputAudio(data=b"OggS")], {}, r"content\[0\]: .*no sound"),
+        ([ToolOutputFileContent(data=b"PK\3\4\0")], {}, r"content\[0\]: .*PDF"),
+    ],
+)
+async def test_what_cannot_be_asked_is_told_before_anything_is_sent(
+    server: ScriptedServer,
+    model: AnthropicModel,
+    content: Any,
+    request_: dict[str, Any],
+    told: str,
+) -> None:
+    """The caller's own mistake must not look like one of the provider."""
+    with pytest.raises(UserError, match=told):
+        await ask(model, MessageInputItem(content=content), **request_)
+    assert not server.requests
+
+
+async def test_systems_and_developers_write_text_only(
+    server: ScriptedServer, model: AnthropicModel
+) -> None:
+    """The system prompt has nowhere to put their pictures."""
+    item = MessageInputItem(content=[ToolOutputImage(data=PNG)], role="developer")
+    with pytest.raises(UserError, match=r"input\[1\]\.content\[0\].*'developer' holds text only"):
+        await ask(model, "hi", item)
+    assert not server.requests
+
+
+async def test_a_tool_that_cannot_be_told_is_left_out_with_a_warning(
+    server: ScriptedServer, model: AnthropicModel
+) -> None:
+    """One bad tool must not cost the use of all the others."""
+
+    @function_tool(metadata={"anthropic": {"name": "other"}})
+    def bad(a: int) -> int:
+        """Do something."""
+        return a
+
+    server.answer(whole(), whole())
+    tools = (bad, add)
+    with pytest.warns(UserWarning, match="'bad' is left out"):
+        await ask(model, "hi", tools=tools)
+    await ask(model, "hi", tools=tools)
+    assert [tool["name"] for tool in server.last.body["tools"]] == ["add"]
+
+
+OPEN_FORM = OutputFormat(name="open", schema={"type": "object"}, strict=False)
+RECURSIVE = {
+    "type": "object",
+    "properties": {"next": {"anyOf": [{"$ref": "#"}, {"type": "null"}]}},
+    "required": ["next"],
+    "additionalProperties": False,
+}
+
+
+@pytest.mark.parametrize("form", [OPEN_FORM, OutputFormat(name="chain", schema=RECURSIVE)])
+async def test_a_form_beyond_the_api_is_asked_for_in_words(
+    server: ScriptedServer, model: AnthropicModel, form: OutputFormat
+) -> None:
+    """Schemas that the API refuses are still within what a model can follow."""
+    server.answer(whole(*said(0, "{}")))
+    await ask(model, "hi", instructions="Be kind.", output=form)
+    assert "output_config" not in server.last.body
+    assert server.last.body["system"].startswith("Be kind.\n\nAnswer with nothing but JSON")
+    assert server.last.body["system"].endswith(json.dumps(dict(form.schema)))
+
+
+async def test_a_model_without_forms_is_asked_again_in_words(
+    server: ScriptedServer, model: AnthropicModel
+) -> None:
+    """Older models know no forms; the one refusal is paid once."""
+    form = OutputFormat(name="form", schema={**RECURSIVE, "properties": {}, "required": []})
+    refused = failed("invalid_request_error", "output_config.format: not supported by this model")
+    server.answer(json_answer(refused, status=400), whole(*said(0, "{}")), whole(*said(0, "{}")))
+    await ask(model, "hi", output=form)
+    await ask(model, "hi", output=form)
+    assert ["output_config" in one.body for one in server.requests] == [True, False, False]
+    assert "Answer with nothing but JSON" in server.last.body["system"]
+    server.answer(json_answer(refused, status=400))
+    own = ModelSettings(extra_body={"output_config": {"format": {"type": "json_schema"}}})
+    with pytest.raises(ModelError, match="not supported by this model"):
+        await ask(model, "hi", settings=own)
+
+
+# --- answers
+
+
+async def test_an_answer_comes_in_pieces_and_as_a_whole(
+    server: ScriptedServer, model: AnthropicModel
+) -> None:
+    """What is shown live and what is recorded must be the same."""
+    server.answer(
+        whole(
+            start(0, "thinking", thinking="", signature=""),
+            delta(0, "thinking_delta", thinking="Hm, "),
+            delta(0, "thinking_delta", thinking="ah."),
+            delta(0, "signature_delta", signature="c2ln"),
+            stop(0),
+            start(1, "redacted_thinking", data="eHh4"),
+            stop(1),
+            *said(2, "Hel", "lo"),
+        )
+    )
+    heard = await ask(model, "hi")
+    assert heard.items == [
+        ReasoningItem(text="Hm, ah.", provider_data={"anthropic": {"signature": "c2ln"}}),
+        ReasoningItem(provider_data={"anthropic": {"redacted": "eHh4"}}),
+        MessageOutputItem(text="Hello"),
+    ]
+    assert heard.said == snapshot(
+        [
+            {"type": "response.reasoning_summary_text.delta", "delta": "Hm, "},
+            {"type": "response.reasoning_summary_text.delta", "delta": "ah."},
+            {"type": "response.output_item.added", "item": {"type": "message", "id": None}},
+            {"type": "response.output_text.delta", "delta": "Hel"},
+            {"type": "response.output_text.delta", "delta": "lo"},
+        ]
+    )
+    assert heard.response is not None
+    assert heard.response.usage == Usage(
+        requests=1, input_tokens=35, output_tokens=9, cached_input_tokens=20, reasoning_tokens=4
+    )
+    assert heard.response.finish_reason == "stop"
+    assert heard.response.response_id == "msg_1"
+    assert heard.response.model == "claude-4"
+    assert isinstance(heard.response.raw, Message)
+    assert heard.response.raw.content[0].type == "thinking"
+    assert heard.response.raw.usage.output_tokens == 9
+
+
+async def test_parallel_calls_are_handed_over_one_by_one_while_the_answer_still_comes(
+    server: ScriptedServer, model: AnthropicModel
+) -> None:
+    """A slow second call must not hold up the first."""
+    gate, handed = threading.Event(), asyncio.Event()
+    server.answer(
+        whole(
+            *said(0, "Let me see."),
+            *called(1, "t1", "add", '{"a": ', "1}"),
+            gate,
+            *called(2, "t2", "look", '{"place": "x"}'),
+            *called(3, "t1", "add"),
+            reason="tool_use",
+        )
+    )
+    calls: list[ToolCallItem] = []
+
+    def take(call: ToolCallItem) -> None:
+        calls.append(call)
+        handed.set()
+
+    request = ModelRequest(input=[MessageInputItem(content="hi")], tools=(add, look), on_call=take)
+    task = asyncio.create_task(model.respond(request, lambda _: None))
+    await asyncio.wait_for(handed.wait(), 5)
+    assert calls == [ToolCallItem(call_id="t1", name="add", arguments='{"a": 1}')]
+    gate.set()
+    response = await task
+    assert response.finish_reason == "tool_calls"
+    assert list(response.items[1:]) == calls
+    assert [call.arguments for call in calls] == ['{"a": 1}', '{"place": "x"}', "{}"]
+    assert len({call.call_id for call in calls}) == 3, "ids that a server repeats are made up"
+
+
+@pytest.mark.parametrize(
+    ("reason", "more", "finish", "items"),
+    [
+        ("end_turn", {}, "stop", [MessageOutputItem(text="Hi")]),
+        ("stop_sequence", {"stop_sequence": "x"}, "stop", [MessageOutputItem(text="Hi")]),
+        ("something_new", {}, "stop", [MessageOutputItem(text="Hi")]),
+        ("max_tokens", {}, "length", [MessageOutputItem(text="Hi")]),
+        ("model_context_window_exceeded", {}, "length", [MessageOutputItem(text="Hi")]),
+        ("refusal", {}, "refusal", [MessageOutputItem(refusal="Hi")]),
+        (
+            "refusal",
+            {"stop_details": {"type": "refusal", "category": "bio", "explanation": "Not that."}},
+            "refusal",
+            [MessageOutputItem(refusal="Not that.")],
+        ),
+    ],
+)
+async def test_an_answer_tells_why_it_ends(
+    server: ScriptedServer,
+    model: AnthropicModel,
+    reason: str,
+    more: dict[str, Any],
+    finish: str,
+    items: list[Item],
+) -> None:
+    """The loop takes a cut-off answer and a refusal for what they are."""
+    server.answer(whole(*said(0, "Hi"), reason=reason, **more))
+    heard = await ask(model, "hi")
+    assert heard.response is not None
+    assert (heard.response.finish_reason, heard.items) == (finish, items)
+
+
+@pytest.mark.parametrize("pieces", [(), ('{"place": "Ro',)])
+async def test_a_call_that_is_cut_off_is_never_handed_over(
+    server: ScriptedServer, model: AnthropicModel, pieces: tuple[str, ...]
+) -> None:
+    """A tool must not run with the half of its arguments, nor with none instead of some."""
+    server.answer(whole(*called(0, "t1", "look", *pieces), reason="max_tokens"))
+    heard = await ask(model, "hi", tools=(look,))
+    assert heard.calls == []
+    assert heard.items == [
+        ToolCallItem(call_id="t1", name="look", arguments="".join(pieces) or "{}")
+    ]
+
+
+async def test_a_refusal_stands_alone(server: ScriptedServer, model: AnthropicModel) -> None:
+    """What a model began before it was stopped is not to be used, its calls least of all."""
+    server.answer(whole(*called(0, "t1", "add", '{"a": 1}'), reason="refusal"), whole())
+    heard = await ask(model, "hi", tools=(add,))
+    assert heard.items == [MessageOutputItem(refusal="The model refused to answer.")]
+    assert heard.said[-1]["type"] == "response.refusal.delta"
+    empty = await ask(model, "hi")
+    assert empty.items == []
+
+
+async def test_a_call_may_come_in_one_piece(server: ScriptedServer, model: AnthropicModel) -> None:
+    """Servers that imitate the API do not always stream arguments, or give ids."""
+    block = start(0, "tool_use", id="", name="add", input={"a": 1})
+    server.answer(whole(block, stop(0), reason="tool_use"))
+    heard = await ask(model, "hi", tools=(add,))
+    (call,) = heard.calls
+    assert heard.items == [call]
+    assert (call.arguments, call.call_id[:5]) == ('{"a": 1}', "call_")
+    assert heard.said[-1] == {
+        "type": "response.function_call_arguments.delta",
+        "delta": '{"a": 1}',
+        "call_id": call.call_id,
+    }
+
+
+# --- what the provider runs itself
+
+CITATION = {
+    "type": "web_search_result_location",
+    "cited_text": "sunny",
+    "encrypted_index": "ZW5j",
+    "title": None,
+    "url": "https://example.com",
+}
+FOUND = {
+    "type": "web_search_result",
+    "url": "https://example.com",
+    "title": "W",
+    "encrypted_content": "ZW5j",
+    "page_age": None,
+}
+
+
+async def test_work_of_the_provider_goes_on_after_a_pause_and_comes_back_in_the_next_turn(
+    server: ScriptedServer, model: AnthropicModel
+) -> None:
+    """A pause is the provider's own affair; what its tools found must be sent back untouched."""
+    searching = [
+        start(0, "server_tool_use", id="srv_1", name="web_search", input={}),
+        delta(0, "input_json_delta", partial_json='{"query": "weather"}'),
+        stop(0),
+    ]
+    found = [
+        start(0, "web_search_tool_result", tool_use_id="srv_1", content=[FOUND]),
+        stop(0),
+        *said(1, "It is "),
+        start(2, "text", text="", citations=[]),
+        delta(2, "citations_delta", citation=CITATION),
+        delta(2, "text_delta", text="sunny"),
+        stop(2),
+        *said(3, "."),
+    ]
+    server.answer(whole(*searching, reason="pause_turn"), whole(*found), whole(*said(0, "Yes.")))
+    extra = {"tools": [{"type": "web_search_20250305", "name": "web_search"}]}
+    settings = ModelSettings(extra_body=extra)
+    heard = await ask(model, "weather?", settings=settings)
+    use = {
+        "type": "server_tool_use",
+        "id": "srv_1",
+        "name": "web_search",
+        "input": {"query": "weather"},
+    }
+    assert server.last.body["messages"][1:] == [{"role": "assistant", "content": [use]}]
+    assert heard.response is not None
+    assert heard.response.finish_reason == "stop"
+    assert heard.response.usage.requests == 2
+    assert heard.response.usage.output_tokens == 18
+    assert [(type(item), getattr(item, "kind", None)) for item in heard.items] == [
+        (ToolCallItem, "hosted"),
+        (ToolCallItem, "hosted"),
+        (MessageOutputItem, None),
+    ]
+    assert isinstance(heard.items[-1], MessageOutputItem)
+    assert heard.items[-1].text == "It is sunny."
+    assert [one["type"] for one in heard.said].count("response.output_item.added") == 1
+    kept: list[Any] = [
+        item_from_dict(json.loads(json.dumps(item.to_dict()))) for item in heard.items
+    ]
+    assert kept == heard.items
+    await ask(model, "weather?", *kept, "sure?", settings=settings)
+    check(BODY, server.last.body)
+    assert server.last.body["messages"][1]["content"] == [
+        use,
+        {"type": "web_search_tool_result", "tool_use_id": "srv_1", "content": [FOUND]},
+        {"type": "text", "text": "It is "},
+        {"type": "text", "text": "sunny", "citations": [CITATION]},
+        {"type": "text", "text": "."},
+    ]
+
+
+# --- histories
+
+
+async def test_a_conversation_goes_back_in_the_order_of_the_api(
+    server: ScriptedServer, model: AnthropicModel
+) -> None:
+    """Results that stand anywhere but right behind their calls are refused."""
+    server.answer(whole(*said(0, "Bye")))
+    signed = {"anthropic": {"signature": "c2ln"}}
+    history: list[Item] = [
+        MessageInputItem(content="hi"),
+        ReasoningItem(text="Hm.", provider_data=signed),
+        ReasoningItem(provider_data={"anthropic": {"redacted": "eHh4"}}),
+        ReasoningItem(text="Foreign.", provider_data={"openai": {"encrypted_content": "x"}}),
+        MessageOutputItem(text="Let me see."),
+        ToolCallItem(call_id="t1", name="look", arguments='{"place": "x"}'),
+        ToolCallItem(call_id="t 2", name="my.tool", arguments="{broken"),
+        ToolCallItem(call_id="h1", name="web_search_call", kind="hosted"),
+        ToolCallItem(call_id="t3", name="add", arguments=""),
+        ToolCallOutputItem(
+            call_id="t1",
+            name="look",
+            output=[
+                ToolOutputText("x"),
+                ToolOutputText(""),
+                ToolOutputImage(data=PNG),
+                ToolOutputAudio(data=b"OggS"),
+            ],
+        ),
+        ToolCallOutputItem(
+            call_id="t 2",
+            output=[ToolOutputText("no"), ToolOutputImage(data=PNG)],
+            status="invalid_args",
+        ),
+        MessageInputItem(content="go on"),
+        MessageInputItem(content="please"),
+        ToolCallItem(call_id="t1", name="add", arguments='{"a": 1}'),
+        ToolCallOutputItem(call_id="t1", output="3"),
+        ToolCallOutputItem(call_id="nobody's", output="4"),
+        MessageOutputItem(refusal="No."),
+        MessageInputItem(content="bye"),
+        ReasoningItem(text="Alone.", provider_data=signed),
+    ]
+    await ask(model, *history)
+    check(BODY, server.last.body)
+    assert server.last.body["messages"] == snapshot(
+        [
+            {"role": "user", "content": [{"type": "text", "text": "hi"}]},
+            {
+                "role": "assistant",
+                "content": [
+                    {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"},
+                    {"type": "redacted_thinking", "data": "eHh4"},
+                    {"type": "text", "text": "Let me see."},
+                    {"type": "tool_use", "id": "t1", "name": "look", "input": {"place": "x"}},
+                    {
+                        "type": "tool_use",
+                        "id": "call_b670b20a5d550a21dc204da91bd1e568",
+                        "name": "my_tool",
+                        "input": {"invalid_json": "{broken"},
+                    },
+                    {"type": "tool_use", "id": "t3", "name": "add", "input": {}},
+                ],
+            },
+            {
+                "role": "user",
+                "content": [
+                    {
+                        "type": "tool_result",
+                        "tool_use_id": "t1",
+                        "content": [
+                            {"type": "text", "text": "x"},
+                            {
+                                "type": "image",
+                                "source": {
+                                    "type": "base64",
+                                    "media_type": "image/png",
+                                    "data": "iVBORw0KGgoA",
+                                },
+                            },
+                            {
+                                "type": "text",
+                                "text": "[audio: 4 bytes of audio/ogg, not shown]",
+                            },
+                        ],
+                    },
+                    {
+                        "type": "tool_result",
+                        "tool_use_id": "call_b670b20a5d550a21dc204da91bd1e568",
+                        "is_error": True,
+                        "content": [
+                            {"type": "text", "text": "no"},
+                            {
+                                "type": "text",
+                                "text": "[image: 9 bytes of image/png, not shown]",
+                            },
+                        ],
+                    },
+                    {
+                        "type": "tool_result",
+                        "tool_use_id": "t3",
+                        "content": "No output was recorded.",
+                        "is_error": True,
+                    },
+                    {"type": "text", "text": "go on"},
+                    {"type": "text", "text": "please"},
+                ],
+            },
+            {
+                "role": "assistant",
+                "content": [
+                    {
+                        "type": "tool_use",
+                        "id": "call_8c6bf1de2f4c4b9174960b69bf0073c9",
+                        "name": "add",
+                        "input": {"a": 1},
+                    }
+                ],
+            },
+            {
+                "role": "user",
+                "content": [
+                    {
+                        "type": "tool_result",
+                        "tool_use_id": "call_8c6bf1de2f4c4b9174960b69bf0073c9",
+                        "content": "3",
+                    }
+                ],
+            },
+            {"role": "assistant", "content": [{"type": "text", "text": "No."}]},
+            {"role": "user", "content": [{"type": "text", "text": "bye"}]},
+        ]
+    )
+
+
+async def test_thoughts_and_calls_survive_the_way_through_a_store(
+    server: ScriptedServer, model: AnthropicModel
+) -> None:
+    """The API checks the signature of each thought against its words."""
+    server.answer(
+        whole(
+            start(0, "thinking", thinking="", signature=""),
+            delta(0, "thinking_delta", thinking="Hm."),
+            delta(0, "signature_delta", signature="c2ln"),
+            stop(0),
+            start(
+                1,
+                "tool_use",
+                id="t1",
+                name="add",
+                input={},
+                caller={"type": "code_execution_20250825", "tool_id": "srv_1"},
+            ),
+            delta(1, "input_json_delta", partial_json='{"a": 1}'),
+            stop(1),
+            reason="tool_use",
+        ),
+        whole(*said(0, "3")),
+    )
+    heard = await ask(model, "1 and 2?", tools=(add,))
+    items = [item_from_dict(json.loads(json.dumps(item.to_dict()))) for item in heard.items]
+    assert items == heard.items
+    history: list[Any] = [*items, ToolCallOutputItem(call_id="t1", output="3")]
+    await ask(model, "1 and 2?", *history, tools=(add,))
+    check(BODY, server.last.body)
+    assert server.last.body["messages"][1:] == snapshot(
+        [
+            {
+                "role": "assistant",
+                "content": [
+                    {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"},
+                    {
+                        "type": "tool_use",
+                        "id": "t1",
+                        "name": "add",
+                        "input": {"a": 1},
+                        "caller": {"tool_id": "srv_1", "type": "code_execution_20250825"},
+                    },
+                ],
+            },
+            {
+                "role": "user",
+                "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "3"}],
+            },
+        ]
+    )
+
+
+blocks_ = st.lists(
+    st.one_of(
+        st.builds(ToolOutputText, st.text()),
+        st.builds(ToolOutputImage, data=st.just(PNG)),
+        st.builds(ToolOutputImage, url=st.text()),
+        st.builds(ToolOutputFileContent, url=st.text(), filename=st.none() | st.text()),
+        st.builds(ToolOutputFileContent, file_id=st.text()),
+    ),
+    max_size=3,
+)
+outputs_ = blocks_ | st.lists(
+    st.builds(ToolOutputFileContent, data=st.binary(), filename=st.none() | st.text())
+    | st.builds(ToolOutputImage, data=st.binary()),
+    max_size=2,
+)
+own_: st.SearchStrategy[Any] = st.sampled_from(
+    [None, {"anthropic": {"signature": "c2ln"}}, {"anthropic": {}}]
+)
+histories = st.lists(
+    st.one_of(
+        st.builds(MessageInputItem, content=st.text() | blocks_),
+        st.builds(MessageOutputItem, text=st.text(), provider_data=own_),
+        st.builds(MessageOutputItem, refusal=st.text(min_size=1)),
+        st.builds(ReasoningItem, text=st.text(), provider_data=own_),
+        st.builds(
+            ToolCallItem,
+            call_id=st.sampled_from(["a", "b", ""]),
+            name=st.text(),
+            arguments=st.text() | st.just('{"a": 1}'),
+            kind=st.sampled_from(["function", "local_shell", "hosted"]),
+            provider_data=own_,
+        ),
+        st.builds(
+            ToolCallOutputItem,
+            call_id=st.sampled_from(["a", "b", ""]),
+            output=st.text() | outputs_,
+            status=st.sampled_from(["ok", "tool_error"]),
+        ),
+    ),
+    max_size=8,
+)
+
+
+@given(histories)
+def test_any_history_is_written_within_the_rules_of_the_api(history: list[Item]) -> None:
+    """A history may come from anywhere; what is sent of it must not be refused as a whole."""
+    before, seen = None, set[str]()
+    called_: list[str] = []
+    for message in adapter._messages(history):
+        check(MESSAGE, message)
+        assert message["content"]
+        assert message["role"] != before, "user and assistant take turns"
+        before = message["role"]
+        content = message["content"]
+        assert all(one["text"].strip() for one in content if one["type"] == "text")
+        answered = [one["tool_use_id"] for one in content if one["type"] == "tool_result"]
+        assert answered == called_, "each call has its result in the next message"
+        assert all(one["type"] == "tool_result" for one in content[: len(answered)])
+        called_ = [one["id"] for one in content if one["type"] == "tool_use"]
+        assert not seen & set(called_), "no two calls share an id"
+        seen |= set(called_)
+    assert called_ == []
+
+
+# --- faults
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind", "retryable", "told"),
+    [
+        (429, failed("rate_limit_error", "slow down"), ModelError, True, "slow down"),
+        (529, failed("overloaded_error", "Overloaded"), ModelError, True, "529: Overloaded"),
+        (500, failed("api_error", "oops"), ModelError, True, "oops"),
+        (502, "<html>bad gateway</html>", ModelError, True, "bad gateway"),
+        (401, failed("authentication_error", f"bad {KEY}"), ModelError, False, "bad .*_API_KEY"),
+        (403, failed("permission_error", "no"), ModelError, False, "may it use this model"),
+        (402, failed("billing_error", "pay"), ModelError, False, "402: pay"),
+        (404, failed("not_found_error", "model: x"), ModelError, False, "a model 'claude'"),
+        (400, failed("invalid_request_error", "odd"), ModelError, False, "400: odd"),
+        (400, {"detail": "odd one"}, ModelError, False, "odd one"),
+        (
+            400,
+            failed("invalid_request_error", "temperature: Extra inputs are not permitted"),
+            ModelError,
+            False,
+            "leave it out of ModelSettings",
+        ),
+        (
+            413,
+            failed("request_too_large", "Request exceeds the maximum size"),
+            ContextWindowExceeded,
+            False,
+            "maximum size",
+        ),
+        (
+            400,
+            failed("invalid_request_error", "prompt is too long: 205000 tokens > 200000 maximum"),
+            ContextWindowExceeded,
+            False,
+            "205000",
+        ),
+        (
+            400,
+            failed(
+                "invalid_request_error",
+                "input length and `max_tokens` exceed context limit: 199 + 21 > 204",
+            ),
+            ContextWindowExceeded,
+            False,
+            "context limit",
+        ),
+        (
+            400,
+            failed("invalid_request_error", "tools.1.custom.input_schema: JSON schema is invalid"),
+            ToolRefusedError,
+            False,
+            "'look'",
+        ),
+        (
+            400,
+            failed("invalid_request_error", "Schema of tool 'add' is too complex"),
+            ToolRefusedError,
+            False,
+            "'add'",
+        ),
+    ],
+)
+async def test_a_refused_request_tells_what_helps(
+    server: ScriptedServer,
+    model: AnthropicModel,
+    status: int,
+    body: Any,
+    kind: type[ModelError],
+    retryable: bool,
+    told: str,
+) -> None:
+    """The loop retries, compacts or leaves out a tool by these facts; a person reads the rest."""
+    server.answer(json_answer(body, status=status))
+    with pytest.raises(ModelError, match=told) as caught:
+        await ask(model, "hi", tools=(add, look))
+    assert type(caught.value) is kind
+    assert (caught.value.status, caught.value.retryable) == (status, retryable)
+    assert KEY not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("headers", "retryable", "after"),
+    [
+        ({"retry-after": "7"}, True, 7),
+        ({"retry-after": "7", "retry-after-ms": "1500"}, True, 1.5),
+        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, True, 0),
+        ({"retry-after": "soon"}, True, None),
+        ({"x-should-retry": "false"}, False, None),
+    ],
+)
+async def test_the_provider_says_when_to_come_again(
+    server: ScriptedServer,
+    model: AnthropicModel,
+    headers: dict[str, str],
+    retryable: bool,
+    after: float | None,
+) -> None:
+    """Coming earlier only prolongs the wait."""
+    server.answer(json_answer(failed("rate_limit_error", "no"), status=429, headers=headers))
+    with pytest.raises(ModelError) as caught:
+        await ask(model, "hi")
+    assert (caught.value.retryable, caught.value.retry_after) == (retryable, after)
+
+
+HALF = [BEGUN, start(0, "text", text=""), delta(0, "text_delta", text="Hel")]
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "retryable", "told"),
+    [
+        (sse_answer(*HALF), None, True, "ended before"),
+        (sse_answer(*HALF, stop(0), {"type": "message_stop"}), None, True, "ended before"),
+        (sse_answer(*HALF, cut=True), None, True, "broke off"),
+        (sse_answer(*HALF, b"event: message_delta\ndata: {garbage\n\n"), None, True, "JSON"),
+        (sse_answer(*HALF, b"event: x\ndata: \xff\xfe\n\n"), None, True, "UnicodeDecodeError"),
+        (sse_answer(*HALF, delta(4, "text_delta", text="x")), None, True, "block 4"),
+        (
+            sse_answer(*HALF, failed("overloaded_error", "Overloaded")),
+            529,
+            True,
+            "broke off: Overloaded",
+        ),
+        (sse_answer(*HALF, failed("something_new", "Oh")), 500, True, "broke off: Oh"),
+        (
+            sse_answer(*HALF, failed("invalid_request_error", "odd")),
+            400,
+            False,
+            r"odd \(invalid_request_error\)",
+        ),
+        (sse_answer(*HALF, b"event: error\ndata: oh no\n\n"), 500, True, "oh no"),
+        (
+            sse_answer(
+                BEGUN,
+                *called(0, "t1", "add", "{}"),
+                delta(0, "input_json_delta", partial_json="x"),
+            ),
+            None,
+            True,
+            "went on after its end",
+        ),
+        (Answer(silent=True), None, True, "Is the server running"),
+        (json_answer({"id": "x", "content": []}), None, True, "ended before"),
+    ],
+)
+async def test_a_broken_stream_is_no_half_answer(
+    server: ScriptedServer,
+    model: AnthropicModel,
+    answer: Answer,
+    status: int | None,
+    retryable: bool,
+    told: str,
+) -> None:
+    """Half an answer that passes for a whole one is worse than none."""
+    server.answer(answer)
+    with pytest.raises(ModelError, match=told) as caught:
+        await ask(model, "hi")
+    assert type(caught.value) is ModelError
+    assert (caught.value.status, caught.value.retryable) == (status, retryable)
+
+
+async def test_what_breaks_behind_the_answer_costs_nothing(
+    server: ScriptedServer, model: AnthropicModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Everything had come; asking again would cost the same once more."""
+    monkeypatch.setattr(adapter, "_LINGER", 0.1)
+    events = [BEGUN, *said(0, "Hi"), ended()]
+    server.answer(sse_answer(*events, cut=True), sse_answer(*events, threading.Event()))
+    for _ in range(2):
+        heard = await ask(model, "hi")
+        assert heard.items == [MessageOutputItem(text="Hi")]
+        assert heard.response is not None
+        assert heard.response.usage.output_tokens == 9
+
+
+async def test_a_model_that_only_pauses_is_given_up(
+    server: ScriptedServer, model: AnthropicModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each pause costs the whole conversation once more."""
+    monkeypatch.setattr(adapter, "_MOST_PAUSES", 3)
+    server.answer(*[whole(*said(0, "Hm"), reason="pause_turn")] * 3)
+    with pytest.raises(ModelError, match="paused its answer 3 times"):
+        await ask(model, "hi")
+
+
+async def test_a_server_that_is_not_there_is_told_as_such() -> None:
+    """A wrong address is the mistake of every first day."""
+    nowhere = AnthropicModel("claude", base_url="http://127.0.0.1:9")
+    with pytest.raises(ModelError, match=r"claude could not be reached.*Is the server running"):
+        await ask(nowhere, "hi")
+
+
+async def test_an_answer_that_takes_too_long_may_be_asked_for_again(
+    server: ScriptedServer, model: AnthropicModel
+) -> None:
+    """The limit is on the whole answer: a stream that trickles never idles."""
+    server.answer(sse_answer(*HALF, threading.Event()))
+    with pytest.raises(ModelError, match=r"did not finish.*within 0\.3 s") as caught:
+        await ask(model, "hi", settings=ModelSettings(timeout=0.3))
+    assert caught.value.retryable
+    assert await asyncio.to_thread(server.hung_up.wait, 5)
+
+
+async def test_a_client_that_loses_patience_may_be_asked_again(server: ScriptedServer) -> None:
+    """A user's own client has limits of its own, and is left open for its owner."""
+    gate = threading.Event()
+
+    def slow(request: Recorded) -> Answer:
+        gate.wait(5)
+        return whole()
+
+    server.answer(slow)
+    async with anthropic.AsyncAnthropic(
+        api_key=KEY, base_url=server.url, timeout=0.1, max_retries=0
+    ) as client:
+        model = AnthropicModel("claude", client=client)
+        with pytest.raises(ModelError, match="no answer in time") as caught:
+            await ask(model, "hi")
+        gate.set()
+        assert caught.value.retryable
+        assert not client.is_closed()
+
+
+async def test_headers_that_cannot_be_sent_are_the_callers_mistake(model: AnthropicModel) -> None:
+    """The same request would never get through, so it is not to be tried again."""
+    with pytest.raises(UserError, match=r"cannot be sent.*extra_headers"):
+        await ask(model, "hi", settings=ModelSettings(extra_headers={"x": "a\nb"}))
+
+
+async def test_a_run_asks_calls_and_asks_again(
+    server: ScriptedServer, model: AnthropicModel
+) -> None:
+    """The adapter and the loop must mean the same: dialect, ids, retries, images."""
+
+    class Sum(BaseModel):
+        total: int = Field(ge=0)
+
+    server.answer(
+        sse_answer(BEGUN, failed("overloaded_error", "Overloaded")),
+        whole(
+            *called(0, "t1", "add", '{"a": 1}'),
+            *called(1, "t2", "look", '{"place": "here"}'),
+            *called(2, "t3", "look", "{}"),
+            reason="tool_use",
+        ),
+        whole(*said(0, '{"total": 3}')),
+    )
+    agent = Agent(
+        name="adder", instructions="Add.", tools=[add, look], model=model, output_type=Sum
+    )
+    result = await Runner.run(agent, "1 and 2?", run_config=RunConfig(retry_backoff=0.01))
+    assert result.final_output == Sum(total=3)
+    assert result.usage.requests == 2
+    check(BODY, server.last.body)
+    first, second, third = server.last.body["messages"][2]["content"]
+    assert first == {"type": "tool_result", "tool_use_id": "t1", "content": "3"}
+    assert second["content"][1]["source"]["data"] == PNG_TEXT
+    assert third["is_error"] is True
+    assert "place" in third["content"]
+
+
+async def test_cancelling_hangs_up(server: ScriptedServer, model: AnthropicModel) -> None:
+    """A request nobody waits for must not go on costing tokens."""
+    begun = asyncio.Event()
+    server.answer(sse_answer(*HALF, threading.Event()))
+    request = ModelRequest(input=[MessageInputItem(content="hi")])
+    task = asyncio.create_task(model.respond(request, lambda _: begun.set()))
+    await asyncio.wait_for(begun.wait(), 5)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert await asyncio.to_thread(server.hung_up.wait, 5)
+
+
+# --- where the model is
+
+
+async def test_a_missing_key_is_told_at_the_first_request(
+    server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Making a model must work without a key; the remedy must be in the message."""
+    model = load_model("claude-nonesuch")
+    assert repr(model) == "AnthropicModel('claude-nonesuch')"
+    with pytest.raises(UserError, match="ANTHROPIC_API_KEY"):
+        await ask(model, "hi")
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+    server.answer(*[whole(*said(0, "Hi"))] * 2)
+    await ask(model, "hi")  # a server of one's own may need none
+    monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "token-0123456789")
+    await ask(model, "hi")
+    assert server.last.headers["authorization"] == "Bearer token-0123456789"
+    assert server.last.body["model"] == "claude-nonesuch"
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "localhost")
+    with pytest.raises(UserError, match="ANTHROPIC_BASE_URL: expected an address"):
+        await ask(model, "hi")
+
+
+@pytest.mark.parametrize(
+    ("given_", "told"),
+    [
+        ({"client": object()}, "takes an anthropic.AsyncAnthropic, not a object"),
+        ({"client": anthropic.Anthropic(api_key=KEY)}, "not a Anthropic"),
+        (
+            {"client": anthropic.AsyncAnthropic(api_key=KEY), "api_key": KEY},
+            "leave out base_url= and api_key=",
+        ),
+        ({"base_url": "localhost"}, "base_url=: expected an address"),
+    ],
+)
+def test_what_no_model_can_be_made_of_is_refused(given_: dict[str, Any], told: str) -> None:
+    """The mistake is nearest where the model is made."""
+    with pytest.raises(UserError, match=told):
+        AnthropicModel("claude", **given_)
+
+
+def test_each_event_loop_has_connections_of_its_own(
+    server: ScriptedServer, model: AnthropicModel
+) -> None:
+    """Connections of a loop that has ended break, and count as leaked."""
+    server.answer(*[whole(*said(0, "Hi"))] * 3)
+
+    async def twice() -> None:
+        await ask(model, "hi")
+        await ask(model, "hi")
+
+    asyncio.run(twice())
+    asyncio.run(_once(model))
+    assert server.connections == 2
+
+
+async def _once(model: AnthropicModel) -> None:
+    await ask(model, "hi")
