@@ -11,7 +11,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
 
 from agents_tools import policies
@@ -24,7 +24,7 @@ from agents_tools.errors import (
     UserValueError,
 )
 from agents_tools.outputs import ToolOutputImage
-from agents_tools.tool import FunctionTool
+from agents_tools.tool import FunctionTool, copy_json
 
 if TYPE_CHECKING:
     from agents_tools.context import ToolContext
@@ -48,6 +48,10 @@ __all__ = [
 class HostedTool(ABC):
     """A tool that a provider runs, or drives."""
 
+    def __repr__(self) -> str:
+        """Show the name alone: a configuration may hold keys."""
+        return f"{type(self).__name__}({self.name!r})"
+
     @property
     @abstractmethod
     def name(self) -> str:
@@ -62,6 +66,11 @@ class HostedTool(ABC):
         """What runs on this machine when the model calls it; `None` if nothing does."""
         return None
 
+    @property
+    def include(self) -> tuple[str, ...]:
+        """What else the provider is asked to put into its answers, as the Responses API has it."""
+        return ()
+
 
 @dataclass(frozen=True, eq=False)
 class WebSearchTool(HostedTool):
@@ -71,13 +80,37 @@ class WebSearchTool(HostedTool):
         user_location: Where the user is, roughly: `{"type": "approximate", "city": "…"}`.
         search_context_size: How much of what is found the model reads.
         filters: Which pages: `{"allowed_domains": [...]}`.
+        external_web_access: Whether pages are fetched; `False` searches what is cached.
+        search_content_types: What is searched for, of `text` and `image`; only with `preview`.
         preview: Whether to ask for the tool of older models, `web_search_preview`.
+
+    Raises:
+        UserError: An option is of the wrong form, or not for this kind of search.
     """
 
     user_location: Mapping[str, Any] | None = None
     search_context_size: Literal["low", "medium", "high"] | None = None
     filters: Mapping[str, Any] | None = None
+    external_web_access: bool | None = None
+    search_content_types: Sequence[Literal["text", "image"]] | None = None
     preview: bool = False
+
+    def __post_init__(self) -> None:
+        _keep_mappings(self, "user_location", "filters")
+        size: object = self.search_context_size
+        if size not in (None, "low", "medium", "high"):
+            raise UserValueError(
+                "WebSearchTool(search_context_size=...) is 'low', 'medium' or 'high', "
+                f"not {size!r:.60}."
+            )
+        other = ("filters", "external_web_access") if self.preview else ("search_content_types",)
+        for name in other:
+            if getattr(self, name) is not None:
+                kind = "web_search" if self.preview else "web_search_preview"
+                raise UserValueError(
+                    f"WebSearchTool({name}=...) is an option of {kind!r}: give preview="
+                    f"{not self.preview} or leave it out."
+                )
 
     @property
     def name(self) -> str:
@@ -91,6 +124,8 @@ class WebSearchTool(HostedTool):
             user_location=self.user_location,
             search_context_size=self.search_context_size,
             filters=self.filters,
+            external_web_access=self.external_web_access,
+            search_content_types=self.search_content_types,
         )
 
 
@@ -101,12 +136,12 @@ class FileSearchTool(HostedTool):
     Attributes:
         vector_store_ids: The stores to search.
         max_num_results: How many results at most, from 1 to 50.
-        include_search_results: Whether the answer carries what was found.
+        include_search_results: Whether the record of a search carries what was found.
         ranking_options: How results are ranked.
         filters: Which files, by their attributes.
 
     Raises:
-        UserError: No store is named.
+        UserError: No store is named, or an option is of the wrong form.
     """
 
     vector_store_ids: Sequence[str]
@@ -126,29 +161,36 @@ class FileSearchTool(HostedTool):
             raise UserValueError(
                 "FileSearchTool(vector_store_ids=...) needs the id of at least one vector store."
             )
-        most = self.max_num_results
-        if most is not None and not 1 <= most <= _MOST_RESULTS:
+        object.__setattr__(self, "vector_store_ids", tuple(ids))
+        most: Any = self.max_num_results
+        if most is not None and (type(most) is not int or not 1 <= most <= _MOST_RESULTS):
             raise UserValueError(
-                f"FileSearchTool(max_num_results=...) takes 1 to {_MOST_RESULTS}, not {most!r}."
+                f"FileSearchTool(max_num_results=...) takes 1 to {_MOST_RESULTS}, not {most!r:.60}."
             )
+        _keep_mappings(self, "ranking_options", "filters")
 
     @property
     def name(self) -> str:
         """`file_search`."""
         return "file_search"
 
+    @property
+    def include(self) -> tuple[str, ...]:
+        """The results of the search, where they are wanted."""
+        return ("file_search_call.results",) if self.include_search_results else ()
+
     def to_responses(self) -> dict[str, Any]:
         """Give it as the Responses API takes it."""
         return _given(
             type=self.name,
-            vector_store_ids=list(self.vector_store_ids),
+            vector_store_ids=self.vector_store_ids,
             max_num_results=self.max_num_results,
             ranking_options=self.ranking_options,
             filters=self.filters,
         )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CodeInterpreterTool(HostedTool):
     """Lets the model run Python in a sandbox of the provider's.
 
@@ -163,7 +205,7 @@ class CodeInterpreterTool(HostedTool):
     tool_config: Mapping[str, Any] = field(default_factory=lambda: {"container": {"type": "auto"}})
 
     def __post_init__(self) -> None:
-        _check_config(self, self.tool_config, "code_interpreter", needs="container")
+        _keep_config(self, "code_interpreter", needs="container")
 
     @property
     def name(self) -> str:
@@ -172,10 +214,10 @@ class CodeInterpreterTool(HostedTool):
 
     def to_responses(self) -> dict[str, Any]:
         """Give it as the Responses API takes it."""
-        return {"type": "code_interpreter", **self.tool_config}
+        return _given(**{"type": "code_interpreter", **self.tool_config})
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ImageGenerationTool(HostedTool):
     """Lets the model make images.
 
@@ -189,7 +231,7 @@ class ImageGenerationTool(HostedTool):
     tool_config: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def __post_init__(self) -> None:
-        _check_config(self, self.tool_config, "image_generation")
+        _keep_config(self, "image_generation")
 
     @property
     def name(self) -> str:
@@ -198,7 +240,7 @@ class ImageGenerationTool(HostedTool):
 
     def to_responses(self) -> dict[str, Any]:
         """Give it as the Responses API takes it."""
-        return {"type": "image_generation", **self.tool_config}
+        return _given(**{"type": "image_generation", **self.tool_config})
 
 
 # --- a remote MCP server that the provider calls --------------------------------------------------
@@ -225,7 +267,7 @@ ApprovalCallback: TypeAlias = Callable[[MCPApprovalRequest], Any]
 """Gives a boolean, or `{"approve": …, "reason": "…"}`; sync or async."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class HostedMCPTool(HostedTool):
     """Gives the model the tools of a remote MCP server, called by the provider.
 
@@ -245,21 +287,24 @@ class HostedMCPTool(HostedTool):
     on_approval_request: ApprovalCallback | None = None
 
     def __post_init__(self) -> None:
-        _check_config(self, self.tool_config, "mcp", needs="server_label")
+        _keep_config(self, "mcp", needs="server_label")
+        if not isinstance(self.tool_config["server_label"], str):
+            raise UserTypeError("HostedMCPTool(tool_config=...): 'server_label' is text.")
         if not any(self.tool_config.get(key) for key in _SERVERS):
             raise UserValueError(
                 "HostedMCPTool(tool_config=...) names no server: give one of "
                 f"{', '.join(_SERVERS)}."
             )
+        _check_callback(self, "on_approval_request", "an MCPApprovalRequest")
 
     @property
     def name(self) -> str:
         """The label of the server."""
-        return str(self.tool_config["server_label"])
+        return cast("str", self.tool_config["server_label"])
 
     def to_responses(self) -> dict[str, Any]:
         """Give it as the Responses API takes it."""
-        return {"type": "mcp", **self.tool_config}
+        return _given(**{"type": "mcp", **self.tool_config})
 
     @cached_property
     def _local(self) -> FunctionTool[..., Any]:
@@ -336,11 +381,7 @@ class LocalShellTool(HostedTool):
     executor: Callable[[ShellRequest], Any]
 
     def __post_init__(self) -> None:
-        if not callable(self.executor):
-            raise UserTypeError(
-                "LocalShellTool(executor=...) takes a function of a ShellRequest, not a "
-                f"{type(self.executor).__name__}."
-            )
+        _check_callback(self, "executor", "a ShellRequest", needed=True)
 
     @property
     def name(self) -> str:
@@ -367,13 +408,13 @@ class LocalShellTool(HostedTool):
             command = [command]
         if not isinstance(command, list) or not command:
             raise ModelBehaviorError("command: expected a list of texts, the program first")
-        variables: dict[str, Any] = action.get("env") or {}
+        variables = _checked(action.get("env") or {}, dict, "env", "an object")
         request = ShellRequest(
             command=[str(part) for part in cast("list[Any]", command)],
             env={name: str(value) for name, value in variables.items()},
-            working_directory=action.get("working_directory"),
-            timeout_ms=action.get("timeout_ms"),
-            user=action.get("user"),
+            working_directory=_optional(action, "working_directory", str, "a text"),
+            timeout_ms=_optional(action, "timeout_ms", int, "a whole number"),
+            user=_optional(action, "user", str, "a text"),
             call_id=context.tool_call_id,
             context=context,
         )
@@ -389,7 +430,8 @@ class Computer(Protocol):
 
     Besides these: `click(x, y, button)`, `double_click(x, y)`, `scroll(x, y, scroll_x, scroll_y)`,
     `type(text)`, `wait()`, `move(x, y)`, `keypress(keys)` and `drag(path)` with a path of (x, y)
-    pairs. A model is told of an action whose method is missing.
+    pairs. A model is told of an action whose method is missing. Where the model holds keys during
+    an action, the method gets them as the keyword argument `keys`.
     """
 
     @property
@@ -431,6 +473,7 @@ class ComputerTool(HostedTool):
         on_safety_check: Decides about the checks that the provider raised on an action: gets the
             list of them and gives whether to go on; sync or async. Without it such an action is
             not done.
+        preview: Whether to ask for the tool of older models, `computer_use_preview`.
 
     Raises:
         UserError: The computer lacks something that it must have.
@@ -438,8 +481,15 @@ class ComputerTool(HostedTool):
 
     computer: Any
     on_safety_check: Callable[[list[SafetyCheck]], Any] | None = None
+    preview: bool = True
 
     def __post_init__(self) -> None:
+        if isinstance(self.computer, type):
+            raise UserTypeError(
+                f"ComputerTool(computer=...) takes a computer, not the class {self.computer.__name__}"
+                ": call it."
+            )
+        _check_callback(self, "on_safety_check", "a list of SafetyCheck")
         for name in ("environment", "dimensions", "screenshot"):
             if not hasattr(self.computer, name):
                 raise UserTypeError(
@@ -449,18 +499,41 @@ class ComputerTool(HostedTool):
 
     @property
     def name(self) -> str:
-        """`computer_use_preview`."""
-        return "computer_use_preview"
+        """`computer_use_preview`, or `computer`."""
+        return "computer_use_preview" if self.preview else "computer"
 
     def to_responses(self) -> dict[str, Any]:
-        """Give it as the Responses API takes it."""
-        width, height = self.computer.dimensions
+        """Give it as the Responses API takes it.
+
+        Raises:
+            UserError: The computer says something of itself that cannot be.
+        """
+        if not self.preview:
+            return {"type": self.name}  # its size is seen in the screenshots
+        width, height = self._dimensions()
+        environment = self.computer.environment
+        if environment not in _ENVIRONMENTS:
+            raise UserValueError(
+                f"The environment of a computer is one of {', '.join(_ENVIRONMENTS)}; that of "
+                f"{type(self.computer).__name__} is {environment!r:.60}."
+            )
         return {
             "type": self.name,
-            "environment": self.computer.environment,
+            "environment": environment,
             "display_width": width,
             "display_height": height,
         }
+
+    def _dimensions(self) -> tuple[int, int]:
+        given = self.computer.dimensions
+        match given:
+            case (int(width), int(height)) if width > 0 and height > 0:
+                return width, height
+            case _:
+                raise UserValueError(
+                    "The dimensions of a computer are its width and height in pixels; those of "
+                    f"{type(self.computer).__name__} are {given!r:.60}."
+                )
 
     @cached_property
     def _local(self) -> FunctionTool[..., Any]:
@@ -476,14 +549,15 @@ class ComputerTool(HostedTool):
         asked = _read(args_json)
         checks = [
             SafetyCheck(id=str(one.get("id")), code=one.get("code"), message=one.get("message"))
-            for one in asked.pop("pending_safety_checks", None) or ()
+            for one in _objects(asked.pop("pending_safety_checks", None), "pending_safety_checks")
         ]
+        actions = _objects(asked.get("actions"), "actions") if "actions" in asked else [asked]
+        steps = [step for action in actions if (step := self._step(action)) is not None]
         if checks:
             await self._look_at(checks)
-        actions: list[dict[str, Any]] = asked.get("actions") or [asked]
         context.validated = True
-        for action in actions:
-            await self._act(action)
+        for step in steps:
+            await _done(step)
         return _image(await _done(self.computer.screenshot))
 
     async def _look_at(self, checks: list[SafetyCheck]) -> None:
@@ -492,18 +566,22 @@ class ComputerTool(HostedTool):
         told = "; ".join(check.message or check.code or check.id for check in checks)
         raise ToolDeniedError(f"The action was not done, it did not pass a safety check: {told}")
 
-    async def _act(self, action: dict[str, Any]) -> None:
-        kind = str(action.get("type", ""))
-        names = _ACTIONS.get(kind)
-        method = getattr(self.computer, kind, None) if names is not None else None
+    def _step(self, action: dict[str, Any]) -> Callable[[], Any] | None:
+        """Give what does an action; `None` if the screenshot at the end is all of it."""
+        kind = action.get("type")
         if kind == "screenshot":
-            return
-        if method is None or names is None:
+            return None
+        names = _ACTIONS.get(kind) if isinstance(kind, str) else None
+        method = None if names is None else getattr(self.computer, str(kind), None)
+        if names is None or method is None:
             raise ToolError(f"This computer cannot {kind!r:.40}.")
-        given = [action[name] for name in names if name in action]
-        if kind == "drag":
-            given = [[_point(one) for one in action.get("path", ())]]
-        await _done(method, *given)
+        given = [_argument(action, name) for name in names]
+        held = None if "keys" in names else action.get("keys")
+        if not held:
+            return partial(method, *given)
+        if not _takes(method, "keys"):
+            raise ToolError(f"This computer cannot hold keys during {kind!r}.")
+        return partial(method, *given, keys=held)
 
 
 _MOST_RESULTS = 50
@@ -517,9 +595,9 @@ _ACTIONS: dict[str, tuple[str, ...]] = {
     "move": ("x", "y"),
     "keypress": ("keys",),
     "drag": ("path",),
-    "screenshot": (),
 }
 """The actions of a computer and their arguments, in order."""
+_ENVIRONMENTS = ("mac", "windows", "ubuntu", "linux", "browser")
 
 
 def _tool(name: str, description: str, body: Any) -> FunctionTool[..., Any]:
@@ -542,7 +620,7 @@ async def _done(function: Callable[..., Any], *args: Any) -> Any:
 
     from agents_tools._threads import run_in_thread
 
-    plain = not iscoroutinefunction(function)
+    plain = not iscoroutinefunction(function)  # which sees through `partial`
     value = await run_in_thread(function, *args) if plain else function(*args)
     return await value if hasattr(value, "__await__") else value
 
@@ -557,9 +635,36 @@ def _image(taken: Any) -> ToolOutputImage:
     return ToolOutputImage(data=taken, mime_type=None)
 
 
+def _argument(action: dict[str, Any], name: str) -> Any:
+    value = action.get(name)
+    match name:
+        case "text":
+            return _checked(value, str, name, "a text")
+        case "keys":
+            return _checked(value, list, name, "a list of keys")
+        case "path":
+            return [_point(one) for one in _checked(value, list, name, "a list of points")]
+        case "button":
+            return "left" if value is None else _checked(value, str, name, "a text")
+        case _:
+            return _checked(value, int, name, "a whole number")
+
+
 def _point(one: Any) -> tuple[int, int]:
-    pair: Any = one
-    return (pair["x"], pair["y"]) if isinstance(one, Mapping) else (pair[0], pair[1])
+    match one:
+        case {"x": int(x), "y": int(y)}:
+            return x, y
+        case [int(x), int(y)]:
+            return x, y
+        case _:
+            raise ModelBehaviorError("path: expected points, each with x and y")
+
+
+def _takes(method: Callable[..., Any], name: str) -> bool:
+    from inspect import Parameter, signature
+
+    found = signature(method).parameters
+    return name in found or any(one.kind is Parameter.VAR_KEYWORD for one in found.values())
 
 
 def _read(args_json: str) -> dict[str, Any]:
@@ -572,9 +677,26 @@ def _read(args_json: str) -> dict[str, Any]:
     return cast("dict[str, Any]", value)
 
 
+def _checked(value: Any, kind: type, name: str, expected: str) -> Any:
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise ModelBehaviorError(f"{name}: expected {expected}, got {value!r:.60}")
+    return value
+
+
+def _optional(action: dict[str, Any], name: str, kind: type, expected: str) -> Any:
+    value = action.get(name)
+    return None if value is None else _checked(value, kind, name, expected)
+
+
+def _objects(value: Any, name: str) -> list[dict[str, Any]]:
+    objects = _checked(value or [], list, name, "a list of objects")
+    return [_checked(one, dict, name, "a list of objects") for one in objects]
+
+
 def _given(**values: Any) -> dict[str, Any]:
+    """Give what is said, as JSON of its own: whoever gets it may change it."""
     return {
-        name: dict(cast("Mapping[str, Any]", value)) if isinstance(value, Mapping) else value
+        name: copy_json(list(value) if isinstance(value, tuple) else value)
         for name, value in values.items()
         if value is not None
     }
@@ -584,14 +706,37 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str) and bool(value)
 
 
-def _check_config(tool: HostedTool, config: Any, kind: str, needs: str | None = None) -> None:
-    what = f"{type(tool).__name__}(tool_config=...)"
-    if not isinstance(config, Mapping):
+def _keep_mappings(tool: HostedTool, *names: str) -> None:
+    """Check options that are mappings, and keep copies that nobody else changes."""
+    for name in names:
+        value = getattr(tool, name)
+        if value is not None:
+            object.__setattr__(tool, name, _mapping(tool, name, value))
+
+
+def _mapping(tool: HostedTool, name: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
         raise UserTypeError(
-            f"{what} takes a mapping as the Responses API has it, not a {type(config).__name__}."
+            f"{type(tool).__name__}({name}=...) takes a mapping as the Responses API has it, "
+            f"not a {type(value).__name__}."
         )
-    given = cast("Mapping[str, Any]", config)
-    if given.get("type", kind) != kind:
-        raise UserValueError(f"{what} is of type {kind!r}, not {given['type']!r:.60}.")
-    if needs is not None and not given.get(needs):
+    return cast("dict[str, Any]", copy_json(value))
+
+
+def _keep_config(tool: Any, kind: str, needs: str | None = None) -> None:
+    config = _mapping(tool, "tool_config", tool.tool_config)
+    what = f"{type(tool).__name__}(tool_config=...)"
+    if config.get("type", kind) != kind:
+        raise UserValueError(f"{what} is of type {kind!r}, not {config['type']!r:.60}.")
+    if needs is not None and not config.get(needs):
         raise UserValueError(f"{what} needs {needs!r}.")
+    object.__setattr__(tool, "tool_config", config)
+
+
+def _check_callback(tool: HostedTool, name: str, argument: str, *, needed: bool = False) -> None:
+    value = getattr(tool, name)
+    if not callable(value) and (needed or value is not None):
+        raise UserTypeError(
+            f"{type(tool).__name__}({name}=...) takes a function of {argument}, not a "
+            f"{type(value).__name__}."
+        )

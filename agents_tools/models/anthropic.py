@@ -87,7 +87,7 @@ _log = logging.getLogger("agents_tools")
 
 
 def load(name: str) -> AnthropicModel:
-    """Give the model of a name, such as `claude-sonnet-4-5`."""
+    """Give the model of a name, such as `claude-sonnet-5`."""
     return AnthropicModel(name)
 
 

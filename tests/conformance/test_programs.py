@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
     from pathlib import Path
 
-MODELS = ("scripted", "openai/gpt-5", "openai-chat/gpt-5", "anthropic/claude-sonnet-4-5")
+MODELS = ("scripted", "openai/gpt-5", "openai-chat/gpt-5", "anthropic/claude-sonnet-5")
 
 
 def _call(name: str, **arguments: Any) -> Any:
