@@ -80,9 +80,9 @@ class WebSearchTool(HostedTool):
         user_location: Where the user is, roughly: `{"type": "approximate", "city": "…"}`.
         search_context_size: How much of what is found the model reads.
         filters: Which pages: `{"allowed_domains": [...]}`.
+        preview: Whether to ask for the tool of older models, `web_search_preview`.
         external_web_access: Whether pages are fetched; `False` searches what is cached.
         search_content_types: What is searched for, of `text` and `image`; only with `preview`.
-        preview: Whether to ask for the tool of older models, `web_search_preview`.
 
     Raises:
         UserError: An option is of the wrong form, or not for this kind of search.
@@ -91,9 +91,9 @@ class WebSearchTool(HostedTool):
     user_location: Mapping[str, Any] | None = None
     search_context_size: Literal["low", "medium", "high"] | None = None
     filters: Mapping[str, Any] | None = None
+    preview: bool = False
     external_web_access: bool | None = None
     search_content_types: Sequence[Literal["text", "image"]] | None = None
-    preview: bool = False
 
     def __post_init__(self) -> None:
         _keep_mappings(self, "user_location", "filters")
@@ -161,7 +161,7 @@ class FileSearchTool(HostedTool):
             raise UserValueError(
                 "FileSearchTool(vector_store_ids=...) needs the id of at least one vector store."
             )
-        object.__setattr__(self, "vector_store_ids", tuple(ids))
+        object.__setattr__(self, "vector_store_ids", list(cast("list[str]", ids)))
         most: Any = self.max_num_results
         if most is not None and (type(most) is not int or not 1 <= most <= _MOST_RESULTS):
             raise UserValueError(
@@ -486,8 +486,8 @@ class ComputerTool(HostedTool):
     def __post_init__(self) -> None:
         if isinstance(self.computer, type):
             raise UserTypeError(
-                f"ComputerTool(computer=...) takes a computer, not the class {self.computer.__name__}"
-                ": call it."
+                "ComputerTool(computer=...) takes a computer, not the class "
+                f"{self.computer.__name__}: call it."
             )
         _check_callback(self, "on_safety_check", "a list of SafetyCheck")
         for name in ("environment", "dimensions", "screenshot"):
@@ -696,7 +696,7 @@ def _objects(value: Any, name: str) -> list[dict[str, Any]]:
 def _given(**values: Any) -> dict[str, Any]:
     """Give what is said, as JSON of its own: whoever gets it may change it."""
     return {
-        name: copy_json(list(value) if isinstance(value, tuple) else value)
+        name: copy_json(list(cast("Any", value)) if isinstance(value, tuple) else value)
         for name, value in values.items()
         if value is not None
     }

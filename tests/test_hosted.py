@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import fields
 from typing import Any
 
 import pytest
 from inline_snapshot import snapshot
-from openai.types.responses import ToolParam
+from openai.types.responses import (
+    FileSearchToolParam,
+    ResponseIncludable,
+    ToolParam,
+    WebSearchPreviewToolParam,
+    WebSearchToolParam,
+)
 from pydantic import TypeAdapter
 
 from agents_tools import (
@@ -29,8 +36,9 @@ from agents_tools import (
     WebSearchTool,
 )
 from agents_tools.hosted import MCPApprovalRequest, SafetyCheck, ShellRequest
-from agents_tools.testing import ScriptedModel
+from agents_tools.testing import ScriptedModel, call_tool
 
+MCP = {"server_label": "git", "server_url": "http://localhost/mcp"}
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
@@ -56,6 +64,12 @@ class Screen:
         self.done.append(("drag", path))
 
 
+def _screen(**facts: Any) -> Screen:
+    screen = Screen()
+    vars(screen).update(facts)
+    return screen
+
+
 def _shell(request: ShellRequest) -> str:
     return " ".join(request.command)
 
@@ -67,9 +81,11 @@ EVERY = [
         search_context_size="low",
         filters={"allowed_domains": ["example.org"]},
     ),
-    WebSearchTool(preview=True),
+    WebSearchTool(preview=True, search_content_types=("text", "image")),
+    WebSearchTool(external_web_access=False),
     FileSearchTool(max_num_results=3, vector_store_ids=["VECTOR_STORE_ID"]),
     ComputerTool(Screen()),
+    ComputerTool(Screen(), preview=False),
     CodeInterpreterTool(
         tool_config={"type": "code_interpreter", "container": {"type": "auto"}},
     ),
@@ -86,32 +102,62 @@ def test_each_record_is_exported_as_the_responses_api_takes_it() -> None:
     adapter: TypeAdapter[Any] = TypeAdapter(ToolParam)
     for tool in EVERY:
         adapter.validate_python(tool.to_responses(), strict=True)
-    assert {tool.name: tool.to_responses() for tool in EVERY} == snapshot(
-        {
-            "web_search": {
+    assert [tool.to_responses() for tool in EVERY] == snapshot(
+        [
+            {"type": "web_search"},
+            {
                 "type": "web_search",
                 "user_location": {"type": "approximate", "city": "San Francisco"},
                 "search_context_size": "low",
                 "filters": {"allowed_domains": ["example.org"]},
             },
-            "web_search_preview": {"type": "web_search_preview"},
-            "file_search": {
-                "type": "file_search",
-                "vector_store_ids": ["VECTOR_STORE_ID"],
-                "max_num_results": 3,
-            },
-            "computer_use_preview": {
+            {"type": "web_search_preview", "search_content_types": ["text", "image"]},
+            {"type": "web_search", "external_web_access": False},
+            {"type": "file_search", "vector_store_ids": ["VECTOR_STORE_ID"], "max_num_results": 3},
+            {
                 "type": "computer_use_preview",
                 "environment": "browser",
                 "display_width": 1024,
                 "display_height": 768,
             },
-            "code_interpreter": {"type": "code_interpreter", "container": {"type": "auto"}},
-            "git": {"type": "mcp", "server_label": "git", "server_url": "http://localhost/mcp"},
-            "image_generation": {"type": "image_generation", "quality": "low"},
-            "local_shell": {"type": "local_shell"},
-        }
+            {"type": "computer"},
+            {"type": "code_interpreter", "container": {"type": "auto"}},
+            {"type": "mcp", "server_label": "git", "server_url": "http://localhost/mcp"},
+            {"type": "image_generation", "quality": "low"},
+            {"type": "local_shell"},
+        ]
     )
+
+
+def test_no_record_lacks_an_option_that_the_responses_api_has() -> None:
+    """Who needs an option must not have to leave the record for a raw dictionary."""
+    for record, param in (
+        (WebSearchTool, WebSearchToolParam),
+        (WebSearchTool, WebSearchPreviewToolParam),
+        (FileSearchTool, FileSearchToolParam),
+    ):
+        options = {field.name for field in fields(record)}
+        assert set(param.__annotations__) - {"type"} <= options
+
+
+def test_a_record_keeps_what_it_was_given_to_itself() -> None:
+    """A change of the dictionary afterwards, or a log line, must not reach or show a key."""
+    given = {**MCP, "authorization": "SESAME", "headers": {"X-Key": "SESAME"}}
+    tool = HostedMCPTool(given)
+    given["server_label"] = "other"
+    tool.to_responses()["headers"]["X-Key"] = "changed"
+    assert tool.to_responses()["server_label"] == tool.name == "git"
+    assert tool.to_responses()["headers"] == {"X-Key": "SESAME"}
+    assert repr(tool) == "HostedMCPTool('git')"
+
+
+def test_results_of_a_search_are_asked_for_where_they_are_wanted() -> None:
+    """The provider leaves them out of its record unless the request includes them."""
+    assert FileSearchTool(["a"]).include == ()
+    wanted = FileSearchTool(["a"], include_search_results=True)
+    assert wanted.include == ("file_search_call.results",)
+    adapter: TypeAdapter[Any] = TypeAdapter(list[ResponseIncludable])
+    adapter.validate_python(list(wanted.include))
 
 
 @pytest.mark.parametrize(
@@ -120,6 +166,18 @@ def test_each_record_is_exported_as_the_responses_api_takes_it() -> None:
         (lambda: FileSearchTool([]), "at least one vector store"),
         (lambda: FileSearchTool("store"), "list of the ids"),
         (lambda: FileSearchTool(["a"], max_num_results=51), "1 to 50"),
+        (lambda: FileSearchTool(["a"], max_num_results="3"), "not '3'"),  # type: ignore[arg-type]
+        (lambda: FileSearchTool(["a"], filters="x"), "FileSearchTool.filters"),  # type: ignore[arg-type]
+        (lambda: WebSearchTool("Paris"), "WebSearchTool.user_location"),  # type: ignore[arg-type]
+        (lambda: WebSearchTool(search_context_size="huge"), "not 'huge'"),  # type: ignore[arg-type]
+        (lambda: WebSearchTool(filters={}, preview=True), "an option of 'web_search'"),
+        (lambda: WebSearchTool(search_content_types=["text"]), "give preview=True"),
+        (lambda: HostedMCPTool({**MCP, "server_label": 5}), "is text"),
+        (lambda: HostedMCPTool(MCP, on_approval_request=True), "HostedMCPTool.on_approval"),  # type: ignore[arg-type]
+        (lambda: ComputerTool(Screen), "not the class Screen"),
+        (lambda: ComputerTool(Screen(), on_safety_check="yes"), "ComputerTool.on_safety"),  # type: ignore[arg-type]
+        (lambda: ComputerTool(_screen(environment="mars")).to_responses(), "is 'mars'"),
+        (lambda: ComputerTool(_screen(dimensions=(1, 2, 3))).to_responses(), "width and height"),
         (lambda: CodeInterpreterTool({"type": "code_interpreter"}), "needs 'container'"),
         (lambda: CodeInterpreterTool({"type": "mcp", "container": "c"}), "'code_interpreter'"),
         (lambda: HostedMCPTool({"server_url": "http://localhost"}), "needs 'server_label'"),
@@ -211,6 +269,48 @@ async def test_a_computer_does_what_the_model_asks_and_shows_its_screen() -> Non
     assert (image.data, image.mime_type) == (PNG, "image/png")
 
 
+@pytest.mark.parametrize(
+    ("action", "told"),
+    [
+        ('{"type":"click","y":2,"button":"left"}', "x: expected a whole number"),
+        ('{"type":"click","x":true,"y":2}', "x: expected a whole number"),
+        ('{"type":"type"}', "text: expected a text"),
+        ('{"type":"drag","path":[{"x":1}]}', "path: expected points"),
+        ('{"actions":[{"type":"click","x":1,"y":2},3]}', "actions: expected a list of objects"),
+        ('{"actions":[{"type":"click","x":1,"y":2},{"type":"type"}]}', "text: expected a text"),
+    ],
+)
+async def test_an_action_that_is_not_whole_is_not_done(action: str, told: str) -> None:
+    """A missing figure must not move the others into its place, nor leave a batch half done."""
+    screen = Screen()
+    called = await call_tool(ComputerTool(screen).local, action)
+    assert (called.status, screen.done) == ("invalid_args", [])
+    assert told in str(called.output)
+
+
+async def test_keys_are_held_where_the_computer_can_hold_them() -> None:
+    """A click with a key is another click: without the key it must not happen."""
+    held: list[Any] = []
+
+    class Keyboard(Screen):
+        async def move(self, x: int, y: int, keys: list[str] | None = None) -> None:
+            held.append((x, y, keys))
+
+    tool = ComputerTool(Keyboard())
+    moved = await call_tool(tool.local, type="move", x=1, y=2, keys=["SHIFT"])
+    assert (moved.status, held) == ("ok", [(1, 2, ["SHIFT"])])
+    clicked = await call_tool(tool.local, type="click", x=1, y=2, keys=["SHIFT"])
+    assert clicked.output == "This computer cannot hold keys during 'click'."
+
+
+@pytest.mark.parametrize("field", ["env", "timeout_ms", "working_directory", "user"])
+async def test_a_command_with_a_malformed_part_is_not_run(field: str) -> None:
+    """The executor may rely on the types of its request."""
+    called = await call_tool(LocalShellTool(_shell).local, {"command": ["ls"], field: [1]})
+    assert called.status == "invalid_args"
+    assert f"{field}: expected" in str(called.output)
+
+
 async def test_an_action_that_a_computer_lacks_is_told_to_the_model() -> None:
     """A computer may have no wheel; the model then finds another way."""
     call = ToolCallItem(
@@ -250,7 +350,6 @@ async def test_an_action_with_a_safety_check_needs_somebody_who_allows_it(
         assert seen == [SafetyCheck(id="s1", code="malicious", message="Look here")]
 
 
-MCP = {"server_label": "git", "server_url": "http://localhost/mcp"}
 REQUEST = ToolCallItem(
     call_id="r1",
     name="git",

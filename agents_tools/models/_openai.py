@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import binascii
-import contextlib
 import hashlib
 import logging
-import math
 import mimetypes
 import os
 import re
-import time
 import uuid
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Protocol, cast
-from weakref import WeakSet
 
 import openai
 
@@ -33,44 +26,32 @@ from agents_tools.errors import (
     UserValueError,
 )
 from agents_tools.models._clients import client_here
-from agents_tools.outputs import (
-    ToolOutputAudio,
-    ToolOutputFileContent,
-    ToolOutputImage,
-    ToolOutputText,
-)
-from agents_tools.wire._project import project
+from agents_tools.models._common import Offer, base64_text, checked_url, host_of, retry_after, text
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
-    from agents_tools.hosted import HostedTool
     from agents_tools.model import ModelSettings
-    from agents_tools.outputs import ContentBlock
-    from agents_tools.tool import FunctionTool
+    from agents_tools.outputs import (
+        ToolOutputAudio,
+        ToolOutputFileContent,
+        ToolOutputImage,
+    )
 
 __all__ = [
     "Answer",
     "Asked",
     "Endpoint",
-    "Offer",
-    "Offers",
     "ask",
     "attribute",
-    "base64_text",
     "broken_off",
-    "count",
     "data_url",
     "file_name",
-    "host_of",
     "is_own_host",
-    "merged",
     "new_call_id",
     "object_of",
     "safe_name",
     "short_id",
-    "shown_as_text",
-    "text",
 ]
 
 _log = logging.getLogger("agents_tools")
@@ -115,7 +96,7 @@ class Endpoint:
             )
         self.model = model
         self._client = client
-        self._base_url = _checked_url(base_url, "base_url=")
+        self._base_url = checked_url(base_url, "base_url=")
         self._api_key = api_key
 
     async def client(self) -> openai.AsyncOpenAI:
@@ -126,7 +107,7 @@ class Endpoint:
         """
         if self._client is not None:
             return self._client
-        url = self._base_url or _checked_url(os.environ.get("OPENAI_BASE_URL"), "OPENAI_BASE_URL")
+        url = self._base_url or checked_url(os.environ.get("OPENAI_BASE_URL"), "OPENAI_BASE_URL")
         key = self._api_key or os.environ.get("OPENAI_API_KEY")
         if not key:
             if url is None or is_own_host(url):
@@ -143,95 +124,13 @@ class Endpoint:
         return await client_here(("openai", key, url), make)
 
 
-def _checked_url(url: str | None, where: str) -> str | None:
-    if url and not url.startswith(("http://", "https://")):
-        raise UserValueError(
-            f"{where}: expected an address that starts with http:// or https://, got {url!r:.80}."
-        )
-    return url or None
-
-
 def is_own_host(url: object) -> bool:
     """Say whether an address is one of OpenAI's own, or of a cloud that hosts its models."""
     host = host_of(url)
     return any(host.endswith(known) if known[0] == "." else host == known for known in _OWN_HOSTS)
 
 
-def host_of(url: object) -> str:
-    """Give the host in an address."""
-    found = re.match(r"https?://(?:[^/@]*@)?([^/?#]+)", str(url))
-    return found[1].lower() if found else ""
-
-
 # --- tools
-
-
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """The tools of a request, as the provider is told about them.
-
-    Attributes:
-        tools: As the request has them.
-        wire: What the provider is told; a tool that cannot be told is left out.
-        names: The name of the tool behind each element of `wire`.
-    """
-
-    tools: tuple[object, ...]
-    wire: list[dict[str, Any]]
-    names: list[str]
-
-
-class Offers:
-    """Tells a provider about tools; for the same tuple of tools the work is done once.
-
-    Args:
-        provider: The wire projection.
-        hosted: Describes a hosted tool.
-    """
-
-    __slots__ = ("_hosted", "_kept", "_provider")
-
-    def __init__(self, provider: str, hosted: Callable[[HostedTool], dict[str, Any]]) -> None:
-        self._provider = provider
-        self._hosted = hosted
-        self._kept: tuple[Offer, ...] = ()
-
-    def of(self, tools: tuple[FunctionTool[..., Any] | HostedTool, ...]) -> Offer:
-        """Give the tools as the provider is told about them."""
-        for offer in self._kept:
-            if offer.tools is tools:
-                return offer
-        wire: list[dict[str, Any]] = []
-        names: list[str] = []
-        for tool in tools:
-            told = self._told(tool)
-            if told is not None:
-                wire.append(told)
-                names.append(tool.name)
-        offer = Offer(tools, wire, names)
-        # Agents that call each other take turns with one model: a few offers are kept.
-        self._kept = (offer, *self._kept[: _MOST_OFFERS - 1])
-        return offer
-
-    def _told(self, tool: Any) -> dict[str, Any] | None:
-        if hasattr(tool, "to_responses"):
-            return self._hosted(tool)
-        try:
-            return project(tool, self._provider).wire
-        except UserError as error:
-            _warn_once(tool, f"Tool {tool.name!r} is left out: {error}")
-            return None
-
-
-_MOST_OFFERS = 8
-_warned: WeakSet[object] = WeakSet()
-
-
-def _warn_once(tool: object, said: str) -> None:
-    if tool not in _warned:
-        _warned.add(tool)
-        _log.warning(said)
-        warnings.warn(said, stacklevel=2)
 
 
 # --- one request
@@ -463,7 +362,7 @@ def _refusal(error: openai.APIStatusError, asked: Asked) -> ModelError:
             model=model,
             status=status,
             retryable=not spent,
-            retry_after=_retry_after(error.response.headers),
+            retry_after=retry_after(error.response.headers),
         )
     tool = _refused_tool(error, said, asked.offer)
     if tool is not None:
@@ -548,32 +447,7 @@ def _refused_tool(error: openai.APIStatusError, said: str, offer: Offer) -> str 
 _PLACE = re.compile(r"(?:tools|functions)['\"]?[\[.,]\s*(\d+)")
 
 
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    seconds = _number(headers.get("retry-after-ms"))
-    if seconds is not None:
-        seconds /= 1000
-    else:
-        given = headers.get("retry-after")
-        seconds = _number(given)
-        if seconds is None and given:
-            with contextlib.suppress(ValueError, TypeError):
-                seconds = parsedate_to_datetime(given).timestamp() - time.time()
-    return None if seconds is None or not math.isfinite(seconds) else max(0.0, seconds)
-
-
-def _number(value: str | None) -> float | None:
-    try:
-        return None if value is None else float(value)
-    except ValueError:
-        return None
-
-
 # --- reading what servers send: nothing is taken for granted
-
-
-def text(value: object) -> str:
-    """Give a text, or the empty one for anything else."""
-    return value if isinstance(value, str) else ""
 
 
 def attribute(value: object, *names: str) -> Any:
@@ -592,11 +466,6 @@ def object_of(value: Any) -> dict[str, Any]:
     return {}
 
 
-def count(value: object) -> int:
-    """Give a figure, or 0 for anything else."""
-    return value if type(value) is int and value > 0 else 0
-
-
 # --- writing
 
 
@@ -604,11 +473,6 @@ def data_url(block: ToolOutputImage | ToolOutputFileContent | ToolOutputAudio) -
     """Give the data of a block as a URL."""
     kind = block.mime_type or "application/octet-stream"
     return f"data:{kind};base64,{base64_text(block.data or b'')}"
-
-
-def base64_text(data: bytes) -> str:
-    """Give bytes as base64 text."""
-    return binascii.b2a_base64(data, newline=False).decode()
 
 
 def file_name(block: ToolOutputFileContent) -> str | None:
@@ -621,33 +485,6 @@ def file_name(block: ToolOutputFileContent) -> str | None:
 
 _UNREADABLE = frozenset({"application/octet-stream", "application/zip", "application/json"})
 """Types that are refused as files, or that are better read as text."""
-
-
-def shown_as_text(block: ContentBlock) -> str:
-    """Say in words what a block holds that a model does not take as it is: text in full."""
-    if isinstance(block, ToolOutputText):
-        return block.text
-    name = getattr(block, "filename", None) or block.type
-    if block.data is None:
-        return f"[{name}: {block.url or block.file_id}]"
-    if isinstance(block, ToolOutputFileContent):
-        with contextlib.suppress(UnicodeDecodeError):
-            words = block.data.decode()
-            if "\0" not in words:
-                return f"[{block.filename}]\n{words}" if block.filename else words
-    return f"[{name}: {len(block.data):,} bytes of {block.mime_type}, not shown]"
-
-
-def merged(body: dict[str, Any], extra: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Lay the caller's own fields over a request; objects in both are joined."""
-    for name, value in (extra or {}).items():
-        own = body.get(name)
-        if isinstance(value, Mapping) and isinstance(own, dict):
-            body[name] = {**cast("dict[str, Any]", own), **cast("Mapping[str, Any]", value)}
-        else:
-            body[name] = value
-    body.pop("stream", None)  # always so, or the answer could not be read
-    return body
 
 
 def new_call_id() -> str:

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import binascii
 import contextlib
 import hashlib
 import json
 import logging
-import math
 import os
 import re
-import time
 import uuid
-import warnings
 from collections import defaultdict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast
-from weakref import WeakSet
 
 import anthropic
 from anthropic.types import Message
@@ -52,6 +46,16 @@ from agents_tools.model import (
     text_delta,
 )
 from agents_tools.models._clients import client_here
+from agents_tools.models._common import (
+    Offer,
+    Offers,
+    base64_text,
+    checked_url,
+    count,
+    merged,
+    retry_after,
+    text,
+)
 from agents_tools.outputs import (
     ContentBlock,
     ToolOutputAudio,
@@ -60,7 +64,6 @@ from agents_tools.outputs import (
     ToolOutputText,
 )
 from agents_tools.usage import Usage
-from agents_tools.wire._project import project
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -68,6 +71,7 @@ if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
 
     from agents_tools.events import Emit
+    from agents_tools.hosted import HostedTool
     from agents_tools.items import Item
     from agents_tools.model import FinishReason, ModelRequest, ModelSettings, OutputFormat
 
@@ -119,9 +123,9 @@ class AnthropicModel:
     ) -> None:
         self.name = name
         self._given = client
-        self._base_url = _checked_url(base_url, "base_url=")
+        self._base_url = checked_url(base_url, "base_url=")
         self._api_key = api_key
-        self._offers: tuple[_Offer, ...] = ()
+        self._offers = Offers(self.provider, self._refuse_hosted)
         self._plain_forms: set[str] = set()
         if client is None:
             return
@@ -139,7 +143,7 @@ class AnthropicModel:
 
     async def respond(self, request: ModelRequest, emit: Emit) -> ModelResponse:
         """Answer; see `Model.respond`."""
-        offer = self._offer(request.tools)
+        offer = self._offers.of(request.tools)
         form = request.output
         schema = None if form is None or form.name in self._plain_forms else _schema(form)
         body = _body(request, offer, schema)
@@ -175,7 +179,7 @@ class AnthropicModel:
     async def _client(self) -> AsyncAnthropic:
         if self._given is not None:
             return self._given
-        url = self._base_url or _checked_url(
+        url = self._base_url or checked_url(
             os.environ.get("ANTHROPIC_BASE_URL"), "ANTHROPIC_BASE_URL"
         )
         key = self._api_key or os.environ.get("ANTHROPIC_API_KEY") or None
@@ -205,57 +209,16 @@ class AnthropicModel:
 
         return await client_here(("anthropic", key, token, url), make)
 
-    # --- tools
-
-    def _offer(self, tools: tuple[Any, ...]) -> _Offer:
-        for offer in self._offers:
-            if offer.tools is tools:
-                return offer
-        told = [(tool.name, wire) for tool in tools if (wire := self._told(tool)) is not None]
-        offer = _Offer(tools, [wire for _, wire in told], [name for name, _ in told])
-        # Agents that call each other take turns with one model: a few offers are kept.
-        self._offers = (offer, *self._offers[: _MOST_OFFERS - 1])
-        return offer
-
-    def _told(self, tool: Any) -> dict[str, Any] | None:
-        if hasattr(tool, "to_responses"):
-            raise UserTypeError(
-                f"tool {tool.name!r} ({type(tool).__name__}) runs at the provider and needs the "
-                f"Responses API, but model {self.name!r} is reached over Anthropic's Messages API; "
-                'choose a model named "openai/…" or leave the tool out'
-            )
-        try:
-            return project(tool, self.provider).wire
-        except UserError as error:
-            if tool not in _warned:
-                _warned.add(tool)
-                said = f"Tool {tool.name!r} is left out: {error}"
-                _log.warning(said)
-                warnings.warn(said, stacklevel=2)
-            return None
-
-
-@dataclass(frozen=True, slots=True)
-class _Offer:
-    """The tools of a request, what the provider is told of them, and the names in its order."""
-
-    tools: tuple[object, ...]
-    wire: list[dict[str, Any]]
-    names: list[str]
+    def _refuse_hosted(self, tool: HostedTool) -> dict[str, Any]:
+        raise UserTypeError(
+            f"tool {tool.name!r} ({type(tool).__name__}) runs at the provider and needs the "
+            f"Responses API, but model {self.name!r} is reached over Anthropic's Messages API; "
+            'choose a model named "openai/…" or leave the tool out'
+        )
 
 
 _KEYS = ("api_key", "auth_token")
-_MOST_OFFERS = 8
 _MOST_PAUSES = 32
-_warned: WeakSet[object] = WeakSet()
-
-
-def _checked_url(url: str | None, where: str) -> str | None:
-    if url and not url.startswith(("http://", "https://")):
-        raise UserValueError(
-            f"{where}: expected an address that starts with http:// or https://, got {url!r:.80}."
-        )
-    return url or None
 
 
 def _is_own_host(url: str) -> bool:
@@ -266,7 +229,7 @@ def _is_own_host(url: str) -> bool:
 # --- the request
 
 
-def _body(request: ModelRequest, offer: _Offer, schema: Any) -> dict[str, Any]:
+def _body(request: ModelRequest, offer: Offer, schema: Any) -> dict[str, Any]:
     """Write a request; `schema` is that of its form in the API's own dialect, where it has one."""
     settings, form = request.settings, request.output
     messages = _messages(request.input)
@@ -306,7 +269,7 @@ def _body(request: ModelRequest, offer: _Offer, schema: Any) -> dict[str, Any]:
         output["format"] = {"type": "json_schema", "schema": schema}
     if output:
         body["output_config"] = output
-    return _merged(body, settings.extra_body)
+    return merged(body, settings.extra_body)
 
 
 def _schema(form: OutputFormat) -> dict[str, Any] | None:
@@ -319,7 +282,7 @@ def _schema(form: OutputFormat) -> dict[str, Any] | None:
         return None
 
 
-def _tool_choice(settings: ModelSettings, offer: _Offer) -> dict[str, Any] | None:
+def _tool_choice(settings: ModelSettings, offer: Offer) -> dict[str, Any] | None:
     chosen, single = settings.tool_choice, settings.parallel_tool_calls is False
     if chosen == "none":
         return {"type": "none"}
@@ -338,18 +301,6 @@ def _tool_choice(settings: ModelSettings, offer: _Offer) -> dict[str, Any] | Non
     if single:
         choice["disable_parallel_tool_use"] = True
     return choice
-
-
-def _merged(body: dict[str, Any], extra: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Lay the caller's own fields over a request; objects in both are joined."""
-    for name, value in (extra or {}).items():
-        own = body.get(name)
-        if isinstance(value, Mapping) and isinstance(own, dict):
-            body[name] = {**cast("dict[str, Any]", own), **cast("Mapping[str, Any]", value)}
-        else:
-            body[name] = value
-    body.pop("stream", None)  # always so, or the answer could not be read
-    return body
 
 
 def _system_texts(items: Sequence[Item]) -> list[str]:
@@ -536,7 +487,7 @@ def _source(block: ContentBlock) -> dict[str, Any] | None:
                 return {"type": "url", "url": block.url}
             kind, data = held[1].lower(), held[2]
         case _:
-            kind, data = block.mime_type or "", _base64(block.data or b"")
+            kind, data = block.mime_type or "", base64_text(block.data or b"")
     if kind in (_IMAGES if isinstance(block, ToolOutputImage) else {"application/pdf"}):
         return {"type": "base64", "media_type": kind, "data": data}
     if isinstance(block, ToolOutputFileContent) and block.data is not None:
@@ -575,10 +526,6 @@ def _decoded(data: bytes) -> str | None:
     return None
 
 
-def _base64(data: bytes) -> str:
-    return binascii.b2a_base64(data, newline=False).decode()
-
-
 # --- one request
 
 
@@ -589,7 +536,7 @@ class _Asked:
     model: str
     url: str
     keys: tuple[str, ...]
-    offer: _Offer
+    offer: Offer
 
 
 class _FormRefused(Exception):  # noqa: N818 - a turn of the way, not an error
@@ -724,7 +671,7 @@ def _told(error: anthropic.APIStatusError) -> tuple[str, str]:
     words = inner.get("message") or body.get("message") or body.get("detail") or body.get("error")
     if not words and isinstance(error.body, str):
         words = error.body
-    return _text(inner.get("type")), str(words or error.message)
+    return text(inner.get("type")), str(words or error.message)
 
 
 def _is_about_the_form(error: anthropic.APIStatusError, body: Mapping[str, Any]) -> bool:
@@ -760,7 +707,7 @@ def _refusal(error: anthropic.APIStatusError, asked: _Asked) -> ModelError:
             model=model,
             status=status,
             retryable=headers.get("x-should-retry") != "false",
-            retry_after=_retry_after(headers),
+            retry_after=retry_after(headers),
         )
     tool = _refused_tool(said, asked.offer) if status in {400, 422} else None
     if tool is not None:
@@ -782,7 +729,7 @@ def _refusal(error: anthropic.APIStatusError, asked: _Asked) -> ModelError:
 _SAMPLING = re.compile(r"[`'\"]?(?:temperature|top_p)\b")
 
 
-def _refused_tool(said: str, offer: _Offer) -> str | None:
+def _refused_tool(said: str, offer: Offer) -> str | None:
     place = re.search(r"\btools[.\[](\d+)", said)
     if place is not None and int(place[1]) < len(offer.names):
         return offer.names[int(place[1])]
@@ -837,26 +784,6 @@ def _said_safely(words: str, asked: _Asked) -> str:
     return shorten(mask(safe_text(words)).strip(), 500)
 
 
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    seconds = _number(headers.get("retry-after-ms"))
-    if seconds is not None:
-        seconds /= 1000
-    else:
-        given = headers.get("retry-after")
-        seconds = _number(given)
-        if seconds is None and given:
-            with contextlib.suppress(ValueError, TypeError):
-                seconds = parsedate_to_datetime(given).timestamp() - time.time()
-    return None if seconds is None or not math.isfinite(seconds) else max(0.0, seconds)
-
-
-def _number(value: str | None) -> float | None:
-    try:
-        return None if value is None else float(value)
-    except ValueError:
-        return None
-
-
 # --- the answer
 
 
@@ -867,10 +794,10 @@ class _Block:
 
     def __init__(self, raw: dict[str, Any]) -> None:
         self.raw = raw
-        self.kind = _text(raw.get("type"))
-        self.call_id = _text(raw.get("id"))
+        self.kind = text(raw.get("type"))
+        self.call_id = text(raw.get("id"))
         self.pieces: list[str] = []
-        self.signature = _text(raw.get("signature"))
+        self.signature = text(raw.get("signature"))
         self.citations: list[Any] = list(raw.get("citations") or ())
         self.handed_over = False
 
@@ -887,7 +814,7 @@ class _Block:
             del kept["caller"]
         return ToolCallItem(
             call_id=self.call_id,
-            name=_text(self.raw.get("name")),
+            name=text(self.raw.get("name")),
             arguments=arguments,
             provider_data={_KEY: kept} if kept else None,
         )
@@ -973,14 +900,14 @@ class _Answer:
             case "text":
                 if not follows:
                     self._emit(message_started())
-                self._say(block, _text(raw.get("text")))
+                self._say(block, text(raw.get("text")))
             case "thinking":
-                self._think(block, _text(raw.get("thinking")))
+                self._think(block, text(raw.get("thinking")))
             case "tool_use":
                 taken = {one.call_id for one in self._blocks[:-1]}
                 if not block.call_id or block.call_id in taken:
                     block.call_id = f"call_{uuid.uuid4().hex[:24]}"
-                self._emit(call_started(block.call_id, _text(raw.get("name"))))
+                self._emit(call_started(block.call_id, text(raw.get("name"))))
                 if raw.get("input"):  # in one piece; otherwise it follows
                     self._argue(block, json.dumps(raw["input"], ensure_ascii=False))
             case _:
@@ -995,15 +922,15 @@ class _Answer:
     def _go_on(self, block: _Block, delta: Mapping[str, Any]) -> None:
         match delta.get("type"):
             case "text_delta":
-                self._say(block, _text(delta.get("text")))
+                self._say(block, text(delta.get("text")))
             case "thinking_delta":
-                self._think(block, _text(delta.get("thinking")))
+                self._think(block, text(delta.get("thinking")))
             case "signature_delta":
-                block.signature += _text(delta.get("signature"))
+                block.signature += text(delta.get("signature"))
             case "citations_delta":
                 block.citations.append(delta.get("citation"))
             case "input_json_delta":
-                self._argue(block, _text(delta.get("partial_json")))
+                self._argue(block, text(delta.get("partial_json")))
             case _:
                 pass
 
@@ -1051,29 +978,29 @@ class _Answer:
 
     def _add_usage(self) -> None:
         told = self._figures
-        cached = _count(told.get("cache_read_input_tokens"))
-        written = _count(told.get("cache_creation_input_tokens"))
+        cached = count(told.get("cache_read_input_tokens"))
+        written = count(told.get("cache_creation_input_tokens"))
         thought = _object(told.get("output_tokens_details")).get("thinking_tokens")
         self._usage.add(
             Usage(
                 requests=1,
-                input_tokens=_count(told.get("input_tokens")) + cached + written,
-                output_tokens=_count(told.get("output_tokens")),
+                input_tokens=count(told.get("input_tokens")) + cached + written,
+                output_tokens=count(told.get("output_tokens")),
                 cached_input_tokens=cached,
-                reasoning_tokens=_count(thought),
+                reasoning_tokens=count(thought),
             )
         )
 
     def response(self) -> ModelResponse:
         """Give the answer."""
-        stopped = _text(self._stop.get("stop_reason"))
+        stopped = text(self._stop.get("stop_reason"))
         items = self._refused() if stopped == "refusal" else self._items()
         return ModelResponse(
             items=items,
             usage=self._usage,
             finish_reason=_finish_reason(stopped, items),
-            response_id=_text(self._facts.get("id")) or None,
-            model=_text(self._facts.get("model")) or None,
+            response_id=text(self._facts.get("id")) or None,
+            model=text(self._facts.get("model")) or None,
             raw=self._raw(),
         )
 
@@ -1094,7 +1021,7 @@ class _Answer:
     def _refused(self) -> list[Item]:
         """Give a refusal: what stands before it is not meant to be used."""
         words = "".join(block.words for block in self._blocks if block.kind == "text")
-        why = _text(_object(self._stop.get("stop_details")).get("explanation"))
+        why = text(_object(self._stop.get("stop_details")).get("explanation"))
         if why or not words.strip():
             words = why or "The model refused to answer."
             self._emit(refusal_delta(words))
@@ -1121,7 +1048,7 @@ def _item(block: _Block) -> Item:
             own = {_KEY: {"signature": block.signature}} if block.signature else None
             return ReasoningItem(text=block.words, provider_data=own)
         case "redacted_thinking":
-            return ReasoningItem(provider_data={_KEY: {"redacted": _text(block.raw.get("data"))}})
+            return ReasoningItem(provider_data={_KEY: {"redacted": text(block.raw.get("data"))}})
         case "tool_use":
             return block.call()
         case _:
@@ -1129,7 +1056,7 @@ def _item(block: _Block) -> Item:
             given = whole.get("input")
             return ToolCallItem(
                 call_id=block.call_id or f"call_{uuid.uuid4().hex[:24]}",
-                name=_text(whole.get("name")) or block.kind,
+                name=text(whole.get("name")) or block.kind,
                 arguments=json.dumps(given, ensure_ascii=False) if given else "{}",
                 kind="hosted",
                 provider_data={_KEY: {"block": whole}},
@@ -1166,11 +1093,3 @@ def _json_object(words: str) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return cast("dict[str, Any]", value) if isinstance(value, dict) else None
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _count(value: object) -> int:
-    return value if type(value) is int and value > 0 else 0

@@ -27,27 +27,29 @@ from agents_tools.model import (
     refusal_delta,
     text_delta,
 )
+from agents_tools.models._common import (
+    Offer,
+    Offers,
+    base64_text,
+    count,
+    host_of,
+    merged,
+    shown_as_text,
+    text,
+)
 from agents_tools.models._openai import (
     Asked,
     Endpoint,
-    Offer,
-    Offers,
     ask,
     attribute,
-    base64_text,
     broken_off,
-    count,
     data_url,
     file_name,
-    host_of,
     is_own_host,
-    merged,
     new_call_id,
     object_of,
     safe_name,
     short_id,
-    shown_as_text,
-    text,
 )
 from agents_tools.outputs import (
     ContentBlock,

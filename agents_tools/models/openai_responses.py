@@ -27,24 +27,19 @@ from agents_tools.model import (
     refusal_delta,
     text_delta,
 )
+from agents_tools.models._common import Offer, Offers, count, merged, shown_as_text, text
 from agents_tools.models._openai import (
     Asked,
     Endpoint,
-    Offer,
-    Offers,
     ask,
     attribute,
     broken_off,
-    count,
     data_url,
     file_name,
-    merged,
     new_call_id,
     object_of,
     safe_name,
     short_id,
-    shown_as_text,
-    text,
 )
 from agents_tools.outputs import (
     ContentBlock,
