@@ -120,6 +120,7 @@ class Calls:
         self._repeats: dict[str, str] = {}
         self._taken: dict[str, ToolCallItem] = {}
         self._early: dict[str, Call] = {}
+        self._keep: Callable[[], Awaitable[None]] | None = None
         self._places: asyncio.Semaphore | None = None
 
     def remember(self, history: Sequence[Item]) -> None:
@@ -223,6 +224,7 @@ class Calls:
         box: Toolbox,
         *,
         before: Callable[[], Awaitable[None]],
+        keep: Callable[[], Awaitable[None]],
         cut_off: bool = False,
     ) -> None:
         """Run calls and give each an answer, whatever happens.
@@ -233,6 +235,7 @@ class Calls:
             calls: The calls, in order.
             box: The tools there are.
             before: What has to be done before any of them runs.
+            keep: Puts what was said on record.
             cut_off: Whether the answer that the calls are in is not whole.
 
         Raises:
@@ -242,6 +245,7 @@ class Calls:
         self.used = True
         try:
             await before()
+            self._keep = keep
             self._count(calls)
             for group in _groups(list(self._to_run(calls, box, cut_off=cut_off))):
                 await self._together(group)
@@ -355,6 +359,10 @@ class Calls:
             if admitted is None:
                 return
             arguments = admitted
+            if context.decision is not None and context.refusal is None:
+                # On record before it runs: from now on, nobody knows whether it took effect.
+                self._say("tool_approval_granted", self._approval(item, arguments))
+                await cast("Callable[[], Awaitable[None]]", self._keep)()
         context.arguments_json = arguments
         for hook in self._hooks:
             await hook.on_tool_start(context, self._agent, tool)
@@ -464,12 +472,7 @@ class Calls:
             try:
                 await tool.admit(context, arguments)
             except Interruption:
-                item = ToolApprovalItem(
-                    call_id=call.item.call_id,
-                    name=call.item.name,
-                    arguments=arguments,
-                    agent=self._agent.name,
-                )
+                item = self._approval(call.item, arguments)
                 if not asked and self._config.approve is not None:
                     asked = True
                     decision = await self._ask_person(item)
@@ -499,6 +502,11 @@ class Calls:
                 self.standing[tool.name] = definition
             return pending.decision
         return Decision(approved=True) if self.standing.get(tool.name) == definition else None
+
+    def _approval(self, call: ToolCallItem, arguments: str) -> ToolApprovalItem:
+        return ToolApprovalItem(
+            call_id=call.call_id, name=call.name, arguments=arguments, agent=self._agent.name
+        )
 
     async def _ask_person(self, item: ToolApprovalItem) -> Decision:
         item = replace(item, path=self._scope.path)

@@ -207,6 +207,10 @@ class Agent(Generic[ContextT]):
         Raises:
             UserError: The name is not acceptable, or the parameters have no JSON form.
         """
+        if max_turns is not None and (type(max_turns) is not int or max_turns < 1):
+            raise UserValueError(
+                f"as_tool(max_turns=...) takes a positive whole number, not {max_turns!r:.60}."
+            )
 
         async def perform(context: ToolContext[Any], task: str) -> Any:
             async with Hearing(on_stream, self.name) as sinks:

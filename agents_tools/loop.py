@@ -13,7 +13,7 @@ import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeGuard, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from agents_tools._calls import Call, Calls
 from agents_tools._channel import listeners
@@ -290,7 +290,7 @@ class Run:
             scope.emit(RunStartedEvent(run_id=scope.run_id, agent=self.agent.name))
         if scope.depth > self.config.max_depth:
             raise UserValueError(
-                f"Agent {self.agent.name!r} would run {scope.depth} agents deep; "
+                f"Agent {self.agent.name!r} would run inside {scope.depth} others; "
                 f"RunConfig(max_depth={self.config.max_depth}) is the limit. Does an agent call "
                 "itself?"
             )
@@ -333,11 +333,11 @@ class Run:
         """Put what the session holds before what the run was given."""
         if self.session is None or self._resumed:
             return
-        events = await self.session.read()
+        events = await _given(self.session.read())
         before = conversation(events)
-        asked = {event.item.get("call_id") for event in events if _waits(event)}
+        waiting = _waiting(events)
         self._calls.remember(before)
-        self._calls.lose(call for call in open_calls(before) if call.call_id not in asked)
+        self._calls.lose(call for call in open_calls(before) if call.call_id not in waiting)
         self.history[:0] = before
         self.input_count += len(before)
         self._new_input = len(before)
@@ -513,7 +513,7 @@ class Run:
             await asyncio.shield(self._saving)
         if self.session is not None and self._unsaved:
             events, self._unsaved = self._unsaved, []
-            self._saving = asyncio.ensure_future(self.session.append(events))
+            self._saving = asyncio.ensure_future(_given(self.session.append(events)))
             await asyncio.shield(self._saving)
 
     async def _save_the_rest(self) -> None:
@@ -571,7 +571,10 @@ class Run:
         except ModelBehaviorError as error:
             self._corrections += 1
             if self._corrections > self.config.output_retries:
-                raise
+                raise ModelBehaviorError(
+                    f"Agent {self.agent.name!r} gave {self._corrections} answers that are not of "
+                    f"its output_type. What the model was told of the last one: {error}"
+                ) from error
             told = MessageInputItem(content=str(error))
             self.history.append(told)
             self._say_item("output_refused", told)
@@ -582,7 +585,9 @@ class Run:
     async def _answer(self, calls: list[Call], box: Toolbox, *, cut_off: bool = False) -> None:
         """Record one answer for each call, in the order of the calls."""
         try:
-            await self._calls.answer(calls, box, before=self._before_calls, cut_off=cut_off)
+            await self._calls.answer(
+                calls, box, before=self._before_calls, keep=self._save, cut_off=cut_off
+            )
         finally:
             answers = [call.answer for call in calls if call.answer is not None]
             if self._resumed:  # those of before belong between these
@@ -661,9 +666,21 @@ def _attach(error: Exception, result: RunResult) -> None:
         _log.debug("%s cannot carry the result of the run.", type(error).__name__)
 
 
-def _waits(event: Event) -> TypeGuard[RunItemStreamEvent]:
-    """Whether an event says that a call waits for a person, and so has not run."""
-    return isinstance(event, RunItemStreamEvent) and event.name == "tool_approval_requested"
+async def _given(value: Any) -> Any:
+    """Give what a function gave that may be sync or async."""
+    return await value if hasattr(value, "__await__") else value
+
+
+def _waiting(events: Sequence[Event]) -> set[str]:
+    """Give the ids of the calls that wait for a person, and so have not run."""
+    waiting: set[str] = set()
+    for event in events:
+        if isinstance(event, RunItemStreamEvent) and not event.path:
+            if event.name == "tool_approval_requested":
+                waiting.add(str(event.item.get("call_id")))
+            elif event.name == "tool_approval_granted":
+                waiting.discard(str(event.item.get("call_id")))
+    return waiting
 
 
 def conversation(events: Sequence[Event]) -> list[Item]:

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias, TypedDict, Union, cast
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    Literal,
+    Protocol,
+    TypeAlias,
+    TypedDict,
+    Union,
+    cast,
+    get_origin,
+)
 
 from agents_tools.errors import UserTypeError, UserValueError
 from agents_tools.items import Item, MessageOutputItem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from typing_extensions import TypeVar
 
@@ -50,14 +61,14 @@ class PublishesEvents(Protocol):
 
 
 class Session(Protocol):
-    """Keeps a conversation over runs, as the durable events of each."""
+    """Keeps a conversation over runs, as the durable events of each; its methods may be async."""
 
-    async def read(self) -> Sequence[Event]:
+    def read(self) -> Sequence[Event] | Awaitable[Sequence[Event]]:
         """Give all events so far, in order."""
         ...
 
-    async def append(self, events: Sequence[Event], /) -> Any:
-        """Keep some more; when it returns, they are safe."""
+    def append(self, events: Sequence[Event], /) -> Any:
+        """Keep some more; when it is done, they are safe."""
         ...
 
 
@@ -324,15 +335,17 @@ class RunResult:
         return [item.to_dict() for item in self._history]
 
     def final_output_as(self, kind: type[ContextT]) -> ContextT:
-        """Give the final output, which has to be of a type.
+        """Give the final output, which has to be of a class.
 
         Raises:
             UserError: It is not.
         """
-        if isinstance(self.final_output, kind):
-            return self.final_output
+        wanted: Any = get_origin(kind) or kind  # of `list[int]`, the list is looked at
+        if isinstance(wanted, type) and isinstance(self.final_output, wanted):
+            return cast("ContextT", self.final_output)
+        name = getattr(kind, "__name__", repr(kind))
         raise UserTypeError(
-            f"The final output is a {type(self.final_output).__name__}, no {kind.__name__}. "
+            f"The final output is of type {type(self.final_output).__name__}, not {name}. "
             "Give the agent an output_type."
         )
 

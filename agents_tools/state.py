@@ -114,7 +114,7 @@ class RunState:
             UserError: The call does not wait, or it is another one than the item shows.
         """
         pending = self._find(item)
-        text = arguments if arguments is None or isinstance(arguments, str) else dumps(arguments)
+        text = None if arguments is None else _edited(arguments)
         pending.decision = Decision(approved=True, arguments=text)
         pending.standing = always
 
@@ -274,6 +274,19 @@ def dumps(value: Mapping[str, Any]) -> str:
         )
     except (TypeError, ValueError) as error:
         raise UserTypeError(f"Arguments must have a JSON form: {error}.") from error
+
+
+def _edited(arguments: Mapping[str, Any] | str) -> str:
+    """Give a person's arguments as JSON text."""
+    if not isinstance(arguments, str):
+        return dumps(arguments)
+    try:
+        given: object = json.loads(arguments)
+    except ValueError as error:
+        raise UserValueError(f"approve(arguments=...) is no JSON: {error}.") from error
+    if not isinstance(given, dict):
+        raise UserTypeError("approve(arguments=...) takes a JSON object.")
+    return arguments
 
 
 def _digest(*parts: str) -> str:

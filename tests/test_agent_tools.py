@@ -328,7 +328,7 @@ async def test_agents_that_call_each_other_come_to_an_end() -> None:
     with pytest.raises(UserError) as caught:
         await Runner.run(outer(tool), "Go.", run_config=RunConfig(max_depth=3))
     assert str(caught.value) == snapshot(
-        "Agent 'inner' would run 4 agents deep; RunConfig(max_depth=3) is the limit. Does an agent call itself?"
+        "Agent 'inner' would run inside 4 others; RunConfig(max_depth=3) is the limit. Does an agent call itself?"
     )
     assert asked == 3
 

@@ -1080,3 +1080,39 @@ async def test_a_call_that_waited_in_a_session_is_asked_about_again_and_not_lost
         agent, [], session=session, run_config=RunConfig(approve=lambda item: True)
     )
     assert done.final_output == "done"
+
+
+async def test_an_approved_call_that_died_while_it_ran_is_lost() -> None:
+    """That it may run is on record before it does, so the next run knows that it may have."""
+    ran: list[str] = []
+
+    class Memory:
+        def __init__(self) -> None:
+            self.events: list[Event] = []
+
+        async def read(self) -> list[Event]:
+            return list(self.events)
+
+        async def append(self, events: Any) -> None:
+            self.events.extend(events)
+
+    session, left = Memory(), Memory()
+
+    @needs_approval
+    @function_tool
+    async def pay(payee: str) -> str:
+        """Pay somebody."""
+        ran.append(payee)
+        left.events = await session.read()  # what a crash at this moment would leave
+        return "paid"
+
+    model = ScriptedModel([tool_call("pay", payee="x"), "done", "unsure"])
+    agent = Agent("Main", tools=[pay], model=model)
+    state = (await Runner.run(agent, "Go.", session=session)).to_state()
+    state.approve(state.interruptions[0])
+    await Runner.run(agent, state, session=session)
+    config = RunConfig(approve=lambda item: True)
+    result = await Runner.run(agent, "And?", session=left, run_config=config)
+    outputs = [item for item in result.new_items if isinstance(item, ToolCallOutputItem)]
+    assert [item.status for item in outputs] == ["lost"]
+    assert ran == ["x"]

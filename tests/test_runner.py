@@ -184,7 +184,7 @@ async def test_a_run_asks_calls_and_asks_again() -> None:
     assert result.usage == Usage(requests=2)
     assert len(result.raw_responses) == 2
     assert result.final_output_as(str) == "It is 3."
-    with pytest.raises(UserError, match="is a str, no int"):
+    with pytest.raises(UserError, match="is of type str, not int"):
         result.final_output_as(int)
     assert [request.instructions for request in model_of(agent).requests] == ["Add.", "Add."]
     assert [len(request.input) for request in model_of(agent).requests] == [1, 4]

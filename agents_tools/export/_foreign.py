@@ -11,24 +11,37 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from agents_tools._agent_tool import Hearing, extracted, tool_of_agent
 from agents_tools._channel import listeners
-from agents_tools.context import RunScope, ToolContext
-from agents_tools.errors import ToolError
+from agents_tools.context import RunScope, ToolContext, enter_scope, leave_scope
+from agents_tools.errors import ToolDeniedError, ToolError
 from agents_tools.events import (
+    Event,
     NotifyStreamEvent,
     RunFinishedEvent,
     RunStartedEvent,
     ToolStreamEndEvent,
     ToolStreamStartEvent,
 )
+from agents_tools.outputs import UnserializableOutput, to_json
 from agents_tools.usage import Usage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
-    from agents_tools.events import CallStatus, Event
+    from agents_tools.events import CallStatus
     from agents_tools.tool import FunctionTool
 
-__all__ = ["Answer", "CallBegan", "CallEnded", "Said", "Told", "arguments_of", "foreign_tool"]
+__all__ = [
+    "Answer",
+    "CallBegan",
+    "CallEnded",
+    "Said",
+    "Told",
+    "Waits",
+    "arguments_of",
+    "custom",
+    "foreign_tool",
+    "shown",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +51,14 @@ class Told:
     Attributes:
         text: What.
         whole: Whether it stands by itself.
+        tag: What kind of thing it is, in the framework's words.
+        call_id: The call that says it; the agent itself by default.
     """
 
     text: str
     whole: bool = False
+    tag: str | None = None
+    call_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,21 +96,30 @@ class Answer:
     Attributes:
         output: Its final output.
         result: The framework's own result, for a `custom_output_extractor`.
-        usage: What it used.
     """
 
     output: Any
     result: Any
-    usage: Usage
 
 
-Said: TypeAlias = Told | CallBegan | CallEnded | Answer
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """The agent stopped without an answer, because a person has to decide something.
+
+    Attributes:
+        what: What for.
+    """
+
+    what: str
+
+
+Said: TypeAlias = Told | CallBegan | CallEnded | Event | Answer | Waits
 """What an adapter makes of what a framework tells."""
 
 
 def foreign_tool(
     agent: str,
-    run: Callable[[str, ToolContext[Any]], AsyncGenerator[Said]],
+    run: Callable[[str, ToolContext[Any], Usage], AsyncGenerator[Said]],
     *,
     tool_name: str | None,
     tool_description: str | None,
@@ -109,8 +135,8 @@ def foreign_tool(
 
     Args:
         agent: The name of the agent.
-        run: Gives the agent a task and gives what it says, an `Answer` last. It is closed on
-            every way out.
+        run: Gives the agent a task and gives what it says, an `Answer` or `Waits` last. It is
+            closed on every way out, and counts what the agent used on every one of them.
         tool_name: What models call the tool.
         tool_description: What models are told about it.
         streaming: Whether what happens inside appears in the caller's stream.
@@ -123,12 +149,15 @@ def foreign_tool(
     """
 
     async def perform(context: ToolContext[Any], task: str) -> Any:
-        async with Hearing(on_stream, agent) as sinks:
-            voice = _Voice(agent, context, sinks, streaming=streaming)
-            async with contextlib.aclosing(run(task, context)) as said:
-                answer = await voice.follow(said)
-        if context.usage is not None:
-            context.usage.add(answer.usage)
+        used = Usage()
+        try:
+            async with Hearing(on_stream, agent) as sinks:
+                voice = _Voice(agent, context, sinks, used, streaming=streaming)
+                async with contextlib.aclosing(run(task, context, used)) as said:
+                    answer = await voice.follow(said)
+        finally:
+            for usage in _usages(context):
+                usage.add(used)
         return await extracted(custom_output_extractor, answer.result, answer.output)
 
     return tool_of_agent(
@@ -143,19 +172,34 @@ def foreign_tool(
     )
 
 
+def _usages(context: ToolContext[Any]) -> list[Usage]:
+    """Give where to count: in the run that the call is made in, and in all runs around that."""
+    scope = context.scope
+    if scope is not None:
+        return cast("list[Usage]", scope.run.usages)
+    return [] if context.usage is None else [context.usage]
+
+
 class _Voice:
     """Says in our events what happens inside."""
 
     def __init__(
-        self, agent: str, context: ToolContext[Any], sinks: tuple[Any, ...], *, streaming: bool
+        self,
+        agent: str,
+        context: ToolContext[Any],
+        sinks: tuple[Any, ...],
+        used: Usage,
+        *,
+        streaming: bool,
     ) -> None:
         heard = (context.sinks if streaming else listeners()) + sinks
         self._agent = agent
+        self._used = used
         self._scope: RunScope[Any] = RunScope(
             context.context,
             agent=agent,
             run_id=f"run_{uuid.uuid4().hex}",
-            usage=Usage(),
+            usage=used,
             sinks=tuple(dict.fromkeys(heard)),
             channel=context.channel if streaming else None,
             parent=context,
@@ -163,42 +207,63 @@ class _Voice:
             asker=None,
             run=None,
         )
+        # What our own tools say inside is heard by whoever hears the agent, and by nobody else.
+        self._inside = context.again(context.attempt)
+        self._inside.sinks = self._scope.sinks
         self._calls: dict[str, ToolContext[Any]] = {}
+        self._times: dict[str, int] = {}
 
     async def follow(self, said: AsyncGenerator[Said]) -> Answer:
         """Tell what is said, to the answer."""
-        scope, status = self._scope, "cancelled"
-        answer: Answer | None = None
+        scope, status, told = self._scope, "cancelled", None
+        last: Answer | Waits | None = None
         scope.emit(RunStartedEvent(run_id=scope.run_id, agent=self._agent))
+        token = enter_scope(self._inside)
         try:
             async for one in said:
                 match one:
-                    case Told():
-                        scope.emit(NotifyStreamEvent(one.text, is_delta=not one.whole))
-                    case CallBegan():
-                        self._begin(one)
-                    case CallEnded():
-                        self._end(one.call_id, "tool_error" if one.failed else "ok")
-                    case Answer():
-                        answer = one
-            status = "ok"
-        except Exception:
-            status = "error"
+                    case Answer() | Waits():
+                        last = one
+                    case _:
+                        self._tell(one)
+            status = "interrupted" if isinstance(last, Waits) else "ok"
+        except Exception as error:
+            status, told = "error", f"{type(error).__name__}: {error}"
             raise
         finally:
+            leave_scope(token)
             for call_id in list(self._calls):
-                self._end(call_id, "cancelled" if status == "cancelled" else "lost")
-            usage = None if answer is None else answer.usage.to_dict()
-            scope.close(RunFinishedEvent(status=status, usage=usage))
-        if answer is None:
+                self._end(call_id, _LEFT.get(status, "lost"))
+            scope.close(RunFinishedEvent(status=status, usage=self._used.to_dict(), error=told))
+        if isinstance(last, Waits):
+            raise ToolDeniedError(
+                f"Agent {self._agent!r} waits for {last.what}, and nobody can be asked where it "
+                "was called."
+            )
+        if last is None:
             raise ToolError(f"Agent {self._agent!r} ended without an answer.")
-        return answer
+        return last
+
+    def _tell(self, one: Told | CallBegan | CallEnded | Event) -> None:
+        match one:
+            case Told():
+                voice = self._calls.get(one.call_id or "", self._scope)
+                voice.emit(NotifyStreamEvent(one.text, is_delta=not one.whole, tag=one.tag))
+            case CallBegan():
+                self._begin(one)
+            case CallEnded():
+                self._end(one.call_id, "tool_error" if one.failed else "ok")
+            case _:
+                self._scope.emit(one)
 
     def _begin(self, call: CallBegan) -> None:
         if call.call_id in self._calls:
             return
+        times = self._times[call.call_id] = self._times.get(call.call_id, 0) + 1
+        # Some servers use an id again in the next turn; a call has one start and one end.
+        call_id = call.call_id if times == 1 else f"{call.call_id}_{times}"
         fresh: ToolContext[Any] = ToolContext(
-            tool_name=call.name, tool_call_id=call.call_id, parent=self._scope
+            tool_name=call.name, tool_call_id=call_id, parent=self._scope
         )
         context = ToolContext.enter(fresh, call.name, "")
         context.sinks = self._scope.sinks
@@ -214,6 +279,31 @@ class _Voice:
         context = self._calls.pop(call_id, None)
         if context is not None:
             context.end(status)
+
+
+_LEFT: dict[str, CallStatus] = {"cancelled": "cancelled", "interrupted": "denied"}
+"""How calls end that are still going on when their run has ended in a certain way."""
+
+
+def custom(data: Any, tag: str | None = None, call_id: str | None = None) -> Said:
+    """Give what a program inside says in a form of its own; our own events are said as they are.
+
+    Args:
+        data: What it says.
+        tag: What kind of thing it is.
+        call_id: The call that says it.
+    """
+    return data if isinstance(data, Event) else Told(shown(data), True, tag, call_id)
+
+
+def shown(data: Any) -> str:
+    """Give data as text to look at: JSON, where it is no text already."""
+    if isinstance(data, str):
+        return data
+    try:
+        return to_json(data)
+    except UnserializableOutput:
+        return f"({type(data).__name__}, without a JSON form)"
 
 
 def arguments_of(given: Any) -> dict[str, Any]:

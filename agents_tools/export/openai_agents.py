@@ -6,14 +6,21 @@ from typing import TYPE_CHECKING, Any
 
 from agents import Runner
 from agents.items import ToolCallItem, ToolCallOutputItem
-from agents.stream_events import RawResponsesStreamEvent, RunItemStreamEvent
+from agents.stream_events import (
+    AgentUpdatedStreamEvent as ForeignUpdate,
+    RawResponsesStreamEvent,
+    RunItemStreamEvent,
+)
 
+from agents_tools._supervisor import finish
+from agents_tools.events import AgentUpdatedStreamEvent
 from agents_tools.export._foreign import (
     Answer,
     CallBegan,
     CallEnded,
     Said,
     Told,
+    Waits,
     arguments_of,
     foreign_tool,
 )
@@ -68,19 +75,23 @@ def as_tool(
     """
     options: dict[str, Any] = {} if max_turns is None else {"max_turns": max_turns}
 
-    async def run(task: str, context: ToolContext[Any]) -> AsyncGenerator[Said]:
+    async def run(task: str, context: ToolContext[Any], usage: Usage) -> AsyncGenerator[Said]:
         result = Runner.run_streamed(
             agent, task, context=context.context, run_config=run_config, **options
         )
+        events: Any = result.stream_events()
         try:
-            async for event in result.stream_events():
-                for said in _said(event):
+            async for event in events:
+                for said in _said(event, agent):
                     yield said
         finally:
-            if not result.is_complete:
-                result.cancel()
-        usage = result.context_wrapper.usage
-        yield Answer(result.final_output, result, _usage(usage))
+            await _stop(result, events)
+            usage.add(_usage(result.context_wrapper.usage))
+        if result.interruptions:
+            names = ", ".join(repr(item.name) for item in result.interruptions)
+            yield Waits(f"the approval of {names}")
+        else:
+            yield Answer(result.final_output, result)
 
     return foreign_tool(
         agent.name,
@@ -97,11 +108,24 @@ def as_tool(
     )
 
 
-def _said(event: Any) -> list[Said]:
+async def _stop(result: RunResultStreaming, events: Any) -> None:
+    """Cancel a run that still goes on, and wait until nothing is left of it."""
+    if not result.is_complete:
+        result.cancel()
+    task = result.run_loop_task
+    # Its events wait for the run when they are closed: only then it is known to be over.
+    if task is None or await finish(task, name=result.current_agent.name):
+        await events.aclose()
+
+
+def _said(event: Any, agent: Agent[Any]) -> list[Said]:
     if isinstance(event, RawResponsesStreamEvent):
         data: Any = event.data
         told = data.type == "response.output_text.delta" and data.delta
         return [Told(data.delta)] if told else []
+    if isinstance(event, ForeignUpdate):
+        other: str = event.new_agent.name
+        return [] if event.new_agent is agent else [AgentUpdatedStreamEvent(agent=other)]
     if not isinstance(event, RunItemStreamEvent):
         return []
     item: Any = event.item

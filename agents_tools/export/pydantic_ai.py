@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, cast
 
 from pydantic_ai import (
     AgentRunResultEvent,
+    DeferredToolRequests,
     FunctionToolCallEvent,
     FunctionToolResultEvent,
     PartDeltaEvent,
     PartStartEvent,
 )
-from pydantic_ai.messages import TextPart, TextPartDelta
-from pydantic_ai.usage import UsageLimits
+from pydantic_ai.messages import CustomEvent, TextPart, TextPartDelta
+from pydantic_ai.usage import RunUsage, UsageLimits
 
 from agents_tools.export._foreign import (
     Answer,
@@ -20,7 +22,9 @@ from agents_tools.export._foreign import (
     CallEnded,
     Said,
     Told,
+    Waits,
     arguments_of,
+    custom,
     foreign_tool,
 )
 from agents_tools.tool import DEFAULT, FunctionTool
@@ -72,12 +76,18 @@ def as_tool(
     """
     limits = None if max_turns is None else UsageLimits(request_limit=max_turns)
 
-    async def run(task: str, context: ToolContext[Any]) -> AsyncGenerator[Said]:
-        started = agent.run_stream_events(task, deps=context.context, usage_limits=limits)
-        async with started as events:
-            async for event in events:
-                for said in _said(event):
-                    yield said
+    async def run(task: str, context: ToolContext[Any], usage: Usage) -> AsyncGenerator[Said]:
+        used = RunUsage()
+        started = agent.run_stream_events(
+            task, deps=context.context, usage_limits=limits, usage=used
+        )
+        try:
+            async with started as events:
+                async for event in events:
+                    for said in _said(event):
+                        yield said
+        finally:
+            usage.add(_usage(used))
 
     return foreign_tool(
         agent.name or "agent",
@@ -105,14 +115,26 @@ def _said(event: Any) -> list[Said]:
         case FunctionToolResultEvent():
             given: Any = event.part
             return [CallEnded(given.tool_call_id, given.outcome != "success")]
+        case CustomEvent() if event.ui:
+            return [custom(_payload(event), event.name, event.tool_call_id)]
         case AgentRunResultEvent():
-            return [_answer(cast("Any", event).result)]
+            return [_last(cast("Any", event).result)]
         case _:
             return []
 
 
-def _answer(result: Any) -> Answer:
-    return Answer(result.output, result, _usage(result.usage))
+def _payload(event: CustomEvent) -> dict[str, Any]:
+    """Give what an event of the application's says, without where it says it."""
+    own = {field.name for field in fields(event)} - {field.name for field in fields(CustomEvent)}
+    return {name: getattr(event, name) for name in sorted(own)}
+
+
+def _last(result: Any) -> Answer | Waits:
+    if not isinstance(result.output, DeferredToolRequests):
+        return Answer(result.output, result)
+    waiting = result.output
+    names = ", ".join(repr(call.tool_name) for call in (*waiting.approvals, *waiting.calls))
+    return Waits(f"the approval or the result of {names}")
 
 
 def _usage(used: Any) -> Usage:

@@ -288,7 +288,8 @@ _END = object()
 def broken_off(code: object, message: object, asked: Asked) -> ModelError:
     """Give the error for one that the provider tells in the middle of a stream."""
     said = _said(text(message) or text(code) or "no reason given", asked)
-    if code in _TOO_LONG_CODES or _TOO_LONG.search(said):
+    hasty = isinstance(code, str) and "rate_limit" in code
+    if code in _TOO_LONG_CODES or (_TOO_LONG.search(said) and not hasty):
         return _too_long(said, asked, None)
     final = isinstance(code, str) and code.startswith(_FINAL_CODES)
     return ModelError(f"{asked.model} broke off: {said}", model=asked.model, retryable=not final)
@@ -342,7 +343,9 @@ def _refusal(error: openai.APIStatusError, asked: Asked) -> ModelError:
     status, model = error.status_code, asked.model
     said = _said(_provider_message(error), asked)
     told = f"{model}: the provider answered {status}: {said}"
-    if _TOO_LONG_CODES & {error.code, error.type} or (status < _SERVER and _TOO_LONG.search(said)):
+    hasty = status == _TOO_MANY  # "too many tokens" a minute, not in the conversation
+    too_long = _TOO_LONG.search(said) and status < _SERVER and not hasty
+    if _TOO_LONG_CODES & {error.code, error.type} or too_long:
         return _too_long(said, asked, status)
     if status in {401, 403}:
         remedy = "Is OPENAI_API_KEY (or api_key=) the right key, and may it use this model?"
@@ -377,6 +380,7 @@ def _refusal(error: openai.APIStatusError, asked: Asked) -> ModelError:
 
 
 _NOT_FOUND = 404
+_TOO_MANY = 429
 _SERVER = 500
 _INVALID = frozenset({400, 422})
 _TOO_LONG_CODES = frozenset({"context_length_exceeded", "exceed_context_size_error"})

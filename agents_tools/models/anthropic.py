@@ -655,7 +655,7 @@ _STATUSES = {
 }
 """The status that goes with an error that is told in the middle of a stream."""
 
-_OK, _BAD, _NOT_FOUND, _TOO_LARGE, _SERVER = 200, 400, 404, 413, 500
+_OK, _BAD, _NOT_FOUND, _TOO_LARGE, _TOO_MANY, _SERVER = 200, 400, 404, 413, 429, 500
 _TOO_LONG = re.compile(
     r"(?:prompt|input|conversation|messages?) (?:is|are) too long"
     r"|context[ _](?:limit|window|length)|too many (?:total )?(?:text bytes|tokens)",
@@ -688,7 +688,8 @@ def _refusal(error: anthropic.APIStatusError, asked: _Asked) -> ModelError:
     if status < _BAD:
         status = _STATUSES.get(kind, _SERVER)
         told = f"{model} broke off: {said} ({kind or 'unknown error'})"
-    if status == _TOO_LARGE or (status < _SERVER and _TOO_LONG.search(said)):
+    hasty = status == _TOO_MANY  # "too many tokens" a minute, not in the conversation
+    if status == _TOO_LARGE or (status < _SERVER and not hasty and _TOO_LONG.search(said)):
         return ContextWindowExceeded(
             f"The conversation is too long for {model}: {said}", model=model, status=status
         )

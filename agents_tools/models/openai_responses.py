@@ -149,7 +149,7 @@ def _body(request: ModelRequest, offer: Offer) -> dict[str, Any]:
     body: dict[str, Any] = {
         "input": _input(request.input, stored=stored),
         "store": False,
-        "include": ["reasoning.encrypted_content"],
+        "include": ["reasoning.encrypted_content", *_included(request)],
     }
     if request.instructions:
         body["instructions"] = request.instructions
@@ -179,6 +179,12 @@ def _body(request: ModelRequest, offer: Offer) -> dict[str, Any]:
             }
         }
     return merged(body, settings.extra_body)
+
+
+def _included(request: ModelRequest) -> list[str]:
+    """Give what hosted tools want to have in the answer, each once."""
+    asked = (name for tool in request.tools for name in getattr(tool, "include", ()))
+    return list(dict.fromkeys(asked))
 
 
 def _tool_choice(chosen: str | None, offer: Offer) -> Any:

@@ -920,6 +920,7 @@ def test_any_history_is_written_within_the_rules_of_the_api(history: list[Item])
     ("status", "body", "kind", "retryable", "told"),
     [
         (429, failed("rate_limit_error", "slow down"), ModelError, True, "slow down"),
+        (429, failed("rate_limit_error", "Too many tokens, wait"), ModelError, True, "wait"),
         (529, failed("overloaded_error", "Overloaded"), ModelError, True, "529: Overloaded"),
         (500, failed("api_error", "oops"), ModelError, True, "oops"),
         (502, "<html>bad gateway</html>", ModelError, True, "bad gateway"),

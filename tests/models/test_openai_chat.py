@@ -764,6 +764,7 @@ def test_any_history_is_written_in_the_types_of_the_client(history: list[Item]) 
     ("status", "body", "kind", "retryable", "told"),
     [
         (429, {"error": {"message": "slow down"}}, ModelError, True, "slow down"),
+        (429, {"error": {"message": "Too many tokens a minute"}}, ModelError, True, "a minute"),
         (502, "<html>bad gateway</html>", ModelError, True, "bad gateway"),
         (401, {"detail": "who?"}, ModelError, False, "who.*OPENAI_API_KEY"),
         (404, {"message": "none"}, ModelError, False, r"Does .* have a model 'qwen'\?$"),

@@ -32,7 +32,7 @@ from agents_tools.errors import (
     UserTypeError,
     UserValueError,
 )
-from agents_tools.hosted import HostedMCPTool, LocalShellTool, WebSearchTool
+from agents_tools.hosted import FileSearchTool, HostedMCPTool, LocalShellTool, WebSearchTool
 from agents_tools.items import (
     Item,
     MessageInputItem,
@@ -1255,3 +1255,16 @@ def test_a_loop_that_was_closed_by_hand_is_forgotten(
 
 async def _asked(model: OpenAIResponsesModel) -> None:
     await ask(model, "hi")
+
+
+async def test_hosted_tools_ask_for_what_they_want_in_the_answer(
+    server: ScriptedServer, model: OpenAIResponsesModel
+) -> None:
+    """Results of a search that are wanted have to be asked for, each once."""
+    tools = tuple(FileSearchTool(["vs_1"], include_search_results=True) for _ in range(2))
+    server.answer(whole())
+    await ask(model, "hi", tools=tools)
+    assert server.last.body["include"] == [
+        "reasoning.encrypted_content",
+        "file_search_call.results",
+    ]
