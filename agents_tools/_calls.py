@@ -85,6 +85,7 @@ class Calls:
         scope: The place of the run.
         hooks: Who is told.
         say: Says that there is a new item.
+        keep: Puts what was said on record.
         history: The conversation so far.
         state: The state that the run goes on from.
     """
@@ -96,6 +97,7 @@ class Calls:
         scope: RunScope[Any],
         hooks: Sequence[RunHooks[Any]],
         say: Callable[[str, Any], None],
+        keep: Callable[[], Awaitable[None]],
         history: Sequence[Item],
         state: RunState | None,
     ) -> None:
@@ -104,6 +106,7 @@ class Calls:
         self._scope = scope
         self._hooks = hooks
         self._say = say
+        self._keep = keep
         self.wire: str | None = None
         self.used = False
         self.count = 0 if state is None else state.tool_calls
@@ -120,7 +123,6 @@ class Calls:
         self._repeats: dict[str, str] = {}
         self._taken: dict[str, ToolCallItem] = {}
         self._early: dict[str, Call] = {}
-        self._keep: Callable[[], Awaitable[None]] | None = None
         self._places: asyncio.Semaphore | None = None
 
     def remember(self, history: Sequence[Item]) -> None:
@@ -224,7 +226,6 @@ class Calls:
         box: Toolbox,
         *,
         before: Callable[[], Awaitable[None]],
-        keep: Callable[[], Awaitable[None]],
         cut_off: bool = False,
     ) -> None:
         """Run calls and give each an answer, whatever happens.
@@ -235,7 +236,6 @@ class Calls:
             calls: The calls, in order.
             box: The tools there are.
             before: What has to be done before any of them runs.
-            keep: Puts what was said on record.
             cut_off: Whether the answer that the calls are in is not whole.
 
         Raises:
@@ -245,7 +245,6 @@ class Calls:
         self.used = True
         try:
             await before()
-            self._keep = keep
             self._count(calls)
             for group in _groups(list(self._to_run(calls, box, cut_off=cut_off))):
                 await self._together(group)
@@ -362,7 +361,7 @@ class Calls:
             if context.decision is not None and context.refusal is None:
                 # On record before it runs: from now on, nobody knows whether it took effect.
                 self._say("tool_approval_granted", self._approval(item, arguments))
-                await cast("Callable[[], Awaitable[None]]", self._keep)()
+                await self._keep()
         context.arguments_json = arguments
         for hook in self._hooks:
             await hook.on_tool_start(context, self._agent, tool)

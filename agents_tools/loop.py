@@ -180,7 +180,7 @@ class Run:
             run=self,
         )
         self._calls = Calls(
-            agent, config, self.scope, self.hooks, self._say_item, self.history, state
+            agent, config, self.scope, self.hooks, self._say_item, self._save, self.history, state
         )
 
     # --- the run from outside
@@ -585,9 +585,7 @@ class Run:
     async def _answer(self, calls: list[Call], box: Toolbox, *, cut_off: bool = False) -> None:
         """Record one answer for each call, in the order of the calls."""
         try:
-            await self._calls.answer(
-                calls, box, before=self._before_calls, keep=self._save, cut_off=cut_off
-            )
+            await self._calls.answer(calls, box, before=self._before_calls, cut_off=cut_off)
         finally:
             answers = [call.answer for call in calls if call.answer is not None]
             if self._resumed:  # those of before belong between these
