@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import binascii
 import contextlib
 import logging
@@ -12,7 +13,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 from weakref import WeakSet
 
 from agents_tools.errors import UserError, UserValueError
@@ -22,16 +23,19 @@ from agents_tools.wire._project import project
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from agents_tools.errors import ModelError
     from agents_tools.hosted import HostedTool
     from agents_tools.outputs import ContentBlock
     from agents_tools.tool import FunctionTool
 
 __all__ = [
+    "Answer",
     "Offer",
     "Offers",
     "base64_text",
     "checked_url",
     "count",
+    "followed",
     "host_of",
     "merged",
     "retry_after",
@@ -188,3 +192,55 @@ def shown_as_text(block: ContentBlock) -> str:
             if "\0" not in words:
                 return f"[{block.filename}]\n{words}" if block.filename else words
     return f"[{name}: {len(block.data):,} bytes of {block.mime_type}, not shown]"
+
+
+class Answer(Protocol):
+    """Puts an answer together from the events of its stream."""
+
+    whole: bool
+    """Whether everything has come that the answer needs."""
+
+    def take(self, event: Any) -> None:
+        """Take the next event."""
+        ...
+
+
+_LINGER = 2.0
+"""Seconds of silence at which a whole answer is not waited upon any longer."""
+_END = object()
+
+
+async def followed(
+    stream: Any,
+    answer: Answer,
+    *,
+    broken: Callable[[Exception], ModelError],
+    cut: Callable[[str], ModelError],
+) -> None:
+    """Hand the events of a stream over as they come.
+
+    Args:
+        stream: The stream.
+        answer: Takes the events.
+        broken: Gives the error for what the client raised.
+        cut: Gives the error for a stream that ended too early, from the reason.
+
+    Raises:
+        ModelError: The stream ended before the answer was whole.
+    """
+    events = aiter(stream)
+    while True:
+        try:
+            # A whole answer is read to the end all the same: figures follow, and the connection
+            # can be used again. What breaks then breaks no answer.
+            async with asyncio.timeout(_LINGER if answer.whole else None):
+                event = await anext(events, _END)
+        except Exception as error:  # the client lets pass what its parsers and sockets raise
+            if answer.whole:
+                return
+            raise broken(error) from error
+        if event is _END:
+            if answer.whole:
+                return
+            raise cut("it ended before the answer was complete")
+        answer.take(event)

@@ -11,7 +11,8 @@ import re
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 
 import openai
 
@@ -26,10 +27,19 @@ from agents_tools.errors import (
     UserValueError,
 )
 from agents_tools.models._clients import client_here
-from agents_tools.models._common import Offer, base64_text, checked_url, host_of, retry_after, text
+from agents_tools.models._common import (
+    Answer,
+    Offer,
+    base64_text,
+    checked_url,
+    followed,
+    host_of,
+    retry_after,
+    text,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import Awaitable, Callable
 
     from agents_tools.model import ModelSettings
     from agents_tools.outputs import (
@@ -39,7 +49,6 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "Answer",
     "Asked",
     "Endpoint",
     "ask",
@@ -136,17 +145,6 @@ def is_own_host(url: object) -> bool:
 # --- one request
 
 
-class Answer(Protocol):
-    """Puts an answer together from the events of its stream."""
-
-    whole: bool
-    """Whether everything has come that the answer needs."""
-
-    def take(self, event: Any) -> None:
-        """Take the next event."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
     """What an error is told against.
@@ -164,10 +162,6 @@ class Asked:
     key: str
     offer: Offer
     elsewhere: str = ""
-
-
-_LINGER = 2.0
-"""Seconds of silence at which a whole answer is not waited upon any longer."""
 
 
 async def ask(
@@ -210,7 +204,9 @@ async def ask(
                         raise _refusal(error, asked) from error
                     dropped.add(refused)
             try:
-                await _followed(stream, answer, asked)
+                await followed(
+                    stream, answer, broken=partial(_broken, asked=asked), cut=partial(_cut, asked)
+                )
             finally:
                 await stream.close()
     except TimeoutError as error:
@@ -258,28 +254,6 @@ def _unsent(error: BaseException, asked: Asked) -> UserError:
         f"The request to {asked.model} cannot be sent: {said}. Look at the model settings "
         "(extra_body, extra_headers), at the address and at the key."
     )
-
-
-async def _followed(stream: Any, answer: Answer, asked: Asked) -> None:
-    events: AsyncIterator[Any] = aiter(stream)
-    while True:
-        try:
-            # A whole answer is read to the end all the same: figures follow, and the connection
-            # can be used again. What breaks then breaks no answer.
-            async with asyncio.timeout(_LINGER if answer.whole else None):
-                event = await anext(events, _END)
-        except Exception as error:  # the client lets pass what its parsers and sockets raise
-            if answer.whole:
-                return
-            raise _broken(error, asked) from error
-        if event is _END:
-            if answer.whole:
-                return
-            raise _cut(asked, "it ended before the answer was complete")
-        answer.take(event)
-
-
-_END = object()
 
 
 # --- what can go wrong

@@ -13,6 +13,7 @@ import uuid
 from collections import defaultdict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast
 
 import anthropic
@@ -52,6 +53,7 @@ from agents_tools.models._common import (
     base64_text,
     checked_url,
     count,
+    followed,
     merged,
     retry_after,
     text,
@@ -553,10 +555,6 @@ class _Stream(Protocol):
     async def close(self) -> None: ...
 
 
-_LINGER = 2.0
-"""Seconds of silence at which a whole answer is not waited upon any longer."""
-
-
 async def _ask(
     client: AsyncAnthropic,
     body: Mapping[str, Any],
@@ -571,7 +569,9 @@ async def _ask(
         async with deadline:
             stream = await _opened(client, body, asked, settings)
             try:
-                await _followed(stream, answer, asked)
+                await followed(
+                    stream, answer, broken=partial(_broken, asked=asked), cut=partial(_cut, asked)
+                )
             finally:
                 await stream.close()
     except TimeoutError as error:
@@ -614,28 +614,6 @@ async def _opened(
 
 _UNSENT = {"LocalProtocolError", "UnsupportedProtocol"}
 """What the client raises for a request that breaks the rules of HTTP itself."""
-
-
-async def _followed(stream: _Stream, answer: _Answer, asked: _Asked) -> None:
-    events = aiter(stream)
-    while True:
-        try:
-            # A whole answer is read to the end all the same: the connection can be used again.
-            # What breaks then breaks no answer.
-            async with asyncio.timeout(_LINGER if answer.whole else None):
-                event = await anext(events, _END)
-        except Exception as error:  # the client lets pass what its parsers and sockets raise
-            if answer.whole:
-                return
-            raise _broken(error, asked) from error
-        if event is _END:
-            if answer.whole:
-                return
-            raise _cut(asked, "it ended before the answer was complete")
-        answer.take(event)
-
-
-_END = object()
 
 
 # --- what can go wrong

@@ -1079,7 +1079,7 @@ async def test_what_breaks_behind_the_answer_costs_nothing(
     server: ScriptedServer, model: AnthropicModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Everything had come; asking again would cost the same once more."""
-    monkeypatch.setattr(adapter, "_LINGER", 0.1)
+    monkeypatch.setattr("agents_tools.models._common._LINGER", 0.1)
     events = [BEGUN, *said(0, "Hi"), ended()]
     server.answer(sse_answer(*events, cut=True), sse_answer(*events, threading.Event()))
     for _ in range(2):

@@ -859,7 +859,7 @@ async def test_what_breaks_behind_the_answer_costs_no_more_than_its_figures(
     server: ScriptedServer, model: OpenAIChatModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Everything had come; asking again would cost the same once more."""
-    monkeypatch.setattr("agents_tools.models._openai._LINGER", 0.1)
+    monkeypatch.setattr("agents_tools.models._common._LINGER", 0.1)
     said = [chunk({"content": "Hi"}), chunk(finish="stop")]
     server.answer(sse_answer(*said, cut=True), sse_answer(*said, threading.Event()))
     for _ in range(2):
