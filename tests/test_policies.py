@@ -306,7 +306,7 @@ async def test_a_retry_does_not_wait_past_the_deadline() -> None:
 
 async def test_a_limit_bounds_what_runs_at_once_and_what_waits() -> None:
     """F24: eight run, a hundred wait, the rest is answered at once."""
-    release = threading.Event()
+    release, full = threading.Event(), threading.Event()
     running = 0
     most = 0
     lock = threading.Lock()
@@ -318,6 +318,8 @@ async def test_a_limit_bounds_what_runs_at_once_and_what_waits() -> None:
         with lock:
             running += 1
             most = max(most, running)
+            if running == 8:
+                full.set()
         assert release.wait(10)
         with lock:
             running -= 1
@@ -328,7 +330,8 @@ async def test_a_limit_bounds_what_runs_at_once_and_what_waits() -> None:
     for task in asyncio.as_completed(tasks):
         outcome = await task
         refused += outcome.status == "overloaded"
-        if refused == 892:
+        if refused == 892 and not release.is_set():
+            assert await asyncio.to_thread(full.wait, 10)
             release.set()
     statuses = [task.result().status for task in tasks]
     assert statuses.count("ok") == 108
