@@ -562,7 +562,8 @@ class Run:
         text, output = last_text(response.items), self.agent.output
         if output is None:
             return (text,)
-        if response.finish_reason in {"refusal", "content_filter"}:
+        refused = any(getattr(item, "refusal", None) for item in response.items)
+        if refused or response.finish_reason in {"refusal", "content_filter"}:
             raise ModelBehaviorError(
                 f"The model of agent {self.agent.name!r} refused to answer: {text or 'no reason'}"
             )

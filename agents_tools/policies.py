@@ -541,15 +541,18 @@ def output_guardrail(function: Callable[[ToolContext[Any], Any], Any]) -> _Chang
     """Look at what each call returns before anybody else does.
 
     Args:
-        function: Called with the context and the value; sync or async. What it returns takes the
-            place of the value; it raises `ToolError` to hold the value back and tell the model
-            why.
+        function: Called with the context and the value; sync or async. It gives `None` to let the
+            value pass, another one to put in its place, or raises `ToolError` to hold it back and
+            tell the model why.
     """
 
     def wrap(inner: Call) -> Call:
         async def call(context: ToolContext[Any], args_json: str) -> Any:
-            given = function(context, await inner(context, args_json))
-            return await given if hasattr(given, "__await__") else given
+            value = await inner(context, args_json)
+            given = function(context, value)
+            if hasattr(given, "__await__"):
+                given = await given
+            return value if given is None else given
 
         return call
 

@@ -1116,3 +1116,17 @@ async def test_an_approved_call_that_died_while_it_ran_is_lost() -> None:
     outputs = [item for item in result.new_items if isinstance(item, ToolCallOutputItem)]
     assert [item.status for item in outputs] == ["lost"]
     assert ran == ["x"]
+
+
+async def test_an_output_guardrail_that_gives_nothing_lets_the_value_pass() -> None:
+    """One that only looks must not turn every answer into nothing."""
+    seen: list[Any] = []
+
+    @output_guardrail(lambda context, value: seen.append(value))
+    @function_tool
+    def count() -> int:
+        """Count."""
+        return 3
+
+    assert await count.invoke() == 3
+    assert seen == [3]
