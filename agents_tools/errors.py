@@ -15,6 +15,10 @@
     ├── ModelError               a model's provider could not be reached, or refused
     │   ├── ContextWindowExceeded    the conversation is too long for the model
     │   └── ToolRefusedError         the provider does not take one of the tools
+    ├── MCPError                 an MCP server could not be used; it names the server
+    │   ├── MCPConnectionError       it could not be reached, or its process ended
+    │   ├── MCPProtocolError         it answered with an error, or with what is no answer
+    │   └── MCPTimeoutError          it was silent for too long (a `ToolTimeoutError` as well)
     └── RunError                 a run ended before it had a result; it carries what there is
         ├── MaxTurnsExceeded     the model asked for more turns than it may have
         ├── BudgetExceeded       the run used up its tool calls or tokens
@@ -38,6 +42,10 @@ __all__ = [
     "BudgetExceeded",
     "ContextWindowExceeded",
     "Interruption",
+    "MCPConnectionError",
+    "MCPError",
+    "MCPProtocolError",
+    "MCPTimeoutError",
     "MaxTurnsExceeded",
     "ModelBehaviorError",
     "ModelError",
@@ -168,6 +176,33 @@ class ToolRefusedError(ModelError):
         super().__init__(message, **facts)
         self.tool_name = tool_name
         self.reason = reason
+
+
+class MCPError(AgentsToolsError):
+    """An MCP server could not be used.
+
+    Args:
+        message: What went wrong, and what helps.
+        server: The name of the server.
+        code: The JSON-RPC error code, or the HTTP status, where there was one.
+    """
+
+    def __init__(self, message: str, *, server: str, code: int | None = None) -> None:
+        super().__init__(message)
+        self.server = server
+        self.code = code
+
+
+class MCPConnectionError(MCPError):
+    """The server could not be reached, or its process ended; nothing of the call was run."""
+
+
+class MCPProtocolError(MCPError):
+    """The server answered with an error, or with what is no answer."""
+
+
+class MCPTimeoutError(MCPError, ToolTimeoutError):
+    """The server was silent for too long, or took too long in all; the call was cancelled."""
 
 
 class RunError(AgentsToolsError):

@@ -444,6 +444,19 @@ class FunctionTool(Generic[P, R_co]):
                 setattr(copy, attribute, value)
         return copy
 
+    def to_json(self, value: Any) -> str:
+        """Write what the function returned as JSON, the way its output schema describes it.
+
+        Args:
+            value: The value.
+
+        Raises:
+            UserError: The value, or something in it, has no JSON form.
+        """
+        from agents_tools.outputs import to_json
+
+        return to_json(value, self._declaration.serializer())
+
     async def call(self, ctx: Any, args_json: str) -> CallOutcome:
         """Call the tool and learn how it ended: what the loop, servers and policies use.
 

@@ -1,0 +1,203 @@
+"""The SDK's server, in both of its lines: requests in, answers of an `Offer` out."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from agents_tools._listener import current_principal
+from agents_tools.mcp._offer import MCPRequest, RequestError
+from agents_tools.mcp._report import EVENT_KEY
+from agents_tools.mcp._sdk import Json, sdk_line
+
+if TYPE_CHECKING:
+    from agents_tools.mcp._offer import Offer, Report
+
+__all__ = ["SdkServer"]
+
+_HIDDEN = frozenset({"authorization", "cookie", "proxy-authorization", "x-api-key"})
+
+
+class SdkServer:
+    """The SDK's server around an offer.
+
+    Args:
+        offer: What it answers.
+        name: Its name.
+        version: Its version.
+        instructions: What it says of itself to models.
+        changes: Whether it says that lists change.
+    """
+
+    def __init__(
+        self, offer: Offer, *, name: str, version: str, instructions: str | None, changes: bool
+    ) -> None:
+        self._offer = offer
+        self._changes = changes
+        self._types: Any = importlib.import_module("mcp.types")
+        self._lowlevel: Any = importlib.import_module("mcp.server.lowlevel")
+        self._sessions: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._bus: Any = None
+        self._lists: dict[int, Any] = {}
+        line = sdk_line()
+        self._error: Any = getattr(
+            importlib.import_module("mcp"), "McpError" if line == 1 else "MCPError"
+        )
+        self._line = line
+        make = self._one if line == 1 else self._two
+        self.server: Any = make(name, version, instructions)
+
+    def options(self) -> Any:
+        """Give what a session over streams is begun with."""
+        notified = self._lowlevel.NotificationOptions(tools_changed=self._changes)
+        return self.server.create_initialization_options(notified)
+
+    def http(self, **options: Any) -> Any:
+        """Make what handles HTTP requests.
+
+        Args:
+            **options: What a manager of sessions takes; what this line's does not is left out.
+        """
+        module: Any = importlib.import_module("mcp.server.streamable_http_manager")
+        taken = inspect.signature(module.StreamableHTTPSessionManager).parameters
+        known = {key: value for key, value in options.items() if key in taken}
+        return module.StreamableHTTPSessionManager(app=self.server, **known)
+
+    async def tools_changed(self) -> None:
+        """Tell clients that the list of tools has changed."""
+        if self._bus is not None:
+            events: Any = importlib.import_module("mcp.shared.subscriptions")
+            await self._bus.publish(events.ToolsListChanged())
+        for session in list(self._sessions):
+            try:
+                await session.send_tool_list_changed()
+            except Exception:  # noqa: BLE001 - a client that has gone, or a version without it
+                self._sessions.discard(session)
+
+    # --- the lines
+
+    def _two(self, name: str, version: str, instructions: str | None) -> Any:
+        options: dict[str, Any] = {}
+        if self._changes:
+            module: Any = importlib.import_module("mcp.server.subscriptions")
+            self._bus = module.InMemorySubscriptionBus()
+            options["on_subscriptions_listen"] = module.ListenHandler(self._bus)
+
+        async def list_tools(ctx: Any, params: Any) -> Any:
+            return await self._list(ctx, None if params is None else params.cursor)
+
+        async def call_tool(ctx: Any, params: Any) -> Any:
+            meta = dict(ctx.meta or {})
+            return await self._call(ctx, params.name, params.arguments, meta, ctx.protocol_version)
+
+        return self._lowlevel.Server(
+            name,
+            version=version,
+            instructions=instructions,
+            on_list_tools=list_tools,
+            on_call_tool=call_tool,
+            get_tool_input_schema=self._input_schema,
+            **options,
+        )
+
+    def _one(self, name: str, version: str, instructions: str | None) -> Any:
+        types = self._types
+        server: Any = self._lowlevel.Server(name, version=version, instructions=instructions)
+
+        async def list_tools(request: Any) -> Any:
+            cursor = None if request.params is None else request.params.cursor
+            return types.ServerResult(await self._list(server.request_context, cursor))
+
+        async def call_tool(request: Any) -> Any:
+            ctx, params = server.request_context, request.params
+            meta: dict[str, Any] = {}
+            if ctx.meta is not None:
+                meta = ctx.meta.model_dump(by_alias=True, exclude_none=True)
+            version = str(getattr(ctx.session, "protocol_version", None) or "2025-11-25")
+            result = await self._call(ctx, params.name, params.arguments, meta, version)
+            return types.ServerResult(result)
+
+        server.request_handlers[types.ListToolsRequest] = list_tools
+        server.request_handlers[types.CallToolRequest] = call_tool
+        return server
+
+    def _input_schema(self, name: str) -> Any:
+        tool = self._offer.known(name)
+        return None if tool is None else tool.json_schema
+
+    # --- requests
+
+    async def _list(self, ctx: Any, cursor: str | None) -> Any:
+        self._remember(ctx.session)
+        version = getattr(ctx, "protocol_version", None) or "2025-11-25"
+        try:
+            listed = await self._offer.list_tools(version, cursor)
+        except RequestError as error:
+            raise self._refusal(error) from None
+        known = self._lists.get(id(listed))
+        if known is None or known[0] is not listed:
+            if len(self._lists) > _KEPT:
+                self._lists.clear()
+            result = self._types.ListToolsResult.model_validate(listed)
+            known = self._lists[id(listed)] = (listed, result)
+        return known[1]
+
+    async def _call(
+        self, ctx: Any, name: str, arguments: Any, meta: dict[str, Any], version: str
+    ) -> Any:
+        self._remember(ctx.session)
+        token = meta.get("progress_token", meta.get("progressToken"))
+        request = MCPRequest(
+            protocol_version=version,
+            headers=_headers(getattr(ctx, "request", None)),
+            principal=current_principal(),
+            meta={key: value for key, value in meta.items() if "progress" not in key.lower()},
+            request_id=ctx.request_id,
+        )
+        report = None if token is None else _reporter(ctx, token)
+        try:
+            result = await self._offer.call_tool(name, arguments, request, report)
+        except RequestError as error:
+            raise self._refusal(error) from None
+        return self._types.CallToolResult.model_validate(result)
+
+    def _refusal(self, error: RequestError) -> Exception:
+        if self._line == 1:
+            return self._error(self._types.ErrorData(code=error.code, message=str(error)))
+        return self._error(error.code, str(error))
+
+    def _remember(self, session: Any) -> None:
+        """Keep the session of a client, which is told of changes on it up to 2025-11-25."""
+        if self._changes:
+            self._sessions.add(session)
+
+
+_KEPT = 64
+
+
+def _reporter(ctx: Any, token: Any) -> Report:
+    async def report(
+        progress: float, total: float | None, message: str | None, event: dict[str, Any] | None
+    ) -> None:
+        params: dict[str, Any] = {"progressToken": token, "progress": progress}
+        if total is not None:
+            params["total"] = total
+        if message is not None:
+            params["message"] = message
+        if event is not None:
+            params["_meta"] = {EVENT_KEY: event}
+        await ctx.session.send_notification(
+            Json("notifications/progress", params), related_request_id=ctx.request_id
+        )
+
+    return report
+
+
+def _headers(request: Any) -> dict[str, str]:
+    """Give the headers of an HTTP request; credentials are not for tools."""
+    headers = getattr(request, "headers", None)
+    if headers is None:
+        return {}
+    return {name: value for name, value in headers.items() if name.lower() not in _HIDDEN}

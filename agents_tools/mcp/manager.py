@@ -1,0 +1,769 @@
+"""Many servers at once: their tools by name, what changes, and one place to close them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import inspect
+import logging
+import weakref
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, cast
+
+from agents_tools._bridge import call_async_from_sync
+from agents_tools.errors import (
+    MCPError,
+    MCPProtocolError,
+    UserError,
+    UserKeyError,
+    UserTypeError,
+    UserValueError,
+)
+from agents_tools.mcp._questions import elicited, roots_of, sampled
+from agents_tools.mcp._sdk import Hooks
+from agents_tools.mcp._shapes import an_object, text_or_none
+from agents_tools.mcp._untrusted import UnusableTool, clean_text, clean_tool, public_names
+from agents_tools.mcp.adapter import AnyTool, function_tool_of
+from agents_tools.mcp.config import MCPServerConfig, load_config, server_config
+from agents_tools.mcp.connection import Connection
+from agents_tools.mcp.pins import PinChange, ToolPins
+from agents_tools.mcp.rounds import perform_call
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import Self
+
+    from agents_tools.context import Question, ToolContext
+
+__all__ = ["MCPToolManager", "MCPTools", "ToolListChange", "create_mcp_tools"]
+
+logger = logging.getLogger("agents_tools.mcp")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolListChange:
+    """How the tools of one server have changed.
+
+    Attributes:
+        server: The name of the server.
+        added: Names of tools that are new.
+        removed: Names of tools that are gone.
+        changed: Names of tools that are described in another way.
+        pins: What differs from what was pinned.
+    """
+
+    server: str
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    pins: tuple[PinChange, ...] = ()
+
+
+class _Server:
+    """What is known of one server."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.listed: dict[str, dict[str, Any]] = {}
+        self.tools: dict[str, AnyTool] = {}
+        self.skipped: dict[str, str] = {}
+        self.findings: dict[str, list[str]] = {}
+        self.changes: list[PinChange] = []
+
+    @property
+    def config(self) -> MCPServerConfig:
+        return self.connection.config
+
+
+class MCPToolManager:
+    """Connects MCP servers and gives their tools as function tools.
+
+    ```python
+    async with MCPToolManager() as manager:
+        await manager.add_server("files", command="npx", args=["-y", "..."])
+        agent = Agent("helper", tools=manager.get_tools())
+    ```
+
+    Each server has a task of its own; one that is slow, lost or hostile leaves the others alone.
+    An agent that is given the manager itself (`mcp_servers=[manager]`) follows its changes.
+
+    Args:
+        connect_timeout: Seconds until a server has to have answered and listed its tools.
+        timeout: Seconds that a call may be silent; its progress starts them again.
+        max_time: Seconds that a call may take in all.
+        pins: What is known of the tools (`ToolPins`, or the path of its file), so that a tool
+            that changes is noticed. In memory by default.
+        on_change: Called with a `ToolListChange` when the tools of a server change; sync or async.
+        ask: Takes the questions of servers (`Question`) where no run is there to take them
+            (`RunConfig.ask`), and the question whether a changed tool may be used; gives the
+            answer, `None` for none; sync or async.
+        sample: Takes a server's request for the answer of a model: called with its params and the
+            context of the call (`None` where it is not known), gives text or a whole result of
+            `sampling/createMessage`; sync or async. Without it servers are told that there is no
+            model for them.
+        roots: Folders that servers are told to work in.
+        allow_commands: The programs that stdio servers may be started with; any by default.
+        max_connecting: How many servers are connected at once.
+    """
+
+    def __init__(
+        self,
+        *,
+        connect_timeout: float = 10.0,
+        timeout: float = 60.0,
+        max_time: float = 600.0,
+        pins: ToolPins | str | os.PathLike[str] | None = None,
+        on_change: Callable[[ToolListChange], Any] | None = None,
+        ask: Callable[[Question], Any] | None = None,
+        sample: Callable[[Mapping[str, Any], ToolContext[Any] | None], Any] | None = None,
+        roots: Sequence[str | os.PathLike[str]] = (),
+        allow_commands: Iterable[str] | None = None,
+        max_connecting: int = 8,
+    ) -> None:
+        self._defaults = {
+            "connect_timeout": connect_timeout,
+            "timeout": timeout,
+            "max_time": max_time,
+        }
+        self._pins = pins if isinstance(pins, ToolPins) else ToolPins(pins)
+        self._on_change = on_change
+        self._ask = ask
+        self._sample = sample
+        self._roots = tuple(roots)
+        self._allowed = None if allow_commands is None else tuple(allow_commands)
+        self._max_connecting = max_connecting
+        self._servers: dict[str, _Server] = {}
+        self._registries: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._registered: dict[str, AnyTool] = {}
+        self._tools: list[AnyTool] = []
+        self._changing = asyncio.Lock()
+        self.failures: dict[str, MCPError] = {}
+
+    @classmethod
+    def from_config(
+        cls, source: str | os.PathLike[str] | Mapping[str, Any], **options: Any
+    ) -> Self:
+        """Make a manager for the servers of an `mcpServers` file, or of its content.
+
+        Nothing is started before `async with` or `connect`.
+
+        Args:
+            source: The path of the file, or what is in it; see `load_config`.
+            **options: What the manager takes.
+
+        Raises:
+            UserError: The configuration cannot work.
+        """
+        manager = cls(**options)
+        for config in load_config(source, **manager._defaults):
+            manager._add(config)
+        return manager
+
+    async def __aenter__(self) -> Self:
+        """Connect the servers that are known."""
+        await self.connect()
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        """Close all servers."""
+        await self.cleanup()
+
+    # --- servers
+
+    async def connect(self) -> None:
+        """Connect all servers at once. Those that fail are told in `failures`; the rest works."""
+        room = asyncio.Semaphore(self._max_connecting)
+
+        async def one(server: _Server) -> None:
+            async with room:
+                try:
+                    await server.connection.connect()
+                except MCPError as error:
+                    self.failures[server.config.name] = error
+                    logger.warning("%s", error)
+                else:
+                    self.failures.pop(server.config.name, None)
+
+        async with asyncio.TaskGroup() as group:
+            for server in list(self._servers.values()):
+                group.create_task(one(server))
+
+    async def add_server(
+        self, name: str, transport: str | None = None, **connection: Any
+    ) -> list[AnyTool]:
+        """Connect one more server.
+
+        Args:
+            name: Its name; its tools are called `{name}_{tool}`.
+            transport: `stdio`, `http`, `sse` or `memory`; seen from the rest by default.
+            **connection: How it is reached, for stdio `command`, `args`, `env`; for http and sse
+                `url`, `headers`; see `MCPServerConfig` for all.
+
+        Returns:
+            Its tools.
+
+        Raises:
+            MCPConnectionError: It cannot be connected; it is not added.
+            UserError: What is given cannot work, or there is a server of that name.
+        """
+        config = server_config(name, transport, **{**self._defaults, **connection})
+        server = self._add(config)
+        try:
+            await server.connection.connect()
+        except BaseException:
+            self._servers.pop(name, None)
+            with contextlib.suppress(MCPError):
+                await server.connection.close()
+            raise
+        return list(server.tools.values())
+
+    def _add(self, config: MCPServerConfig) -> _Server:
+        if config.name in self._servers:
+            raise UserValueError(
+                f"There is an MCP server {config.name!r} already. Remove it first, or give this "
+                "one another name."
+            )
+        if config.transport == "stdio" and self._allowed is not None:
+            _check_command(config, self._allowed)
+        server = _Server(Connection(config, self))
+        self._servers[config.name] = server
+        return server
+
+    async def remove_server(self, name: str) -> None:
+        """Close a server and take its tools away.
+
+        Raises:
+            UserError: There is no such server.
+        """
+        server = self._server(name)
+        del self._servers[name]
+        self.failures.pop(name, None)
+        before = dict(server.tools)
+        await server.connection.close()
+        server.listed.clear()
+        await self._rebuild(server, before, ())
+
+    async def reload_server(self, name: str) -> list[AnyTool]:
+        """Start a server anew and read its tools again.
+
+        Raises:
+            UserError: There is no such server.
+            MCPConnectionError: It cannot be connected. It stays known, and can be reloaded.
+        """
+        server = self._server(name)
+        await server.connection.close()
+        server.connection.reopen()
+        try:
+            await server.connection.connect()
+        except MCPError as error:
+            self.failures[name] = error
+            raise
+        self.failures.pop(name, None)
+        return list(server.tools.values())
+
+    async def cleanup(self) -> None:
+        """Close all servers. Their tools stay known, but can be called no more."""
+        async with asyncio.TaskGroup() as group:
+            for server in list(self._servers.values()):
+                group.create_task(server.connection.close())
+
+    def _server(self, name: str) -> _Server:
+        server = self._servers.get(name)
+        if server is None:
+            known = ", ".join(map(repr, self._servers)) or "none"
+            raise UserKeyError(f"There is no MCP server {name!r}; there are: {known}.")
+        return server
+
+    # --- tools
+
+    def get_tools(self) -> list[AnyTool]:
+        """Give the tools of all servers, as they are now."""
+        return list(self._tools)
+
+    def get_tool_names(self) -> list[str]:
+        """Give the names of all tools, as they are now."""
+        return [tool.name for tool in self._tools]
+
+    def get_server_names(self) -> list[str]:
+        """Give the names of all servers, sorted."""
+        return sorted(self._servers)
+
+    def get_tools_by_server(self, name: str) -> list[AnyTool]:
+        """Give the tools of one server.
+
+        Raises:
+            UserError: There is no such server.
+        """
+        return list(self._server(name).tools.values())
+
+    @property
+    def skipped(self) -> dict[str, dict[str, str]]:
+        """Tools that cannot be used, and why: by server and by name."""
+        return {name: dict(one.skipped) for name, one in self._servers.items() if one.skipped}
+
+    @property
+    def findings(self) -> dict[str, dict[str, list[str]]]:
+        """What was taken out of descriptions, such as invisible text: by server and by tool."""
+        return {name: dict(one.findings) for name, one in self._servers.items() if one.findings}
+
+    def register_tools(self, registry: Any) -> None:
+        """Put all tools into a registry, and keep it up to date from now on.
+
+        Args:
+            registry: A `ToolRegistry`, or anything with `register(tool)` and `unregister(name)`.
+        """
+        self._registries.add(registry)
+        for tool in self._tools:
+            registry.register(tool)
+
+    def get_stats(self) -> dict[str, Any]:
+        """Give numbers: servers, tools, calls and errors, in all and by server."""
+        servers: dict[str, dict[str, Any]] = {
+            name: {
+                "connected": server.connection.connected,
+                "version": getattr(server.connection.session, "version", None),
+                "tools": len(server.tools),
+                "skipped": len(server.skipped),
+                "calls": server.connection.stats.calls,
+                "errors": server.connection.stats.errors,
+                "connects": server.connection.stats.connects,
+                "dropped_messages": server.connection.stats.dropped,
+            }
+            for name, server in self._servers.items()
+        }
+        return {
+            "servers": len(servers),
+            "connected": sum(one["connected"] for one in servers.values()),
+            "tools": len(self._tools),
+            "calls": sum(one["calls"] for one in servers.values()),
+            "errors": sum(one["errors"] for one in servers.values()),
+            "by_server": servers,
+        }
+
+    def get_server_info(self, name: str) -> dict[str, Any]:
+        """Give what a server says of itself: its name, version, capabilities and instructions.
+
+        Raises:
+            UserError: There is no such server.
+        """
+        server = self._server(name)
+        session = server.connection.session
+        if session is None:
+            return {"connected": False, "place": server.config.place}
+        return {
+            "connected": True,
+            "place": server.config.place,
+            "pid": server.connection.pid,
+            "protocol_version": session.version,
+            "server_info": session.server_info,
+            "capabilities": session.capabilities,
+            "instructions": session.instructions,
+        }
+
+    # --- what else servers have
+
+    async def ping(self, name: str) -> float:
+        """Ask a server for a sign of life; give the seconds that it took.
+
+        Raises:
+            MCPError: It gives none.
+        """
+        connection = self._server(name).connection
+        await connection.connect()
+        session = connection.session
+        modern = session is not None and session.version >= "2026-07-28"
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        await connection.request("server/discover" if modern else "ping", {}, repeatable=True)
+        return loop.time() - started
+
+    async def list_resources(self, name: str) -> list[dict[str, Any]]:
+        """Give the resources of a server, as it lists them.
+
+        Raises:
+            MCPError: It cannot be asked.
+        """
+        return await self._pages(name, "resources/list", "resources")
+
+    async def list_resource_templates(self, name: str) -> list[dict[str, Any]]:
+        """Give the templates of resources of a server, as it lists them.
+
+        Raises:
+            MCPError: It cannot be asked.
+        """
+        return await self._pages(name, "resources/templates/list", "resourceTemplates")
+
+    async def read_resource(self, name: str, uri: str) -> list[dict[str, Any]]:
+        """Read a resource of a server: its contents, with `text`, or `blob` in base64.
+
+        Raises:
+            MCPError: It cannot be read.
+        """
+        found = await self._ask_server(name, "resources/read", {"uri": uri})
+        return cast("list[dict[str, Any]]", found.get("contents") or [])
+
+    async def list_prompts(self, name: str) -> list[dict[str, Any]]:
+        """Give the prompts of a server, as it lists them.
+
+        Raises:
+            MCPError: It cannot be asked.
+        """
+        return await self._pages(name, "prompts/list", "prompts")
+
+    async def get_prompt(
+        self, name: str, prompt: str, arguments: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
+        """Give a prompt of a server: its `description` and its `messages`.
+
+        Raises:
+            MCPError: It cannot be got.
+        """
+        params = {"name": prompt, "arguments": dict(arguments or {})}
+        return await self._ask_server(name, "prompts/get", params)
+
+    async def _ask_server(self, name: str, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        return await self._server(name).connection.request(method, params, repeatable=True)
+
+    async def _pages(self, name: str, method: str, key: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
+        params: dict[str, Any] = {}
+        seen: set[str] = set()
+        while True:
+            page = await self._ask_server(name, method, params)
+            found += page.get(key) or []
+            cursor = page.get("nextCursor")
+            if not isinstance(cursor, str) or cursor in seen or len(seen) == _MOST_PAGES:
+                return found
+            seen.add(cursor)
+            params = {"cursor": cursor}
+
+    # --- what connections tell
+
+    def hooks(self, connection: Connection) -> Hooks:
+        """Give what a server may ask for."""
+
+        async def elicit(params: Mapping[str, Any]) -> dict[str, Any]:
+            return await elicited(connection, params, self._ask)
+
+        async def sample(params: Mapping[str, Any]) -> dict[str, Any]:
+            return await sampled(connection, params, self._sample)
+
+        async def roots() -> dict[str, Any]:
+            return roots_of(self._roots)
+
+        return Hooks(
+            elicit=elicit,
+            sample=None if self._sample is None else sample,
+            roots=roots if self._roots else None,
+        )
+
+    async def listed(self, connection: Connection, tools: list[dict[str, Any]]) -> None:
+        """Take the tools that a server lists."""
+        server = self._servers.get(connection.name)
+        if server is None or server.connection is not connection:
+            return
+        async with self._lock():
+            before = dict(server.tools)
+            found, skipped, findings = _sifted(tools)
+            changes = self._differences(server.config.name, list(found.values()))
+            for change in changes:
+                if change.kind != "removed" and not await self._may_be_used(change):
+                    found.pop(change.tool, None)
+                    skipped[change.tool] = f"it is not as it was pinned: {_told(change)}"
+            server.listed = {n: one for n, one in found.items() if _is_wanted(server.config, n)}
+            server.skipped, server.findings = skipped, findings
+            news = () if changes == server.changes else tuple(changes)
+            server.changes = changes
+            for change in news:
+                logger.warning(
+                    "Tool %r of MCP server %r is not as it was pinned: %s",
+                    change.tool,
+                    change.server,
+                    _told(change),
+                )
+            for name, reason in skipped.items():
+                logger.info(
+                    "Tool %r of MCP server %r is left out: %s", name, server.config.name, reason
+                )
+            await self._rebuild(server, before, news)
+
+    def _differences(self, server: str, tools: list[dict[str, Any]]) -> list[PinChange]:
+        try:
+            return self._pins.check(server, tools)
+        except UserError as error:
+            raise MCPProtocolError(str(error), server=server) from error
+
+    def _lock(self) -> asyncio.Lock:
+        if getattr(self._changing, "_loop", None) not in {None, asyncio.get_running_loop()}:
+            self._changing = asyncio.Lock()
+        return self._changing
+
+    async def _may_be_used(self, change: PinChange) -> bool:
+        from agents_tools.context import Question
+
+        ask = self._ask
+
+        async def asked(change: PinChange) -> bool:
+            if ask is None:
+                return False
+            question = Question(
+                f"Tool {change.tool!r} of MCP server {change.server!r} has changed "
+                f"({_told(change)}). May it be used?",
+                {"type": "boolean"},
+                change.tool,
+                "",
+                (),
+            )
+            answer = ask(question)
+            return (await answer if inspect.isawaitable(answer) else answer) is True
+
+        allowed = await change.allowed(self._pins.on_change, asked)
+        if allowed and self._pins.on_change == "ask":
+            self._pins.approve(change.server, change.tool)
+        return allowed
+
+    async def _rebuild(
+        self, changed: _Server, before: dict[str, AnyTool], pins: tuple[PinChange, ...]
+    ) -> None:
+        """Name all tools anew, tell registries what is different, and whoever wants to know."""
+        names: dict[str, str] = {}
+        for server in self._servers.values():
+            server.tools = self._named(server, names)
+        self._tools = [tool for server in self._servers.values() for tool in server.tools.values()]
+        self._tell_registries()
+        old = {tool.name: tool for tool in before.values()}
+        new = {tool.name: tool for tool in changed.tools.values()}
+        if changed.config.name not in self._servers:
+            new = {}
+        change = ToolListChange(
+            server=changed.config.name,
+            added=tuple(sorted(new.keys() - old.keys())),
+            removed=tuple(sorted(old.keys() - new.keys())),
+            changed=tuple(sorted(n for n in new.keys() & old.keys() if new[n] is not old[n])),
+            pins=pins,
+        )
+        if self._on_change is None or not (
+            change.added or change.removed or change.changed or change.pins
+        ):
+            return
+        try:
+            told = self._on_change(change)
+            if inspect.isawaitable(told):
+                await told
+        except Exception:
+            logger.exception("on_change failed for MCP server %r.", change.server)
+
+    def _named(self, server: _Server, taken: dict[str, str]) -> dict[str, AnyTool]:
+        """Give the tools of a server by their names there, each with a name nobody else has."""
+        config = server.config
+        wanted = public_names(config.name, list(server.listed), prefix=config.prefix)
+        known = server.tools
+        tools: dict[str, AnyTool] = {}
+        for wire_name, wire in server.listed.items():
+            name = wanted[wire_name]
+            if name in taken and config.prefix is None:
+                name = public_names(config.name, [wire_name], prefix=config.name)[wire_name]
+            if name in taken:
+                mark = hashlib.sha256(f"{config.name}\0{wire_name}".encode()).hexdigest()[:8]
+                name = f"{name[:55]}_{mark}"
+            tool = known.get(wire_name)
+            if tool is None or tool.name != name or _WIRES.get(tool) is not wire:
+                try:
+                    tool = self._made(server, name, wire)
+                except UserError as error:
+                    server.skipped[wire_name] = str(error)
+                    continue
+            taken[name] = config.name
+            tools[wire_name] = tool
+        return tools
+
+    def _made(self, server: _Server, name: str, wire: dict[str, Any]) -> AnyTool:
+        connection, config = server.connection, server.config
+        hints = an_object(wire.get("annotations"))
+        repeatable = config.trusted and (
+            hints.get("readOnlyHint") is True or hints.get("idempotentHint") is True
+        )
+
+        async def perform(context: ToolContext[Any], arguments: dict[str, Any]) -> dict[str, Any]:
+            return await perform_call(
+                connection,
+                wire["name"],
+                arguments,
+                context,
+                repeatable=repeatable,
+                ask=self._ask,
+                sample=self._sample,
+                roots=self._roots,
+            )
+
+        tool = function_tool_of(
+            wire,
+            name=name,
+            server=config.name,
+            perform=perform,
+            validate_arguments=config.validate_arguments,
+        )
+        _WIRES[tool] = wire
+        return tool
+
+    def _tell_registries(self) -> None:
+        now = {tool.name: tool for tool in self._tools}
+        gone = [name for name, tool in self._registered.items() if now.get(name) is not tool]
+        fresh = [tool for name, tool in now.items() if self._registered.get(name) is not tool]
+        for registry in self._registries:
+            for name in gone:
+                registry.unregister(name)
+            for tool in fresh:
+                registry.register(tool)
+        self._registered = now
+
+
+_WIRES: weakref.WeakKeyDictionary[AnyTool, dict[str, Any]] = weakref.WeakKeyDictionary()
+"""What each tool was made of."""
+_MOST_PAGES = 100
+
+
+def _told(change: PinChange) -> str:
+    """Say what differs, and how it is accepted."""
+    what = ", ".join(change.fields) or change.kind
+    return f"{what}; ToolPins.approve({change.server!r}, {change.tool!r}) accepts it"
+
+
+def _sifted(
+    tools: list[dict[str, Any]],
+) -> tuple[dict[str, dict[str, Any]], dict[str, str], dict[str, list[str]]]:
+    """Give the tools that can be used by their names, why others cannot, and what was cleaned."""
+    found: dict[str, dict[str, Any]] = {}
+    skipped: dict[str, str] = {}
+    findings: dict[str, list[str]] = {}
+    for number, tool in enumerate(tools):
+        label = clean_text(text_or_none(tool.get("name")) or "", 128)[0] or f"(number {number})"
+        try:
+            clean = clean_tool(tool)
+        except UnusableTool as error:
+            skipped[label] = str(error)
+            continue
+        name: str = clean.wire["name"]
+        if name in found:
+            skipped[name] = "the server lists two tools of this name; the first one is used"
+            continue
+        if _needs_tasks(clean.wire):
+            skipped[name] = "it can only be called through the tasks extension of the protocol"
+            continue
+        if clean.findings:
+            findings[name] = list(clean.findings)
+        found[name] = clean.wire
+    return found, skipped, findings
+
+
+def _is_wanted(config: MCPServerConfig, name: str) -> bool:
+    if any(fnmatchcase(name, pattern) for pattern in config.deny):
+        return False
+    return config.allow is None or any(fnmatchcase(name, pattern) for pattern in config.allow)
+
+
+def _needs_tasks(wire: Mapping[str, Any]) -> bool:
+    return an_object(wire.get("execution")).get("taskSupport") == "required"
+
+
+def _check_command(config: MCPServerConfig, allowed: tuple[str, ...]) -> None:
+    """Refuse programs that are not among the allowed ones, by where they really are."""
+    import os
+    import shutil
+
+    def real(command: str) -> str | None:
+        found = shutil.which(command)
+        return None if found is None else os.path.realpath(found)
+
+    path = real(config.command or "")
+    places = {real(one) for one in allowed} - {None}
+    inline = {"-c", "-e", "--eval", "-p", "--print", "--call"}
+    reason = None
+    if path is None or path not in places:
+        reason = f"its program {config.command!r} is none of those that are allowed"
+    elif bad := next((arg for arg in config.args if arg.partition("=")[0] in inline), None):
+        reason = f"its argument {bad!r} is code to run"
+    if reason is not None:
+        raise UserValueError(
+            f"MCP server {config.name!r} may not be started: {reason} (allow_commands)."
+        )
+
+
+# --- for programs without an event loop
+
+
+class MCPTools(list[AnyTool]):
+    """The tools of servers on the background loop, for programs without a loop of their own.
+
+    A list, and a context manager: leaving it, `close()`, or the end of the program closes the
+    servers.
+
+    Attributes:
+        manager: Who has the servers.
+    """
+
+    def __init__(self, manager: MCPToolManager) -> None:
+        super().__init__(manager.get_tools())
+        self.manager = manager
+        self._end = weakref.finalize(self, _close, manager)
+
+    @property
+    def failures(self) -> dict[str, MCPError]:
+        """Servers that could not be connected."""
+        return self.manager.failures
+
+    def close(self) -> None:
+        """Close the servers; the tools can be called no more."""
+        self._end()
+
+    def __enter__(self) -> Self:
+        """Give the tools."""
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        """Close the servers."""
+        self.close()
+
+
+def create_mcp_tools(
+    config: str | os.PathLike[str] | Mapping[str, Any], timeout: float = 30.0, **options: Any
+) -> MCPTools:
+    """Connect the servers of an `mcpServers` configuration and give their tools.
+
+    For sync programs: the servers live on a background loop, and the tools can be called from any
+    thread and any loop. Servers that cannot be connected are told in `failures` and logged.
+
+    Args:
+        config: The path of the file, or what is in it; see `load_config`.
+        timeout: Seconds until a server has to have answered.
+        **options: What `MCPToolManager` takes.
+
+    Raises:
+        MCPConnectionError: None of the servers could be connected.
+        UserError: The configuration cannot work.
+    """
+
+    async def connected() -> MCPToolManager:
+        manager = MCPToolManager.from_config(config, connect_timeout=timeout, **options)
+        try:
+            await manager.connect()
+        except BaseException:
+            await manager.cleanup()
+            raise
+        return manager
+
+    if not isinstance(timeout, (int, float)) or isinstance(timeout, bool) or not timeout > 0:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise UserTypeError(f"create_mcp_tools(timeout=...) takes seconds, not {timeout!r:.60}.")
+    manager = call_async_from_sync(connected)
+    if manager.failures and len(manager.failures) == len(manager.get_server_names()):
+        first = next(iter(manager.failures.values()))
+        _close(manager)
+        raise first
+    return MCPTools(manager)
+
+
+def _close(manager: MCPToolManager) -> None:
+    call_async_from_sync(manager.cleanup)
