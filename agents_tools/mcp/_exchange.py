@@ -38,6 +38,7 @@ class Request:
         sent: Whether the server may have seen it.
         raw: The result as it came.
         fault: Why it has no answer, where the transport knows.
+        cut: Whether the stream that its answer was to come on has ended without one.
         status: The HTTP status that it was refused with.
         retry_after: How many seconds the server asks to wait.
         clock: Its deadline, which is moved by progress and ended by the end of the connection.
@@ -46,7 +47,7 @@ class Request:
     """
 
     __slots__ = (
-        "caller", "clock", "context", "fault", "id", "idle", "latest", "lost", "method",
+        "caller", "clock", "context", "cut", "fault", "id", "idle", "latest", "lost", "method",
         "on_progress", "raw", "retry_after", "sent", "status",
     )  # fmt: skip
 
@@ -65,6 +66,7 @@ class Request:
         self.id: int | str | None = None
         self.sent = False
         self.lost = False
+        self.cut = False
         self.raw: dict[str, Any] | None = None
         self.fault: str | None = None
         self.status: int | None = None
@@ -132,17 +134,18 @@ class Exchange:
 
     def of(self, number: Any) -> Request | None:
         """Give a request by its id, which some servers give back as text."""
+        if type(number) is not int and not isinstance(number, str):
+            return None
         request = self.requests.get(number)
         if request is None and isinstance(number, str) and number.isdecimal():
-            request = self.requests.get(int(number))
+            request = self.requests.get(int(number[:18]))
         return request
 
     def notified(self, method: str, params: Any) -> bool:
         """Take a notification; give whether the session has to see it too."""
         given = an_object(params)
         if method == "notifications/progress":
-            token: Any = given.get("progressToken")
-            request = self.of(token) if isinstance(token, (int, str)) else None
+            request = self.of(given.get("progressToken"))
             if request is not None:
                 request.heard(given)
             return False
@@ -159,10 +162,11 @@ class Exchange:
 
     def answered(self, message: Any) -> None:
         """Take an answer: keep what came, and leave the session what it cannot stumble over."""
-        request: Request | None = self.requests.pop(message.id, None) or self.of(message.id)
+        request = self.of(message.id)
         result: object = message.result
         if request is None or not isinstance(result, dict):
             return
+        self.requests.pop(request.id or 0, None)
         request.raw = an_object(cast("object", result))
         message.result = _for_session(request.method, request.raw)
 
@@ -184,10 +188,15 @@ def _for_session(method: str, result: dict[str, Any]) -> dict[str, Any]:
         return {"content": [], "resultType": "complete"}
     if method == "tools/list":  # it reads from the schemas which arguments go into headers
         named = {
-            tool["name"]: {"name": tool["name"], "inputSchema": tool["inputSchema"]}
+            tool["name"]: {
+                "name": tool["name"],
+                "inputSchema": {
+                    "type": "object",
+                    "properties": _properties(an_object(tool.get("inputSchema"))),
+                },
+            }
             for tool in objects(result.get("tools"))
             if isinstance(tool.get("name"), str)
-            and an_object(tool.get("inputSchema")).get("type") == "object"
         }
         cursor = result.get("nextCursor")
         more = {"nextCursor": cursor} if isinstance(cursor, str) else {}
@@ -199,6 +208,11 @@ def _for_session(method: str, result: dict[str, Any]) -> dict[str, Any]:
             **more,
         }
     return result
+
+
+def _properties(schema: dict[str, Any]) -> dict[str, Any]:
+    named = an_object(schema.get("properties"))
+    return {name: one for name, one in named.items() if isinstance(one, dict)}
 
 
 class ReadStream:

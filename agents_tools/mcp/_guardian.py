@@ -26,9 +26,9 @@ while read -r what group; do
   fi
 done
 [ -n "$groups" ] || exit 0
-for one in $groups; do kill -TERM -- "-$one"; done
+for one in $groups; do kill -s TERM -- "-$one"; done
 sleep 2
-for one in $groups; do kill -KILL -- "-$one"; done
+for one in $groups; do kill -s KILL -- "-$one"; done
 """
 """Reads `watch N` and `forget N`; at the end of its input it ends what is still watched."""
 

@@ -135,7 +135,27 @@ async def _answer(
             open_request, f"it answers with {shorten(safe_text(kind), 60) or 'no type'}, not JSON"
         )
         return _error(httpx, request, number, _INVALID_REQUEST, "unexpected content type")
+    if open_request is not None:
+        response.stream = _watched(httpx, response.stream, open_request)
     return response
+
+
+def _watched(httpx: Any, stream: Any, open_request: Request) -> Any:
+    """Give a stream of events that notes when it has ended without the answer."""
+    base: Any = httpx.AsyncByteStream
+
+    class Watched(base):  # type: ignore[misc] # a base that is only known here
+        async def __aiter__(self) -> Any:
+            try:
+                async for piece in stream:
+                    yield piece
+            finally:
+                open_request.cut = open_request.raw is None
+
+        async def aclose(self) -> None:
+            await stream.aclose()
+
+    return Watched()
 
 
 async def _refused(

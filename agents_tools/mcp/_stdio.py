@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import json
 import logging
 import os
 import re
@@ -39,6 +40,7 @@ GRACE = 2.0
 """Seconds between the end of a server's input, SIGTERM and SIGKILL."""
 _HEAD = 400
 """Bytes of a line that are looked at for the id of its request."""
+_MOMENT = 0.15
 _UNKNOWN = 3.0
 """Seconds after which a server is taken not to know the question for its versions."""
 _BREATH = 256
@@ -139,6 +141,11 @@ class StdioTransport:
         """The last lines that it wrote to stderr, safe to show."""
         return [] if self._process is None else self._process.stderr_tail()
 
+    async def settle(self) -> None:
+        """Wait a moment for the exit code of a process whose pipes are closed."""
+        if self._process is not None and await self._process.ended_within(_MOMENT):
+            self.exit_code = self._process.exit_code
+
     def abandon(self) -> None:
         """End the process at once, from any thread: the loop that had it is gone."""
         self._signal(_KILL)
@@ -200,6 +207,7 @@ class _Process(asyncio.SubprocessProtocol):
         self._writable.set()
         self._stderr: deque[bytes] = deque(maxlen=_STDERR_LINES)
         self._stderr_piece = b""
+        self._asked: int | str | None = None
         self._transport: asyncio.SubprocessTransport
         self._input: asyncio.WriteTransport
 
@@ -323,8 +331,13 @@ class _Process(asyncio.SubprocessProtocol):
 
         Such a server may say nothing at all to a request that it does not know.
         """
-        head = f'{{"id": {number}}}'.encode()
+        self._asked = number
+        head = f'{{"jsonrpc": "2.0", "id": {number}}}'.encode()
         self._loop.call_later(_UNKNOWN, self._put, (head, "no answer to server/discover"))
+
+    def is_asked(self, number: object) -> bool:
+        """Whether this is the id of the first question."""
+        return not isinstance(number, bool) and number is not None and number == self._asked
 
     def _put(self, line: tuple[bytes, str]) -> None:
         self.lines.append(line)
@@ -411,37 +424,47 @@ class _Reader:
         try:
             data: Any = from_json(line)
         except ValueError as error:
-            text = line.decode(errors="replace")
-            try:
-                data = from_json(text)
-            except ValueError:
+            try:  # what is no UTF-8, or half a surrogate, is left to what makes results safe
+                data = json.loads(line.decode(errors="replace"))
+            except (ValueError, RecursionError):
                 return self._unreadable(line, f"it is no JSON ({error})")
         if not isinstance(data, dict):
-            return self._unreadable(line, "it is no message")
+            return self._left_out("it is no message")
         found = cast("dict[str, Any]", data)
         if _is_notification(found) and not self._exchange.notified(
             found["method"], found.get("params")
         ):
             return None
+        if found.get("jsonrpc") != "2.0":
+            return self._left_out("it is no message")
         try:
             message = self._wire.message(found)
         except ValueError:
-            return self._unreadable(line, "it is no JSON-RPC message")
+            return self._failed(found.get("id"), "it is no JSON-RPC message")
         return message if passed(message, self._exchange) else None
 
     def _unreadable(self, line: bytes, why: str) -> Any:
         """Give an error to whoever waits for this line, if that can be seen; else leave it out."""
-        self._exchange.ignored += 1
-        found = _ID.search(line[:_HEAD]) or _ID.search(line[-_HEAD:])
-        if found is None:
-            logger.debug("%s: a line was left out: %s", self._process.name, why)
-            return None
-        number = int(found[1]) if found[1] else found[2].decode(errors="replace")
+        ends = line[:_HEAD] + line[-_HEAD:]
+        found = _ID.search(ends)
+        if found is None or not ends.startswith(b"{") or b'"jsonrpc"' not in ends:
+            return self._left_out(why)
+        return self._failed(int(found[1]) if found[1] else found[2].decode(errors="replace"), why)
+
+    def _failed(self, number: Any, why: str) -> Any:
+        """Give an error as the answer to a request that is still waiting for one."""
         request = self._exchange.of(number)
+        if request is None and not self._process.is_asked(number):
+            return self._left_out(why)
+        self._exchange.ignored += 1
         if request is not None:
             request.fault = f"its answer cannot be read: {why}"
-            self._exchange.requests.pop(number, None)
+            self._exchange.requests.pop(request.id or number, None)
         return self._wire.error(number if request is None else request.id, why)
+
+    def _left_out(self, why: str) -> None:
+        self._exchange.ignored += 1
+        logger.debug("%s: a line was left out: %s", self._process.name, why)
 
     async def receive(self) -> Any:
         """Give the next message."""

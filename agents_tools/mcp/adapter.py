@@ -232,7 +232,7 @@ def result_of(
         found = faults(structured)
         if found:
             metadata["output_schema_faults"] = list(found)
-    meta = {k: v for k, v in dict(raw.get("_meta") or {}).items() if not k.startswith(_PROTOCOL)}
+    meta = {k: v for k, v in an_object(raw.get("_meta")).items() if not k.startswith(_PROTOCOL)}
     if meta:
         metadata["_meta"] = meta
     known = ("content", "structuredContent", "isError", "_meta", "resultType")
@@ -306,7 +306,7 @@ def _link(item: Mapping[str, Any], note: dict[str, Any]) -> ContentBlock:
 
 
 def _resource(item: Mapping[str, Any], note: dict[str, Any]) -> ContentBlock:
-    resource = item["resource"]
+    resource = an_object(item["resource"])
     note["uri"] = resource.get("uri")
     kind = resource.get("mimeType")
     if isinstance(resource.get("text"), str):

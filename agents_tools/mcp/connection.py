@@ -220,7 +220,7 @@ class Connection:
 
     async def _ready(self) -> _Link:
         link = self._link
-        if link is None or link.over:
+        if link is None or link.over or link.retired:
             if self._closed:
                 raise MCPConnectionError(
                     f"MCP server {self.name!r} was removed or closed.", server=self.name
@@ -249,7 +249,7 @@ class Connection:
 
     def _leave(self, link: _Link) -> None:
         self._leaving.add(link)
-        link.exchange.close()
+        link.retire()
         link.task.add_done_callback(lambda _: self._leaving.discard(link))
 
     def succeeded(self) -> None:
@@ -285,8 +285,7 @@ class Connection:
                     raise
             first = False
             if self._link is link and (link.over or request.status is not None):
-                self._leave(link)
-                self._link = None
+                link.retire()
 
     def _not_run(self, error: NotRunError) -> MCPConnectionError:
         wait = "" if error.wait is None else f" It asks to wait {error.wait:g} s."
@@ -300,6 +299,8 @@ class Connection:
         if self._link is not None:
             self._leave(self._link)
             self._link = None
+        for link in self._leaving:
+            link.exchange.close()
         tasks = {link.task for link in self._leaving}
         if not tasks:
             return
@@ -348,6 +349,7 @@ class _Link:
         self.exchange = Exchange(on_change=self._changed, on_log=self._logged)
         self.ready: asyncio.Future[None] = loop.create_future()
         self.ready.add_done_callback(_seen)
+        self.retired = False
         self._relist = asyncio.Event()
         self._logs = 0
         self.task = loop.create_task(self._live(pause), name=f"mcp {connection.name}")
@@ -356,6 +358,12 @@ class _Link:
     def over(self) -> bool:
         """Whether it can be used no more."""
         return self.exchange.closed.is_set() or self.task.done()
+
+    def retire(self) -> None:
+        """Take no more requests, and close when those in flight have their answers."""
+        self.retired = True
+        if not self.exchange.requests:
+            self.exchange.close()
 
     def abandon(self) -> None:
         """End the process at once: the loop of the task is gone."""
@@ -425,19 +433,26 @@ class _Link:
     def _fail(self, why: str, cause: BaseException | None = None) -> None:
         if self.ready.done():
             return
-        process = self.process
-        text = f"MCP server {self.config.name!r} could not be connected: {why}."
-        if process is not None and process.exit_code is not None:
-            text = (
-                f"MCP server {self.config.name!r} could not be connected: its process ended with "
-                f"exit code {process.exit_code}."
-            )
-        if process is not None and (lines := process.stderr_tail):
-            text += " It wrote to stderr:\n" + "\n".join(f"  {line}" for line in lines)
-        error = MCPConnectionError(text, server=self.config.name)
+        told = [why]
+        if self.process is not None:
+            words = self._last_words(self.process)
+            told = words if self.process.exit_code is not None else [why, *words]
+        error = MCPConnectionError(
+            f"MCP server {self.config.name!r} could not be connected: {'; '.join(told)}",
+            server=self.config.name,
+        )
         error.__cause__ = cause
         self.connection.failed(error)
         self.ready.set_exception(error)
+
+    def _last_words(self, process: StdioTransport) -> list[str]:
+        """Give the exit code of a process and the end of its stderr, as far as there are any."""
+        told: list[str] = []
+        if process.exit_code is not None:
+            told.append(f"its process ended with exit code {process.exit_code}")
+        if lines := process.stderr_tail:
+            told.append("it wrote to stderr:\n" + "\n".join(f"  {line}" for line in lines))
+        return told
 
     # --- what it says by itself
 
@@ -538,26 +553,35 @@ class _Link:
                 return await session.send(request, params)
         except TimeoutError:
             if request.lost or self.over:
-                raise self._gone(request) from None
+                raise await self._gone(request) from None
             raise self._silent(request) from None
         except Refusal as refusal:
-            if request.lost or (self.exchange.closed.is_set() and request.fault is None):
-                raise self._gone(request) from None
+            closed = refusal.code == _CLOSED and (
+                request.cut or refusal.message == "Connection closed"  # the SDK's own words
+            )
+            ended = closed or self.exchange.closed.is_set()
+            if request.lost or (ended and request.fault is None):
+                raise await self._gone(request) from None
             raise self._refused(request, refusal) from None
         except ConnectionError:
-            raise self._gone(request) from None
+            raise await self._gone(request) from None
         finally:
             request.clock = None
             if request.id is not None:
                 self.exchange.requests.pop(request.id, None)
+            if self.retired and not self.exchange.requests:
+                self.exchange.close()
 
-    def _gone(self, request: Request) -> Exception:
+    async def _gone(self, request: Request) -> Exception:
         why = request.fault or "the connection has ended"
+        if self.process is not None:
+            await self.process.settle()
+            why = "; ".join([why, *self._last_words(self.process)])
         if not request.sent:
             return NotRunError(why, code=request.status)
         return ToolLostError(
-            f"MCP server {self.config.name!r} was lost during the call ({why}). It may have taken "
-            "effect or not; nobody knows."
+            f"MCP server {self.config.name!r} was lost during the call, which may have taken "
+            f"effect or not; nobody knows. Why: {why}"
         )
 
     def _silent(self, request: Request) -> MCPTimeoutError:
@@ -588,7 +612,7 @@ class _Link:
 
 
 _MOST_LOGS = 10_000
-_NOT_FOUND = 404
+_NOT_FOUND, _CLOSED = 404, -32000
 
 
 def _seen(future: asyncio.Future[None]) -> None:
