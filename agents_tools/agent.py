@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, cast
 
 from agents_tools._agent_tool import Hearing, extracted, tool_of_agent
@@ -49,7 +50,9 @@ class Agent(Generic[ContextT]):
         model_settings: How the model is asked to answer.
         output_type: The type of its final answer; text by default.
         mcp_servers: What else has tools: objects with a method `get_tools()`, sync or async,
-            asked before each turn.
+            asked before each turn; an `MCPToolManager` is one.
+        mcp_config: MCP servers, as an `mcpServers` file or its content. They are connected when
+            the agent first runs, and end with the agent or the program.
         hooks: Who is told of its runs.
         tool_use_behavior: What follows when tools have answered: `run_llm_again`;
             `stop_on_first_tool`: what the first call of the turn returned is the final output;
@@ -70,6 +73,7 @@ class Agent(Generic[ContextT]):
     model_settings: ModelSettings | None = None
     output_type: Any = None
     mcp_servers: list[Any] = field(default_factory=list[Any])
+    mcp_config: Any = None
     hooks: RunHooks[ContextT] | None = None
     tool_use_behavior: ToolUseBehavior = "run_llm_again"
     reset_tool_choice: bool = True
@@ -94,6 +98,8 @@ class Agent(Generic[ContextT]):
                     f"The mcp_servers of agent {self.name!r} have a method get_tools(); this "
                     f"{type(server).__name__} has none."
                 )
+        if self.mcp_config is not None:
+            import_module("agents_tools.mcp.config").load_config(self.mcp_config)
         for tool in self.tools:
             if isinstance(tool, FunctionTool):
                 cast("FunctionTool[..., Any]", tool).build()
@@ -138,7 +144,7 @@ class Agent(Generic[ContextT]):
             context: The context of the run.
         """
         tools: Sequence[Any] = self.tools
-        for server in self.mcp_servers:
+        for server in self._servers():
             given = server.get_tools()
             tools = [*tools, *(await given if hasattr(given, "__await__") else given)]
         box = self._box(tools)
@@ -147,6 +153,16 @@ class Agent(Generic[ContextT]):
             return box
         disabled = {tool.name for tool in conditional if not await _is_enabled(tool, context, self)}
         return box.without(disabled) if disabled else box
+
+    def _servers(self) -> Sequence[Any]:
+        """Give who has tools: those that were given, and those of the configuration."""
+        if self.mcp_config is None:
+            return self.mcp_servers
+        known: tuple[Any, Any] | None = self._cache.get("mcp")
+        if known is None or known[0] is not self.mcp_config:
+            made = import_module("agents_tools.mcp.background").servers_of(self.mcp_config)
+            known = self._cache["mcp"] = (self.mcp_config, made)
+        return [*self.mcp_servers, known[1]]
 
     def _box(self, tools: Sequence[Any]) -> Toolbox:
         """Give the toolbox of these tools; the same again while they are the same."""

@@ -193,6 +193,13 @@ class Connection:
         self._closed = True
         await self._here(self._close)
 
+    def close_soon(self) -> None:
+        """Close the connection without waiting for it, from any thread."""
+        self._closed = True
+        loop = self._loop
+        if loop is not None and loop.is_running():
+            asyncio.run_coroutine_threadsafe(self._close(), loop)
+
     def reopen(self) -> None:
         """Let it connect again."""
         self._closed = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import contextlib
 import hashlib
 import inspect
@@ -269,6 +270,11 @@ class MCPToolManager:
         async with asyncio.TaskGroup() as group:
             for server in list(self._servers.values()):
                 group.create_task(server.connection.close())
+
+    def close_soon(self) -> None:
+        """Close all servers without waiting for it, from any thread."""
+        for server in list(self._servers.values()):
+            server.connection.close_soon()
 
     def _server(self, name: str) -> _Server:
         server = self._servers.get(name)
@@ -708,7 +714,9 @@ class MCPTools(list[AnyTool]):
     def __init__(self, manager: MCPToolManager) -> None:
         super().__init__(manager.get_tools())
         self.manager = manager
-        self._end = weakref.finalize(self, _close, manager)
+        self._end = weakref.finalize(self, _leave, manager)
+        self._end.atexit = False  # the hook below ends them at exit, and waits for it
+        _OPEN.add(manager)
 
     @property
     def failures(self) -> dict[str, MCPError]:
@@ -717,7 +725,8 @@ class MCPTools(list[AnyTool]):
 
     def close(self) -> None:
         """Close the servers; the tools can be called no more."""
-        self._end()
+        self._end.detach()
+        _close(self.manager)
 
     def __enter__(self) -> Self:
         """Give the tools."""
@@ -765,5 +774,25 @@ def create_mcp_tools(
     return MCPTools(manager)
 
 
+_OPEN: weakref.WeakSet[MCPToolManager] = weakref.WeakSet()
+"""The managers on the background loop."""
+_AT_EXIT = 5.0
+"""Seconds that servers get to end when the program does."""
+
+
 def _close(manager: MCPToolManager) -> None:
+    _OPEN.discard(manager)
     call_async_from_sync(manager.cleanup)
+
+
+def _leave(manager: MCPToolManager) -> None:
+    """Close the servers of tools that nobody has any more, without waiting for it."""
+    _OPEN.discard(manager)
+    manager.close_soon()
+
+
+@atexit.register
+def _close_all() -> None:
+    for manager in list(_OPEN):
+        with contextlib.suppress(Exception):
+            call_async_from_sync(manager.cleanup, timeout=_AT_EXIT)
