@@ -28,6 +28,8 @@ _COMMANDS = {
     "call": ("call", "Call a tool and watch it work."),
     "run": ("run", "Run an agent and watch it work."),
     "schema": ("schema", "Print tools as a model provider gets them, or compare them."),
+    "serve": ("serve", "Serve tools and agents over MCP."),
+    "mcp": ("mcp", "List, call and ping the tools of MCP servers."),
     "check": ("check", "Look for what will trouble models and providers."),
     "doctor": ("doctor", "Show versions, extras and the state of this installation."),
     "version": ("version", "Print the version."),
@@ -89,7 +91,8 @@ class LazyGroup(click.Group):
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="\b\n"
-    "TARGET is file.py, package.module, or either with :attribute.\n"
+    "TARGET is file.py, package.module, or either with :attribute; or MCP servers:\n"
+    "http://address/mcp, or an mcpServers file (mcp.json, mcp.json:server).\n"
     "  agents-tools list tools.py\n"
     "  agents-tools call tools.py add --help\n"
     "  agents-tools call tools.py add a=1 b=2\n"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from agents_tools.cli.calling import Finished
     from agents_tools.events import Emit
 
-__all__ = ["command"]
+__all__ = ["call", "command"]
 
 
 @click.command(
@@ -82,12 +82,44 @@ def command(
     wants_help: bool,
 ) -> None:
     """Call a tool: its result on standard output, what it says meanwhile on standard error."""
+    call(
+        ctx,
+        target=target,
+        words=words,
+        input_json=input_json,
+        timeout=timeout,
+        events=events,
+        quiet=quiet,
+        output=output,
+        as_json=as_json,
+        debug=debug,
+        wants_help=wants_help,
+    )
+
+
+def call(
+    ctx: click.Context,
+    *,
+    target: str | None,
+    words: tuple[str, ...],
+    input_json: str | None,
+    timeout: float | None,
+    events: str,
+    quiet: bool,
+    output: Path | None,
+    as_json: bool,
+    debug: bool,
+    wants_help: bool,
+    tools: list[Tool] | None = None,
+) -> None:
+    """Do what the command does; `tools` are those of the target where they are there already."""
     if target is None:
         if wants_help:
             click.echo(ctx.get_help())
             return
         raise click.UsageError("Missing argument 'TARGET'.", ctx)
-    tools = load_tools(target)
+    if tools is None:
+        tools = load_tools(target)
     tool, rest = _chosen(tools, list(words), target, wants_help=wants_help)
     if tool is None:
         _print_choice(tools, target)

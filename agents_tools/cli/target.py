@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from agents_tools.cli.errors import CommandError
+from agents_tools.cli.mcp_target import connect, is_mcp
 from agents_tools.cli.screen import prints_on_stderr, short_path
 from agents_tools.tool import FunctionTool
 
@@ -40,7 +41,7 @@ def load_tools(target: str) -> list[Tool]:
     Args:
         target: `file.py`, `package.module`, or either with `:attribute`. The attribute is a tool,
             a list, tuple or mapping of tools, an agent, an object whose methods are tools, or a
-            function, which becomes a tool.
+            function, which becomes a tool. Or MCP servers: an address, or an `mcpServers` file.
 
     Raises:
         CommandError: There is no such thing, it cannot be imported, or it holds no tools.
@@ -54,6 +55,8 @@ def load_target(target: str) -> Any:
     Raises:
         CommandError: There is no such thing, or it cannot be imported.
     """
+    if is_mcp(target):
+        return connect(target)
     place, attribute = parted(target)
     with prints_on_stderr():
         module = _module_of(place)
