@@ -431,7 +431,7 @@ class _FunctionDeclaration:
                 if self._stream
                 else return_annotation(self._func, local_names=self._local_names)
             )
-            useful = annotation not in _NO_OUTPUT_SCHEMA
+            useful = annotation not in _NO_OUTPUT_SCHEMA and not _holds_blocks(annotation)
             self._output = schema_of_type(annotation, mode="serialization") if useful else None
         return self._output
 
@@ -480,6 +480,21 @@ class _FunctionDeclaration:
 
 
 _NO_OUTPUT_SCHEMA: tuple[Any, ...] = (EMPTY, Any, object, None, type(None))
+
+
+def _holds_blocks(annotation: Any) -> bool:
+    """Whether a return annotation speaks of content blocks, which are no value for programs."""
+    outputs: Any = sys.modules.get("agents_tools.outputs")
+    if outputs is None:
+        return False  # nobody can have named one
+    kinds = (*typing.get_args(outputs.ContentBlock), outputs.ToolResult)
+    waiting = [annotation]
+    while waiting:
+        one = waiting.pop()
+        if one in kinds:
+            return True
+        waiting.extend(typing.get_args(one))
+    return False
 
 
 def _async_body(func: Callable[..., Awaitable[Any]], schema: FuncSchema) -> Call:

@@ -39,6 +39,7 @@ class Request:
         raw: The result as it came.
         fault: Why it has no answer, where the transport knows.
         cut: Whether the stream that its answer was to come on has ended without one.
+        in_session: Whether it was sent in a session that the server may have forgotten.
         status: The HTTP status that it was refused with.
         retry_after: How many seconds the server asks to wait.
         clock: Its deadline, which is moved by progress and ended by the end of the connection.
@@ -47,8 +48,22 @@ class Request:
     """
 
     __slots__ = (
-        "caller", "clock", "context", "cut", "fault", "id", "idle", "latest", "lost", "method",
-        "on_progress", "raw", "retry_after", "sent", "status",
+        "caller",
+        "clock",
+        "context",
+        "cut",
+        "fault",
+        "id",
+        "idle",
+        "in_session",
+        "latest",
+        "lost",
+        "method",
+        "on_progress",
+        "raw",
+        "retry_after",
+        "sent",
+        "status",
     )  # fmt: skip
 
     def __init__(
@@ -67,6 +82,7 @@ class Request:
         self.sent = False
         self.lost = False
         self.cut = False
+        self.in_session = False
         self.raw: dict[str, Any] | None = None
         self.fault: str | None = None
         self.status: int | None = None

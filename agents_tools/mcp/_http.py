@@ -25,6 +25,8 @@ __all__ = ["http_client"]
 logger = logging.getLogger("agents_tools.mcp")
 
 _NOT_FOUND = 404
+_FAREWELL = 1.5
+"""Seconds that a server may take to hear that a session is over."""
 _NOT_RUN = frozenset({400, 401, 403, 404, 405, 406, 413, 415, 421, 429, 503})
 """Statuses of requests that a server has not acted upon."""
 _UNKNOWN = frozenset({502, 504})
@@ -55,6 +57,10 @@ def http_client(httpx: Any, config: MCPServerConfig, exchange: Exchange) -> Any:
                 await _add_headers(request, config, open_request)
                 if open_request is not None:
                     open_request.sent = True
+                    open_request.in_session = "mcp-session-id" in request.headers
+                if request.method == "DELETE":
+                    async with asyncio.timeout(_FAREWELL):
+                        return await base.send(self, request, **options)
                 response: Any = await base.send(self, request, **options)
                 if message:
                     return await _answer(httpx, config, request, number, open_request, response)
@@ -140,17 +146,31 @@ async def _answer(
     return response
 
 
+_LAST_LOOK = 0.5
+"""Seconds that an answer may take from the end of its stream to whoever waits for it."""
+
+
+def _give_up(open_request: Request) -> None:
+    if open_request.raw is None and open_request.clock is not None:
+        open_request.fault = "its stream of events has ended without a result"
+        open_request.lose()
+
+
 def _watched(httpx: Any, stream: Any, open_request: Request) -> Any:
     """Give a stream of events that notes when it has ended without the answer."""
     base: Any = httpx.AsyncByteStream
 
     class Watched(base):  # type: ignore[misc] # a base that is only known here
         async def __aiter__(self) -> Any:
+            numbered = False
             try:
                 async for piece in stream:
+                    numbered = numbered or piece.startswith(b"id:") or b"\nid:" in piece
                     yield piece
             finally:
                 open_request.cut = open_request.raw is None
+                if open_request.cut and not numbered:  # nothing takes it up where it was cut
+                    asyncio.get_running_loop().call_later(_LAST_LOOK, _give_up, open_request)
 
         async def aclose(self) -> None:
             await stream.aclose()

@@ -292,6 +292,7 @@ class _Progress:
         self._at = 0.0
         self._total: float | None = None
         self._counted = False
+        self._said = False
 
     def of(
         self, event: Event
@@ -304,11 +305,12 @@ class _Progress:
         if kind == "tool_progress_event":
             current: float = cast("Any", event).current
             self._total = cast("Any", event).total
-            self._at = max(float(current), self._at + _STEP) if self._counted else float(current)
-            self._counted = True
+            self._at = max(float(current), self._at + _STEP) if self._said else float(current)
+            self._counted = self._said = True
             message = cast("Any", event).message
         else:
             self._at += _STEP if self._counted else 1
+            self._said = True
             message = _words(event)
         return self._at, self._total, message, event.to_dict()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import contextlib
 import logging
 import time
@@ -19,7 +20,7 @@ from agents_tools.errors import (
     ToolLostError,
 )
 from agents_tools.mcp._exchange import Exchange, Request
-from agents_tools.mcp._sdk import MODERN, Refusal, open_session
+from agents_tools.mcp._sdk import Refusal, open_session
 from agents_tools.mcp._shapes import objects
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ _DEBOUNCE = 0.3
 """Seconds after a list has changed before it is asked for: such news comes in bursts."""
 _PATIENCE = 5.0
 """The longest wait that a server may ask for before a request is sent once more."""
+_GOODBYE = 2.0
+"""Seconds that a call which was cancelled gets on another loop to tell its server so."""
 _CLOSING = 8.0
 """Seconds that a connection may take to close."""
 _FIRST_PAUSE = 0.1
@@ -256,6 +259,8 @@ class Connection:
 
     def _leave(self, link: _Link) -> None:
         self._leaving.add(link)
+        if not link.ready.done():
+            link.task.cancel()
         link.retire()
         link.task.add_done_callback(lambda _: self._leaving.discard(link))
 
@@ -333,11 +338,22 @@ class Connection:
 
 async def _elsewhere(loop: asyncio.AbstractEventLoop, make: Callable[[], Awaitable[Any]]) -> Any:
     """Await something on another loop; a cancellation here reaches it there."""
+    ended: concurrent.futures.Future[None] = concurrent.futures.Future()
 
     async def run() -> Any:
-        return await make()
+        try:
+            return await make()
+        finally:
+            ended.set_result(None)
 
-    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(run(), loop))
+    future = asyncio.run_coroutine_threadsafe(run(), loop)
+    try:
+        return await asyncio.wrap_future(future)
+    except asyncio.CancelledError:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_GOODBYE):
+                await asyncio.wrap_future(ended)
+        raise
 
 
 class _Link:
@@ -606,9 +622,7 @@ class _Link:
     def _refused(self, request: Request, refusal: Refusal) -> Exception:
         name, status = self.config.name, request.status
         if request.fault is not None and not request.sent:
-            session_gone = (
-                status == _NOT_FOUND and self.session is not None and self.session.version < MODERN
-            )
+            session_gone = status == _NOT_FOUND and request.in_session
             again = status is None or session_gone or request.retry_after is not None
             return NotRunError(request.fault, again=again, wait=request.retry_after, code=status)
         why = request.fault or shorten(safe_text(refusal.message), 1_000)

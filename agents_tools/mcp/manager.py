@@ -576,7 +576,7 @@ class MCPToolManager:
                 mark = hashlib.sha256(f"{config.name}\0{wire_name}".encode()).hexdigest()[:8]
                 name = f"{name[:55]}_{mark}"
             tool = known.get(wire_name)
-            if tool is None or tool.name != name or _WIRES.get(tool) is not wire:
+            if tool is None or tool.name != name or _WIRES.get(tool) != wire:
                 try:
                     tool = self._made(server, name, wire)
                 except UserError as error:

@@ -1,0 +1,544 @@
+"""Faults F32 and F33, and S17: servers over HTTP that fail below the protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncGenerator, Callable
+from importlib import metadata
+from typing import Any
+
+import pytest
+
+from agents_tools import FunctionTool, ToolLostError
+from agents_tools.errors import (
+    MCPConnectionError,
+    MCPError,
+    MCPProtocolError,
+    MCPTimeoutError,
+)
+from agents_tools.mcp import MCPToolManager
+from agents_tools.testing import call_tool
+from tests.mcp.hostile_http import (
+    Fault,
+    HostileHTTP,
+    Request,
+    cut_body,
+    cut_request,
+    event,
+    silence,
+    slow_body,
+    sse,
+    status,
+    text_answer,
+    typed,
+)
+
+BOUND = 15.0
+"""Seconds for what takes none: a test that waits longer has found a wait without an end."""
+AT_ONCE = 5.0
+"""Seconds for a farewell that nobody answers."""
+LINE = int(metadata.version("mcp").partition(".")[0])
+"""The line of the SDK that is installed."""
+NEEDS_TWO = pytest.mark.skipif(LINE < 2, reason="line 1 of the SDK knows no other era")
+ERAS = pytest.mark.parametrize(
+    "modern",
+    [pytest.param(False, id="legacy"), pytest.param(True, id="modern", marks=NEEDS_TWO)],
+)
+
+Tool = FunctionTool[..., Any]
+
+
+@contextlib.asynccontextmanager
+async def connected(
+    server: HostileHTTP, **options: Any
+) -> AsyncGenerator[tuple[MCPToolManager, dict[str, Tool]]]:
+    """Give a manager with one server, and the tools of it by their names there."""
+    async with asyncio.timeout(BOUND), MCPToolManager() as manager:
+        await manager.add_server("far", url=server.url, **options)
+        tools = manager.get_tools_by_server("far")
+        yield manager, {str(tool.origin.wire_name): tool for tool in tools}
+
+
+async def call(tool: Tool, **arguments: Any) -> Any:
+    """Call a tool as an agent does, with the laws of events checked."""
+    return (await call_tool(tool, arguments)).outcome
+
+
+async def still_works(tools: dict[str, Tool]) -> None:
+    outcome = await call(tools["echo"], text="still here")
+    assert (outcome.status, outcome.output) == ("ok", "still here")
+
+
+# --- F32: answers that are none
+
+
+@ERAS
+async def test_a_server_with_nothing_wrong_works(*, modern: bool) -> None:
+    """What follows is compared with this."""
+    async with HostileHTTP(modern=modern) as server, connected(server) as (_, tools):
+        await still_works(tools)
+        assert (await call(tools["add"], a=1, b=2)).output == "3"
+        assert server.calls == ["echo", "add"]
+    assert modern or server.given == set(), "a session that is left is ended"
+
+
+@ERAS
+@pytest.mark.parametrize("code", [400, 401, 403, 404, 405, 413, 500, 501])
+async def test_a_status_of_error_is_a_failure_of_that_call(*, code: int, modern: bool) -> None:
+    """F32: it names the status, is not asked again and again, and the next call works."""
+    async with HostileHTTP(modern=modern) as server, connected(server) as (_, tools):
+        server.next("tools/call", status(code, b"nothing here"), status(code), status(code))
+        outcome = await call(tools["echo"], text="x")
+        assert outcome.status == "tool_error"
+        assert isinstance(outcome.error, MCPError)
+        assert outcome.error.server == "far"
+        assert str(code) in str(outcome.error)
+        asked = server.count("tools/call")
+        assert asked == 1 if code != 404 else asked <= 2
+        assert server.calls == []
+        await call(tools["echo"], text="x")
+        await call(tools["echo"], text="x")
+        await still_works(tools)
+
+
+@pytest.mark.parametrize("code", [401, 403])
+async def test_missing_credentials_are_named_as_the_remedy(code: int) -> None:
+    """F32: in a call, and where a server cannot even be connected."""
+    async with HostileHTTP() as server, connected(server) as (manager, tools):
+        server.next("tools/call", status(code))
+        outcome = await call(tools["echo"], text="x")
+        assert "headers=" in str(outcome.error)
+        for method in ("server/discover", "initialize"):
+            server.next(method, status(code), status(code))
+        with pytest.raises(MCPConnectionError, match=rf"{code}.*headers="):
+            await manager.add_server("closed", url=server.url)
+        assert manager.get_server_names() == ["far"]
+
+
+@ERAS
+async def test_a_server_that_asks_for_a_moment_gets_it(*, modern: bool) -> None:
+    """F32: 429 with a short Retry-After was surely not run; it is asked once more."""
+    async with HostileHTTP(modern=modern) as server, connected(server) as (_, tools):
+        server.next("tools/call", status(429, retry_after="0"))
+        await still_works(tools)
+        assert server.count("tools/call") == 2
+
+
+@ERAS
+@pytest.mark.parametrize("code", [429, 503])
+async def test_a_server_that_asks_for_an_hour_is_not_waited_for(*, code: int, modern: bool) -> None:
+    """F32: the call fails at once, and says for how long the server wants to be left alone."""
+    async with HostileHTTP(modern=modern) as server, connected(server) as (_, tools):
+        server.next("tools/call", status(code, retry_after="3600"))
+        outcome = await call(tools["echo"], text="x")
+        assert outcome.status == "tool_error"
+        assert "3600" in str(outcome.error)
+        assert server.count("tools/call") == 1
+        await still_works(tools)
+
+
+async def test_a_server_that_is_always_busy_is_asked_twice() -> None:
+    """F32: there is no loop without an end."""
+    async with HostileHTTP() as server, connected(server) as (_, tools):
+        server.next("tools/call", *[status(429, retry_after="0")] * 20)
+        outcome = await call(tools["echo"], text="x")
+        assert outcome.status == "tool_error"
+        assert "429" in str(outcome.error)
+        assert server.count("tools/call") == 2
+
+
+@ERAS
+@pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
+async def test_a_redirect_to_another_place_is_not_followed(*, code: int, modern: bool) -> None:
+    """F32: neither the arguments nor the credentials are for anybody else."""
+    async with HostileHTTP(modern=modern) as other, HostileHTTP(modern=modern) as server:
+        secret = {"authorization": "Bearer secret"}
+        async with connected(server, headers=secret) as (_, tools):
+            server.next("tools/call", status(code, location=other.url))
+            outcome = await call(tools["echo"], text="x")
+            assert outcome.status == "tool_error"
+            assert "redirect" in str(outcome.error)
+            assert other.requests == []
+            await still_works(tools)
+        assert all(one.headers["authorization"] == "Bearer secret" for one in server.requests)
+
+
+async def test_a_server_that_redirects_to_itself_for_ever_is_left() -> None:
+    """F32: there is no loop without an end."""
+    async with HostileHTTP() as server, connected(server) as (_, tools):
+        server.next("tools/call", *[status(307, location=server.url)] * 100)
+        outcome = await call(tools["echo"], text="x")
+        assert outcome.status == "tool_error"
+        assert server.count("tools/call") < 60
+
+
+PAGES: dict[str, Fault] = {
+    "html": typed("text/html", b"<html>Log in to the hotel network</html>"),
+    "text": typed("text/plain", b"hello"),
+    "no type": typed(None, b"hello"),
+    "strange type": typed("\xe9;;;=", b"hello"),
+    "nothing": typed("application/json", b""),
+    "half of it": typed("application/json", b'{"jsonrpc": "2.0", "id": 1, "res'),
+    "a list": typed("application/json", b"[]"),
+    "too deep": typed("application/json", b"[" * 100_000),
+    "no utf-8": typed("application/json", b'{"a": "\xff\xfe"}'),
+    "another object": typed("application/json", b'{"hello": "world"}'),
+    "another id": typed("application/json", b'{"jsonrpc": "2.0", "id": 99999, "result": {}}'),
+    "a body that ends early": cut_body,
+    "no content": status(204),
+    "accepted, but no answer": status(202),
+    "events without an answer": sse(),
+    "events that are no messages": sse(lambda _: b"data: {\n\n", lambda _: b"data: [1]\n\n"),
+}
+
+
+@ERAS
+@pytest.mark.parametrize("kind", PAGES)
+async def test_what_is_no_answer_ends_that_call_alone(*, kind: str, modern: bool) -> None:
+    """F32: each call has one outcome, an early one where that can be, and the next one works."""
+    async with (
+        HostileHTTP(modern=modern) as server,
+        connected(server, timeout=2.0) as (_, tools),
+    ):
+        server.next("tools/call", PAGES[kind])
+        outcome = await call(tools["echo"], text="x")
+        assert outcome.status in {"tool_error", "lost", "timeout"}
+        assert "far" in str(outcome.error)
+        assert server.count("tools/call") == 1, "it may have been run"
+        await still_works(tools)
+
+
+@ERAS
+@pytest.mark.parametrize(
+    "kind",
+    ["html", "text", "no type", "half of it", pytest.param("another object", marks=NEEDS_TWO)],
+)
+async def test_what_is_no_answer_does_not_take_until_the_deadline(
+    *, kind: str, modern: bool
+) -> None:
+    """F32: a page that says "log in" is known as such at once."""
+    async with HostileHTTP(modern=modern) as server, connected(server) as (_, tools):
+        server.next("tools/call", PAGES[kind])
+        outcome = await call(tools["echo"], text="x")
+        assert outcome.status == "tool_error"
+        assert isinstance(outcome.error, MCPProtocolError)
+
+
+@ERAS
+@pytest.mark.parametrize("kind", PAGES)
+async def test_a_place_that_is_no_server_is_refused(*, kind: str, modern: bool) -> None:
+    """F32: the same where a session is to begin, within the time for it."""
+    async with HostileHTTP(modern=modern) as server, asyncio.timeout(BOUND):
+        for method in ("initialize", "server/discover"):
+            server.next(method, *[PAGES[kind]] * 3)
+        async with MCPToolManager(connect_timeout=1.0) as manager:
+            with pytest.raises(MCPError, match="far"):
+                await manager.add_server("far", url=server.url)
+            assert manager.get_server_names() == []
+        assert len(server.requests) < 20
+
+
+# --- F32: streams that end early
+
+
+@ERAS
+async def test_a_stream_that_is_cut_in_the_middle_of_an_event_is_lost(*, modern: bool) -> None:
+    """F32: the server was at work; nobody knows what it has done."""
+
+    def half(request: Request) -> bytes:
+        return event(text_answer(request, "x"))[:40]
+
+    async with HostileHTTP(modern=modern) as server, connected(server, timeout=3.0) as (_, tools):
+        server.next("tools/call", sse(half, reset=True))
+        outcome = await call(tools["echo"], text="x")
+        if LINE < 2:
+            assert outcome.status in {"lost", "timeout"}  # it does not say that a stream has ended
+        else:
+            assert outcome.status == "lost"
+            assert isinstance(outcome.error, ToolLostError)
+        assert server.count("tools/call") == 1
+        await still_works(tools)
+
+
+async def test_a_stream_with_event_ids_is_taken_up_where_it_was_cut() -> None:
+    """F32: the older version knows how to go on; the call does not notice."""
+    async with HostileHTTP() as server, connected(server) as (_, tools):
+        asked: list[Request] = []
+
+        def first(request: Request) -> bytes:
+            asked.append(request)
+            return b"id: 7\nretry: 1\ndata: \n\n"
+
+        def half(request: Request) -> bytes:
+            return event(text_answer(request, "x"))[:40]
+
+        def rest(request: Request) -> bytes:
+            assert request.headers["last-event-id"] == "7"
+            return event(text_answer(asked[0], "taken up"), "8")
+
+        server.next("tools/call", sse(first, half, reset=True))
+        server.next("GET", sse(rest))
+        outcome = await call(tools["echo"], text="x")
+        assert (outcome.status, outcome.output) == ("ok", "taken up")
+        assert server.count("tools/call") == 1
+        await still_works(tools)
+
+
+async def test_a_stream_that_can_never_be_taken_up_is_left() -> None:
+    """F32: there is no loop without an end, and one outcome."""
+    async with HostileHTTP() as server, connected(server, timeout=3.0) as (_, tools):
+        server.next("tools/call", sse(lambda _: b"id: 7\nretry: 1\ndata: \n\n", reset=True))
+        server.next("GET", *[status(500)] * 1_000)
+        outcome = await call(tools["echo"], text="x")
+        assert outcome.status in {"lost", "timeout"}
+        assert server.count("GET") < 20
+        await still_works(tools)
+
+
+def answer(request: Request) -> bytes:
+    """Give the answer that is to be found, as an event."""
+    return event(text_answer(request, "found"))
+
+
+@ERAS
+async def test_an_answer_is_found_among_other_events(*, modern: bool) -> None:
+    """F32: comments, other messages, unknown fields, and an answer that comes byte by byte."""
+
+    def other(request: Request) -> bytes:
+        unknown = event({"jsonrpc": "2.0", "method": "notifications/unknown"})
+        return b": a comment\n\nevent: strange\nfoo: bar\n\nid: \xff\n\n" + unknown
+
+    def byte(at: int) -> Callable[[Request], bytes]:
+        return lambda request: answer(request)[at : at + 1] or b"\n"
+
+    async with HostileHTTP(modern=modern) as server, connected(server) as (_, tools):
+        server.next("tools/call", sse(other, *[byte(at) for at in range(150)]))
+        outcome = await call(tools["echo"], text="x")
+        assert (outcome.status, outcome.output) == ("ok", "found")
+        await still_works(tools)
+
+
+@ERAS
+@pytest.mark.parametrize(
+    "data",
+    [b"data: not json\n\n", b"data: [1]\n\n", b"data: \xff\n\n", b'data: {"id": 1}\n\n'],
+)
+async def test_events_that_are_no_messages_cost_one_call_at_most(
+    *, data: bytes, modern: bool
+) -> None:
+    """F32: the connection stays good."""
+    async with HostileHTTP(modern=modern) as server, connected(server, timeout=3.0) as (_, tools):
+        server.next("tools/call", sse(lambda _: data, answer))
+        outcome = await call(tools["echo"], text="x")
+        assert outcome.status in {"ok", "tool_error", "lost"}
+        assert server.count("tools/call") == 1
+        await still_works(tools)
+
+
+# --- F32: servers that let one wait
+
+
+@ERAS
+async def test_a_body_that_trickles_in_ends_at_the_deadline(*, modern: bool) -> None:
+    """F32: bytes that say nothing are not progress."""
+    async with HostileHTTP(modern=modern) as server, connected(server, timeout=0.5) as (_, tools):
+        server.next("tools/call", slow_body(server))
+        outcome = await call(tools["echo"], text="x")
+        assert outcome.status == "timeout"
+        assert isinstance(outcome.error, MCPTimeoutError)
+        assert server.silent.is_set()
+        await still_works(tools)
+
+
+@ERAS
+async def test_no_answer_at_all_ends_at_the_deadline(*, modern: bool) -> None:
+    """F32: and calls beside it are not held up."""
+    async with HostileHTTP(modern=modern) as server, connected(server, timeout=1.0) as (_, tools):
+        server.next("tools/call", silence(server))
+        waiting = asyncio.create_task(call(tools["add"], a=1, b=2))
+        await server.silent.wait()
+        await still_works(tools)
+        assert (await waiting).status == "timeout"
+        await still_works(tools)
+        assert server.count("tools/call") == 3
+
+
+@pytest.mark.parametrize("fault", [silence, slow_body])
+async def test_a_server_that_does_not_begin_is_given_up(
+    fault: Callable[[HostileHTTP], Fault],
+) -> None:
+    """F26: over HTTP as over pipes."""
+    async with HostileHTTP() as server, asyncio.timeout(BOUND), MCPToolManager() as manager:
+        for method in ("initialize", "server/discover"):
+            server.next(method, fault(server))
+        with pytest.raises(MCPConnectionError, match=r"0\.5 s"):
+            await manager.add_server("far", url=server.url, connect_timeout=0.5)
+        server.heal()
+        await manager.add_server("far", url=server.url)
+
+
+@ERAS
+async def test_a_cancelled_call_leaves_the_connection_good(*, modern: bool) -> None:
+    """F32: the older version tells the server; in the newer one the end of the stream does."""
+    async with HostileHTTP(modern=modern) as server, connected(server) as (_, tools):
+        server.next("tools/call", silence(server))
+        task = asyncio.create_task(tools["echo"].invoke(text="x"))
+        await server.silent.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await still_works(tools)
+        if not modern:
+            assert server.count("notifications/cancelled") == 1
+
+
+# --- F33: servers that are gone, or have forgotten
+
+
+@ERAS
+async def test_a_connection_cut_after_the_request_was_read_is_lost(*, modern: bool) -> None:
+    """F33: the server may have done it; nobody asks again."""
+    async with HostileHTTP(modern=modern) as server, connected(server) as (_, tools):
+        server.next("tools/call", cut_request)
+        outcome = await call(tools["idempotent"])
+        assert outcome.status == "lost"
+        assert isinstance(outcome.error, ToolLostError)
+        assert server.count("tools/call") == 1
+        await still_works(tools)
+
+
+@ERAS
+async def test_a_trusted_server_is_asked_again_what_it_calls_idempotent(*, modern: bool) -> None:
+    """S17: once, and only that tool."""
+    async with HostileHTTP(modern=modern) as server, connected(server, trusted=True) as (_, tools):
+        server.next("tools/call", cut_request)
+        assert (await call(tools["idempotent"])).status == "ok"
+        assert server.count("tools/call") == 2
+        server.next("tools/call", cut_request, cut_request)
+        assert (await call(tools["idempotent"])).status == "lost"
+        server.next("tools/call", cut_request)
+        assert (await call(tools["echo"], text="x")).status == "lost"
+        assert server.count("tools/call") == 5
+
+
+@ERAS
+async def test_a_refused_connection_is_a_failure_and_comes_back(*, modern: bool) -> None:
+    """F33: nothing was sent, which the error says; a server that is back is used at once."""
+    async with HostileHTTP(modern=modern) as server, connected(server) as (_, tools):
+        await still_works(tools)
+        await server.stop()
+        for _ in range(3):
+            outcome = await call(tools["echo"], text="x")
+            assert outcome.status == "tool_error"
+            assert isinstance(outcome.error, MCPConnectionError)
+            assert "127.0.0.1" in str(outcome.error)
+        await server.start()
+        await still_works(tools)
+
+
+@ERAS
+async def test_a_server_that_was_restarted_between_two_calls_is_no_event(*, modern: bool) -> None:
+    """F33: it has forgotten the session; a new one is begun, and the call runs once."""
+    async with HostileHTTP(modern=modern) as server, connected(server) as (_, tools):
+        await still_works(tools)
+        await server.stop()
+        await server.start()
+        outcome = await call(tools["echo"], text="again")
+        assert (outcome.status, outcome.output) in {("ok", "again"), ("lost", outcome.output)}
+        if outcome.status == "ok":
+            assert server.calls == ["echo", "echo"]
+        await still_works(tools)
+
+
+async def test_a_session_that_has_expired_is_begun_anew_once() -> None:
+    """F33: 404 says that the request was not run; ten calls share the new session."""
+    async with HostileHTTP() as server, connected(server) as (_, tools):
+        await still_works(tools)
+        server.given.clear()
+        outcomes = await asyncio.gather(*[call(tools["echo"], text=str(n)) for n in range(10)])
+        assert [outcome.output for outcome in outcomes] == [str(n) for n in range(10)]
+        assert server.count("initialize") == 2
+        assert len(server.calls) == 11
+
+
+@pytest.mark.parametrize("sessions", [True, False])
+async def test_a_server_that_forgets_every_session_is_not_asked_for_ever(*, sessions: bool) -> None:
+    """F33: once anew, and no more; where there are no sessions, 404 is an answer."""
+    async with HostileHTTP(sessions=sessions) as server, connected(server) as (_, tools):
+        asked = 2 if sessions else 1
+        server.next("tools/call", *[status(404)] * asked)
+        outcome = await call(tools["echo"], text="x")
+        assert outcome.status == "tool_error"
+        assert server.count("tools/call") == asked
+        assert server.count("initialize") <= 3
+        await still_works(tools)
+
+
+@ERAS
+async def test_calls_in_flight_have_one_outcome_each_when_the_server_stops(*, modern: bool) -> None:
+    """F33: they are lost, and the next one works."""
+    async with HostileHTTP(modern=modern) as server, connected(server) as (_, tools):
+        server.next("tools/call", *[silence(server)] * 10)
+        calls = [asyncio.create_task(call(tools["echo"], text="x")) for _ in range(10)]
+        await server.came("tools/call", 10)
+        await server.stop()
+        assert {outcome.status for outcome in await asyncio.gather(*calls)} == {"lost"}
+        await server.start()
+        await still_works(tools)
+
+
+@ERAS
+async def test_a_manager_is_closed_while_its_server_is_gone(*, modern: bool) -> None:
+    """F33: the farewell reaches nobody, which is nobody's error."""
+    async with HostileHTTP(modern=modern) as server, connected(server) as (_, tools):
+        await still_works(tools)
+        await server.stop()
+
+
+@ERAS
+async def test_a_manager_is_closed_while_its_server_does_not_answer(*, modern: bool) -> None:
+    """F33: within bounded time, with calls in flight."""
+    async with HostileHTTP(modern=modern) as server, connected(server) as (manager, tools):
+        server.next("tools/call", silence(server))
+        server.next("DELETE", silence(server))
+        waiting = asyncio.create_task(call(tools["echo"], text="x"))
+        await server.silent.wait()
+        async with asyncio.timeout(AT_ONCE):
+            await manager.cleanup()
+        assert (await waiting).status == "lost"
+
+
+async def test_servers_that_fail_leave_the_others_alone() -> None:
+    """F32: one configuration, four servers, three of them broken."""
+    async with (
+        asyncio.timeout(BOUND),
+        HostileHTTP() as good,
+        HostileHTTP() as broken,
+        HostileHTTP() as silent,
+        HostileHTTP() as gone,
+    ):
+        await gone.stop()
+        for method in ("initialize", "server/discover"):
+            broken.next(method, *[status(500)] * 5)
+            silent.next(method, *[silence(silent)] * 5)
+        servers = {"good": good, "broken": broken, "silent": silent, "gone": gone}
+        config = {"mcpServers": {name: {"url": one.url} for name, one in servers.items()}}
+        async with MCPToolManager.from_config(config, connect_timeout=1.0) as manager:
+            assert set(manager.failures) == {"broken", "silent", "gone"}
+            assert "500" in str(manager.failures["broken"])
+            assert "127.0.0.1" in str(manager.failures["gone"])
+            (echo,) = [tool for tool in manager.get_tools() if tool.name == "good_echo"]
+            assert (await call(echo, text="x")).status == "ok"
+
+
+async def test_what_a_refusing_server_says_is_safe_to_show() -> None:
+    """F32: its words are short, without control characters and without markup."""
+    async with HostileHTTP() as server, connected(server) as (_, tools):
+        server.next("tools/call", status(500, ("no\x1b[31m\u202ered " * 10_000).encode()))
+        outcome = await call(tools["echo"], text="x")
+        assert outcome.status == "tool_error"
+        assert not {"\x1b", "\u202e"} & set(outcome.output + str(outcome.error))
+        assert len(str(outcome.error)) < 2_000
+        json.dumps(outcome.output)

@@ -1,0 +1,1135 @@
+"""Faults F25 to F31 and F34, and S5, S17, S21, S33: servers in processes of their own."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import contextlib
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import AsyncGenerator, Generator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import agents_tools
+from agents_tools import FunctionTool, ToolLostError, ToolProgressEvent, ToolTimeoutError
+from agents_tools.errors import (
+    MCPConnectionError,
+    MCPError,
+    MCPProtocolError,
+    MCPTimeoutError,
+    UserError,
+)
+from agents_tools.mcp import MCPToolManager, ToolListChange, create_mcp_tools
+from agents_tools.testing import call_tool
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="processes and files are counted in /proc"
+)
+
+SERVER = Path(__file__).with_name("hostile_stdio.py")
+ROOT = Path(agents_tools.__file__).parents[1]
+BOUND = 15.0
+"""Seconds for what takes none: a test that waits longer has found a wait without an end."""
+AT_ONCE = 5.0
+"""Seconds for what has nothing to wait for, on a machine that may be slow."""
+KILLS = 100
+TASK_ENDS = 2.0
+
+NEEDS_TWO = pytest.mark.skipif(
+    int(metadata.version("mcp").partition(".")[0]) < 2,
+    reason="line 1 of the SDK knows no other era",
+)
+ERAS = pytest.mark.parametrize("mode", ["normal", pytest.param("modern", marks=NEEDS_TWO)])
+
+Tool = FunctionTool[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """What servers have noted in their folder."""
+
+    folder: Path
+
+    def lines(self, file: str) -> list[str]:
+        path = self.folder / file
+        return path.read_text().splitlines() if path.exists() else []
+
+    def calls(self, tool: str) -> int:
+        return self.lines("calls").count(tool)
+
+    @property
+    def pids(self) -> list[int]:
+        return [int(line) for line in self.lines("starts")]
+
+    @property
+    def children(self) -> list[int]:
+        return [int(line) for line in self.lines("children")]
+
+    def command(self, mode: str = "normal") -> dict[str, Any]:
+        args = ["-S", "-I", str(SERVER), mode, str(self.folder)]
+        return {"command": sys.executable, "args": args}
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Generator[Notes]:
+    """Give the notes of the servers of a test, none of which may outlive it."""
+    notes = Notes(tmp_path)
+    yield notes
+    left = [pid for pid in (*notes.pids, *notes.children) if not has_ended(pid)]
+    for pid in left:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    assert not left, f"processes have outlived the test: {left}"
+
+
+def has_ended(pid: int, seconds: float = 5.0) -> bool:
+    """Wait for the end of any process; give whether it came."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([descriptor], [], [], seconds)[0])
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.asynccontextmanager
+async def connected(
+    notes: Notes, mode: str = "normal", *, on_change: Any = None, **options: Any
+) -> AsyncGenerator[tuple[MCPToolManager, dict[str, Tool]]]:
+    """Give a manager with one server, and the tools of it by their names there."""
+    async with asyncio.timeout(BOUND), MCPToolManager(on_change=on_change) as manager:
+        await manager.add_server("hostile", **notes.command(mode), **options)
+        yield manager, tools_of(manager)
+
+
+def tools_of(manager: MCPToolManager, server: str = "hostile") -> dict[str, Tool]:
+    return {str(tool.origin.wire_name): tool for tool in manager.get_tools_by_server(server)}
+
+
+async def call(tool: Tool, **arguments: Any) -> Any:
+    """Call a tool as an agent does, with the laws of events checked."""
+    return (await call_tool(tool, arguments)).outcome
+
+
+async def still_works(tools: dict[str, Tool]) -> None:
+    outcome = await call(tools["echo"], text="still here")
+    assert (outcome.status, outcome.output) == ("ok", "still here")
+
+
+async def refused(notes: Notes, mode: str, **options: Any) -> MCPError:
+    """Give the error with which a server cannot be added; its process is gone then."""
+    async with asyncio.timeout(BOUND), MCPToolManager() as manager:
+        with pytest.raises(MCPError) as caught:
+            await manager.add_server("hostile", **notes.command(mode), **options)
+        assert caught.value.server == "hostile"
+        assert "hostile" in str(caught.value)
+        assert manager.get_server_names() == []
+        assert manager.get_tools() == []
+        assert all(has_ended(pid) for pid in notes.pids)
+    return caught.value
+
+
+# --- F25, S17: a server that dies in a call
+
+
+async def test_a_call_whose_server_is_killed_is_lost_and_the_next_one_works(notes: Notes) -> None:
+    """F25: nobody knows what a call has done whose server died; the next one is not its heir."""
+    async with connected(notes) as (_, tools):
+        outcome = await call(tools["die"])
+        assert outcome.status == "lost"
+        assert isinstance(outcome.error, ToolLostError)
+        assert "hostile" in str(outcome.error)
+        await still_works(tools)
+    assert len(notes.pids) == 2
+    assert notes.calls("die") == 1
+
+
+async def test_what_a_server_said_last_is_in_the_error_of_the_call_it_died_in(notes: Notes) -> None:
+    """F25: the reason of a death is the exit code and the end of stderr."""
+    async with connected(notes) as (_, tools):
+        outcome = await call(tools["exit"])
+        assert outcome.status == "lost"
+        assert "exit code 7" in str(outcome.error)
+        assert "last words 29" in str(outcome.error)
+        assert "last words 9\n" not in str(outcome.error)
+        await still_works(tools)
+
+
+@pytest.mark.parametrize("name", ["half_line", "close_output"])
+async def test_a_call_is_lost_when_its_answer_ends_in_the_middle(notes: Notes, name: str) -> None:
+    """F25, F28: half an answer is none."""
+    async with connected(notes) as (_, tools):
+        assert (await call(tools[name])).status == "lost"
+        await still_works(tools)
+
+
+@pytest.mark.timeout(120)
+async def test_a_hundred_kills_lose_a_hundred_calls_and_leave_nothing_behind(notes: Notes) -> None:
+    """F25: no process, no task and no file descriptor is left of them."""
+    async with asyncio.timeout(100), MCPToolManager() as manager:
+        await manager.add_server("hostile", **notes.command())
+        tools = tools_of(manager)
+        await call(tools["die"])
+        await still_works(tools)
+        files, tasks = open_files(), len(asyncio.all_tasks())
+        for _ in range(KILLS):
+            assert (await call(tools["die"])).status == "lost"
+            await still_works(tools)
+        assert await settles(lambda: len(asyncio.all_tasks()) <= tasks)
+        assert await settles(lambda: open_files() <= files)
+        assert len(set(notes.pids)) == KILLS + 2
+        assert all(has_ended(pid) for pid in notes.pids[:-1])
+        assert not has_ended(notes.pids[-1], 0)
+        assert manager.get_stats()["by_server"]["hostile"]["connects"] == KILLS + 2
+    assert has_ended(notes.pids[-1], 0)
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+async def settles(condition: Any) -> bool:
+    """Give the loop turns until something is so; whether it came to be."""
+    until = asyncio.get_running_loop().time() + TASK_ENDS
+    while not condition():
+        if asyncio.get_running_loop().time() > until:
+            return False
+        await asyncio.sleep(0)
+    return True
+
+
+async def test_every_call_in_flight_has_one_outcome_when_the_server_dies(notes: Notes) -> None:
+    """F25: calls that wait side by side are lost side by side."""
+    async with connected(notes) as (_, tools):
+        calls = [asyncio.create_task(call(tools["hang"])) for _ in range(20)]
+        await settles(lambda: notes.calls("hang") == 20)
+        assert (await call(tools["die"])).status == "lost"
+        assert [outcome.status for outcome in await asyncio.gather(*calls)] == ["lost"] * 20
+        await still_works(tools)
+    assert len(notes.pids) == 2, "they share one new connection"
+
+
+async def test_a_server_killed_between_two_calls_is_started_again(notes: Notes) -> None:
+    """F25: a request that was surely not seen is sent to the new process."""
+    async with connected(notes) as (_, tools):
+        await still_works(tools)
+        os.kill(notes.pids[0], signal.SIGKILL)
+        assert has_ended(notes.pids[0])
+        outcome = await call(tools["echo"], text="again")
+        assert outcome.status in {"ok", "lost"}  # lost where its end was not yet seen
+        await still_works(tools)
+    assert len(notes.pids) == 2
+
+
+async def test_the_promise_of_an_untrusted_server_allows_no_second_call(notes: Notes) -> None:
+    """S17: anybody can claim to be idempotent."""
+    async with connected(notes) as (_, tools):
+        assert (await call(tools["die_idempotent"])).status == "lost"
+    assert notes.calls("die_idempotent") == 1
+
+
+async def test_the_promise_of_a_trusted_server_allows_one_second_call(notes: Notes) -> None:
+    """S17: who trusts a server gets the outcome of the second call."""
+    async with connected(notes, trusted=True) as (_, tools):
+        outcome = await call(tools["die_idempotent"])
+        assert (outcome.status, outcome.output) == ("ok", "second time")
+        assert (await call(tools["die"])).status == "lost"
+    assert notes.calls("die_idempotent") == 2
+    assert notes.calls("die") == 1, "it promises nothing"
+
+
+async def test_a_server_that_does_not_start_again_is_given_up(notes: Notes) -> None:
+    """F25, F27: calls fail with the reason, and processes are not started without end."""
+    async with connected(notes, "starts_once") as (_, tools):
+        assert (await call(tools["die"])).status == "lost"
+        for _ in range(12):
+            outcome = await call(tools["echo"], text="x")
+            assert outcome.status == "tool_error"
+            assert isinstance(outcome.error, MCPConnectionError)
+            assert "exit code 5" in str(outcome.error)
+            assert "port in use" in str(outcome.error)
+        assert len(notes.pids) <= 7
+
+
+# --- F26: a server that never begins
+
+
+async def test_a_server_that_never_answers_is_given_up_with_what_it_said(notes: Notes) -> None:
+    """F26: the error has the deadline and the end of stderr."""
+    error = await refused(notes, "never_initializes", connect_timeout=0.5)
+    assert isinstance(error, MCPConnectionError)
+    assert "0.5 s" in str(error)
+    assert "waiting for the database" in str(error)
+
+
+async def test_an_answer_after_the_deadline_is_not_heard(notes: Notes) -> None:
+    """F26: it comes to nobody, and the same name can be used again."""
+    async with asyncio.timeout(BOUND), MCPToolManager() as manager:
+        with pytest.raises(MCPConnectionError):
+            await manager.add_server(
+                "hostile", **notes.command("initializes_late"), connect_timeout=0.3
+            )
+        assert notes.lines("answered") == ["late"]
+        assert manager.get_tools() == []
+        await manager.add_server("hostile", **notes.command())
+        await still_works(tools_of(manager))
+
+
+async def test_a_cancelled_connection_leaves_no_process(notes: Notes) -> None:
+    """F26: whoever does not want to wait any more cancels."""
+    async with asyncio.timeout(BOUND), MCPToolManager() as manager:
+        task = asyncio.create_task(
+            manager.add_server("hostile", **notes.command("never_initializes"))
+        )
+        assert await settles(lambda: notes.lines("requests"))
+        task.cancel()
+        async with asyncio.timeout(AT_ONCE):
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        assert all(has_ended(pid) for pid in notes.pids)
+        assert manager.get_server_names() == []
+
+
+# --- F27: a server that ends at once
+
+
+async def test_a_server_that_ends_at_start_says_why(notes: Notes) -> None:
+    """F27: the exit code and the last lines of stderr, safe to show."""
+    error = await refused(notes, "dies_at_start")
+    assert isinstance(error, MCPConnectionError)
+    text = str(error)
+    assert "exit code 3" in text
+    assert "licence" in text
+    assert "line 29" in text
+    assert "line 5\n" not in text
+    assert not {"\x1b", "\u202e"} & set(text)
+
+
+async def test_a_server_that_ends_when_it_is_to_begin_says_why(notes: Notes) -> None:
+    """F27: as before, one message later."""
+    text = str(await refused(notes, "dies_before_initialize"))
+    assert "exit code 4" in text
+    assert "cannot begin" in text
+
+
+async def test_a_server_may_refuse_to_begin(notes: Notes) -> None:
+    """F27: its words are the reason."""
+    assert "Licence expired" in str(await refused(notes, "refuses_initialize"))
+
+
+@pytest.mark.parametrize("mode", ["shapeless_initialize", "unknown_version"])
+async def test_a_server_that_begins_with_nonsense_is_refused(notes: Notes, mode: str) -> None:
+    """F28: what it says is no beginning of a session."""
+    await refused(notes, mode)
+
+
+@pytest.mark.parametrize("mode", ["no_list", "shapeless_list"])
+async def test_a_server_that_cannot_list_its_tools_is_refused(notes: Notes, mode: str) -> None:
+    """F28: a server for tools has to be able to name them."""
+    await refused(notes, mode)
+
+
+async def test_a_program_that_is_not_there_is_named(notes: Notes) -> None:
+    """F27: the most frequent fault of all."""
+    async with asyncio.timeout(BOUND), MCPToolManager() as manager:
+        with pytest.raises(MCPConnectionError, match="no-such-program"):
+            await manager.add_server("hostile", command="no-such-program")
+
+
+async def test_a_folder_that_is_not_there_is_named(notes: Notes) -> None:
+    """F27: not the program is missing, but where it is to start."""
+    async with asyncio.timeout(BOUND), MCPToolManager() as manager:
+        with pytest.raises(MCPConnectionError, match="no-such-folder"):
+            await manager.add_server("hostile", **notes.command(), cwd="/no-such-folder")
+
+
+async def test_servers_that_fail_leave_the_others_alone(notes: Notes) -> None:
+    """F26, F27: `failures` says which and why; the rest of the configuration works."""
+    modes = ["normal", "dies_at_start", "never_initializes", "endless_pages", "three_pages"]
+    config = {"mcpServers": {mode: notes.command(mode) for mode in modes}}
+    async with (
+        asyncio.timeout(BOUND),
+        MCPToolManager.from_config(config, connect_timeout=3.0) as manager,
+    ):
+        assert set(manager.failures) == {"dies_at_start", "never_initializes", "endless_pages"}
+        assert "exit code 3" in str(manager.failures["dies_at_start"])
+        assert "3 s" in str(manager.failures["never_initializes"])
+        for mode in ("normal", "three_pages"):
+            await still_works(tools_of(manager, mode))
+
+
+# --- F28: what is not a message, or not the right one
+
+STRANGE = {
+    "noise": "found",
+    "logs": "found",
+    "wrong_ids": "yours",
+    "twice": "first",
+    "text_id": "as text",
+    "stderr_flood": "worked",
+    "broken_structure": "usable",
+}
+
+
+@ERAS
+@pytest.mark.parametrize("name", STRANGE)
+async def test_a_valid_answer_is_found_among_the_rest(notes: Notes, name: str, mode: str) -> None:
+    """F28: garbage around it, other ids, a second answer, a flood of stderr."""
+    async with connected(notes, mode) as (_, tools):
+        outcome = await call(tools[name])
+        assert (outcome.status, outcome.output) == ("ok", STRANGE[name])
+        await still_works(tools)
+
+
+async def test_a_server_that_writes_garbage_around_each_line_works(notes: Notes) -> None:
+    """F28: banners, NULs, invalid UTF-8, lines in two halves, from the first message on."""
+    async with connected(notes, "noisy") as (_, tools):
+        await still_works(tools)
+        assert (await call(tools["add"], a=1, b=2)).status == "ok"
+
+
+async def test_bytes_that_are_no_utf8_cost_only_themselves(notes: Notes) -> None:
+    """F28: the rest of the text is there."""
+    async with connected(notes) as (_, tools):
+        outcome = await call(tools["bad_utf8"])
+        assert outcome.status == "ok"
+        assert str(outcome.output).startswith("broken ")
+        assert str(outcome.output).endswith(" here")
+        str(outcome.output).encode()
+        await still_works(tools)
+
+
+async def test_an_answer_that_is_too_deep_costs_its_own_call(notes: Notes) -> None:
+    """F28: 5,000 levels are more than a parser of JSON takes."""
+    async with connected(notes) as (_, tools):
+        outcome = await call(tools["deep"])
+        assert outcome.status == "tool_error"
+        assert isinstance(outcome.error, MCPProtocolError)
+        await still_works(tools)
+
+
+async def test_a_call_with_the_answer_of_another_ends_at_its_deadline(notes: Notes) -> None:
+    """F28: an answer with a wrong id is nobody's."""
+    async with connected(notes, timeout=0.3) as (_, tools):
+        outcome = await call(tools["only_wrong_id"])
+        assert outcome.status == "timeout"
+        await still_works(tools)
+
+
+async def test_an_answer_after_the_cancellation_is_not_heard(notes: Notes) -> None:
+    """F28: nor is it taken for the answer of the next call."""
+    async with connected(notes, timeout=0.3) as (_, tools):
+        outcome = await call(tools["late"])
+        assert outcome.status == "timeout"
+        await still_works(tools)
+    assert len(notes.lines("cancelled")) == 1
+
+
+NO_RESULTS = ["text", "list", "null", "number"]
+STRANGE_RESULTS = [
+    "empty",
+    "content text",
+    "content null",
+    "content of numbers",
+    "unknown block",
+    "block without type",
+    "block of a strange type",
+    "text block without text",
+    "text block of a number",
+    "image of no base64",
+    "image of a strange type",
+    "resource of text",
+    "link without address",
+    "isError text",
+    "structured list",
+    "half a surrogate",
+    "meta text",
+]
+
+
+@ERAS
+async def test_results_of_a_wrong_shape_have_one_outcome(notes: Notes, mode: str) -> None:
+    """F28: what can be used is used; what cannot is a failure of that call; both can be sent on."""
+    async with connected(notes, mode, timeout=0.5) as (_, tools):
+        found: dict[str, str] = {}
+        for kind in (*NO_RESULTS, *STRANGE_RESULTS):
+            outcome = await call(tools["shapeless"], kind=kind)
+            found[kind] = outcome.status
+            json.dumps(outcome.output, default=repr).encode()
+            await still_works(tools)
+    assert all(found[kind] in {"tool_error", "timeout"} for kind in NO_RESULTS), found
+    assert {kind for kind in STRANGE_RESULTS if found[kind] != "ok"} == set(), found
+    assert len(notes.pids) == 1
+
+
+@pytest.mark.parametrize("name", ["no_result", "both", "refuse_badly"])
+async def test_answers_that_are_neither_result_nor_error_have_one_outcome(
+    notes: Notes, name: str
+) -> None:
+    """F28: they end with the call's deadline at the latest."""
+    async with connected(notes, timeout=0.5) as (_, tools):
+        outcome = await call(tools[name])
+        assert outcome.status in {"tool_error", "timeout"} | ({"ok"} if name == "both" else set())
+        await still_works(tools)
+
+
+async def test_a_text_of_20_megabytes_arrives(notes: Notes) -> None:
+    """F28: a line costs time in proportion to its length."""
+    async with connected(notes) as (_, tools):
+        outcome = await call(tools["big"], size=20_000_000)
+        assert outcome.status == "ok"
+        assert outcome.value.content == "x" * 20_000_000
+        await still_works(tools)
+
+
+async def test_a_line_of_70_megabytes_costs_its_own_call(notes: Notes) -> None:
+    """F28: what is more than a message may have is not kept, and the error says so."""
+    async with connected(notes) as (_, tools):
+        outcome = await call(tools["big"], size=70_000_000)
+        assert outcome.status == "tool_error"
+        assert "max_message" in str(outcome.error)
+        await still_works(tools)
+    assert len(notes.pids) == 1
+
+
+async def test_arguments_of_megabytes_reach_a_server_that_answers_meanwhile(notes: Notes) -> None:
+    """F28: neither end waits for the other with full pipes."""
+    async with connected(notes) as (_, tools):
+        texts = [str(n) * 1_000_000 for n in range(8)]
+        outcomes = await asyncio.gather(*[call(tools["echo"], text=text) for text in texts])
+        assert [outcome.value.content for outcome in outcomes] == texts
+
+
+# --- F29, S33: lists without an end
+
+
+async def test_pages_without_an_end_are_refused(notes: Notes) -> None:
+    """F29, S33: at the hundredth, and the error names the cursor."""
+    text = str(await refused(notes, "endless_pages"))
+    assert "100" in text
+    assert "cursor" in text
+    assert len(notes.lines("lists")) <= 101
+
+
+async def test_pages_in_a_circle_are_refused(notes: Notes) -> None:
+    """F29, S33: at the second sight of a cursor, which the error names."""
+    assert "'around'" in str(await refused(notes, "looping_pages"))
+    assert len(notes.lines("lists")) <= 3
+
+
+async def test_all_pages_are_read_once(notes: Notes) -> None:
+    """F29: the list is complete, and a call of a tool on the second page asks for no list."""
+    async with connected(notes, "three_pages") as (_, tools):
+        assert set(tools) == {"echo", "add"}
+        for _ in range(3):
+            assert (await call(tools["add"], a=1, b=2)).status == "ok"
+    assert notes.lines("lists") == ["None", "2", "3"]
+
+
+async def test_five_thousand_tools_are_not_too_many_to_begin(notes: Notes) -> None:
+    """S33: what is taken of them works."""
+    async with connected(notes, "many_tools") as (manager, tools):
+        assert 0 < len(tools) <= 5_000
+        assert len(set(manager.get_tool_names())) == len(tools)
+
+
+# --- F30: floods
+
+
+@ERAS
+async def test_a_hundred_thousand_notifications_do_not_bury_the_answer(
+    notes: Notes, mode: str
+) -> None:
+    """F30: and they do not pile up in memory."""
+    async with connected(notes, mode) as (_, tools):
+        await still_works(tools)
+        before = peak_memory(reset=True)
+        outcome = await tools["flood"].call(None, "{}")
+        assert (outcome.status, outcome.output) == ("ok", "after the flood")
+        assert peak_memory() - before < 32 << 20
+        await still_works(tools)
+
+
+async def test_a_listener_of_a_flood_gets_the_end_of_the_call(notes: Notes) -> None:
+    """F30: progress may be dropped, the outcome may not."""
+    async with connected(notes) as (_, tools):
+        said = await call_tool(tools["flood"], count=100_000)
+        assert said.outcome.status == "ok"
+        assert any(isinstance(event, ToolProgressEvent) for event in said.events)
+
+
+def peak_memory(*, reset: bool = False) -> int:
+    """Give the most memory this process has had, in bytes, since it was last reset."""
+    if reset:
+        Path("/proc/self/clear_refs").write_text("5")
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) << 10
+
+
+# --- F31: lists that change, and tools that cannot be used
+
+
+async def test_a_tool_that_cannot_be_used_is_left_out_with_the_reason(notes: Notes) -> None:
+    """F31: one bad schema is no reason to do without the good ones."""
+    async with connected(notes, "bad_tools") as (manager, tools):
+        skipped = manager.skipped["hostile"]
+        assert {"text_schema", "array_schema", "no_schema", "null_schema"} <= set(skipped)
+        assert all(isinstance(reason, str) and reason for reason in skipped.values())
+        assert not set(skipped) & set(tools)
+        assert not {"", "7"} & set(tools)
+        await still_works(tools)
+        assert (await call(tools["add"], a=1, b=2)).status == "ok"
+        for name in ("strange_texts", "strange_hints", "bad_output"):
+            assert name in tools or skipped[name]
+
+
+async def test_a_deep_schema_is_no_reason_to_do_without_the_others(notes: Notes) -> None:
+    """F31: it is taken, or left out with the reason."""
+    async with connected(notes, "deep_tool") as (manager, tools):
+        assert "deep" in tools or "deep" in manager.skipped["hostile"]
+        await still_works(tools)
+
+
+async def test_a_schema_of_ten_thousand_levels_ends_in_no_crash(notes: Notes) -> None:
+    """F31: the list cannot be read, which the error says, or the other tools work."""
+    try:
+        async with connected(notes, "very_deep_tool") as (_, tools):
+            await still_works(tools)
+    except MCPError as error:
+        assert "hostile" in str(error)  # noqa: PT017 - one of two right outcomes
+
+
+async def test_tools_of_the_same_name_are_told_apart(notes: Notes) -> None:
+    """F31: of two with one name the first is used; names that become alike stay different."""
+    async with connected(notes, "twice_named") as (manager, tools):
+        assert set(tools) == {"echo", "e.cho", "e/cho", "E.CHO"}
+        names = manager.get_tool_names()
+        assert len({name.lower() for name in names}) == len(names) == 4
+        assert "echo" in manager.skipped["hostile"]
+        for wire_name, tool in tools.items():
+            outcome = await call(tool)
+            assert outcome.output == f"{wire_name} was called"
+
+
+async def test_a_tool_for_tasks_only_is_left_out(notes: Notes) -> None:
+    """F31: a plain call of it can only fail."""
+    async with connected(notes) as (manager, tools):
+        assert "task" not in tools
+        assert "task" in manager.skipped["hostile"]["task"]
+
+
+class Changes:
+    """The changes that a manager tells of."""
+
+    def __init__(self) -> None:
+        self.seen: asyncio.Queue[ToolListChange] = asyncio.Queue()
+
+    def __call__(self, change: ToolListChange) -> None:
+        self.seen.put_nowait(change)
+
+
+@ERAS
+async def test_a_list_that_changes_in_a_call_is_read_again(notes: Notes, mode: str) -> None:
+    """F31: what is new can be called, what is gone is gone, and fifty news are one."""
+    changes = Changes()
+    async with connected(notes, mode, on_change=changes) as (manager, tools):
+        first = await changes.seen.get()
+        assert "hostile_removed" in first.added
+        old = tools["removed"]
+        assert (await call(tools["change"])).status == "ok"
+        change = await changes.seen.get()
+        assert (change.added, change.removed) == (("hostile_added",), ("hostile_removed",))
+        assert "hostile_added" in manager.get_tool_names()
+        assert "hostile_removed" not in manager.get_tool_names()
+        assert (await call(old)).status in {"ok", "tool_error"}
+        await still_works(tools_of(manager))
+    assert len(notes.lines("lists")) <= 4
+
+
+async def test_a_description_that_changes_is_told_of(notes: Notes) -> None:
+    """F31: a tool that was approved as one thing and becomes another is a change of pins."""
+    changes = Changes()
+    async with connected(notes, "rug_pull", on_change=changes) as (_, tools):
+        await changes.seen.get()
+        assert (await call(tools["announce"])).status == "ok"
+        change = await changes.seen.get()
+        assert [(pin.tool, pin.server) for pin in change.pins] == [("echo", "hostile")]
+
+
+# --- S33: schemas that cost time
+
+
+async def test_a_catastrophic_pattern_does_not_stop_the_loop(notes: Notes) -> None:
+    """S33: neither in the schema of arguments nor in the one of results."""
+    async with connected(notes) as (_, tools):
+        outcome = await call(tools["regex"], text="a" * 60 + "!")
+        assert outcome.status == "invalid_args"
+        assert notes.calls("regex") == 0, "bad arguments do not reach a server"
+        outcome = await call(tools["regex"], text="aaa")
+        assert (outcome.status, outcome.output) == ("ok", "usable")
+        await still_works(tools)
+
+
+async def test_a_structured_result_that_breaks_its_schema_is_kept_with_a_note(notes: Notes) -> None:
+    """F28: the text is usable; the application is told what is wrong with the rest."""
+    async with connected(notes) as (_, tools):
+        outcome = await call(tools["broken_structure"])
+        assert (outcome.status, outcome.output) == ("ok", "usable")
+        assert outcome.value.structured == {"sum": "many"}
+        assert "sum" in str(outcome.metadata)
+
+
+# --- failures that a server may have
+
+
+async def test_what_a_tool_says_of_its_failure_is_for_the_model(notes: Notes) -> None:
+    """A result with `isError` is a failure of the tool, in its own words."""
+    async with connected(notes) as (_, tools):
+        outcome = await call(tools["fail"])
+        assert outcome.status == "tool_error"
+        assert "The disk is full." in outcome.output
+        await still_works(tools)
+
+
+@pytest.mark.parametrize("code", [-32602, -32603, -32001, 0, 12345, 2**70])
+async def test_an_error_of_the_protocol_is_a_failure_of_the_tool(notes: Notes, code: int) -> None:
+    """Its text may be a megabyte long; what the model gets is not."""
+    async with connected(notes) as (_, tools):
+        outcome = await call(tools["refuse"], code=code, size=1_000_000)
+        assert outcome.status == "tool_error"
+        assert isinstance(outcome.error, MCPError)
+        assert len(str(outcome.error)) < 5_000
+        assert len(outcome.output) < 5_000
+        await still_works(tools)
+
+
+async def test_bad_arguments_do_not_reach_the_server(notes: Notes) -> None:
+    """What the schema does not allow is told to the model."""
+    async with connected(notes) as (_, tools):
+        outcome = await call(tools["add"], a="one", b=2)
+        assert outcome.status == "invalid_args"
+        assert notes.calls("add") == 0
+
+
+@pytest.mark.parametrize("method", ["elicitation/create", "sampling/createMessage", "made/up"])
+async def test_what_a_server_asks_is_answered_where_nobody_is_there_to_ask(
+    notes: Notes, method: str
+) -> None:
+    """A server that asks does not wait for ever, and cannot hold up the client."""
+    async with connected(notes, timeout=5.0) as (_, tools):
+        outcome = await call(tools["ask"], method=method)
+        assert outcome.status == "ok"
+        (reply,) = map(json.loads, notes.lines("replies"))
+        said = reply.get("result") or {}
+        assert "error" in reply or said.get("action") in {"decline", "cancel"}
+        await still_works(tools)
+
+
+async def test_a_ping_of_the_server_is_answered(notes: Notes) -> None:
+    """It is the one request that every client has to answer."""
+    async with connected(notes) as (_, tools):
+        assert (await call(tools["ask"], method="ping")).status == "ok"
+        assert notes.lines("replies") == ['{"result": {}}']
+
+
+# --- deadlines, cancellation
+
+
+async def test_a_silent_call_ends_at_its_deadline_and_the_server_is_told(notes: Notes) -> None:
+    """F28: the deadline is the client's, and the server learns that nobody waits."""
+    async with connected(notes, timeout=0.3) as (_, tools):
+        outcome = await call(tools["hang"])
+        assert outcome.status == "timeout"
+        assert isinstance(outcome.error, MCPTimeoutError)
+        assert isinstance(outcome.error, ToolTimeoutError)
+        assert "0.3 s" in str(outcome.error)
+        await still_works(tools)
+        assert len(notes.lines("cancelled")) == 1
+    assert len(notes.pids) == 1
+
+
+async def test_a_cancelled_call_is_cancelled_at_the_server(notes: Notes) -> None:
+    """Work that nobody waits for can stop."""
+    async with connected(notes) as (_, tools):
+        task = asyncio.create_task(tools["hang"].invoke())
+        assert await settles(lambda: notes.calls("hang"))
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await still_works(tools)
+        assert len(notes.lines("cancelled")) == 1
+
+
+async def test_progress_starts_the_silence_anew(notes: Notes) -> None:
+    """A call that says it works may take longer than the time for silence."""
+    async with connected(notes, timeout=1.0) as (_, tools):
+        said = await call_tool(tools["steps"], count=10, pause=0.15)
+        assert said.outcome.status == "ok"
+        steps = [event for event in said.events if isinstance(event, ToolProgressEvent)]
+        assert [(step.current, step.total) for step in steps] == [(n, 10) for n in range(1, 11)]
+
+
+async def test_progress_does_not_move_the_cap(notes: Notes) -> None:
+    """A server cannot keep a call alive for ever by saying so."""
+    async with connected(notes, timeout=1.0, max_time=0.4) as (_, tools):
+        outcome = await call(tools["steps"], count=30, pause=0.05)
+        assert outcome.status == "timeout"
+        assert "max_time" in str(outcome.error)
+
+
+# --- the end of a server
+
+
+async def test_a_server_that_does_not_want_to_end_is_ended_with_its_children(notes: Notes) -> None:
+    """F25: it ignores the end of its input and SIGTERM, and has a child that does so too."""
+    async with connected(notes, "stubborn") as (_, tools):
+        await still_works(tools)
+    assert len(notes.pids) == len(notes.children) == 1
+    assert all(has_ended(pid) for pid in (*notes.pids, *notes.children))
+
+
+async def test_closing_leaves_no_process_of_this_one(notes: Notes) -> None:
+    """F25: neither a server that is not reaped nor what watched over them."""
+    before = own_children()
+    async with connected(notes) as (manager, tools):
+        await manager.add_server("other", **notes.command())
+        assert (await call(tools["die"])).status == "lost"
+        await still_works(tools)
+        assert len(own_children() - before) >= 2
+    assert await settles(lambda: own_children() <= before)
+
+
+def own_children() -> set[int]:
+    """Give the processes that this one has started and not waited for yet."""
+    return {
+        int(pid)
+        for path in Path("/proc/self/task").glob("*/children")
+        for pid in path.read_text().split()
+    }
+
+
+async def test_a_child_that_a_server_leaves_behind_is_ended(notes: Notes) -> None:
+    """F25: it holds the pipes of the server open, which ended as it should."""
+    async with connected(notes, "leaves_child") as (_, tools):
+        await still_works(tools)
+    assert all(has_ended(pid) for pid in (*notes.pids, *notes.children))
+
+
+async def test_the_child_of_a_server_that_was_killed_is_ended(notes: Notes) -> None:
+    """F25: the end of the call does not wait for who holds the pipe open."""
+    async with connected(notes, "leaves_child") as (_, tools):
+        assert (await call(tools["die"])).status == "lost"
+        await still_works(tools)
+        assert has_ended(notes.children[0])
+
+
+async def test_an_exception_in_the_block_passes_as_it_is(notes: Notes) -> None:
+    """F34: no group of exceptions around it."""
+    with pytest.raises(ZeroDivisionError):
+        async with connected(notes):
+            raise ZeroDivisionError
+
+
+async def test_calls_in_flight_end_when_the_manager_is_closed(notes: Notes) -> None:
+    """Each has one outcome, and a call after that says that the server was closed."""
+    async with connected(notes) as (manager, tools):
+        calls = [asyncio.create_task(call(tools["hang"])) for _ in range(5)]
+        assert await settles(lambda: notes.calls("hang") == 5)
+        await manager.cleanup()
+        assert {outcome.status for outcome in await asyncio.gather(*calls)} == {"lost"}
+        outcome = await call(tools["echo"], text="x")
+        assert outcome.status == "tool_error"
+        assert "closed" in str(outcome.error)
+    assert len(notes.pids) == 1
+
+
+async def test_closing_twice_and_at_once_is_closing(notes: Notes) -> None:
+    """F34: whoever comes second waits or finds it done."""
+    async with connected(notes) as (manager, _):
+        await asyncio.gather(*[manager.cleanup() for _ in range(5)])
+        await manager.cleanup()
+        assert all(has_ended(pid) for pid in notes.pids)
+
+
+# --- F34: other tasks, other orders, other loops
+
+
+async def test_a_manager_is_closed_by_another_task_than_opened_it(notes: Notes) -> None:
+    """F34: no task has to stay for the sake of the connection."""
+    async with asyncio.timeout(BOUND):
+        manager = MCPToolManager()
+        await asyncio.create_task(manager.add_server("hostile", **notes.command()))
+        await asyncio.create_task(still_works(tools_of(manager)))
+        await asyncio.create_task(manager.cleanup())
+    assert all(has_ended(pid) for pid in notes.pids)
+
+
+async def test_managers_are_closed_in_the_order_in_which_they_were_opened(notes: Notes) -> None:
+    """F34: not only in the reverse one."""
+    async with asyncio.timeout(BOUND):
+        managers = [MCPToolManager() for _ in range(3)]
+        for manager in managers:
+            await manager.add_server("hostile", **notes.command())
+        for index, manager in enumerate(managers):
+            await manager.cleanup()
+            for other in managers[index + 1 :]:
+                await still_works(tools_of(other))
+
+
+async def test_servers_are_removed_and_added_in_any_order(notes: Notes) -> None:
+    """F34: each has a life of its own."""
+    async with asyncio.timeout(BOUND), MCPToolManager() as manager:
+        names = ["one", "two", "three", "four"]
+        await asyncio.gather(*[manager.add_server(name, **notes.command()) for name in names])
+        for name in ("two", "one", "four"):
+            await asyncio.create_task(manager.remove_server(name))
+        assert manager.get_server_names() == ["three"]
+        await manager.add_server("two", **notes.command())
+        await manager.reload_server("three")
+        for name in ("two", "three"):
+            await still_works(tools_of(manager, name))
+    assert len(notes.pids) == 6
+
+
+def test_two_loops_use_two_managers_at_once(notes: Notes) -> None:
+    """F34: nothing is shared that belongs to a loop."""
+
+    async def work() -> list[str]:
+        async with connected(notes) as (_, tools):
+            outcomes = await asyncio.gather(*[call(tools["echo"], text=str(n)) for n in range(20)])
+            assert (await call(tools["die"])).status == "lost"
+            await still_works(tools)
+            return [outcome.output for outcome in outcomes]
+
+    with ThreadPoolExecutor(2) as threads:
+        runs = [threads.submit(asyncio.run, work()) for _ in range(2)]
+        assert [run.result(BOUND) for run in runs] == [[str(n) for n in range(20)]] * 2
+
+
+async def test_the_tools_of_one_loop_are_called_from_another(notes: Notes) -> None:
+    """F34: the call goes to the loop that has the connection, and a cancellation too."""
+
+    async def elsewhere(tools: dict[str, Tool]) -> list[str]:
+        outcomes = await asyncio.gather(*[call(tools["echo"], text=str(n)) for n in range(20)])
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.3):
+                await tools["hang"].invoke()
+        assert (await call(tools["die"])).status == "lost"
+        await still_works(tools)
+        return [outcome.output for outcome in outcomes]
+
+    async with connected(notes) as (_, tools):
+        work = asyncio.to_thread(asyncio.run, elsewhere(tools))
+        assert await work == [str(n) for n in range(20)]
+        await still_works(tools)
+    assert len(notes.lines("cancelled")) == 1
+
+
+def test_a_manager_outlives_the_loop_it_was_opened_in(notes: Notes) -> None:
+    """F34: programs that call `asyncio.run` several times find their servers again."""
+    manager = MCPToolManager()
+
+    async def opening() -> None:
+        async with asyncio.timeout(BOUND):
+            await manager.add_server("hostile", **notes.command())
+            await still_works(tools_of(manager))
+
+    async def closing() -> None:
+        async with asyncio.timeout(BOUND):
+            await still_works(tools_of(manager))
+            await manager.cleanup()
+
+    asyncio.run(opening())
+    assert has_ended(notes.pids[0]), "the end of the loop is the end of its servers"
+    asyncio.run(closing())
+    assert len(notes.pids) == 2
+
+
+def test_threads_call_the_tools_of_a_program_without_a_loop(notes: Notes) -> None:
+    """F34: eight threads, one server, no loop but the one in the background."""
+    with create_mcp_tools({"mcpServers": {"hostile": notes.command()}}) as tools:
+        echo = next(tool for tool in tools if tool.name == "hostile_echo")
+        with ThreadPoolExecutor(8) as threads:
+            texts = [str(n) for n in range(160)]
+            results = list(threads.map(lambda text: echo.invoke_sync(text=text), texts))
+        assert [result_text(result) for result in results] == texts
+    assert all(has_ended(pid) for pid in notes.pids)
+
+
+async def test_sync_tools_are_called_inside_a_loop(notes: Notes) -> None:
+    """F34: an application with a loop may use the sync door too."""
+    with create_mcp_tools({"mcpServers": {"hostile": notes.command()}}) as tools:
+        echo = next(tool for tool in tools if tool.name == "hostile_echo")
+        assert result_text(echo.invoke_sync(text="sync")) == "sync"
+        assert result_text(await echo.invoke(text="async")) == "async"
+    assert all(has_ended(pid) for pid in notes.pids)
+
+
+def test_a_sync_program_is_told_when_no_server_works(notes: Notes) -> None:
+    """F27: the reason is that of the server."""
+    with pytest.raises(MCPConnectionError, match="exit code 3"):
+        create_mcp_tools({"mcpServers": {"hostile": notes.command("dies_at_start")}})
+
+
+def result_text(result: Any) -> str:
+    return str(getattr(result, "content", result))
+
+
+# --- the end of the process that has the servers
+
+PROGRAM = textwrap.dedent("""
+    import asyncio, json, sys
+    from agents_tools.mcp import MCPToolManager
+
+    async def main():
+        async with MCPToolManager() as manager:
+            await manager.add_server("hostile", **json.loads(sys.argv[1]))
+            tool = next(t for t in manager.get_tools() if t.name == "hostile_hang")
+            print("ready", flush=True)
+            await tool.invoke()
+
+    asyncio.run(main())
+""")
+
+SYNC_PROGRAM = textwrap.dedent("""
+    import json, sys
+    from agents_tools.mcp import create_mcp_tools
+
+    tools = create_mcp_tools({"mcpServers": {"hostile": json.loads(sys.argv[1])}})
+    tool = next(t for t in tools if t.name == "hostile_hang")
+    print("ready", flush=True)
+    if sys.argv[2:] != ["end"]:
+        tool.invoke_sync()
+""")
+
+
+@contextlib.contextmanager
+def program(
+    text: str, command: dict[str, Any], *options: str
+) -> Generator[subprocess.Popen[bytes]]:
+    """Run a program that has opened its server, in a group of its own."""
+    process = subprocess.Popen(  # noqa: S603 - our own words
+        [sys.executable, "-c", text, json.dumps(command), *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=ROOT,
+        start_new_session=True,
+    )
+    try:
+        assert process.stdout is not None
+        ready, _, _ = select.select([process.stdout], [], [], BOUND)
+        assert ready
+        line = process.stdout.readline()
+        assert line == b"ready\n", process.communicate(timeout=BOUND)
+        yield process
+    finally:
+        process.kill()
+        process.communicate(timeout=BOUND)
+
+
+@pytest.mark.parametrize("text", [PROGRAM, SYNC_PROGRAM], ids=["async", "sync"])
+@pytest.mark.parametrize("mode", ["normal", "stubborn"])
+def test_the_servers_of_a_process_that_is_killed_end_with_it(
+    notes: Notes, mode: str, text: str
+) -> None:
+    """F25: nobody is left to close them; not even one that ignores everything stays."""
+    with program(text, notes.command(mode)) as process:
+        process.kill()
+        process.wait(BOUND)
+        assert all(has_ended(pid, 8) for pid in (*notes.pids, *notes.children))
+
+
+@pytest.mark.parametrize("text", [PROGRAM, SYNC_PROGRAM], ids=["async", "sync"])
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "term"])
+def test_the_servers_of_a_process_that_is_interrupted_end_with_it(
+    notes: Notes, signum: int, text: str
+) -> None:
+    """F25: Ctrl-C and a request to end close them, while a call waits."""
+    with program(text, notes.command()) as process:
+        process.send_signal(signum)
+        process.wait(BOUND)
+        assert all(has_ended(pid, 8) for pid in notes.pids)
+
+
+def test_a_sync_program_that_just_ends_takes_its_servers_along(notes: Notes) -> None:
+    """F25: without `close()`, without a hang at exit, without a word on stderr."""
+    with program(SYNC_PROGRAM, notes.command(), "end") as process:
+        assert process.wait(BOUND) == 0
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+        assert all(has_ended(pid) for pid in notes.pids)
+
+
+# --- S5, S21: what a server is started with
+
+
+async def test_a_server_gets_the_allowed_variables_and_no_others(
+    notes: Notes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S21: no secret of this process is for it that nobody has named."""
+    monkeypatch.setenv("SECRET_TOKEN", "secret")
+    monkeypatch.setenv("WANTED", "wanted")
+    monkeypatch.setenv("SHELL", "() { :; }; echo code")
+    async with connected(notes, env={"GIVEN": "given"}, inherit_env=["WANTED", "ABSENT"]) as (
+        _,
+        tools,
+    ):
+        outcome = await call(tools["environment"])
+        found = json.loads(outcome.value.content)
+    allowed = {"HOME", "LOGNAME", "PATH", "TERM", "USER"}
+    assert found.pop("GIVEN") == "given"
+    assert found.pop("WANTED") == "wanted"
+    found.pop("LC_CTYPE", None)  # of the interpreter of the server itself
+    assert found == {name: os.environ[name] for name in allowed if name in os.environ}
+
+
+async def test_no_shell_reads_a_command(notes: Notes) -> None:
+    """S5: a command is a program, its arguments are texts."""
+    mark = notes.folder / "mark"
+    async with asyncio.timeout(BOUND), MCPToolManager() as manager:
+        with pytest.raises(MCPConnectionError):
+            await manager.add_server("hostile", command=f"touch {mark}")
+        with pytest.raises(MCPConnectionError):
+            await manager.add_server(
+                "hostile", command="true", args=[f"; touch {mark}", f"$({mark})"]
+            )
+    assert not mark.exists()
+
+
+async def test_a_command_with_a_nul_is_refused(notes: Notes) -> None:
+    """S5: it is an error that names the server, not a crash."""
+    async with asyncio.timeout(BOUND), MCPToolManager() as manager:
+        for command, args in (("tr\0ue", []), ("true", ["a\0b"])):
+            with pytest.raises((MCPConnectionError, UserError), match="hostile"):
+                await manager.add_server("hostile", command=command, args=args)
+
+
+def test_only_two_places_start_processes() -> None:
+    """S5: servers are started in one file, the guardian in another, and neither uses a shell."""
+    folder = Path(agents_tools.__file__).parent / "mcp"
+    starting = {"Popen", "subprocess_exec", "create_subprocess_exec", "run", "spawnv", "execv"}
+    never = {"subprocess_shell", "create_subprocess_shell", "system", "popen"}
+    found: set[tuple[str, str]] = set()
+    for path in sorted(folder.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call):
+                continue
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+            assert name not in never, f"{path.name}:{node.lineno}"
+            assert not any(word.arg == "shell" for word in node.keywords)
+            if name in starting - {"run"}:
+                found.add((path.name, name))
+    assert found == {("_stdio.py", "subprocess_exec"), ("_guardian.py", "Popen")}
