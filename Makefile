@@ -1,5 +1,5 @@
 # Every target sets up what it needs in .venv, from nothing but a Python (3.11 or newer) and its pip.
-#   make demo | test | check | docs | cov | bench | corpus | clean
+#   make demo | test | test-mcp1 | conformance | check | docs | cov | bench | corpus | clean
 #   PYTHON=/path/to/python   the interpreter to build .venv with
 #   ARGS="-k name"           further arguments for the command that runs
 
@@ -19,8 +19,13 @@ DEV := $(VENV)/.stamp-dev
 CORPUS := .venv-corpus/.stamp
 # A mock of the providers' HTTP APIs that is not ours; it runs on the Node that pyright brings.
 MOCK := .aimock/.stamp-1.43.0
+# MCP servers and clients that are not ours, in environments of their own; and the other line of
+# the protocol's SDK.
+PEERS := .mcp-peers/.stamp-1
+MCP1 := .venv-mcp1/.stamp
 
-.PHONY: help demo test test-all test-long cov corpus check format docs docs-serve bench clean
+.PHONY: help demo test test-all test-long test-mcp1 conformance cov corpus check format docs
+.PHONY: docs-serve bench clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -28,8 +33,17 @@ help:
 demo: $(RUN)
 	@$(BIN)/python $(DEMO) $(ARGS)
 
-test: $(DEV) $(MOCK)
+test: $(DEV) $(MOCK) $(PEERS)
 	@$(BIN)/python -m pytest $(ARGS)
+
+# What concerns MCP, with the line of the SDK before the newest one.
+test-mcp1: $(MCP1)
+	@.venv-mcp1/bin/python -m pytest tests/mcp --ignore tests/mcp/test_real_servers.py \
+	  --ignore tests/mcp/test_real_clients.py $(ARGS)
+
+# The official suites of the protocol, against our server and our client, on both wires.
+conformance: $(DEV) $(PEERS)
+	@$(BIN)/python -m tests.conformance.mcp.run $(ARGS)
 
 # The suite on every Python from 3.11 on that is found on PATH or under pyenv.
 test-all:
@@ -41,12 +55,12 @@ test-all:
 	  $(MAKE) test PYTHON="$$python" VENV=".venv-$$version" || exit 1; \
 	done; test -n "$$seen" || { echo "No Python 3.11 or newer was found." >&2; exit 1; }
 
-cov: $(DEV) $(MOCK)
+cov: $(DEV) $(MOCK) $(PEERS)
 	@$(BIN)/python -m coverage run -m pytest $(ARGS)
 	@$(BIN)/python -m coverage report
 
 # The suite with made-up corpora at full size and property tests with many more examples.
-test-long: $(DEV) $(MOCK)
+test-long: $(DEV) $(MOCK) $(PEERS)
 	@AGENTS_TOOLS_CORPUS=full $(BIN)/python -m pytest --hypothesis-profile=long --timeout=1800 $(ARGS)
 
 # The functions of many packages as tools, in an environment that holds those packages.
@@ -76,7 +90,7 @@ bench: $(DEV)
 
 # Everything that the other targets made, environments included.
 clean:
-	rm -rf .venv .venv-* .aimock .bench site dist build htmlcov .coverage .coverage.*
+	rm -rf .venv .venv-* .aimock .mcp-peers .bench site dist build htmlcov .coverage .coverage.*
 	rm -rf .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -95,6 +109,20 @@ $(MOCK): | $(DEV)
 	@echo "Installing the mock server (once) …"
 	@mkdir -p .aimock
 	@$(BIN)/python -m tests.conformance.install .aimock @copilotkit/aimock@1.43.0
+	@touch $@
+
+$(PEERS): | $(DEV)
+	@echo "Installing MCP servers and clients to test against (once) …"
+	@$(BIN)/python -m tests.conformance.mcp.install
+	@$(BIN)/python -m tests.mcp.install
+	@mkdir -p $(@D) && touch $@
+
+$(MCP1): pyproject.toml
+	@$(MAKE) VENV=.venv-mcp1 .venv-mcp1/bin/python
+	@echo "Installing the package beside the line 1.x of mcp (once) …"
+	@.venv-mcp1/bin/python -m pip --disable-pip-version-check --quiet install 'pip>=25.1'
+	@.venv-mcp1/bin/python -m pip --disable-pip-version-check --quiet install \
+	  --editable '.[cli,mcp]' --group test 'mcp<2'
 	@touch $@
 
 $(CORPUS): pyproject.toml tests/corpus/requirements.txt

@@ -517,6 +517,7 @@ class RunScope(ToolContext[ContextT]):
         parent: The call that the run is made in.
         deadline: When the run has to be over, on the clock of `time.monotonic()`.
         asker: Takes the questions of tools.
+        sampler: Takes the requests of MCP servers for the answer of a model.
         run: The run itself, for runs inside it.
     """
 
@@ -532,6 +533,7 @@ class RunScope(ToolContext[ContextT]):
         parent: ToolContext[Any] | None,
         deadline: float | None,
         asker: Callable[[Question], Any] | None,
+        sampler: Callable[[Mapping[str, Any], ToolContext[Any] | None], Any] | None = None,
         run: Any,
     ) -> None:
         super().__init__(context, agent=agent, run_id=run_id, usage=usage, parent=parent)
@@ -539,6 +541,7 @@ class RunScope(ToolContext[ContextT]):
         self._channel = channel
         self.sinks = sinks
         self.asker = asker
+        self.sampler = sampler
         self.run = run
         self.deadline = deadline
         if parent is not None and parent.deadline is not None:

@@ -177,6 +177,7 @@ class Run:
             parent=parent,
             deadline=None if config.timeout is None else time.monotonic() + config.timeout,
             asker=config.ask or (None if outer is None else outer.asker),
+            sampler=config.sample or (None if outer is None else outer.sampler),
             run=self,
         )
         self._calls = Calls(

@@ -20,7 +20,7 @@ from agents_tools.errors import UserTypeError, UserValueError
 from agents_tools.items import Item, MessageOutputItem
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from typing_extensions import TypeVar
 
@@ -99,6 +99,10 @@ class RunConfig:
             run as tools with a configuration of their own inherit this and `ask` all the same.
         ask: Takes the questions of tools (`ToolContext.ask`) and gives the answer, `None` for
             none; sync or async.
+        sample: Takes the requests of MCP servers for the answer of a model
+            (`sampling/createMessage`), from servers that were told that there is one
+            (`MCPToolManager(sample=...)`): called with the params and the context of the call,
+            gives text, a whole result, or `None` to decline; sync or async.
         event_stream: Gets all events of the run as well.
     """
 
@@ -117,6 +121,7 @@ class RunConfig:
     output_retries: int = 2
     approve: Callable[[ToolApprovalItem], Any] | None = None
     ask: Callable[[Question], Any] | None = None
+    sample: Callable[[Mapping[str, Any], ToolContext[Any] | None], Any] | None = None
     event_stream: PublishesEvents | None = None
 
     def __post_init__(self) -> None:
@@ -136,7 +141,7 @@ class RunConfig:
                 "RunConfig(unknown_tool=...) takes 'tell_model' or 'raise', "
                 f"not {self.unknown_tool!r:.60}."
             )
-        for name in ("approve", "ask"):
+        for name in ("approve", "ask", "sample"):
             value = getattr(self, name)
             if value is not None and not callable(value):
                 raise UserTypeError(

@@ -8,7 +8,7 @@ import logging
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from agents_tools._text import safe_text, shorten
 from agents_tools.context import Question
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from agents_tools.mcp.connection import Connection
 
     Ask = Callable[[Question], Any]
-    Sample = Callable[[Mapping[str, Any], ToolContext[Any] | None], Any]
+    Sample = Callable[[Mapping[str, Any], ToolContext[Any] | None], Any] | Literal[True]
 
 __all__ = ["answer_of", "elicited", "roots_of", "sampled"]
 
@@ -164,9 +164,11 @@ def _may_be_opened(url: str) -> bool:
 async def _sampled(
     params: Mapping[str, Any], context: ToolContext[Any] | None, sample: Sample | None
 ) -> dict[str, Any]:
-    if sample is None:
-        return {"error": "there is no model for servers (sample=)"}
-    given = sample(params, context)
+    scope = None if context is None else context.scope
+    sampler = (None if scope is None else scope.sampler) or sample
+    if sampler is None or sampler is True:
+        return {"error": "there is no model for servers (RunConfig.sample, or sample=)"}
+    given = sampler(params, context)
     if inspect.isawaitable(given):
         given = await given
     if given is None:

@@ -11,7 +11,7 @@ import logging
 import weakref
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from agents_tools._bridge import call_async_from_sync
 from agents_tools.errors import (
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from agents_tools.context import Question, ToolContext
+    from agents_tools.mcp._questions import Sample
 
 __all__ = ["MCPToolManager", "MCPTools", "ToolListChange", "create_mcp_tools"]
 
@@ -101,9 +102,10 @@ class MCPToolManager:
         ask: Takes the questions of servers (`Question`) where no run is there to take them
             (`RunConfig.ask`), and the question whether a changed tool may be used; gives the
             answer, `None` for none; sync or async.
-        sample: Takes a server's request for the answer of a model: called with its params and the
-            context of the call (`None` where it is not known), gives text or a whole result of
-            `sampling/createMessage`; sync or async. Without it servers are told that there is no
+        sample: Takes a server's request for the answer of a model where no run does
+            (`RunConfig.sample`): called with its params and the context of the call (`None` where
+            it is not known), gives text or a whole result of `sampling/createMessage`; sync or
+            async. `True` leaves it to the runs. Without it servers are told that there is no
             model for them.
         roots: Folders that servers are told to work in.
         allow_commands: The programs that stdio servers may be started with; any by default.
@@ -119,7 +121,9 @@ class MCPToolManager:
         pins: ToolPins | str | os.PathLike[str] | None = None,
         on_change: Callable[[ToolListChange], Any] | None = None,
         ask: Callable[[Question], Any] | None = None,
-        sample: Callable[[Mapping[str, Any], ToolContext[Any] | None], Any] | None = None,
+        sample: Callable[[Mapping[str, Any], ToolContext[Any] | None], Any]
+        | Literal[True]
+        | None = None,
         roots: Sequence[str | os.PathLike[str]] = (),
         allow_commands: Iterable[str] | None = None,
         max_connecting: int = 8,
@@ -132,7 +136,7 @@ class MCPToolManager:
         self._pins = pins if isinstance(pins, ToolPins) else ToolPins(pins)
         self._on_change = on_change
         self._ask = ask
-        self._sample = sample
+        self._sample: Sample | None = sample
         self._roots = tuple(roots)
         self._allowed = None if allow_commands is None else tuple(allow_commands)
         self._max_connecting = max_connecting

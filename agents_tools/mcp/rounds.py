@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from agents_tools.errors import AgentsToolsError, MCPProtocolError
 from agents_tools.mcp._questions import answer_of
@@ -29,7 +29,7 @@ async def perform_call(
     *,
     repeatable: bool,
     ask: Callable[[Question], Any] | None,
-    sample: Callable[[Mapping[str, Any], ToolContext[Any] | None], Any] | None,
+    sample: Callable[[Mapping[str, Any], ToolContext[Any] | None], Any] | Literal[True] | None,
     roots: Sequence[Any],
 ) -> dict[str, Any]:
     """Call a tool and give its result as the server sent it.

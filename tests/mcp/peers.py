@@ -1,0 +1,217 @@
+"""Real MCP peers: where they are, how they are started, and why a test goes without them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import socket
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+ROOT = Path(__file__).parents[2]
+HOME = ROOT / ".mcp-peers"
+"""Where peers are installed."""
+
+NODE_REMEDY = "python -m tests.conformance.mcp.install"
+PYTHON_REMEDY = "python -m tests.mcp.install"
+BENCH_REMEDY = "make bench"
+
+BOUND = 60.0
+"""Seconds for what takes one or two: a test that waits longer has found a wait without an end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """A program of somebody else that speaks MCP.
+
+    Attributes:
+        name: What it is called.
+        command: How it is started.
+        missing: Why it is not there, if it is not.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    missing: str | None
+
+    @property
+    def needed(self) -> pytest.MarkDecorator:
+        """Skip a test where the peer is not installed."""
+        return pytest.mark.skipif(self.missing is not None, reason=self.missing or "")
+
+    def server(self, *args: str, **more: Any) -> dict[str, Any]:
+        """Give how a manager reaches it as a server on stdin and stdout."""
+        return {"command": self.command[0], "args": [*self.command[1:], *args], **more}
+
+
+def find(*parts: str) -> Path | None:
+    """Find what is installed at a place."""
+    place = HOME.joinpath(*parts)
+    return place if place.exists() else None
+
+
+def _peer(name: str, remedy: str, *command: Path | None) -> Peer:
+    there = tuple(str(part) for part in command if part is not None)
+    missing = None if len(there) == len(command) else f"{name} is not installed: {remedy}"
+    return Peer(name, there, missing)
+
+
+NODE = find("node_modules", ".bin", "node")
+
+
+def node_peer(package: str, script: str) -> Peer:
+    """Give a program of a Node package."""
+    found = find("node_modules", *package.split("/"), *script.split("/"))
+    return _peer(package, NODE_REMEDY, NODE, found)
+
+
+def python_peer(environment: str, program: str) -> Peer:
+    """Give a program of an environment that `tests.mcp.install` makes."""
+    return _peer(program, PYTHON_REMEDY, find(environment, "bin", program))
+
+
+EVERYTHING = node_peer("@modelcontextprotocol/server-everything", "dist/index.js")
+FILESYSTEM = node_peer("@modelcontextprotocol/server-filesystem", "dist/index.js")
+MEMORY = node_peer("@modelcontextprotocol/server-memory", "dist/index.js")
+THINKING = node_peer("@modelcontextprotocol/server-sequential-thinking", "dist/index.js")
+FETCH = python_peer("py", "mcp-server-fetch")
+GIT = python_peer("py", "mcp-server-git")
+TIME = python_peer("py", "mcp-server-time")
+SQLITE = python_peer("sqlite", "mcp-server-sqlite")
+SERVERS = (EVERYTHING, FILESYSTEM, MEMORY, THINKING, FETCH, GIT, TIME, SQLITE)
+
+INSPECTOR = node_peer("@modelcontextprotocol/inspector", "clients/launcher/build/index.js")
+TYPESCRIPT = node_peer("@modelcontextprotocol/sdk", "dist/esm/client/index.js")
+TYPESCRIPT_2 = node_peer("@modelcontextprotocol/client", "dist/index.mjs")
+"""The second line of that SDK, which the inspector brings."""
+_line_1 = find("v1", "bin", "mcp")
+LINE_1 = _peer("mcp<2", PYTHON_REMEDY, None if _line_1 is None else _line_1.with_name("python"))
+_fastmcp = ROOT / ".bench" / "fastmcp" / "bin" / "python"
+FASTMCP = _peer("fastmcp", BENCH_REMEDY, _fastmcp if _fastmcp.exists() else None)
+
+
+def all_needed(*peers: Peer) -> pytest.MarkDecorator:
+    """Skip a test where one of several peers is not installed."""
+    missing = [peer.missing for peer in peers if peer.missing is not None]
+    return pytest.mark.skipif(bool(missing), reason="; ".join(missing))
+
+
+def node_environment(**more: str) -> dict[str, str]:
+    """Give the variables for programs of Node that look for `node` on the path."""
+    assert NODE is not None
+    return {**os.environ, "PATH": f"{NODE.parent}{os.pathsep}{os.environ['PATH']}", **more}
+
+
+@dataclass(slots=True)
+class Listening:
+    """A program that listens on an address.
+
+    Attributes:
+        process: It.
+        lines: What it has written, to stdout and stderr.
+    """
+
+    process: subprocess.Popen[str]
+    lines: list[str] = field(default_factory=list[str])
+    _news: queue.Queue[str | None] = field(default_factory=queue.Queue[str | None])
+
+    def wait_for(self, text: str) -> str:
+        """Give the next line with this text.
+
+        Raises:
+            AssertionError: It has ended, or has not written it for long.
+        """
+        while True:
+            try:
+                line = self._news.get(timeout=BOUND)
+            except queue.Empty:
+                line = None
+            assert line is not None, f"{text!r} is not in: {self.lines}"
+            if text in line:
+                return line
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.lines.append(line.rstrip())
+            self._news.put(line)
+        self._news.put(None)
+
+
+@contextlib.contextmanager
+def listening(command: list[str], env: dict[str, str] | None = None) -> Generator[Listening]:
+    """Start a program, and end it at the end.
+
+    Args:
+        command: The program and its arguments.
+        env: Its variables; those of this process by default.
+    """
+    process = subprocess.Popen(  # noqa: S603 - our own words
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        encoding="utf-8",
+        env=env,
+    )
+    program = Listening(process)
+    reader = threading.Thread(target=program._read, name="what a peer writes")
+    reader.start()
+    try:
+        yield program
+    finally:
+        process.terminate()
+        try:
+            process.wait(5)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        reader.join()
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+def ours(transport: str, *args: str) -> list[str]:
+    """Give the command of our own server with the tools of `served.py`."""
+    return [sys.executable, str(Path(__file__).with_name("served.py")), transport, *args]
+
+
+def free_port() -> int:
+    """Give a port that nobody listens on."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return taken.getsockname()[1]
+
+
+def has_ended(pid: int) -> bool:
+    """Whether there is no such process, or only its exit code is left."""
+    try:
+        os.kill(pid, 0)
+        status = Path(f"/proc/{pid}/stat").read_text()
+    except ProcessLookupError:
+        return True
+    except FileNotFoundError:  # there is no /proc, or no such process any more
+        return Path("/proc/self").exists()
+    return status.rpartition(")")[2].split()[0] == "Z"
+
+
+def comes(condition: Callable[[], object]) -> bool:
+    """Wait, with a bound, until something is so that another process does; give whether it came."""
+    until = time.monotonic() + BOUND
+    while not condition():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.01)
+    return True

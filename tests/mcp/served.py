@@ -1,0 +1,153 @@
+"""Our own server, for clients that others have written: `served.py stdio|http|sessions`.
+
+Over HTTP, without sessions or with them, it takes a free port and writes its address. Tools and
+clients meet in folders: the one leaves a file there for which the other waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field
+
+from agents_tools import (
+    NotifyStreamEvent,
+    ToolError,
+    ToolOutputFileContent,
+    ToolOutputImage,
+    ToolOutputText,
+    ToolProgressEvent,
+    ToolResult,
+    function_tool,
+    streaming_tool,
+)
+from agents_tools.mcp import serve_async
+
+PNG = b"\x89PNG\r\n\x1a\n"
+PATIENCE = 3_000
+"""Hundredths of a second that a tool waits for its client."""
+
+
+class Shelf(BaseModel):
+    """A shelf.
+
+    Attributes:
+        name: What it is called.
+        boxes: How many boxes stand on it.
+    """
+
+    name: str
+    boxes: int
+
+
+@dataclass
+class Order:
+    tea: str
+    grams: int
+    shelf: Shelf | None = None
+
+
+@function_tool
+def add(a: int, b: Annotated[int, Field(ge=0)] = 1) -> int:
+    """Add two numbers.
+
+    Args:
+        a: The first.
+        b: The second.
+    """
+    return a + b
+
+
+@function_tool
+async def shelf(name: Literal["tea", "cake"]) -> Shelf:
+    """Look at a shelf."""
+    return Shelf(name=name, boxes=len(name))
+
+
+@function_tool
+def order(orders: list[Order], note: str | None = None) -> str:
+    """Order tea."""
+    print("a print of a tool corrupts nothing")  # noqa: T201 - that is the point
+    grams = sum(one.grams for one in orders)
+    shelves = ", ".join(one.shelf.name for one in orders if one.shelf is not None)
+    return f"{grams} g for {shelves or 'nobody'} ({note})"
+
+
+@streaming_tool
+async def recite(lines: int, folder: str) -> AsyncGenerator[Any]:
+    """Say a line, and the next one only when the client has heard it."""
+    yield NotifyStreamEvent("a poem")
+    for number in range(1, lines + 1):
+        yield ToolProgressEvent(number, total=lines, message=f"line-{number}")
+        for _ in range(PATIENCE):
+            if (Path(folder) / f"line-{number}").exists():
+                break
+            await asyncio.sleep(0.01)
+        else:
+            raise ToolError(f"Nobody has heard line {number}.")
+    yield f"{lines} lines"
+
+
+@function_tool
+def fail(how: Literal["told", "crash"]) -> str:
+    """Fail."""
+    if how == "told":
+        raise ToolError("The kettle is empty.")
+    raise RuntimeError("the password is hunter2")
+
+
+@function_tool
+def picture() -> ToolOutputImage:
+    """Give a picture."""
+    return ToolOutputImage(data=PNG, mime_type="image/png")
+
+
+@function_tool
+def mixed() -> ToolResult:
+    """Give some of each."""
+    return ToolResult(
+        content=[
+            ToolOutputText("a file:"),
+            ToolOutputFileContent(data=b"leaves", mime_type="application/x-tea", filename="tea"),
+        ]
+    )
+
+
+@function_tool
+async def wait(folder: str) -> str:
+    """Wait without an end."""
+    (Path(folder) / "pid").write_text(str(os.getpid()))
+    (Path(folder) / "began").touch()
+    try:
+        await asyncio.Event().wait()
+    except asyncio.CancelledError:
+        (Path(folder) / "cancelled").touch()
+        raise
+    return "never"
+
+
+TOOLS = [add, shelf, order, recite, fail, picture, mixed, wait]
+
+
+def ready(url: str) -> None:
+    print(url, flush=True)  # noqa: T201 - tells the test where it is
+
+
+async def main(transport: str) -> None:
+    """Serve until the client or a signal ends it."""
+    options: dict[str, Any] = {"name": "tea", "instructions": "Ask for tea."}
+    if transport == "stdio":
+        await serve_async(TOOLS, "stdio", **options)
+    else:
+        stateless = transport == "http"
+        await serve_async(TOOLS, "http", port=0, on_ready=ready, stateless=stateless, **options)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))
