@@ -113,6 +113,13 @@ current_request: ContextVar[Request | None] = ContextVar("mcp_request", default=
 class Exchange:
     """What goes over one connection.
 
+    Attributes:
+        requests: The requests in flight by their ids.
+        closed: Set when nothing more comes.
+        ignored: How many messages came that nobody can use.
+        fault: Why the last request could not be sent.
+        mirror: Gives the headers that repeat arguments of a call, from the params of its request.
+
     Args:
         on_change: Called when the server says that a list of its changed, with the notification's
             method.
@@ -126,6 +133,7 @@ class Exchange:
         self.closed = asyncio.Event()
         self.ignored = 0
         self.fault: str | None = None
+        self.mirror: Callable[[dict[str, Any]], dict[str, str]] | None = None
         self._on_change = on_change
         self._on_log = on_log
 

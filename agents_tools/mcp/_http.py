@@ -55,6 +55,8 @@ def http_client(httpx: Any, config: MCPServerConfig, exchange: Exchange) -> Any:
             open_request = exchange.of(number) if number is not None else None
             try:
                 await _add_headers(request, config, open_request)
+                if exchange.mirror is not None and message.get("method") == "tools/call":
+                    request.headers.update(exchange.mirror(an_object(message.get("params"))))
                 if open_request is not None:
                     open_request.sent = True
                     open_request.in_session = "mcp-session-id" in request.headers

@@ -12,7 +12,7 @@ import logging
 from dataclasses import dataclass
 from functools import partial
 from importlib import metadata
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from agents_tools.errors import UserError
 from agents_tools.mcp._exchange import ReadStream, WriteStream, current_request
@@ -30,6 +30,10 @@ __all__ = ["Hooks", "Json", "Refusal", "Session", "Wire", "message_of", "open_se
 
 MODERN = "2026-07-28"
 """The first version of the protocol that has no sessions."""
+
+
+Mirror: TypeAlias = "Callable[[dict[str, Any]], dict[str, str]]"
+"""Gives headers from the params of a call."""
 
 
 class Refusal(Exception):  # noqa: N818 - what the server said, told apart from our errors
@@ -86,6 +90,13 @@ class Session(Protocol):
 
     async def listen(self, on_change: Callable[[str], None]) -> None:
         """Hear of changed lists, in the versions that say so on a stream of its own."""
+        ...
+
+    def mirrored(self, tools: list[dict[str, Any]]) -> tuple[dict[str, str], Mirror | None]:
+        """Say which tools ask for headers that cannot be, and how to give those that can.
+
+        From 2026-07-28 on a schema may name headers that repeat arguments (`x-mcp-header`).
+        """
         ...
 
 
@@ -199,11 +210,15 @@ class _AsItIs:
         return value
 
 
-async def _progress(progress: float, total: float | None, message: str | None) -> None:
-    """Say that progress is wanted; over streams the exchange has taken it before this is called."""
-    request = current_request.get()
-    if request is not None and request.id is None:
-        request.heard({"progress": progress, "total": total, "message": message})
+async def _progress(
+    request: Request, progress: float, total: float | None, message: str | None
+) -> None:
+    """Take a report of progress that came without a stream."""
+    request.heard({"progress": progress, "total": total, "message": message})
+
+
+async def _ignored(progress: float, total: float | None, message: str | None) -> None:
+    """Only say by being there that progress is wanted: the exchange has taken it already."""
 
 
 def _callback(hook: Any, types: Any, result: str) -> Any:
@@ -245,9 +260,12 @@ class _Line(Protocol):
 class _Session:
     """What both lines have in common once a session is open."""
 
-    def __init__(self, session: Any, closed: type[Exception], facts: dict[str, Any]) -> None:
+    def __init__(
+        self, session: Any, refused: type[Exception], facts: dict[str, Any], *, streamed: bool
+    ) -> None:
         self._session = session
-        self._refused = closed
+        self._refused = refused
+        self._streamed = streamed
         self.version: str = facts.get("protocolVersion") or MODERN
         self.server_info: dict[str, Any] = facts.get("serverInfo") or {}
         self.capabilities: dict[str, Any] = facts.get("capabilities") or {}
@@ -256,10 +274,12 @@ class _Session:
     async def send(self, request: Request, params: dict[str, Any]) -> dict[str, Any]:
         import anyio
 
-        token = current_request.set(request)
+        # Below a session over streams it is found by this variable; in memory nothing is below.
+        token = current_request.set(request) if self._streamed else None
+        heard = _ignored if self._streamed else partial(_progress, request)
         try:
             result = await self._session.send_request(
-                Json(request.method, params), _AsItIs, progress_callback=_progress
+                Json(request.method, params), _AsItIs, progress_callback=heard
             )
         except self._refused as error:
             told: Any = getattr(error, "error", error)
@@ -267,11 +287,16 @@ class _Session:
         except (anyio.ClosedResourceError, anyio.BrokenResourceError, RuntimeError) as error:
             raise ConnectionError(str(error)) from error
         finally:
-            current_request.reset(token)
+            if token is not None:
+                current_request.reset(token)
         return result if request.raw is None else request.raw
 
     async def listen(self, on_change: Callable[[str], None]) -> None:
         del on_change  # the versions before hear of it by themselves
+
+    def mirrored(self, tools: list[dict[str, Any]]) -> tuple[dict[str, str], Mirror | None]:
+        del tools  # the versions before know of no such headers
+        return {}, None
 
 
 class _Two:
@@ -297,7 +322,9 @@ class _Two:
         )
 
     @contextlib.asynccontextmanager
-    async def over(self, transport: Any, hooks: Hooks) -> AsyncGenerator[Session]:
+    async def over(
+        self, transport: Any, hooks: Hooks, *, streamed: bool = True
+    ) -> AsyncGenerator[Session]:
         client = self.mcp.Client(
             transport,
             cache=None,
@@ -307,14 +334,14 @@ class _Two:
             list_roots_callback=_callback(hooks.roots, self.types, "ListRootsResult"),
         )
         async with client:
-            yield _TwoSession(client, self.mcp.MCPError)
+            yield _TwoSession(client, self.mcp.MCPError, streamed=streamed)
 
     def in_memory(self, config: MCPServerConfig, hooks: Hooks) -> Any:
-        return self.over(config.server, hooks)
+        return self.over(config.server, hooks, streamed=False)
 
 
 class _TwoSession(_Session):
-    def __init__(self, client: Any, refused: type[Exception]) -> None:
+    def __init__(self, client: Any, refused: type[Exception], *, streamed: bool) -> None:
         self._client = client
         info, capabilities = client.server_info, client.server_capabilities
         facts = {
@@ -323,7 +350,7 @@ class _TwoSession(_Session):
             "capabilities": None if capabilities is None else _wire(capabilities),
             "instructions": client.instructions,
         }
-        super().__init__(client.session, refused, facts)
+        super().__init__(client.session, refused, facts, streamed=streamed)
 
     async def listen(self, on_change: Callable[[str], None]) -> None:
         wanted = {
@@ -336,6 +363,28 @@ class _TwoSession(_Session):
         async with self._client.listen(**wanted) as changes:
             async for _ in changes:  # in this process only; over streams the exchange hears them
                 on_change("notifications/tools/list_changed")
+
+    def mirrored(self, tools: list[dict[str, Any]]) -> tuple[dict[str, str], Mirror | None]:
+        if self.version < MODERN:
+            return {}, None
+        inbound: Any = importlib.import_module("mcp.shared.inbound")
+        refused: dict[str, str] = {}
+        maps: dict[str, Any] = {}
+        for tool in tools:
+            name, schema = str(tool.get("name")), tool.get("inputSchema")
+            reason = inbound.find_invalid_x_mcp_header(schema)
+            if reason is not None:
+                refused[name] = f"its x-mcp-header is not valid: {reason}"
+            elif found := inbound.x_mcp_header_map(schema):
+                maps[name] = found
+
+        def mirror(params: dict[str, Any]) -> dict[str, str]:
+            found = maps.get(str(params.get("name")))
+            return (
+                {} if not found else inbound.mcp_param_headers(found, params.get("arguments") or {})
+            )
+
+        return refused, mirror if maps else None
 
 
 class _One:
@@ -372,7 +421,8 @@ class _One:
                 list_roots_callback=_callback(hooks.roots, self.types, "ListRootsResult"),
             ) as session,
         ):
-            yield _OneSession(session, self.mcp.McpError, _wire(await session.initialize()))
+            facts = _wire(await session.initialize())
+            yield _OneSession(session, self.mcp.McpError, facts, streamed=True)
 
     @contextlib.asynccontextmanager
     async def in_memory(self, config: MCPServerConfig, hooks: Hooks) -> AsyncGenerator[Session]:
@@ -388,7 +438,7 @@ class _One:
             facts = {"protocolVersion": self.types.LATEST_PROTOCOL_VERSION}
             if capabilities is not None:
                 facts["capabilities"] = _wire(capabilities)
-            yield _OneSession(session, self.mcp.McpError, facts)
+            yield _OneSession(session, self.mcp.McpError, facts, streamed=False)
 
 
 class _OneSession(_Session):

@@ -57,8 +57,10 @@ class Owner(Protocol):
         """Give what the server may ask for."""
         ...
 
-    async def listed(self, connection: Connection, tools: list[dict[str, Any]]) -> None:
-        """Take the tools of the server: at first, and when they have changed."""
+    async def listed(
+        self, connection: Connection, tools: list[dict[str, Any]], refused: dict[str, str]
+    ) -> None:
+        """Take the tools of the server, and why some cannot be called: at first, and on changes."""
         ...
 
 
@@ -420,8 +422,7 @@ class _Link:
         hooks = self.connection.owner.hooks(self.connection)
         async with open_session(self.config, self.exchange, hooks, self._started) as session:
             self.session = session
-            tools = await self.list_tools()
-            await self.connection.owner.listed(self.connection, tools)
+            await self._list()
             late.cancel()
             if self.ready.done():
                 return
@@ -510,12 +511,19 @@ class _Link:
             await asyncio.sleep(_DEBOUNCE)
             self._relist.clear()
             try:
-                tools = await self.list_tools()
-                await self.connection.owner.listed(self.connection, tools)
+                await self._list()
             except (MCPError, ToolLostError) as error:
                 logger.warning(
                     "The tools of MCP server %r stay as they were: %s", self.config.name, error
                 )
+
+    async def _list(self) -> None:
+        """Ask for the tools, and hand them on without those that no call can be made of."""
+        tools = await self.list_tools()
+        refused: dict[str, str] = {}
+        if self.session is not None:
+            refused, self.exchange.mirror = self.session.mirrored(tools)
+        await self.connection.owner.listed(self.connection, tools, refused)
 
     # --- requests
 

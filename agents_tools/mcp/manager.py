@@ -470,14 +470,19 @@ class MCPToolManager:
             roots=roots if self._roots else None,
         )
 
-    async def listed(self, connection: Connection, tools: list[dict[str, Any]]) -> None:
-        """Take the tools that a server lists."""
+    async def listed(
+        self, connection: Connection, tools: list[dict[str, Any]], refused: dict[str, str]
+    ) -> None:
+        """Take the tools that a server lists, and why some of them cannot be called."""
         server = self._servers.get(connection.name)
         if server is None or server.connection is not connection:
             return
         async with self._lock():
             before = dict(server.tools)
             found, skipped, findings = _sifted(tools)
+            for name in refused.keys() & found.keys():
+                del found[name]
+                skipped[name] = refused[name]
             changes = self._differences(server.config.name, list(found.values()))
             for change in changes:
                 if change.kind != "removed" and not await self._may_be_used(change):

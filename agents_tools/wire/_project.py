@@ -50,6 +50,8 @@ class Provider:
         strict_by_default: A tool is exported strict without being asked for it.
         property_names: What the names of parameters must match.
         any_root: The root of the parameters may combine schemas.
+        takes_any: It takes every JSON Schema, so that one which somebody else wrote goes out as
+            it is: what is left out of it, or closed in it, would not be what is enforced.
     """
 
     name: str
@@ -61,6 +63,11 @@ class Provider:
     strict_by_default: bool = False
     property_names: re.Pattern[str] | None = None
     any_root: bool = False
+    takes_any: bool = False
+
+
+_FOREIGN = frozenset({"manual", "mcp", "schema"})
+"""The origins of tools whose schema somebody else wrote."""
 
 
 class Projection:
@@ -158,6 +165,8 @@ def _made(
             if strict and provider.strict is not None:
                 parameters, nulls = _strict(tool, root, provider.strict, form)
             strict = parameters is not None
+            if provider.takes_any and not inline_refs and tool.origin.kind in _FOREIGN:
+                parameters = {"type": "object", **tool.params_json_schema}
             if parameters is None:
                 parameters = compact(root, form)
             definition = provider.build(tool, parameters, strict, options)

@@ -123,6 +123,7 @@ PROVIDER = Provider(
     reserved=frozenset({"name", "inputSchema", "outputSchema"}),
     form=Form(bare_literals=False),
     any_root=True,
+    takes_any=True,
 )
 
 WRAPPING = replace(PROVIDER, name="mcp (wrapped output)", build=_wrapping)

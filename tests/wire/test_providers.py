@@ -534,7 +534,7 @@ def test_hints_reach_mcp() -> None:
         {
             "name": "give",
             "description": "Does something.",
-            "inputSchema": {"type": "object", "properties": {}, "additionalProperties": False},
+            "inputSchema": {"type": "object"},
             "annotations": {
                 "title": "Give it",
                 "readOnlyHint": True,

@@ -1,0 +1,216 @@
+"""A server made with the library that has the tools which the conformance suite calls by name.
+
+`python -m tests.conformance.mcp.server_fixture [stateless|sessions]` takes a free port and writes
+its address.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import sys
+from typing import Annotated, Any
+
+import uvicorn
+from pydantic import Field
+
+from agents_tools import (
+    FunctionTool,
+    NotifyStreamEvent,
+    ToolContext,
+    ToolError,
+    ToolOutputAudio,
+    ToolOutputFileContent,
+    ToolOutputImage,
+    ToolOutputText,
+    ToolProgressEvent,
+    function_tool,
+    streaming_tool,
+)
+from agents_tools.mcp import mcp_server
+
+PIXEL = bytes.fromhex(
+    "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c489"
+    "0000000d49444154789c63f8cfc0f01f0005000201ff8b0c0f590000000049454e44ae426082"
+)
+SILENCE = bytes.fromhex(
+    "524946462400000057415645666d74201000000001000100401f0000401f0000010008006461746100000000"
+)
+
+
+@function_tool
+def test_simple_text() -> str:
+    """Give a text."""
+    return "This is a simple text."
+
+
+@function_tool
+def test_image_content() -> ToolOutputImage:
+    """Give an image."""
+    return ToolOutputImage(data=PIXEL, mime_type="image/png")
+
+
+@function_tool
+def test_audio_content() -> ToolOutputAudio:
+    """Give a sound."""
+    return ToolOutputAudio(data=SILENCE, mime_type="audio/wav")
+
+
+@function_tool
+def test_embedded_resource() -> ToolOutputFileContent:
+    """Give a file."""
+    return ToolOutputFileContent(data=b"A file.", mime_type="text/plain", filename="file.txt")
+
+
+@function_tool
+def test_multiple_content_types() -> list[Any]:
+    """Give some of each."""
+    return [
+        ToolOutputText("Some of each:"),
+        ToolOutputImage(data=PIXEL, mime_type="image/png"),
+        ToolOutputFileContent(data=b'{"a": 1}', mime_type="application/json", filename="a.json"),
+    ]
+
+
+@streaming_tool
+async def test_tool_with_progress():
+    """Say how far it is."""
+    for percent in (0, 50, 100):
+        yield ToolProgressEvent(percent, total=100)
+    yield "done"
+
+
+@streaming_tool
+async def test_tool_with_logging():
+    """Say what it does."""
+    for line in ("started", "going on", "ending"):
+        yield NotifyStreamEvent(line)
+    yield "done"
+
+
+@streaming_tool
+async def test_logging_tool():
+    """Say what it does, to a client that has asked for no log."""
+    yield NotifyStreamEvent("working")
+    yield "done"
+
+
+@function_tool
+def test_error_handling() -> str:
+    """Fail."""
+    raise ToolError("This tool always fails.")
+
+
+@function_tool
+async def test_elicitation(ctx: ToolContext[Any], message: str) -> str:
+    """Ask the person at the client something."""
+    return await ctx.ask(message)
+
+
+@function_tool
+async def test_streaming_elicitation(ctx: ToolContext[Any]) -> str:
+    """Say something, then ask the person at the client."""
+    ctx.notify("about to ask")
+    return await ctx.ask("What is your name?")
+
+
+@function_tool
+def test_header(
+    region: Annotated[str, Field(json_schema_extra={"x-mcp-header": "Region"})], query: str
+) -> str:
+    """Look something up in a region, which clients also name in a header."""
+    return f"{query} in {region}"
+
+
+async def _echo(_ctx: Any, arguments: str) -> str:
+    return arguments
+
+
+json_schema_2020_12_tool = FunctionTool[..., Any].from_schema(
+    name="json_schema_2020_12_tool",
+    description="Take arguments that are described with much of what JSON Schema can say.",
+    on_invoke_tool=_echo,
+    schema={
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "$defs": {
+            "address": {
+                "$anchor": "addressDef",
+                "type": "object",
+                "properties": {"street": {"type": "string"}, "city": {"type": "string"}},
+            }
+        },
+        "properties": {
+            "name": {"type": "string"},
+            "address": {"$ref": "#/$defs/address"},
+            "contactMethod": {"type": "string", "enum": ["phone", "email"]},
+            "phone": {"type": "string"},
+            "email": {"type": "string"},
+        },
+        "allOf": [{"anyOf": [{"required": ["phone"]}, {"required": ["email"]}]}],
+        "if": {"properties": {"contactMethod": {"const": "phone"}}, "required": ["contactMethod"]},
+        "then": {"required": ["phone"]},
+        "else": {"required": ["email"]},
+        "additionalProperties": False,
+    },
+)
+
+
+@function_tool
+def passing_tool() -> str:
+    """Be there, or not."""
+    return "here"
+
+
+TOOLS = [
+    test_simple_text,
+    test_image_content,
+    test_audio_content,
+    test_embedded_resource,
+    test_multiple_content_types,
+    test_tool_with_progress,
+    test_tool_with_logging,
+    test_logging_tool,
+    test_error_handling,
+    test_elicitation,
+    test_streaming_elicitation,
+    test_header,
+    json_schema_2020_12_tool,
+]
+
+
+class Shelf:
+    """Tools that come and go."""
+
+    def __init__(self, *tools: FunctionTool[..., Any]) -> None:
+        self.tools = list(tools)
+
+    def get_tools(self) -> list[FunctionTool[..., Any]]:
+        """Give the tools as they are now."""
+        return list(self.tools)
+
+
+async def main(sessions: str = "stateless") -> None:
+    """Serve until a signal ends it."""
+    shelf = Shelf(*TOOLS)
+
+    @function_tool
+    async def test_trigger_tool_change() -> str:
+        """Change the list of tools."""
+        if passing_tool in shelf.tools:
+            shelf.tools.remove(passing_tool)
+        else:
+            shelf.tools.append(passing_tool)
+        await app.tools_changed()
+        return "changed"
+
+    shelf.tools.append(test_trigger_tool_change)
+    app = mcp_server(shelf, name="conformance", stateless=sessions == "stateless")
+    with socket.create_server(("127.0.0.1", 0)) as sock:
+        print(f"http://127.0.0.1:{sock.getsockname()[1]}/mcp", flush=True)  # noqa: T201
+        config = uvicorn.Config(app, log_level="warning", access_log=False)
+        await uvicorn.Server(config).serve(sockets=[sock])
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))
