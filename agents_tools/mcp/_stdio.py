@@ -19,6 +19,7 @@ from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from agents_tools._json import JsonLimits, check_bounds
 from agents_tools._text import safe_text
 from agents_tools.errors import MCPConnectionError
 from agents_tools.mcp import _guardian
@@ -47,6 +48,8 @@ _BREATH = 256
 """Messages for nobody after which others on the loop get a turn."""
 _WAITING = 8 << 20
 """Bytes of unread lines from which on nothing more is read from a server."""
+_LIMITS = JsonLimits(size=1 << 40, depth=200, nodes=1 << 40)
+"""Of a line that the fast reader has refused; its size was looked at before."""
 _STDERR_LINES = 20
 _STDERR_WIDTH = 2_000
 
@@ -425,7 +428,9 @@ class _Reader:
             data: Any = from_json(line)
         except ValueError as error:
             try:  # what is no UTF-8, or half a surrogate, is left to what makes results safe
-                data = json.loads(line.decode(errors="replace"))
+                text = line.decode(errors="replace")
+                check_bounds(text, _LIMITS)
+                data = json.loads(text)
             except (ValueError, RecursionError):
                 return self._unreadable(line, f"it is no JSON ({error})")
         if not isinstance(data, dict):

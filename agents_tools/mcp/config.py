@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
+from agents_tools._secrets import mask
 from agents_tools.errors import UserError, UserTypeError, UserValueError
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from agents_tools.context import ToolContext
 
-__all__ = ["MCPServerConfig", "Transport", "load_config", "server_config"]
+__all__ = ["MCPServerConfig", "Transport", "load_config", "server_config", "without_secrets"]
 
 Transport: TypeAlias = Literal["stdio", "http", "sse", "memory"]
 """How a server is reached."""
@@ -117,6 +118,24 @@ class MCPServerConfig:
             return re.sub(r"//[^/@]*@", "//", self.url.partition("?")[0])
         return self.command or "this process"
 
+
+def without_secrets(config: MCPServerConfig, text: str) -> str:
+    """Take out of a text what a server was given in confidence: variables, headers, known secrets.
+
+    Args:
+        config: The server.
+        text: What it, or something between, has said.
+    """
+    values = [*config.env.values(), *config.headers.values()]
+    values += [value.partition(" ")[2] for value in config.headers.values()]
+    for value in sorted(values, key=len, reverse=True):
+        if len(value) >= _SECRET:
+            text = text.replace(value, "***")
+    return mask(text)
+
+
+_SECRET = 8
+"""Characters from which on a value may be a secret: shorter ones are words such as `true`."""
 
 _ALIASES = {
     "type": "transport",

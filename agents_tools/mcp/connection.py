@@ -22,6 +22,7 @@ from agents_tools.errors import (
 from agents_tools.mcp._exchange import Exchange, Request
 from agents_tools.mcp._sdk import Refusal, open_session
 from agents_tools.mcp._shapes import objects
+from agents_tools.mcp.config import without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -461,8 +462,9 @@ class _Link:
         if self.process is not None:
             words = self._last_words(self.process)
             told = words if self.process.exit_code is not None else [why, *words]
+        why = without_secrets(self.config, "; ".join(told))
         error = MCPConnectionError(
-            f"MCP server {self.config.name!r} could not be connected: {'; '.join(told)}",
+            f"MCP server {self.config.name!r} could not be connected: {why}",
             server=self.config.name,
         )
         error.__cause__ = cause
@@ -608,6 +610,7 @@ class _Link:
         if self.process is not None:
             await self.process.settle()
             why = "; ".join([why, *self._last_words(self.process)])
+        why = without_secrets(self.config, why)
         if not request.sent:
             return NotRunError(why, code=request.status)
         return ToolLostError(
@@ -632,8 +635,10 @@ class _Link:
         if request.fault is not None and not request.sent:
             session_gone = status == _NOT_FOUND and request.in_session
             again = status is None or session_gone or request.retry_after is not None
-            return NotRunError(request.fault, again=again, wait=request.retry_after, code=status)
+            why = without_secrets(self.config, request.fault)
+            return NotRunError(why, again=again, wait=request.retry_after, code=status)
         why = request.fault or shorten(safe_text(refusal.message), 1_000)
+        why = without_secrets(self.config, why)
         code = refusal.code if status is None or request.fault is None else status
         return MCPProtocolError(
             f"MCP server {name!r} answers with an error: {why}", server=name, code=code
