@@ -105,6 +105,7 @@ class ToolContext(RunContextWrapper[ContextT]):
     refusal: Exception | None = None
     decision: Any = None
     resumed: Any = None
+    asker: Callable[[Question], Any] | None = None
     _call_id: str | None = None
     _parent: ToolContext[Any] | None = None
     _cancelled: bool = False
@@ -285,8 +286,7 @@ class ToolContext(RunContextWrapper[ContextT]):
         """
         from agents_tools.errors import ToolDeniedError
 
-        scope = self.scope
-        asker = None if scope is None else scope.asker
+        asker = self.find_asker()
         if asker is None:
             raise ToolDeniedError(
                 f"Tool {self.tool_name!r} has a question and nobody is there to answer it: "
@@ -309,6 +309,10 @@ class ToolContext(RunContextWrapper[ContextT]):
             raise ToolDeniedError(f"The answer to {message!r} does not fit: {faults}.") from None
 
     # What follows is for the framework: the life of a call.
+
+    def find_asker(self) -> Callable[[Question], Any] | None:
+        """Give who takes questions: of the call itself, or of the nearest one around it."""
+        return next((one.asker for one in self.ancestors if one.asker is not None), None)
 
     @property
     def scope(self) -> RunScope[Any] | None:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from agents_tools._records import CallOutcome
+    from agents_tools.context import Question
     from agents_tools.events import Event
     from agents_tools.outputs import ContentBlock
 
@@ -191,6 +192,7 @@ class Offer:
         arguments: Mapping[str, Any] | None,
         request: MCPRequest,
         report: Report | None,
+        ask: Callable[[Question], Any] | None = None,
     ) -> dict[str, Any]:
         """Call a tool and give the result.
 
@@ -199,6 +201,7 @@ class Offer:
             arguments: The arguments.
             request: The request.
             report: Sends progress, where the client wants any.
+            ask: Takes the questions of the tool, where the client can answer any.
 
         Raises:
             RequestError: There is no such tool.
@@ -210,6 +213,7 @@ class Offer:
             hint = f" Did you mean {near[0]!r}?" if near else ""
             raise RequestError(f"Unknown tool: {name!r:.100}.{hint}")
         context: ToolContext[Any] = ToolContext(await self._own_context(request))
+        context.asker = ask
         text = json.dumps(dict(arguments or {}))
         if report is None:
             outcome = await tool.call(context, text)

@@ -96,8 +96,7 @@ async def _on(loop: asyncio.AbstractEventLoop | None, make: Any) -> dict[str, An
 async def _elicited(
     server: str, params: Mapping[str, Any], context: ToolContext[Any] | None, ask: Ask | None
 ) -> dict[str, Any]:
-    scope = None if context is None else context.scope
-    asker = (None if scope is None else scope.asker) or ask
+    asker = (None if context is None else context.find_asker()) or ask
     if asker is None:
         return _DECLINED
     message = shorten(safe_text(str(params.get("message") or "")), 2_000)
@@ -122,7 +121,7 @@ async def _elicited(
     )
     if inspect.isawaitable(given):
         given = await given
-    if given is None or given is False:
+    if given is None or (given is False and not _asks_yes_or_no(schema)):
         return _DECLINED
     if schema.get("type") == "boolean":
         return {"action": "accept"}
@@ -133,6 +132,11 @@ async def _elicited(
     return {"action": "accept", "content": content}
 
 
+def _asks_yes_or_no(schema: Mapping[str, Any]) -> bool:
+    fields = list(an_object(schema.get("properties")).values())
+    return len(fields) == 1 and an_object(fields[0]).get("type") == "boolean"
+
+
 def _content(given: Any, schema: Mapping[str, Any]) -> dict[str, Any] | None:
     """Give an answer in the form that was asked for; `None` if it does not fit."""
     from jsonschema_rs import validator_for
@@ -141,7 +145,9 @@ def _content(given: Any, schema: Mapping[str, Any]) -> dict[str, Any] | None:
     if hasattr(given, "model_dump"):
         given = given.model_dump(mode="json")
     if not isinstance(given, Mapping):
-        given = {next(iter(fields)): given} if len(fields) == 1 and given is not True else {}
+        # Said instead of a form: the value of its only field, or a plain yes to all defaults.
+        is_value = len(fields) == 1 and (given is not True or _asks_yes_or_no(schema))
+        given = {next(iter(fields)): given} if is_value else {}
     defaults = {name: field["default"] for name, field in fields.items() if "default" in field}
     content = {**defaults, **an_object(cast("object", given))}
     try:

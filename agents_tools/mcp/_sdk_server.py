@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import logging
 import weakref
 from typing import TYPE_CHECKING, Any
 
 from agents_tools._listener import current_principal
+from agents_tools.mcp._asking import Interviews, form_of, read_form
 from agents_tools.mcp._offer import MCPRequest, RequestError
 from agents_tools.mcp._report import EVENT_KEY
-from agents_tools.mcp._sdk import Json, sdk_line
+from agents_tools.mcp._sdk import MODERN, Json, sdk_line
+from agents_tools.mcp._shapes import an_object
 
 if TYPE_CHECKING:
+    from agents_tools.context import Question
+    from agents_tools.mcp._asking import Ask
     from agents_tools.mcp._offer import Offer, Report
 
 __all__ = ["SdkServer"]
+
+logger = logging.getLogger("agents_tools.mcp")
 
 _HIDDEN = frozenset({"authorization", "cookie", "proxy-authorization", "x-api-key"})
 
@@ -34,6 +41,7 @@ class SdkServer:
     def __init__(
         self, offer: Offer, *, name: str, version: str, instructions: str | None, changes: bool
     ) -> None:
+        self.interviews = Interviews()
         self._offer = offer
         self._changes = changes
         self._types: Any = importlib.import_module("mcp.types")
@@ -157,11 +165,47 @@ class SdkServer:
             request_id=ctx.request_id,
         )
         report = None if token is None else _reporter(ctx, token)
+
+        async def perform(ask: Ask | None, report: Report | None) -> dict[str, Any]:
+            return await self._offer.call_tool(name, arguments, request, report, ask)
+
         try:
-            result = await self._offer.call_tool(name, arguments, request, report)
+            if not self._can_ask(ctx):
+                result = await perform(None, report)
+            elif version < MODERN:
+                result = await perform(self._asker(ctx), report)
+            else:
+                params = an_object(ctx.params)
+                result = await self.interviews.run(
+                    perform, report, params.get("requestState"), params.get("inputResponses")
+                )
         except RequestError as error:
             raise self._refusal(error) from None
+        if result.get("resultType") == "input_required":
+            return self._types.InputRequiredResult.model_validate(result)
         return self._types.CallToolResult.model_validate(result)
+
+    def _can_ask(self, ctx: Any) -> bool:
+        """Whether the client has said that a person can be asked there."""
+        types = self._types
+        asked = types.ClientCapabilities(elicitation=types.ElicitationCapability())
+        return bool(ctx.session.check_client_capability(asked))
+
+    def _asker(self, ctx: Any) -> Ask:
+        """Give what sends questions to the client while the call runs: up to 2025-11-25."""
+
+        async def ask(question: Question) -> Any:
+            form = form_of(question.schema)
+            if form is None:
+                return None
+            try:
+                answer = await ctx.session.elicit(question.message, form, ctx.request_id)
+            except self._error as error:  # there is no way back to this client
+                logger.debug("The client cannot be asked: %s", error)
+                return None
+            return read_form(question.schema, answer.model_dump(mode="json"))
+
+        return ask
 
     def _refusal(self, error: RequestError) -> Exception:
         if self._line == 1:

@@ -230,14 +230,18 @@ class MCPApp:
         """Serve on standard input and output until the client closes them."""
         from agents_tools.mcp._stdio_server import stdio_streams
 
-        async with stdio_streams() as (read, write):
-            await self._server.server.run(read, write, self._server.options())
+        try:
+            async with stdio_streams() as (read, write):
+                await self._server.server.run(read, write, self._server.options())
+        finally:
+            await self._server.interviews.close()
 
     async def aclose(self) -> None:
         """End all sessions. It begins anew with the next request."""
         running, self._running = self._running, None
         if running is not None:
             await running.stop()
+        await self._server.interviews.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or take part in the start and end of the server around it."""
