@@ -12,7 +12,7 @@ import logging
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, cast
 
-from agents_tools.mcp._shapes import an_object, objects
+from agents_tools.mcp._shapes import an_object
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -210,33 +210,9 @@ def _for_session(method: str, result: dict[str, Any]) -> dict[str, Any]:
     """Give the part of a result that the session works with; the whole of it is read by us."""
     if method == "tools/call":
         return {"content": [], "resultType": "complete"}
-    if method == "tools/list":  # it reads from the schemas which arguments go into headers
-        named = {
-            tool["name"]: {
-                "name": tool["name"],
-                "inputSchema": {
-                    "type": "object",
-                    "properties": _properties(an_object(tool.get("inputSchema"))),
-                },
-            }
-            for tool in objects(result.get("tools"))
-            if isinstance(tool.get("name"), str)
-        }
-        cursor = result.get("nextCursor")
-        more = {"nextCursor": cursor} if isinstance(cursor, str) else {}
-        return {
-            "tools": list(named.values()),
-            "resultType": "complete",
-            "ttlMs": 0,
-            "cacheScope": "private",
-            **more,
-        }
+    if method == "tools/list":
+        return {"tools": [], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
     return result
-
-
-def _properties(schema: dict[str, Any]) -> dict[str, Any]:
-    named = an_object(schema.get("properties"))
-    return {name: one for name, one in named.items() if isinstance(one, dict)}
 
 
 class ReadStream:

@@ -79,6 +79,8 @@ def clean_tool(
     if not isinstance(wire, dict):
         raise UnusableTool("the server lists something that is no tool")
     tool = cast("dict[Any, Any]", wire)
+    if _is_plain(tool, min(parameter_limit, description_limit, max_bytes, max_nodes), max_depth):
+        return CleanTool(wire=dict(tool), findings=())
     limits = _Limits(parameter_limit, max_bytes, max_depth, max_nodes)
     findings: list[str] = []
     clean: dict[str, Any] = {"name": _tool_name(tool.get("name"))}
@@ -100,6 +102,39 @@ def clean_tool(
         if key not in _TOOL_KEYS and key not in readers
     ]
     return CleanTool(wire=clean, findings=tuple(_some(findings)))
+
+
+def _is_plain(tool: dict[Any, Any], limit: int, depth: int) -> bool:
+    """Whether nothing in a tool can need a closer look; most tools are so, and lists are long.
+
+    A text that is short as a whole has no part that is too long, and one in plain ASCII whose only
+    escapes are line ends and quotes hides nothing.
+    """
+    schema = tool.get("inputSchema")
+    if not tool.keys() <= _PLAIN_KEYS or not isinstance(schema, dict):
+        return False
+    described = cast("dict[Any, Any]", schema)
+    if described.get("type") != "object" or not described.keys() <= _PLAIN_SCHEMA_KEYS:
+        return False
+    name, description = tool.get("name"), tool.get("description", "")
+    if not isinstance(name, str) or not isinstance(description, str) or not name.strip():
+        return False
+    try:
+        text = json.dumps(tool)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return (
+        len(text) <= limit
+        and len(name) <= LONGEST_NAME
+        and text.count("{") + text.count("[") <= depth
+        and "$" not in text
+        and "\x7f" not in text
+        and "\\" not in text.replace("\\n", " ").replace('\\"', " ")
+    )
+
+
+_PLAIN_KEYS = frozenset({"name", "description", "inputSchema"})
+_PLAIN_SCHEMA_KEYS = frozenset({"type", "properties", "required", "additionalProperties"})
 
 
 def clean_schema(

@@ -130,7 +130,10 @@ class _Remote:
         self.json_schema: dict[str, Any] = wire["inputSchema"]
         self.output_json_schema: dict[str, Any] | None = wire.get("outputSchema")
         self._perform = perform
-        self._reader = SchemaReader(name, self.json_schema if validate else {"type": "object"})
+        self._enforced = self.json_schema if validate else {"type": "object"}
+        self._made: SchemaReader | None = None
+        if validate and not _is_schema(self.json_schema):
+            self._made = SchemaReader(name, self.json_schema)  # which says what is wrong with it
         self._output: Any = None
 
     def read(self, args_json: str) -> dict[str, Any]:
@@ -139,7 +142,10 @@ class _Remote:
         Raises:
             ModelBehaviorError: They are not what its schema allows.
         """
-        return self._reader.read(args_json)
+        reader = self._made
+        if reader is None:
+            reader = self._made = SchemaReader(self.name, self._enforced)
+        return reader.read(args_json)
 
     @property
     def body(self) -> Call:
@@ -198,6 +204,16 @@ class _Remote:
         """Give itself: there is no function that could be a method."""
         del instance
         return self
+
+
+def _is_schema(schema: dict[str, Any]) -> bool:
+    """Whether a JSON Schema is valid, without making anything of it: lists of tools are long."""
+    try:
+        from jsonschema_rs import meta
+
+        return meta.is_valid(schema)
+    except (ImportError, ValueError):
+        return False
 
 
 # --- results

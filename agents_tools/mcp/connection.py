@@ -523,7 +523,7 @@ class _Link:
         """Ask for the tools, and hand them on without those that no call can be made of."""
         tools = await self.list_tools()
         refused: dict[str, str] = {}
-        if self.session is not None:
+        if self.session is not None and self.config.transport == "http":
             refused, self.exchange.mirror = self.session.mirrored(tools)
         await self.connection.owner.listed(self.connection, tools, refused)
 

@@ -8,6 +8,7 @@ import contextlib
 import hashlib
 import inspect
 import logging
+import os
 import weakref
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -33,7 +34,6 @@ from agents_tools.mcp.pins import PinChange, ToolPins
 from agents_tools.mcp.rounds import perform_call
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Self
 
@@ -97,7 +97,8 @@ class MCPToolManager:
         timeout: Seconds that a call may be silent; its progress starts them again.
         max_time: Seconds that a call may take in all.
         pins: What is known of the tools (`ToolPins`, or the path of its file), so that a tool
-            that changes is noticed. In memory by default.
+            that changes is noticed, and left out if the pins say so. By default changes are
+            noticed against what was seen first, and told.
         on_change: Called with a `ToolListChange` when the tools of a server change; sync or async.
         ask: Takes the questions of servers (`Question`) where no run is there to take them
             (`RunConfig.ask`), and the question whether a changed tool may be used; gives the
@@ -133,7 +134,8 @@ class MCPToolManager:
             "timeout": timeout,
             "max_time": max_time,
         }
-        self._pins = pins if isinstance(pins, ToolPins) else ToolPins(pins)
+        self._pins = ToolPins(pins) if isinstance(pins, (str, os.PathLike)) else pins
+        self._first: dict[str, list[dict[str, Any]]] = {}
         self._on_change = on_change
         self._ask = ask
         self._sample: Sample | None = sample
@@ -507,9 +509,20 @@ class MCPToolManager:
 
     def _differences(self, server: str, tools: list[dict[str, Any]]) -> list[PinChange]:
         try:
+            if self._pins is None:
+                return self._remembered(server, tools)
             return self._pins.check(server, tools)
         except UserError as error:
             raise MCPProtocolError(str(error), server=server) from error
+
+    def _remembered(self, server: str, tools: list[dict[str, Any]]) -> list[PinChange]:
+        """Compare with what was seen first; nothing is worked out before it differs."""
+        first = self._first.setdefault(server, tools)
+        if first == tools:
+            return []
+        pins = ToolPins()
+        pins.check(server, first)
+        return pins.check(server, tools)
 
     def _lock(self) -> asyncio.Lock:
         if getattr(self._changing, "_loop", None) not in {None, asyncio.get_running_loop()}:
@@ -535,6 +548,8 @@ class MCPToolManager:
             answer = ask(question)
             return (await answer if inspect.isawaitable(answer) else answer) is True
 
+        if self._pins is None:
+            return True
         allowed = await change.allowed(self._pins.on_change, asked)
         if allowed and self._pins.on_change == "ask":
             self._pins.approve(change.server, change.tool)

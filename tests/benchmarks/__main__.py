@@ -14,7 +14,8 @@ import sys
 from typing import Any
 
 from tests.benchmarks import tokens
-from tests.benchmarks.subjects import BENCH, SUBJECTS, Subject
+from tests.benchmarks.mcp import MCP_TIMED
+from tests.benchmarks.subjects import BENCH, MCP, SUBJECTS, Subject
 from tests.benchmarks.worker import TIMED
 
 PYDANTIC = "from pydantic import BaseModel, TypeAdapter, create_model, Field"
@@ -23,6 +24,8 @@ HEAVY = (
     *("anyio", "asyncio", "griffe", "json", "pydantic", "pydantic_core"),
 )
 NONE = "not measured"
+MCP_IMPORT = "mcp_import"
+CHOICES = (*TIMED, *MCP_TIMED, MCP_IMPORT)
 TITLES = {
     "import": "import the decorator, CPU (limit: names of pydantic)",
     "decorate": "decorate, per tool (limit: build)",
@@ -39,6 +42,17 @@ TITLES = {
     "late_turn": "turn 400 of a run (limit: its turn 10)",
     "turn_of_many": "turn with 1,000 tools (limit: with one)",
     "cancelled": "cancel a run until its tool sees it (limit: a task)",
+    "mcp_import": "import the MCP client, CPU (limit: the SDK's)",
+    "mcp_call_memory": "MCP call, server in the process (limit: client of the SDK)",
+    "mcp_call_stdio": "MCP call over stdio",
+    "mcp_call_http": "MCP call over HTTP",
+    "mcp_connect_8": "start 8 MCP servers and list (limit: all at once)",
+    "mcp_list_1000": "list 1,000 MCP tools over stdio",
+    "mcp_result_5mb": "MCP answer of 5 MB over stdio",
+    "mcp_result_20mb": "MCP answer of 20 MB over stdio",
+    "mcp_result_5mb_http": "MCP answer of 5 MB over HTTP",
+    "mcp_progress_2000": "MCP call with 2,000 reports over stdio",
+    "mcp_progress_2000_cpu": "MCP call with 2,000 reports over stdio, CPU of the client",
 }
 
 
@@ -46,20 +60,18 @@ def main() -> None:
     """Run what the command line asks for."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks")
     parser.add_argument("--subjects", nargs="+", choices=SUBJECTS, default=list(SUBJECTS))
-    parser.add_argument("--only", nargs="+", choices=TIMED, help="time these workloads alone")
+    parser.add_argument("--only", nargs="+", choices=CHOICES, help="time these workloads alone")
     parser.add_argument("--quick", action="store_true", help="fewer batches, smaller catalogue")
     options = parser.parse_args()
-    scale = ["--batches", "10", "--size", "200"] if options.quick else []
-    only = ["--only", *options.only] if options.only else []
     results: dict[str, Any] = {}
     for name in options.subjects:
         subject = SUBJECTS[name]
         subject.install()
         print(f"Timing {name} …", file=sys.stderr)
-        results[name] = report = _work(subject, scale + only)
-        if not only:
-            report["workloads"]["import"] = _import(subject, 3 if options.quick else 10)
-            report["tokens"] = tokens.count(report.pop("definitions"))
+        results[name] = report = _tools(subject, options.only, quick=options.quick)
+        client = _client(subject, options.only, quick=options.quick)
+        report["workloads"] = report.get("workloads", {}) | client.pop("workloads", {})
+        report["versions"] = report.get("versions", {}) | client.get("versions", {})
     BENCH.mkdir(exist_ok=True)
     (BENCH / "results.json").write_text(json.dumps(results, indent=2) + "\n")
     print(table(results))
@@ -72,17 +84,17 @@ def table(results: dict[str, Any]) -> str:
         figures = [report["workloads"].get(name) for report in results.values()]
         if any(figures):
             rows.append([title, *map(_cell, figures)])
-        if name == "import" and any(figures):
-            loaded = [
-                " ".join(report["workloads"]["import"]["heavy"]) for report in results.values()
-            ]
-            rows.append(["heavy modules loaded by it", *(names or "none" for names in loaded)])
+        if name.startswith("mcp_call") and any(figures):
+            rows.append([f"{title}, median", *map(_median, figures)])
+        if name in {"import", MCP_IMPORT} and any(figures):
+            rows.append(["heavy modules loaded by it", *map(_loaded, figures)])
     for key, title in (("decorated", "memory, decorated"), ("built", "memory, built")):
-        if all("memory" in report for report in results.values()):
-            kept = [report["memory"][key] / 1024 for report in results.values()]
-            rows.append([f"{title}, per tool", *(f"{one:.1f} KB" for one in kept)])
-    if all("tokens" in report for report in results.values()):
-        counts = [report["tokens"] for report in results.values()]
+        if any("memory" in report for report in results.values()):
+            kept = [report.get("memory", {}).get(key) for report in results.values()]
+            cells = (NONE if one is None else f"{one / 1024:.1f} KB" for one in kept)
+            rows.append([f"{title}, per tool", *cells])
+    if any("tokens" in report for report in results.values()):
+        counts = [report.get("tokens") for report in results.values()]
         rows.append(["definitions of 5 tools", *(f"{n} tokens" if n else NONE for n in counts)])
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
@@ -90,24 +102,68 @@ def table(results: dict[str, Any]) -> str:
 def _cell(figure: dict[str, Any] | None) -> str:
     if figure is None:
         return NONE
-    seconds, ratio = figure["seconds"], figure["ratio"]
+    return f"{figure['ratio']:.3g}x ({_time(figure['seconds'])})"
+
+
+def _median(figure: dict[str, Any] | None) -> str:
+    if figure is None:
+        return NONE
+    median, least = figure["median"], figure["limit_median"]
+    return _cell({"seconds": median, "ratio": median / least})
+
+
+def _time(seconds: float) -> str:
     for unit, size in (("s", 1.0), ("ms", 1e-3)):
         if seconds >= size:
-            return f"{ratio:.3g}x ({seconds / size:.3g} {unit})"
-    return f"{ratio:.3g}x ({seconds * 1e6:.3g} µs)"
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds * 1e6:.3g} µs"
 
 
-def _work(subject: Subject, arguments: list[str]) -> dict[str, Any]:
-    command = [str(subject.python), "-m", "tests.benchmarks.worker", subject.distribution]
-    done = subprocess.run([*command, *arguments], check=True, stdout=subprocess.PIPE)
+def _loaded(figure: dict[str, Any] | None) -> str:
+    return NONE if figure is None else " ".join(figure["heavy"]) or "none"
+
+
+def _tools(subject: Subject, only: list[str] | None, *, quick: bool) -> dict[str, Any]:
+    """Time the tools of a subject, where it has any."""
+    names = [name for name in only or () if name in TIMED]
+    if subject.adapter is None or (only and not names):
+        return {}
+    scale = ["--batches", "10", "--size", "200"] if quick else []
+    report = _work(subject, "tests.benchmarks.worker", scale, names)
+    if not only:
+        report["workloads"]["import"] = _import(subject, subject.statement, PYDANTIC, quick=quick)
+        report["tokens"] = tokens.count(report.pop("definitions"))
+    return report
+
+
+def _client(subject: Subject, only: list[str] | None, *, quick: bool) -> dict[str, Any]:
+    """Time the MCP client of a subject, where it has one, in a process of its own."""
+    report: dict[str, Any] = {"workloads": {}}
+    if subject.client is None:
+        return report
+    names = [name for name in only or () if name in MCP_TIMED]
+    if names or not only:
+        scale = ["--batches", "10"] if quick else []
+        report = _work(subject, "tests.benchmarks.mcp.worker", scale, names)
+    if not only or MCP_IMPORT in only:
+        figure = _import(subject, subject.client_statement, MCP, quick=quick)
+        report["workloads"][MCP_IMPORT] = figure
+    return report
+
+
+def _work(subject: Subject, worker: str, scale: list[str], names: list[str]) -> dict[str, Any]:
+    command = [str(subject.python), "-m", worker, subject.distribution, *scale]
+    only = ["--only", *names] if names else []
+    done = subprocess.run([*command, *only], check=True, stdout=subprocess.PIPE)
     report: dict[str, Any] = json.loads(done.stdout)
     return report
 
 
-def _import(subject: Subject, times: int) -> dict[str, Any]:
-    """Time the import in fresh processes, by turns with pydantic's, by the CPU each took."""
-    pairs = [(_once(subject, PYDANTIC), _once(subject, subject.statement)) for _ in range(times)]
-    least = min(pydantic["seconds"] for pydantic, _ in pairs)
+def _import(subject: Subject, statement: str, limit: str, *, quick: bool) -> dict[str, Any]:
+    """Time an import in fresh processes, by turns with the limit's, by the CPU each took."""
+    times = 3 if quick else 10
+    pairs = [(_once(subject, limit), _once(subject, statement)) for _ in range(times)]
+    least = min(one["seconds"] for one, _ in pairs)
     seconds = min(own["seconds"] for _, own in pairs)
     return pairs[0][1] | {"seconds": seconds, "limit": least, "ratio": seconds / least}
 

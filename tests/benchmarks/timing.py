@@ -23,12 +23,16 @@ class Measure:
         seconds: One operation of the subject, in its fastest batch.
         limit: One operation of the limit, in its fastest batch.
         paired: The median over the turns of subject to limit.
+        median: One operation of the subject, in the batch in the middle.
+        limit_median: The same for the limit.
         batches: How many turns there were.
     """
 
     seconds: float
     limit: float
     paired: float
+    median: float
+    limit_median: float
     batches: int
 
     @property
@@ -43,6 +47,8 @@ class Measure:
             "limit": self.limit,
             "ratio": self.ratio,
             "paired": self.paired,
+            "median": self.median,
+            "limit_median": self.limit_median,
             "batches": self.batches,
         }
 
@@ -75,6 +81,8 @@ async def by_turns(
         seconds=min(taken),
         limit=min(least),
         paired=statistics.median(a / b for a, b in zip(taken, least, strict=True)),
+        median=statistics.median(taken),
+        limit_median=statistics.median(least),
         batches=len(taken),
     )
 
