@@ -47,11 +47,19 @@ def form_of(schema: dict[str, Any]) -> dict[str, Any] | None:
     """
     fields = an_object(schema.get("properties"))
     if schema.get("type") == "object" and fields:
-        plain = all(an_object(field).get("type") in _PLAIN for field in fields.values())
-        return schema if plain else None
-    if schema.get("type") in _PLAIN:
+        return schema if all(map(_is_plain, fields.values())) else None
+    if _is_plain(schema):
         return {"type": "object", "properties": {_KEY: schema}, "required": [_KEY]}
     return None
+
+
+def _is_plain(field: Any) -> bool:
+    """Whether a form may have such a field: a plain value, or some of several choices."""
+    given = an_object(field)
+    if given.get("type") != "array":
+        return given.get("type") in _PLAIN
+    items = an_object(given.get("items"))
+    return "enum" in items or "anyOf" in items or "oneOf" in items
 
 
 def read_form(schema: dict[str, Any], answer: Any) -> Any:

@@ -81,13 +81,22 @@ RUNS = (
         side="server",
         revision="2025-11-25",
         mode="stateless",
-        also=("server-sse-multiple-streams",),  # wants a session, and there is none
+        also=(  # want a session, and there is none
+            "server-sse-multiple-streams",
+            "tools-call-elicitation",
+            "elicitation-sep1034-defaults",
+            "elicitation-sep1330-enums",
+        ),
     ),
     Run(
         side="server",
         revision="2026-07-28",
         mode="stateless",
-        promised=("http-header-validation", "http-custom-header-server-validation"),
+        promised=(
+            "http-header-validation",
+            "http-custom-header-server-validation",
+            "json-schema-2020-12",
+        ),
     ),
     Run(side="client", revision="2025-11-25", promised=CLIENT_EXTENSIONS),
     Run(side="client", revision="2026-07-28", promised=CLIENT_EXTENSIONS),

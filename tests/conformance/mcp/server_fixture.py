@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import socket
 import sys
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import uvicorn
-from pydantic import Field
+from pydantic import BaseModel, Field, WithJsonSchema
 
 from agents_tools import (
     FunctionTool,
@@ -114,6 +114,92 @@ async def test_streaming_elicitation(ctx: ToolContext[Any]) -> str:
     return await ctx.ask("What is your name?")
 
 
+class Everything(BaseModel):
+    """A form with a default in each field."""
+
+    name: str = "John Doe"
+    age: int = 30
+    score: float = 95.5
+    status: Literal["active", "inactive", "pending"] = "active"
+    verified: bool = True
+
+
+@function_tool
+async def test_elicitation_sep1034_defaults(ctx: ToolContext[Any]) -> str:
+    """Ask for everything that has a default."""
+    return f"Elicitation completed: {await ctx.ask('Who are you?', answer=Everything)}"
+
+
+def _titled(*values: str) -> list[dict[str, str]]:
+    return [{"const": value, "title": value.title()} for value in values]
+
+
+class Choices(BaseModel):
+    """A form with every kind of choice."""
+
+    untitledSingle: Literal["option1", "option2", "option3"]  # noqa: N815 - the suite's names
+    titledSingle: Annotated[  # noqa: N815
+        str, WithJsonSchema({"type": "string", "oneOf": _titled("value1", "value2", "value3")})
+    ]
+    legacyEnum: Annotated[  # noqa: N815
+        str,
+        WithJsonSchema(
+            {"type": "string", "enum": ["opt1", "opt2"], "enumNames": ["Option 1", "Option 2"]}
+        ),
+    ]
+    untitledMulti: list[Literal["option1", "option2", "option3"]]  # noqa: N815
+    titledMulti: Annotated[  # noqa: N815
+        list[str],
+        WithJsonSchema({"type": "array", "items": {"anyOf": _titled("value1", "value2")}}),
+    ]
+
+
+@function_tool
+async def test_elicitation_sep1330_enums(ctx: ToolContext[Any]) -> str:
+    """Ask for choices of every kind."""
+    return f"Elicitation completed: {await ctx.ask('What do you want?', answer=Choices)}"
+
+
+@function_tool
+async def test_input_required_result_request_state(ctx: ToolContext[Any]) -> str:
+    """Ask once; the state says that it is the same call."""
+    await ctx.ask("Please confirm", answer=Confirmation)
+    return "state-ok"
+
+
+@function_tool
+async def test_input_required_result_tampered_state(ctx: ToolContext[Any]) -> str:
+    """Ask once; a state that is made up finds no call."""
+    await ctx.ask("Please confirm", answer=Confirmation)
+    return "state-ok"
+
+
+@function_tool
+async def test_input_required_result_multi_round(ctx: ToolContext[Any]) -> str:
+    """Ask twice."""
+    person = await ctx.ask("Step 1: What is your name?", answer=Person)
+    taste = await ctx.ask("Step 2: What is your favorite color?", answer=Taste)
+    return f"{person.name} likes {taste.color}"
+
+
+class Confirmation(BaseModel):
+    """A yes or no."""
+
+    ok: bool
+
+
+class Person(BaseModel):
+    """A name."""
+
+    name: str
+
+
+class Taste(BaseModel):
+    """A color."""
+
+    color: str
+
+
 @function_tool
 def test_header(
     region: Annotated[str, Field(json_schema_extra={"x-mcp-header": "Region"})], query: str
@@ -174,6 +260,11 @@ TOOLS = [
     test_error_handling,
     test_elicitation,
     test_streaming_elicitation,
+    test_elicitation_sep1034_defaults,
+    test_elicitation_sep1330_enums,
+    test_input_required_result_request_state,
+    test_input_required_result_tampered_state,
+    test_input_required_result_multi_round,
     test_header,
     json_schema_2020_12_tool,
 ]
