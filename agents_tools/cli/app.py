@@ -15,7 +15,7 @@ import click
 from agents_tools import __version__
 from agents_tools.cli.errors import BROKEN_PIPE, CANCELLED, OK, USAGE, CommandError
 from agents_tools.cli.screen import console_errors, forgiving_streams, print_json, say
-from agents_tools.errors import UserError
+from agents_tools.errors import MCPError, UserError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -160,6 +160,8 @@ def _report(typed: list[str], message: str, hint: str | None, error: Exception) 
 
 
 def _public_name(error: Exception) -> str:
+    if isinstance(error.__cause__, MCPError):
+        return type(error.__cause__).__name__
     return "UserError" if isinstance(error, UserError) else "UsageError"
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from agents_tools._text import safe_text
 from agents_tools.cli import options
 from agents_tools.cli.arguments import arguments_json
 from agents_tools.cli.calling import run_call, say_stopping
@@ -122,7 +124,7 @@ def call(
         tools = load_tools(target)
     tool, rest = _chosen(tools, list(words), target, wants_help=wants_help)
     if tool is None:
-        _print_choice(tools, target)
+        _print_choice(tools, f"{ctx.command_path} {shlex.quote(target)}")
         return
     tool.build()
     if wants_help:
@@ -141,7 +143,8 @@ def call(
         slow=view.open,
         stopping=lambda: None if quiet or events in {"ndjson", "none"} else say_stopping(),
     )
-    ctx.exit(_finish(finished, view, folder, compact=as_json, debug=debug, place=(target, tool)))
+    typed = f"{ctx.command_path} {shlex.quote(target)} {tool.name}"
+    ctx.exit(_finish(finished, view, folder, compact=as_json, debug=debug, typed=typed))
 
 
 def _chosen(
@@ -158,13 +161,13 @@ def _chosen(
     raise CommandError(f"which tool of {target}?", hint=f"It has: {names}.")
 
 
-def _print_choice(tools: list[Tool], target: str) -> None:
-    click.echo(f"Usage: agents-tools call {target} TOOL [NAME=VALUE]...\n\nTools:")
+def _print_choice(tools: list[Tool], typed: str) -> None:
+    click.echo(safe_text(f"Usage: {typed} TOOL [NAME=VALUE]...\n\nTools:"))
     from agents_tools.cli.list_ import summary_of
     from agents_tools.cli.screen import print_table
 
     print_table(((tool.name, summary_of(tool)) for tool in tools), indent=2)
-    click.echo(f"\nA tool's own help: agents-tools call {target} {tools[0].name} --help")
+    click.echo(safe_text(f"\nA tool's own help: {typed} {tools[0].name} --help"))
 
 
 def _emit(view: View, folder: Folder | None) -> Emit:
@@ -189,7 +192,7 @@ def _finish(
     *,
     compact: bool,
     debug: bool,
-    place: tuple[str, Tool],
+    typed: str,
 ) -> int:
     """Show how the call ended and give the exit code."""
     outcome = finished.outcome
@@ -213,14 +216,14 @@ def _finish(
     elif outcome.error is None:
         print_output(outcome, folder)
     elif not view.for_programs:
-        _print_error(outcome, place, debug=debug)
+        _print_error(outcome, typed, debug=debug)
     return EXIT_CODES[outcome.status]
 
 
-def _print_error(outcome: CallOutcome, place: tuple[str, Tool], *, debug: bool) -> None:
+def _print_error(outcome: CallOutcome, typed: str, *, debug: bool) -> None:
     hint: str | None = None
     if outcome.status == "invalid_args":
-        hint = f"Its parameters: agents-tools call {place[0]} {place[1].name} --help"
+        hint = f"Its parameters: {typed} --help"
     elif outcome.error is not None and not debug and _is_unexpected(outcome.error):
         hint = "--debug shows the traceback."
     plain = outcome.status in {"tool_error", "invalid_args"}

@@ -7,10 +7,11 @@ from dataclasses import asdict
 import click
 
 from agents_tools.cli.errors import FOUND
-from agents_tools.cli.lint import Finding, findings_of
+from agents_tools.cli.lint import Finding, findings_of, findings_of_servers
+from agents_tools.cli.mcp_target import is_mcp
 from agents_tools.cli.options import PROVIDERS, json_option, target_argument
 from agents_tools.cli.screen import paint, print_json, short_path
-from agents_tools.cli.target import load_tools
+from agents_tools.cli.target import load_target, tools_in
 
 __all__ = ["command"]
 
@@ -38,8 +39,11 @@ def command(
 ) -> None:
     """Check the tools of TARGET; exits 1 if one of them cannot work."""
     del debug
-    tools = load_tools(target)
+    value = load_target(target)
+    tools = tools_in(value, target)
     found = findings_of(tools, providers or PROVIDERS)
+    if is_mcp(target):
+        found += findings_of_servers(value.manager)
     errors = sum(finding.level == "error" for finding in found)
     bad = bool(errors) or (strict and bool(found))
     if as_json:

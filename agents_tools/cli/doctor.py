@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import shutil
 import sys
 from importlib import metadata
 from typing import Any
@@ -23,6 +24,13 @@ _EXTRAS = {
     "anthropic": ("anthropic",),
     "pydantic-ai": ("pydantic-ai-slim",),
 }
+_LAUNCHERS = {
+    "node": "servers written in JavaScript",
+    "npx": "servers from npm",
+    "uvx": "servers from PyPI",
+    "docker": "servers in containers",
+}
+"""Programs that `mcpServers` files often name, and what takes them."""
 _REQUIRED = ("pydantic", "pydantic-core", "anyio", "griffelib", "typing-extensions")
 
 
@@ -58,6 +66,8 @@ def command(*, as_json: bool, debug: bool) -> None:
     )
     click.echo("\n" + paint("Extras:", bold=True))
     print_table(((name, _extra(name, found)) for name, found in report["extras"].items()), indent=2)
+    click.echo("\n" + paint("MCP:", bold=True))
+    print_table(_mcp_rows(report["mcp"]), indent=2)
 
 
 def _report() -> dict[str, Any]:
@@ -79,7 +89,27 @@ def _report() -> dict[str, Any]:
         "extras": {
             extra: {name: _version_of(name) for name in names} for extra, names in _EXTRAS.items()
         },
+        "mcp": {
+            "sdk": _version_of("mcp"),
+            "validator": _version_of("jsonschema-rs"),
+            "http_server": _version_of("uvicorn"),
+            "programs": {name: shutil.which(name) for name in _LAUNCHERS},
+        },
     }
+
+
+def _mcp_rows(mcp: dict[str, Any]) -> list[tuple[str, str]]:
+    usable = mcp["sdk"] and mcp["validator"]
+    rows = [
+        ("SDK", f"mcp {mcp['sdk']}" if mcp["sdk"] else "not installed"),
+        ("usable", "yes" if usable else 'no: pip install "agents-tools[mcp]"'),
+        ("serve over http", f"uvicorn {mcp['http_server']}" if mcp["http_server"] else "no"),
+    ]
+    programs: dict[str, str | None] = mcp["programs"]
+    return rows + [
+        (name, path or f"not found: {_LAUNCHERS[name]} cannot be started")
+        for name, path in programs.items()
+    ]
 
 
 def _extra(extra: str, found: dict[str, str | None]) -> str:

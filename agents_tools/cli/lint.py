@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from agents_tools.cli.target import Tool
+    from agents_tools.mcp import MCPToolManager
 
-__all__ = ["Finding", "findings_of", "yields_before_the_last"]
+__all__ = ["Finding", "findings_of", "findings_of_servers", "yields_before_the_last"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +56,24 @@ def findings_of(tools: Sequence[Tool], providers: Sequence[str]) -> list[Finding
             found.append(_finding("error", "duplicate-name", name, message))
     for tool in tools:
         found.extend(_findings(tool, providers))
+    return found
+
+
+def findings_of_servers(servers: MCPToolManager) -> list[Finding]:
+    """Look at what MCP servers offer that is not as it should be.
+
+    Args:
+        servers: Who has the servers.
+    """
+    found = [
+        _finding("warning", "left-out", name, f"is left out ({server}): {reason}")
+        for server, skipped in servers.skipped.items()
+        for name, reason in skipped.items()
+    ]
+    for server, cleaned in servers.findings.items():
+        for name, told in cleaned.items():
+            message = f"had text that is not what it seems ({server}): {'; '.join(told)}"
+            found.append(_finding("warning", "hidden-text", name, message))
     return found
 
 
@@ -100,17 +119,21 @@ def _finding(
 
 
 def _described(tool: Tool) -> Iterator[Finding]:
+    remote = tool.origin.server is not None
     if not tool.description.strip():
-        message = "has no description: write a docstring, models choose tools by it"
+        todo = "its server gives none" if remote else "write a docstring"
+        message = f"has no description: {todo}, models choose tools by it"
         yield _finding("warning", "no-description", tool.name, message)
     reader = Reader(tool.json_schema)
     for name, schema in parameters_of(tool.json_schema).items():
         whole = reader.read(schema)
         if not str(whole.get("description") or "").strip():
-            message = f"parameter {name!r} has no description: add it to the docstring's Args"
+            todo = "its server gives none" if remote else "add it to the docstring's Args"
+            message = f"parameter {name!r} has no description: {todo}"
             yield _finding("warning", "no-parameter-description", tool.name, message)
         if not _says_anything(whole):
-            message = f"parameter {name!r} has no type: models may send anything, annotate it"
+            todo = "" if remote else ", annotate it"
+            message = f"parameter {name!r} has no type: models may send anything{todo}"
             yield _finding("warning", "no-type", tool.name, message)
 
 

@@ -18,14 +18,18 @@ if TYPE_CHECKING:
 
     from agents_tools.cli.agents import AnyAgent
 
-__all__ = ["command", "summary_of"]
+__all__ = ["command", "origin_record", "summary_of"]
 
 
 @click.command("list")
 @target_argument
 @json_option
 def command(target: str, *, as_json: bool, debug: bool) -> None:
-    """List the tools and agents of TARGET: file.py, package.module, or either with :attribute."""
+    """List the tools and agents of TARGET: file.py, package.module, or either with :attribute.
+
+    Or the tools of MCP servers: http://address/mcp, or an mcpServers file, mcp.json:server for one
+    of it.
+    """
     del debug
     value = load_target(target)
     agents = {} if is_agent(value) else agents_in(value)
@@ -62,8 +66,16 @@ def _records(tools: Sequence[Tool]) -> list[dict[str, Any]]:
             record["parameters"] = tool.params_json_schema
         except UserError as error:
             record["error"] = str(error)
-        records.append({**record, "place": tool.origin.place})
+        records.append({**record, **origin_record(tool)})
     return records
+
+
+def origin_record(tool: Tool) -> dict[str, Any]:
+    """Give where a tool is: its place, and for one of an MCP server its name there."""
+    origin = tool.origin
+    if origin.server is None:
+        return {"place": origin.place}
+    return {"place": origin.place, "server": origin.server, "wire_name": origin.wire_name}
 
 
 def _agent_summary(agent: AnyAgent) -> str:

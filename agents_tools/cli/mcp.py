@@ -7,26 +7,25 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agents_tools._bridge import call_async_from_sync
+from agents_tools._text import safe_text, shorten
 from agents_tools.cli import call as calling
-from agents_tools.cli.errors import EXIT_CODES, CommandError
+from agents_tools.cli.errors import EXIT_CODES, OK
 from agents_tools.cli.list_ import summary_of
-from agents_tools.cli.mcp_target import (
-    connect,
-    connecting,
-    connection_options,
-    is_mcp,
-    take_options,
-)
+from agents_tools.cli.mcp_target import connect, connection_options, is_mcp, is_there, take_options
 from agents_tools.cli.options import json_option
 from agents_tools.cli.screen import console_errors, paint, print_json, print_table
-from agents_tools.errors import MCPError, ToolLostError
+from agents_tools.errors import AgentsToolsError, UserError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from agents_tools.cli.mcp_target import Connecting
+    from agents_tools.cli.target import Tool
     from agents_tools.mcp import MCPTools
 
 __all__ = ["command"]
 
+_TIMEOUTS = ("--timeout", "--connect-timeout")
 _EPILOG = (
     "\b\n"
     "SERVER is an address, an mcpServers file (file.json or file.json:name), or a command.\n"
@@ -43,158 +42,180 @@ def command() -> None:
     """Look at MCP servers and try out their tools."""
 
 
-@command.command("list", epilog=_EPILOG)
+@command.command("list", epilog=_EPILOG, params=connection_options(*_TIMEOUTS))
 @click.argument("server", nargs=-1, required=True)
-@connection_options
 @json_option
-def list_command(server: tuple[str, ...], *, as_json: bool, **values: Any) -> None:
+def list_command(server: tuple[str, ...], *, as_json: bool, debug: bool, **values: Any) -> None:
     """List the tools of SERVER, and what it says of itself."""
-    tools = _connected(server, values)
+    del debug
+    tools = _connected(server, take_options(values))
+    names = tools.manager.get_server_names()
     if as_json:
-        print_json(
-            [_record(tools, name) for name in tools.manager.get_server_names()], compact=True
-        )
+        failed = [
+            {"name": name, "connected": False, "error": str(error)}
+            for name, error in tools.failures.items()
+        ]
+        print_json([*(_record(tools, name) for name in names), *failed], compact=True)
         return
-    for number, name in enumerate(_in_order(tools)):
+    for number, name in enumerate(names):
         if number:
             click.echo()
         _print_server(tools, name)
 
 
-@command.command("ping", epilog=_EPILOG)
+@command.command("ping", epilog=_EPILOG, params=connection_options(*_TIMEOUTS))
 @click.argument("server", nargs=-1, required=True)
-@connection_options
 @json_option
 @click.pass_context
 def ping_command(
-    ctx: click.Context, /, server: tuple[str, ...], *, as_json: bool, **values: Any
+    ctx: click.Context,
+    /,
+    server: tuple[str, ...],
+    *,
+    as_json: bool,
+    debug: bool,
+    **values: Any,
 ) -> None:
     """Ask SERVER for a sign of life, and show how long it took."""
-    tools = _connected(server, values)
-    answers: dict[str, dict[str, Any]] = {}
-    for name in _in_order(tools):
-        if (failure := tools.failures.get(name)) is not None:
-            answers[name] = {"ok": False, "error": str(failure)}
-            continue
-        try:
-            seconds = call_async_from_sync(tools.manager.ping, name)
-        except (MCPError, ToolLostError) as error:
-            answers[name] = {"ok": False, "error": str(error)}
-            console_errors("error:", str(error))
-        else:
-            answers[name] = {"ok": True, "seconds": round(seconds, 6)}
+    del debug
+    how = take_options(values)
+    tools = _connected(server, how)
+    answers = {name: _answer(tools, name, how) for name in tools.manager.get_server_names()}
+    answers |= {name: {"ok": False, "error": str(error)} for name, error in tools.failures.items()}
     if as_json:
         print_json(answers, compact=True)
     else:
         print_table((name, _pinged(answer)) for name, answer in answers.items())
-    ctx.exit(0 if all(one["ok"] for one in answers.values()) else EXIT_CODES["tool_error"])
+    well = all(answer["ok"] for answer in answers.values())
+    ctx.exit(OK if well else EXIT_CODES["tool_error"])
 
 
-def _call(**values: Any) -> None:
-    connecting.set(take_options(values))
-    target = values["target"]
-    if target is not None and not is_mcp(target):
-        values["tools"] = connect(target, command=True)
-    run = calling.call
-    run(click.get_current_context(), **values)
+def _answer(tools: MCPTools, name: str, how: Connecting) -> dict[str, Any]:
+    from agents_tools._bridge import call_async_from_sync
+
+    try:
+        seconds = call_async_from_sync(tools.manager.ping, name, timeout=how.timeout)
+    except AgentsToolsError as error:
+        console_errors("warning:", str(error))
+        return {"ok": False, "error": str(error)}
+    return {"ok": True, "seconds": round(seconds, 6)}
+
+
+def _call(*, target: str | None, words: tuple[str, ...], **values: Any) -> None:
+    how = take_options(values)
+    tools: MCPTools | None = None
+    if target is not None:
+        server: tuple[str, ...] = (target,)
+        if "--" in words:  # ... -- npx -y server -- tool name=value
+            middle = words.index("--")
+            server, words = (target, *words[:middle]), words[middle + 1 :]
+            target = shlex.join(server)
+        tools = _connected(server, how)
+    ctx = click.get_current_context()
+    calling.call(ctx, target=target, words=words, tools=tools, **values)
 
 
 command.add_command(
-    connection_options(
-        click.Command(
-            "call",
-            callback=_call,
-            params=[*calling.command.params],
-            help="Call a tool of SERVER, as `agents-tools call` does.",
-            context_settings=calling.command.context_settings,
-            add_help_option=False,
-            options_metavar=calling.command.options_metavar,
-            epilog=_EPILOG,
-        )
+    click.Command(
+        "call",
+        callback=_call,
+        params=[*calling.command.params, *connection_options("--connect-timeout")],
+        help="Call a tool of SERVER, as `agents-tools call` does.",
+        context_settings=calling.command.context_settings,
+        add_help_option=False,
+        options_metavar=calling.command.options_metavar,
+        epilog=_EPILOG,
     )
 )
 
 
-def _connected(server: tuple[str, ...], values: dict[str, Any]) -> MCPTools:
-    values.pop("debug", None)
-    connecting.set(take_options(values))
-    if len(server) == 1 and is_mcp(server[0]):
-        return connect(server[0])
-    words = server[0] if len(server) == 1 else shlex.join(server)
-    if not shlex.split(words):
-        raise CommandError("the command is empty.")
-    return connect(words, command=True)
+def _connected(server: Sequence[str], how: Connecting) -> MCPTools:
+    if len(server) > 1:
+        return connect(server, how)
+    typed = server[0]
+    try:
+        words = shlex.split(typed)
+    except ValueError as error:
+        raise click.UsageError(f"the command {typed!r} cannot be read: {error}.") from error
+    if not words:
+        raise click.UsageError("the command is empty.")
+    # The last word of a command may be called like a file of a configuration.
+    is_target = is_mcp(typed) and (len(words) == 1 or is_there(typed))
+    return connect(typed if is_target else words, how)
 
 
-def _in_order(tools: MCPTools) -> list[str]:
-    return tools.manager.get_server_names()
+# --- what is shown
 
 
 def _record(tools: MCPTools, name: str) -> dict[str, Any]:
     manager = tools.manager
-    failure = tools.failures.get(name)
     return {
         "name": name,
         **manager.get_server_info(name),
-        **({"error": str(failure)} if failure is not None else {}),
-        "tools": [
-            {
-                "name": tool.name,
-                "wire_name": tool.origin.wire_name,
-                "description": tool.description,
-                "parameters": tool.params_json_schema,
-                "output": tool.output_json_schema,
-                "hints": _hints(tool),
-            }
-            for tool in manager.get_tools_by_server(name)
-        ],
+        "tools": [_tool_record(tool) for tool in manager.get_tools_by_server(name)],
         "skipped": manager.skipped.get(name, {}),
         "findings": manager.findings.get(name, {}),
     }
 
 
+def _tool_record(tool: Tool) -> dict[str, Any]:
+    record: dict[str, Any] = {
+        "name": tool.name,
+        "wire_name": tool.origin.wire_name,
+        "description": tool.description,
+        "hints": _hints(tool),
+    }
+    try:
+        return {**record, "parameters": tool.params_json_schema, "output": tool.output_json_schema}
+    except UserError as error:
+        return {**record, "error": str(error)}
+
+
 def _print_server(tools: MCPTools, name: str) -> None:
     manager = tools.manager
     info = manager.get_server_info(name)
-    if not info["connected"]:
-        click.echo(paint(f"{name}: not connected", bold=True))
-        return
-    said = info["server_info"]
-    facts = [
-        f"{said.get('name', '?')} {said.get('version', '')}".strip(),
-        f"protocol {info['protocol_version']}",
-        str(info["place"]),
-    ]
-    click.echo(paint(f"{name}: {', '.join(facts)}", bold=True))
+    click.echo(paint(safe_text(f"{name}: {_described(info)}"), bold=True))
     found = manager.get_tools_by_server(name)
     if not found:
         click.echo("  (no tools)")
     print_table(((tool.name, _line(tool)) for tool in found), indent=2)
-    for title, told in (("Left out", manager.skipped), ("Cleaned", manager.findings)):
-        if name not in told:
-            continue
-        click.echo(paint(f"  {title}:", bold=True))
-        rows = told[name].items()
-        print_table(
-            ((tool, why if isinstance(why, str) else "; ".join(why)) for tool, why in rows),
-            indent=4,
-        )
+    _print_notes("Left out:", manager.skipped.get(name, {}))
+    findings = manager.findings.get(name, {})
+    _print_notes("Taken out:", {tool: "; ".join(told) for tool, told in findings.items()})
 
 
-def _line(tool: Any) -> str:
+def _print_notes(title: str, notes: dict[str, str]) -> None:
+    if notes:
+        click.echo("  " + paint(title, bold=True))
+        print_table(notes.items(), indent=4)
+
+
+def _described(info: dict[str, Any]) -> str:
+    """Give on one line what a server says of itself and how it is reached."""
+    if not info["connected"]:
+        return f"lost since, {info['place']}"
+    said = info["server_info"]
+    who = " ".join(str(said[key]) for key in ("name", "version") if said.get(key))
+    facts = [shorten(who, 100), f"protocol {info['protocol_version']}", str(info["place"])]
+    return ", ".join(" ".join(fact.split()) for fact in facts if fact)
+
+
+def _line(tool: Tool) -> str:
     hints = _hints(tool)
     return summary_of(tool) + (f" [{', '.join(hints)}]" if hints else "")
 
 
-def _hints(tool: Any) -> list[str]:
-    """Give what the server says a tool does, as far as it says so."""
+def _hints(tool: Tool) -> list[str]:
+    """Give what the server promises of a tool; nothing of it is known to be true."""
     found = tool.annotations
     if found is None:
         return []
-    told = [("read-only", found.read_only), ("idempotent", found.idempotent)]
-    if not found.read_only:
-        told.append(("destructive", found.destructive))
-    return [word for word, holds in told if holds]
+    told = {
+        "read-only": found.readOnlyHint,
+        "destructive": found.destructiveHint if not found.readOnlyHint else None,
+        "idempotent": found.idempotentHint,
+    }
+    return [word for word, holds in told.items() if holds]
 
 
 def _pinged(answer: dict[str, Any]) -> str:

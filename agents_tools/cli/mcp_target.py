@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import importlib.util
 import logging
+import os
 import re
 import shlex
-from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import click
 
@@ -18,74 +22,79 @@ from agents_tools.cli.screen import console_errors
 from agents_tools.errors import MCPError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Generator, Sequence
 
-    from agents_tools.mcp import MCPTools
+    from agents_tools.mcp import MCPServerConfig, MCPToolManager, MCPTools
 
-__all__ = ["Connecting", "connect", "connecting", "connection_options", "is_mcp"]
-
-CommandT = TypeVar("CommandT", bound="Callable[..., Any]")
+__all__ = [
+    "Connecting",
+    "connect",
+    "connection_options",
+    "is_mcp",
+    "is_there",
+    "require_mcp",
+    "take_options",
+]
 
 _TIMEOUT = 30.0
+_AT_ONCE = 8
+"""How many servers are connected at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connecting:
-    """How the servers of a target are connected.
+    """What was typed about how a server is connected.
 
     Attributes:
-        headers: Headers of every request to an address.
+        headers: Headers of every request.
         transport: How an address is reached.
-        timeout: Seconds until a server has to have answered.
-        env: Names of variables that the process of a server gets as well.
+        timeout: Seconds until it has to have answered.
+        env: Names of variables that its process gets as well.
     """
 
     headers: tuple[tuple[str, str], ...] = ()
     transport: str | None = None
-    timeout: float = _TIMEOUT
+    timeout: float | None = None
     env: tuple[str, ...] = ()
 
 
-connecting: ContextVar[Connecting] = ContextVar("connecting", default=Connecting())  # noqa: B039
-"""How the servers of this command are connected."""
+def connection_options(*timeouts: str) -> list[click.Parameter]:
+    """Give the options for how servers are connected.
 
-
-def connection_options(command: CommandT) -> CommandT:
-    """Add the options for how servers are connected."""
-    for option in (
-        click.option(
-            "--header",
-            "headers",
+    Args:
+        timeouts: What the option of the time for connecting is called.
+    """
+    return [
+        click.Option(
+            ["--header", "headers"],
             multiple=True,
             metavar="'NAME: VALUE'",
             callback=_read_headers,
-            help="A header of every request to an address; may be given again.",
+            help="A header of every request; may be repeated. ${VARIABLE} in single quotes stands "
+            "for a variable of the environment, so that a secret is not on the command line.",
         ),
-        click.option(
-            "--transport",
+        click.Option(
+            ["--transport"],
             type=click.Choice(["http", "sse"]),
-            help="How an address is reached; seen from the address by default.",
+            help="How an address is reached: sse is the older way, and taken for .../sse.",
         ),
-        click.option(
-            "--connect-timeout",
+        click.Option(
+            [*timeouts, "connect_timeout"],
             type=Seconds(),
-            default=_TIMEOUT,
             metavar="SECONDS",
-            help="How long a server may take to answer at first.",
+            help=f"How long a server may take to answer at first; {_TIMEOUT:g} by default.",
         ),
-        click.option(
-            "--env",
+        click.Option(
+            ["--env"],
             multiple=True,
             metavar="NAME",
-            help="A variable of this environment that the server gets as well; may be given again.",
+            help="A variable of this environment that the server gets as well; may be repeated.",
         ),
-    ):
-        command = option(command)
-    return command
+    ]
 
 
 def take_options(values: dict[str, Any]) -> Connecting:
-    """Take the options of `connection_options` out of what a command was called with."""
+    """Take the values of `connection_options` out of what a command was called with."""
     return Connecting(
         headers=tuple(values.pop("headers")),
         transport=values.pop("transport"),
@@ -95,91 +104,205 @@ def take_options(values: dict[str, Any]) -> Connecting:
 
 
 def is_mcp(target: str) -> bool:
-    """Whether a target is an address or the file of a configuration."""
+    """Whether a target is an address or the file of a configuration, which may not be there."""
     return _is_address(target) or _file_of(target) is not None
 
 
-def connect(target: str, *, command: bool = False) -> MCPTools:
-    """Connect the servers of a target and give their tools; they end with the program.
+def is_there(target: str) -> bool:
+    """Whether a target is the file of a configuration that is there."""
+    found = _file_of(target)
+    return found is not None and found[0].is_file()
+
+
+def connect(target: str | Sequence[str], how: Connecting | None = None) -> MCPTools:
+    """Connect servers and give their tools; whatever ends the command closes the connections.
 
     Args:
-        target: An address, or a file, of which `file.json:name` takes one server.
-        command: Whether the target is a command that starts a server.
+        target: An address, a file, of which `file.json:name` takes one server, or the words of a
+            command that starts a server.
+        how: What was typed about it.
 
     Raises:
         CommandError: None of the servers can be connected.
     """
-    from agents_tools.mcp import create_mcp_tools
+    require_mcp()
+    from agents_tools._bridge import call_async_from_sync
+    from agents_tools.mcp import MCPTools
 
-    logging.getLogger("agents_tools.mcp").addHandler(logging.NullHandler())  # said below
-    how = connecting.get()
-    try:
-        tools = create_mcp_tools(_config_of(target, how, command=command), timeout=how.timeout)
-    except MCPError as error:
-        raise CommandError(str(error)) from error
-    for failure in tools.failures.values():
+    configs = _configs(target, how or Connecting())
+    with _told_by_the_command():
+        tools = MCPTools(call_async_from_sync(_connected, configs))
+    if (ctx := click.get_current_context(silent=True)) is not None:
+        ctx.call_on_close(tools.close)
+    failures = list(tools.failures.values())
+    if len(failures) == len(configs):
+        more = "".join(f"\n{error}" for error in failures[1:])
+        raise CommandError(f"{failures[0]}{more}", hint=_hint(failures)) from failures[0]
+    for failure in failures:
         console_errors("warning:", str(failure))
     return tools
 
 
-def _config_of(target: str, how: Connecting, *, command: bool) -> dict[str, Any]:
-    entry: dict[str, Any]
-    if command:
-        program, *args = shlex.split(target)
-        entry = {"command": program, "args": args, "inherit_env": list(how.env), "prefix": None}
-        return {"mcpServers": {Path(program).stem or "server": entry}}
-    if _is_address(target):
-        entry = {"url": target, "headers": dict(how.headers), "prefix": None}
-        if how.transport is not None:
-            entry["transport"] = how.transport
-        return {"mcpServers": {"server": entry}}
-    return _servers_of_file(target, how)
+def require_mcp() -> None:
+    """Say how to get what MCP takes, where it is not installed.
+
+    Raises:
+        CommandError: It is not.
+    """
+    if any(importlib.util.find_spec(name) is None for name in ("mcp", "jsonschema_rs")):
+        raise CommandError(
+            'MCP needs the extra "mcp".', hint='Install it: pip install "agents-tools[mcp]"'
+        )
 
 
-def _servers_of_file(target: str, how: Connecting) -> dict[str, Any]:
-    from dataclasses import asdict
+async def _connected(configs: Sequence[MCPServerConfig]) -> MCPToolManager:
+    from agents_tools.mcp import MCPToolManager
 
+    manager = MCPToolManager()
+    room = asyncio.Semaphore(_AT_ONCE)
+
+    async def one(config: MCPServerConfig) -> None:
+        given = {part.name: getattr(config, part.name) for part in fields(config)}
+        async with room:
+            try:
+                await manager.add_server(given.pop("name"), **given)
+            except MCPError as error:
+                manager.failures[config.name] = error
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for config in configs:
+                group.create_task(one(config))
+    except BaseException:
+        await manager.cleanup()
+        raise
+    return manager
+
+
+def _hint(failures: Sequence[MCPError]) -> str | None:
+    if any(error.code in {401, 403} or "status 401" in str(error) for error in failures):
+        return "Does it want a token? agents-tools mcp ... --header 'Authorization: Bearer ${NAME}'"
+    return None
+
+
+@contextlib.contextmanager
+def _told_by_the_command() -> Generator[None]:
+    """Keep quiet what is logged meanwhile: it is in the failures as well."""
+    logger, nobody = logging.getLogger("agents_tools.mcp"), logging.NullHandler()
+    logger.addHandler(nobody)
+    try:
+        yield
+    finally:
+        logger.removeHandler(nobody)
+
+
+# --- which servers
+
+
+def _configs(target: str | Sequence[str], how: Connecting) -> list[MCPServerConfig]:
+    if not isinstance(target, str):
+        found = [_of_command(target)]
+    elif _is_address(target):
+        found = [_of_address(target)]
+    else:
+        found = _of_file(target)
+    if how.timeout is not None:
+        found = [replace(config, connect_timeout=how.timeout) for config in found]
+    if not (how.headers or how.transport or how.env):
+        return found
+    if len(found) > 1:
+        raise CommandError(
+            f"--header, --transport and --env are for one server, and {target} has {len(found)}.",
+            hint=f"Name the one: {target}:{found[0].name}",
+        )
+    return [_adjusted(found[0], how)]
+
+
+def _of_command(words: Sequence[str]) -> MCPServerConfig:
+    from agents_tools.mcp import MCPServerConfig
+
+    program, *args = words
+    if not args and program.endswith(".py") and Path(program).is_file():
+        shown = shlex.quote(program)
+        raise CommandError(
+            f"{program} is no command but a Python file.",
+            hint=f"Its tools: agents-tools list {shown}. If it is a server of its own: "
+            f"agents-tools mcp list -- python {shown}",
+        )
+    return MCPServerConfig(
+        name=Path(program).name or program,
+        command=program,
+        args=tuple(args),
+        prefix=None,
+        connect_timeout=_TIMEOUT,
+    )
+
+
+def _of_address(url: str) -> MCPServerConfig:
+    from agents_tools.mcp.config import server_config
+
+    try:
+        name = urlsplit(url).netloc.rpartition("@")[2]
+    except ValueError as error:
+        raise CommandError(f"{url} is no address: {error}.") from error
+    return server_config(name or "server", url=url, prefix=None, connect_timeout=_TIMEOUT)
+
+
+def _of_file(target: str) -> list[MCPServerConfig]:
     from agents_tools.mcp import load_config
 
     path, only = _file_of(target) or (Path(target), "")
-    servers = load_config(path)
-    names = [server.name for server in servers]
-    if only and only not in names:
+    if not path.is_file():
+        raise CommandError(f"there is no file {path}.")
+    found = load_config(path, connect_timeout=_TIMEOUT)
+    if not found:
+        raise CommandError(f"{path} names no MCP servers that are switched on.")
+    chosen = [config for config in found if not only or config.name == only]
+    if not chosen:
+        names = ", ".join(config.name for config in found)
+        raise CommandError(f"{path} has no MCP server {only!r}.", hint=f"It has: {names}.")
+    return chosen
+
+
+def _adjusted(config: MCPServerConfig, how: Connecting) -> MCPServerConfig:
+    """Give a server with what was typed about it."""
+    if config.transport == "stdio":
+        if how.headers or how.transport:
+            raise CommandError(
+                f"--header and --transport are for addresses, and {config.name!r} is a command.",
+                hint="A command gets its settings from the environment: --env NAME",
+            )
+        if missing := [name for name in how.env if name not in os.environ]:
+            raise CommandError(f"the variable {missing[0]} is not set.")
+        return replace(config, inherit_env=(*config.inherit_env, *how.env))
+    if how.env:
         raise CommandError(
-            f"{path} has no server {only!r}.", hint=f"It has: {', '.join(names) or 'none'}."
+            f"--env is for commands, and {config.name!r} is an address.",
+            hint="An address gets what it needs in headers: --header 'Name: ${VARIABLE}'",
         )
-    if not servers:
-        raise CommandError(f"{path} names no servers that are switched on.")
-    entries: dict[str, Any] = {}
-    for server in servers:
-        if only and server.name != only:
-            continue
-        given = asdict(replace(server, inherit_env=(*server.inherit_env, *how.env)))
-        given = {key: _plain(value) for key, value in given.items() if value is not None}
-        del given["name"], given["connect_timeout"]
-        for key in ("trusted", "header_provider", "auth", "server"):
-            given.pop(key, None)
-        entries[server.name] = {**given, "prefix": server.prefix}
-    return {"mcpServers": entries}
-
-
-def _plain(value: Any) -> Any:
-    return list(cast("tuple[Any, ...]", value)) if isinstance(value, tuple) else value
+    headers = {name: _with_variables(name, value) for name, value in how.headers}
+    transport: Any = how.transport or config.transport
+    return replace(config, transport=transport, headers={**config.headers, **headers})
 
 
 def _is_address(target: str) -> bool:
-    return re.match(r"https?://", target) is not None
+    return re.match(r"https?://", target, re.IGNORECASE) is not None
 
 
 def _file_of(target: str) -> tuple[Path, str] | None:
     """Give the file of a configuration and the name of a server in it, which may be empty."""
     for place, name in ((target, ""), target.rpartition(":")[::2]):
         path = Path(place)
-        if place and path.suffix in {".json", ".toml", ".jsonc"}:
-            if not path.is_file():
-                raise CommandError(f"there is no file {path}.")
+        if place and path.suffix.lower() in {".json", ".jsonc", ".toml"}:
             return path, name
     return None
+
+
+# --- headers
+
+
+_TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 def _read_headers(
@@ -187,9 +310,18 @@ def _read_headers(
 ) -> list[tuple[str, str]]:
     read: list[tuple[str, str]] = []
     for one in given:
-        name, colon, value = one.partition(":")
-        if not colon or not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", name.strip()):
-            # The value is not shown: it may be a secret.
-            raise click.BadParameter("a header is written 'Name: value'.", ctx, param)
-        read.append((name.strip(), value.strip()))
+        name, colon, value = (part.strip() for part in one.partition(":"))
+        if not colon or not _TOKEN.fullmatch(name) or not value.isprintable():
+            # Nothing of it is shown: it may be a secret.
+            raise click.BadParameter("a header is written 'Name: value', on one line.", ctx, param)
+        read.append((name, value))
     return read
+
+
+def _with_variables(header: str, value: str) -> str:
+    def variable(found: re.Match[str]) -> str:
+        if found[1] not in os.environ:
+            raise CommandError(f"the variable {found[1]} of the header {header} is not set.")
+        return os.environ[found[1]]
+
+    return _VARIABLE.sub(variable, value)

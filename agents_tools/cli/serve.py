@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import re
 import signal
 import sys
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
+from click.core import ParameterSource
 
+from agents_tools._listener import check_binding
 from agents_tools.cli.agents import agents_in
+from agents_tools.cli.calling import attend
 from agents_tools.cli.errors import OK, CommandError
-from agents_tools.cli.mcp_target import is_mcp
-from agents_tools.cli.screen import say
+from agents_tools.cli.mcp_target import is_mcp, require_mcp
+from agents_tools.cli.screen import print_json, say
 from agents_tools.cli.target import is_agent, load_target, tools_in
+from agents_tools.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Generator
+
+    from agents_tools.cli.target import Tool
+    from agents_tools.mcp import MCPToolManager
 
 __all__ = ["command"]
 
@@ -67,13 +78,16 @@ __all__ = ["command"]
 @click.option(
     "--name", default="agents-tools", show_default=True, help="What the server is called."
 )
+@click.option(
+    "--json", "as_json", is_flag=True, help="http: print the address as one line of JSON."
+)
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 @click.pass_context
 def command(
     ctx: click.Context,
     target: str,
     *,
-    transport: str,
+    transport: Literal["stdio", "http"],
     host: str,
     port: int,
     path: str,
@@ -85,19 +99,29 @@ def command(
     show_errors: bool,
     only: tuple[str, ...],
     name: str,
+    as_json: bool,
     debug: bool,
 ) -> None:
     """Serve the tools of TARGET over MCP, until the client or Ctrl-C ends it.
 
-    Agents of TARGET are served as tools. TARGET may be MCP servers itself.
+    Agents of TARGET are served as tools. TARGET may be MCP servers itself: an address, or an
+    mcpServers file.
     """
     del debug
-    from agents_tools.mcp import serve_async
-
-    tools = _tools(target, only)
+    require_mcp()
+    token = _token(auth_token_env)
+    if transport == "http":
+        _check_host(host, token)
+        tools = _tools(target, only)
+    else:
+        _refuse_http_options(ctx)
+        with _wire_kept_clean():
+            tools = _tools(target, only)
+        if sys.stdin.isatty() and sys.stderr.isatty():
+            say(f"Serving {_counted(tools)} on standard input and output; Ctrl-D ends.")
     options: dict[str, Any] = {
         "name": name,
-        "auth": _token(auth_token_env),
+        "auth": token,
         "allowed_hosts": hosts,
         "allowed_origins": origins,
         "stateless": not stateful,
@@ -105,65 +129,143 @@ def command(
         "errors": "show" if show_errors else "hide",
         "path": path,
     }
-    if transport == "stdio":
-        if sys.stdin.isatty():
-            say(f"Serving {_counted(tools)} on standard input and output; Ctrl-D ends.")
-        served = serve_async(tools, "stdio", **options)
-    else:
+    ready = _announcement(tools, safe=token is not None, as_json=as_json)
 
-        def ready(address: str) -> None:
-            open_to = "" if options["auth"] else ", to every program on this machine"
-            say(f"Serving {_counted(tools)} at {address}{open_to}; Ctrl-C ends.")
+    def work() -> Coroutine[Any, Any, None]:
+        return _served(tools, transport, host=host, port=port, on_ready=ready, **options)
 
-        served = serve_async(tools, "http", host=host, port=port, on_ready=ready, **options)
-    asyncio.run(_until_ended(served))
+    attend(work, slow=_nothing, stopping=_nothing)
     ctx.exit(OK)
 
 
-async def _until_ended(served: Any) -> None:
-    """Serve until it ends by itself, or by SIGTERM or Ctrl-C."""
-    task = asyncio.ensure_future(served)
+async def _served(tools: Any, transport: Literal["stdio", "http"], **options: Any) -> None:
+    """Serve until it ends by itself, or by SIGTERM; Ctrl-C is seen to by whoever waits for this.
+
+    Over HTTP the listener puts its own handlers above these, lets requests in flight end, and then
+    raises the signal once more.
+    """
+    from agents_tools.mcp import serve_async
+
     loop = asyncio.get_running_loop()
-    ended = [False]
+    task = asyncio.current_task(loop)
 
-    def end() -> None:
-        ended[0] = True
-        task.cancel()
+    def end(*_: object) -> None:
+        if task is not None:
+            loop.call_soon_threadsafe(task.cancel)
 
-    if os.name == "posix":
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, end)
+    before = signal.signal(signal.SIGTERM, end)
     try:
-        await task
-    except asyncio.CancelledError:
-        if not ended[0]:
-            raise
+        await serve_async(tools, transport, **options)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _announcement(tools: Any, *, safe: bool, as_json: bool) -> Callable[[str], None]:
+    """Give what says where the server is, to a person and to a program."""
+    out = sys.stdout
+
+    def ready(address: str) -> None:
+        open_to = "" if safe else ", without a token: to every program on this machine"
+        say(f"Serving {_counted(tools)} at {address}{open_to}; Ctrl-C ends.")
+        if as_json:
+            with contextlib.redirect_stdout(out):  # what tools print goes to standard error
+                print_json({"url": address, "token": safe}, compact=True)
+
+    return ready
+
+
+def _nothing() -> None:
+    """Say nothing: the banner has said how it ends."""
+
+
+def _refuse_http_options(ctx: click.Context) -> None:
+    """Refuse what only means something over HTTP, where the person seems to want that."""
+    for param in ctx.command.params:
+        given = ctx.get_parameter_source(param.name or "") is ParameterSource.COMMANDLINE
+        if given and str(getattr(param, "help", "")).startswith("http:"):
+            raise click.UsageError(f"{param.opts[0]} goes with --transport http.", ctx)
+
+
+def _check_host(host: str, token: str | None) -> None:
+    try:
+        check_binding(host, auth=token, setting="auth")
+    except UserError as error:
+        raise CommandError(
+            f"listening on {host!r} without a token lets every machine that reaches it call the "
+            "tools.",
+            hint="Put a token of at least 16 characters into a variable, and name the variable: "
+            "--auth-token-env NAME. Or listen on 127.0.0.1.",
+        ) from error
+
+
+@contextlib.contextmanager
+def _wire_kept_clean() -> Generator[None]:
+    """Keep what a module does when it is imported off the wire: its children's prints as well."""
+    sys.stdout.flush()
+    kept = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    try:
+        os.dup2(nothing, 0)
+        os.dup2(2, 1)
+        yield
+    finally:
+        sys.stdout.flush()
+        for number, descriptor in enumerate(kept):
+            os.dup2(descriptor, number)
+            os.close(descriptor)
+        os.close(nothing)
+
+
+class _Only:
+    """The tools of MCP servers as they are at the moment, those of certain names."""
+
+    def __init__(self, manager: MCPToolManager, patterns: tuple[str, ...]) -> None:
+        self._manager = manager
+        self._patterns = patterns
+
+    def get_tools(self) -> list[Tool]:
+        """Give them."""
+        return _kept(self._manager.get_tools(), self._patterns)
 
 
 def _tools(target: str, only: tuple[str, ...]) -> Any:
     value = load_target(target)
-    if is_mcp(target) and not only:
-        return value.manager  # whose tools are served as they are at the moment
-    if is_agent(value):
-        tools = [value.as_tool()]
+    if is_mcp(target):
+        offered: Any = _Only(value.manager, only) if only else value.manager
+        tools = value.manager.get_tools()
     else:
-        agents = agents_in(value)
-        try:
-            tools = tools_in(value, target)
-        except CommandError:
-            if not agents:
-                raise
-            tools = []
-        known = {tool.name for tool in tools}
-        made = [agent.as_tool() for agent in agents.values()]
-        tools = [*tools, *(tool for tool in made if tool.name not in known)]
-    if not only:
-        return tools
-    kept = [tool for tool in tools if any(fnmatchcase(tool.name, one) for one in only)]
-    if not kept:
+        offered = tools = _tools_and_agents(value, target)
+        offered = _kept(tools, only)
+    if only and not _kept(tools, only):
         names = ", ".join(tool.name for tool in tools)
-        raise CommandError(f"no tool of {target} is called so.", hint=f"It has: {names}.")
-    return kept
+        raise CommandError(
+            f"no tool of {target} is called like {' or '.join(only)}.", hint=f"It has: {names}."
+        )
+    return offered
+
+
+def _kept(tools: list[Tool], patterns: tuple[str, ...]) -> list[Tool]:
+    return [
+        tool
+        for tool in tools
+        if not patterns or any(fnmatchcase(tool.name, pattern) for pattern in patterns)
+    ]
+
+
+def _tools_and_agents(value: Any, target: str) -> list[Tool]:
+    if is_agent(value):
+        return [value.as_tool()]
+    agents = agents_in(value)
+    try:
+        tools = tools_in(value, target)
+    except CommandError:
+        if not agents:
+            raise
+        tools = []
+    # One that is a tool of its module already is not served twice.
+    known = {tool.origin.agent for tool in tools} | {tool.name for tool in tools}
+    made = [agent.as_tool() for agent in agents.values() if agent.name not in known]
+    return [*tools, *(tool for tool in made if tool.name not in known)]
 
 
 def _token(variable: str | None) -> str | None:

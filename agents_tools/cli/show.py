@@ -10,6 +10,7 @@ import click
 from agents_tools._text import safe_text
 from agents_tools.cli.agents import agents_in, described_model, tool_names
 from agents_tools.cli.errors import CommandError
+from agents_tools.cli.list_ import origin_record
 from agents_tools.cli.options import json_option, target_argument
 from agents_tools.cli.screen import paint, print_json, print_table, short_path, width
 from agents_tools.cli.target import is_agent, load_target, pick, tools_in
@@ -30,6 +31,8 @@ __all__ = ["command"]
 @json_option
 def command(target: str, tool_name: str | None, *, as_json: bool, debug: bool) -> None:
     """Show one tool of TARGET: what it does, what it takes and gives, and where it is.
+
+    TARGET may be MCP servers: an address, or an mcpServers file.
 
     NAME may be that of an agent as well.
     """
@@ -101,7 +104,7 @@ def _record(tool: Tool) -> dict[str, Any]:
         "name": tool.name,
         "description": tool.description,
         "kind": tool.origin.kind,
-        "place": tool.origin.place,
+        **origin_record(tool),
         "strict": tool.strict_json_schema,
         "parameters": tool.params_json_schema,
     }
@@ -128,11 +131,13 @@ def _print(tool: Tool, target: str) -> None:
         print_table(rows, indent=2)
     click.echo("\n" + paint("Facts:", bold=True))
     print_table(_facts(tool), indent=2)
-    click.echo(f"\nTo call it: agents-tools call {target} {tool.name} --help")
+    click.echo(safe_text(f"\nTo call it: agents-tools call {target} {tool.name} --help"))
 
 
 def _facts(tool: Tool) -> list[tuple[str, str]]:
     facts = [("kind", _KINDS.get(tool.origin.kind, tool.origin.kind))]
+    if tool.origin.server is not None:
+        facts.append(("server", f"{tool.origin.server}, which calls it {tool.origin.wire_name}"))
     if (output := tool.output_json_schema) is not None:
         facts.append(("result", described_kind(Reader(output), output)))
     if tool.annotations is not None:
@@ -151,6 +156,7 @@ _KINDS = {
     "stream": "streaming tool",
     "manual": "made by hand",
     "agent": "agent as a tool",
+    "mcp": "tool of an MCP server",
 }
 
 

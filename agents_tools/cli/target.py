@@ -79,10 +79,14 @@ def pick(tools: list[Tool], name: str, target: str) -> Tool:
     Raises:
         CommandError: There is none, or more than one.
     """
-    found = [tool for tool in tools if tool.name == name]
+    found = [tool for tool in tools if tool.name == name] or [
+        tool for tool in tools if tool.origin.wire_name == name
+    ]
     if len(found) == 1:
         return found[0]
     if found:
+        if full := [tool.name for tool in found if tool.name != name]:
+            raise CommandError(f"which {name!r} of {target}?", hint=f"It has: {', '.join(full)}.")
         places = ", ".join(tool.origin.place or "?" for tool in found)
         raise CommandError(
             f"{target} has {len(found)} tools named {name!r}: {places}.",
@@ -303,6 +307,9 @@ def _tools_of(value: Any, target: str) -> list[Tool]:
         members = cast("Iterable[Any]", value)
         tools = [tool for member in members for tool in _tools_of(member, target)]
         if not tools:
+            if is_mcp(target):
+                hint = f"What was left out, if any was: agents-tools mcp list {target}"
+                raise CommandError(f"{target} has no tools.", hint=hint)
             raise CommandError(f"{target} is empty.")
         return tools
     if methods := _methods_of(value):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -24,9 +25,8 @@ def print_tool_help(tool: Tool, target: str, ctx: click.Context) -> None:
     required = set(Reader(schema).read(schema).get("required", ()))
     words = [f"{name}=…" for name in parameters_of(schema) if name in required]
     optional = " [NAME=VALUE]..." if len(required) < len(parameters_of(schema)) else ""
-    formatter.write_usage(
-        f"agents-tools call {target} {tool.name}", safe_text(" ".join(words) + optional).strip()
-    )
+    typed = f"{ctx.command_path} {shlex.quote(target)} {tool.name}"
+    formatter.write_usage(safe_text(typed), safe_text(" ".join(words) + optional).strip())
     with formatter.indentation():
         for paragraph in tool.description.split("\n\n") if tool.description else ():
             formatter.write_paragraph()

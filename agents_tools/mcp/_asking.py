@@ -32,6 +32,7 @@ Ask: TypeAlias = "Callable[[Question], Awaitable[Any]]"
 _KEY = "answer"
 _PATIENCE = 600.0
 """Seconds that a call waits for the client to come back with an answer."""
+_INTERNAL = -32603
 _MOST = 1_000
 """Calls that may wait for an answer at once."""
 _PLAIN = frozenset({"string", "number", "integer", "boolean"})
@@ -81,7 +82,7 @@ class _Interview:
 
     def __init__(self) -> None:
         self.report: Report | None = None
-        self.principal = current_principal()
+        self.principal = _caller()
         self.task: asyncio.Task[dict[str, Any]]
         self.expiry: asyncio.TimerHandle | None = None
         self._question: asyncio.Future[dict[str, Any]] | None = None
@@ -178,7 +179,7 @@ class Interviews:
 
     def _taken(self, state: str) -> _Interview:
         interview = self._waiting.get(state)
-        if interview is None or interview.principal != current_principal():
+        if interview is None or interview.principal != _caller():
             raise RequestError(
                 "No call waits for this answer: its time is over, or another server has it."
             )
@@ -189,7 +190,8 @@ class Interviews:
 
     def _kept(self, interview: _Interview) -> str:
         if len(self._waiting) >= _MOST:
-            interview.answer(None)
+            interview.task.cancel()
+            raise RequestError("Too many calls wait for an answer; try again later.", _INTERNAL)
         state = secrets.token_urlsafe(32)
         self._waiting[state] = interview
         loop = asyncio.get_running_loop()
@@ -200,6 +202,12 @@ class Interviews:
         interview = self._waiting.pop(state, None)
         if interview is not None:
             interview.task.cancel()
+
+
+def _caller() -> tuple[str, str | None] | None:
+    """Give who makes the request, in a form that two requests of the same caller share."""
+    principal = current_principal()
+    return None if principal is None else (principal.client_id, principal.subject)
 
 
 async def _awaited(result: Awaitable[dict[str, Any]]) -> dict[str, Any]:

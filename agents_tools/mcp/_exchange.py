@@ -93,11 +93,18 @@ class Request:
 
     def heard(self, report: Mapping[str, Any]) -> None:
         """Take one report of progress."""
+        if self.lost:
+            return
         if self.clock is not None and not self.clock.expired():
             now = asyncio.get_running_loop().time()
             self.clock.reschedule(min(now + self.idle, self.latest))
         if self.on_progress is not None:
             self.on_progress(report)
+
+    def hold(self) -> None:
+        """Let it be silent: the server waits for somebody here."""
+        if self.clock is not None and not self.clock.expired() and not self.lost:
+            self.clock.reschedule(self.latest)
 
     def lose(self) -> None:
         """Wake whoever waits for it: the connection is gone."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic_core import from_json
 
 from agents_tools._text import safe_text, shorten
-from agents_tools.errors import UserTypeError
+from agents_tools.errors import UserTypeError, UserValueError
 from agents_tools.mcp._shapes import an_object
 
 if TYPE_CHECKING:
@@ -97,6 +97,11 @@ async def _add_headers(request: Any, config: MCPServerConfig, open_request: Requ
                 f"The header_provider of MCP server {config.name!r} gives texts by name; "
                 f"it gave {type(value).__name__} for {name!r:.60}."
             )
+        if not value.isprintable():
+            raise UserValueError(
+                f"The header_provider of MCP server {config.name!r} gave {name!r:.60} a value with "
+                "a line end or another character that no header can have. Strip it."
+            )
         request.headers[name] = value
 
 
@@ -126,7 +131,9 @@ async def _answer(
     kind = response.headers.get("content-type", "").lower()
     if number is not None and kind.startswith("application/json"):
         length = response.headers.get("content-length", "")
-        if httpx.__name__ != "httpx" and length.isdecimal() and int(length) <= config.max_message:
+        packed = "content-encoding" in response.headers
+        short = not packed and length.isdecimal() and int(length) <= config.max_message
+        if short and httpx.__name__ != "httpx":
             await response.aread()  # this line of the SDK answers for what cannot be read
             return response
         body = await _body(response, config.max_message)
@@ -202,11 +209,15 @@ async def _refused(
     given: Any = None
     with contextlib.suppress(ValueError, RecursionError):
         given = json.loads(body)
-    error = an_object(an_object(given).get("error"))
-    if isinstance(error.get("code"), int):
+    message = an_object(given)
+    error = an_object(message.get("error"))
+    told = message.get("jsonrpc") == "2.0" and isinstance(error.get("code"), int)
+    if told and status not in _UNKNOWN:
         if open_request is not None:
             open_request.retry_after = wait
             open_request.sent = status not in _NOT_RUN
+            if wait is not None or (status == _NOT_FOUND and open_request.in_session):
+                open_request.fault = _said(config, status, body)
         if number is None:
             return httpx.Response(202, request=request)
         return httpx.Response(
@@ -254,6 +265,7 @@ def _failed(
         httpx.PoolTimeout,
         httpx.UnsupportedProtocol,
         httpx.InvalidURL,
+        httpx.LocalProtocolError,
     )
     sent = isinstance(error, httpx.TransportError) and not isinstance(error, never)
     if isinstance(error, never):

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from agents_tools.context import ToolContext
+    from agents_tools.mcp._exchange import Request
     from agents_tools.mcp.connection import Connection
 
     Ask = Callable[[Question], Any]
@@ -54,16 +55,18 @@ async def elicited(
     connection: Connection, params: Mapping[str, Any], ask: Ask | None
 ) -> dict[str, Any]:
     """Answer a question that came while calls are in flight."""
-    context, loop = _asked_by(connection)
-    return await _on(loop, lambda: _elicited(connection.name, params, context, ask))
+    request = _asked_by(connection)
+    context = None if request is None else request.context
+    return await _on(request, lambda: _elicited(connection.name, params, context, ask))
 
 
 async def sampled(
     connection: Connection, params: Mapping[str, Any], sample: Sample | None
 ) -> dict[str, Any]:
     """Give the answer of a model to a request that came while calls are in flight."""
-    context, loop = _asked_by(connection)
-    return await _on(loop, lambda: _sampled(params, context, sample))
+    request = _asked_by(connection)
+    context = None if request is None else request.context
+    return await _on(request, lambda: _sampled(params, context, sample))
 
 
 def roots_of(folders: Sequence[str | os.PathLike[str]]) -> dict[str, Any]:
@@ -72,25 +75,28 @@ def roots_of(folders: Sequence[str | os.PathLike[str]]) -> dict[str, Any]:
     return {"roots": [{"uri": path.as_uri(), "name": path.name} for path in paths]}
 
 
-def _asked_by(
-    connection: Connection,
-) -> tuple[ToolContext[Any] | None, asyncio.AbstractEventLoop | None]:
+def _asked_by(connection: Connection) -> Request | None:
     """Give the call that a server asks for, where there is no doubt: the protocol does not say.
 
     Calls of more than one run may be in flight; then nobody in particular is asked.
     """
     calls = [one for one in connection.requests if one.context is not None]
     runs = {one.context.run_id for one in calls if one.context is not None}
-    if not calls or len(runs) > 1:
-        return None, None
-    return calls[-1].context, calls[-1].caller
+    return calls[-1] if calls and len(runs) == 1 else None
 
 
-async def _on(loop: asyncio.AbstractEventLoop | None, make: Any) -> dict[str, Any]:
-    """Await something on the loop of the caller, which its hooks belong to."""
-    if loop is None or loop is asyncio.get_running_loop() or not loop.is_running():
+async def _on(request: Request | None, make: Callable[[], Any]) -> dict[str, Any]:
+    """Await an answer on the loop of the caller, whose call may be silent meanwhile."""
+    if request is None:
         return await make()
-    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(make(), loop))
+    request.hold()
+    try:
+        loop = request.caller
+        if loop is None or loop is asyncio.get_running_loop() or not loop.is_running():
+            return await make()
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(make(), loop))
+    finally:
+        request.heard({})
 
 
 async def _elicited(

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Hooks", "Json", "Refusal", "Session", "Wire", "message_of", "open_session", "sdk_line"]
 
+_CLOSED = -32000
 MODERN = "2026-07-28"
 """The first version of the protocol that has no sessions."""
 
@@ -273,10 +274,13 @@ class _Session:
 
     async def send(self, request: Request, params: dict[str, Any]) -> dict[str, Any]:
         import anyio
+        from pydantic import ValidationError
 
         # Below a session over streams it is found by this variable; in memory nothing is below.
         token = current_request.set(request) if self._streamed else None
         heard = _ignored if self._streamed else partial(_progress, request)
+        if not self._streamed:
+            request.sent = True
         try:
             result = await self._session.send_request(
                 Json(request.method, params), _AsItIs, progress_callback=heard
@@ -284,6 +288,8 @@ class _Session:
         except self._refused as error:
             told: Any = getattr(error, "error", error)
             raise Refusal(told.code, str(told.message)) from None
+        except ValidationError as error:
+            raise Refusal(_CLOSED, f"its answer is not what the protocol says: {error}") from None
         except (anyio.ClosedResourceError, anyio.BrokenResourceError, RuntimeError) as error:
             raise ConnectionError(str(error)) from error
         finally:

@@ -6,6 +6,7 @@ import importlib
 import inspect
 import logging
 import weakref
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from agents_tools._listener import current_principal
@@ -16,6 +17,8 @@ from agents_tools.mcp._sdk import MODERN, Json, sdk_line
 from agents_tools.mcp._shapes import an_object
 
 if TYPE_CHECKING:
+    from collections.abc import MutableMapping
+
     from agents_tools.context import Question
     from agents_tools.mcp._asking import Ask
     from agents_tools.mcp._offer import Offer, Report
@@ -72,6 +75,22 @@ class SdkServer:
         taken = inspect.signature(module.StreamableHTTPSessionManager).parameters
         known = {key: value for key, value in options.items() if key in taken}
         return module.StreamableHTTPSessionManager(app=self.server, **known)
+
+    def owned(self, scope: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+        """Say in a request whose it is, so that nobody goes on with the session of another."""
+        principal = current_principal()
+        if principal is None:
+            return scope
+        auth: Any = importlib.import_module("mcp.server.auth.middleware.bearer_auth")
+        provider: Any = importlib.import_module("mcp.server.auth.provider")
+        facts = {
+            "token": "-",  # the token itself is for nobody behind the door
+            "client_id": principal.client_id,
+            "scopes": list(principal.scopes),
+            "subject": principal.subject,
+        }
+        known = {key: facts[key] for key in facts if key in provider.AccessToken.model_fields}
+        return {**scope, "user": auth.AuthenticatedUser(provider.AccessToken(**known))}
 
     async def tools_changed(self) -> None:
         """Tell clients that the list of tools has changed."""
@@ -160,7 +179,7 @@ class SdkServer:
         request = MCPRequest(
             protocol_version=version,
             headers=_headers(getattr(ctx, "request", None)),
-            principal=current_principal(),
+            principal=_principal_of(ctx),
             meta={key: value for key, value in meta.items() if "progress" not in key.lower()},
             request_id=ctx.request_id,
         )
@@ -237,6 +256,18 @@ def _reporter(ctx: Any, token: Any) -> Report:
         )
 
     return report
+
+
+def _principal_of(ctx: Any) -> Any:
+    """Give who makes a request: in a session the variables are those of its first request."""
+    scope: Any = getattr(getattr(ctx, "request", None), "scope", None)
+    principal: Any = current_principal()
+    if scope is not None:
+        principal = an_object(scope.get("state")).get("agents_tools.principal")
+    if principal is None:
+        return None
+    # The token is for nobody behind the door, and the verifier's own object may hold it.
+    return replace(principal, token="", claims=getattr(principal.claims, "claims", None))
 
 
 def _headers(request: Any) -> dict[str, str]:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from agents_tools.mcp._sdk import Wire
     from agents_tools.mcp.config import MCPServerConfig
 
-__all__ = ["StdioTransport", "child_environment"]
+__all__ = ["StdioTransport", "child_environment", "program_of"]
 
 logger = logging.getLogger("agents_tools.mcp")
 
@@ -96,7 +96,7 @@ class StdioTransport:
         try:
             transport, process = await loop.subprocess_exec(
                 lambda: _Process(config.name, config.max_message),
-                _program(config),
+                program_of(config),
                 *config.args,
                 stdin=-1,
                 stdout=-1,
@@ -137,6 +137,7 @@ class StdioTransport:
             self._signal(_KILL)  # what it has left running, or, in a hurry, itself
             if self._group is not None:
                 _guardian.forget(self._group)
+                self._group = None  # the number may be somebody else's from now on
             process.close()
 
     @property
@@ -151,9 +152,10 @@ class StdioTransport:
 
     def abandon(self) -> None:
         """End the process at once, from any thread: the loop that had it is gone."""
-        self._signal(_KILL)
         if self._group is not None:
+            self._signal(_KILL)
             _guardian.forget(self._group)
+            self._group = None
 
     def _signal(self, number: int) -> None:
         if self._group is not None:
@@ -166,7 +168,7 @@ class StdioTransport:
 _KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
 
 
-def _program(config: MCPServerConfig) -> str:
+def program_of(config: MCPServerConfig) -> str:
     """Give the program of a server; found by the PATH that the server gets."""
     import shutil
 
@@ -201,6 +203,7 @@ class _Process(asyncio.SubprocessProtocol):
         self._pieces: list[bytes] = []
         self._size = 0
         self._skipped: bytes | None = None
+        self._tail = b""
         self._unread = 0
         self._paused = False
         self.over = False
@@ -269,11 +272,13 @@ class _Process(asyncio.SubprocessProtocol):
     def _add(self, piece: bytes) -> None:
         self._size += len(piece)
         if self._skipped is not None:
+            self._tail = (self._tail + piece)[-_HEAD:]
             return
         self._pieces.append(piece)
         if self._size > self._max_message:
             self._skipped = b"".join(self._pieces)[:_HEAD]
             self._pieces.clear()
+            self._tail = b""
 
     def _end_line(self, rest: bytes) -> None:
         if rest:
@@ -284,7 +289,7 @@ class _Process(asyncio.SubprocessProtocol):
                 f"it is {self._size:,} bytes long, and at most {self._max_message:,} are accepted "
                 "(max_message)"
             )
-            line = (self._skipped, reason)
+            line = (self._skipped + self._tail, reason)
         else:
             line = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
         self._pieces, self._size, self._skipped = [], 0, None
@@ -394,6 +399,18 @@ def _is_notification(message: dict[str, Any]) -> bool:
     return "id" not in message and isinstance(message.get("method"), str)
 
 
+def _id_in(line: bytes) -> re.Match[bytes] | None:
+    """Find the id of an answer that cannot be read: before its result, or at its very end."""
+    head, tail = line[:_HEAD], line[-_HEAD:]
+    if not head.startswith(b"{") or (b'"jsonrpc"' not in head and b'"jsonrpc"' not in tail):
+        return None
+    before = re.split(rb'"(?:result|error)"\s*:', head, maxsplit=1)[0]
+    found = _ID.search(before)
+    if found is None:
+        *_, found = [None, *_ID.finditer(tail)]
+    return found
+
+
 _ID = re.compile(rb'"id"\s*:\s*(?:(\d{1,18})|"([^"]{1,100})")')
 
 
@@ -450,9 +467,8 @@ class _Reader:
 
     def _unreadable(self, line: bytes, why: str) -> Any:
         """Give an error to whoever waits for this line, if that can be seen; else leave it out."""
-        ends = line[:_HEAD] + line[-_HEAD:]
-        found = _ID.search(ends)
-        if found is None or not ends.startswith(b"{") or b'"jsonrpc"' not in ends:
+        found = _id_in(line)
+        if found is None:
             return self._left_out(why)
         return self._failed(int(found[1]) if found[1] else found[2].decode(errors="replace"), why)
 

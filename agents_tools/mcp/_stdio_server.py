@@ -103,6 +103,7 @@ class _Lines:
         while True:
             line = await self._queue.get()
             if line is None:
+                self._queue.put_nowait(None)  # the end stays the end, however often it is read
                 raise StopAsyncIteration
             self._room.release()
             if not line.strip():

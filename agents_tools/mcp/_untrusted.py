@@ -466,7 +466,59 @@ def _schema(value: Any, findings: list[str], place: str, *, limits: _Limits) -> 
     if not isinstance(value, dict):
         raise UnusableTool("it is no JSON Schema of an object")
     limits.check(cast("Any", value))
+    _check_references(cast("dict[str, Any]", value), limits.nodes)
     return _SchemaCleaner(limits.text, findings).schema(cast("dict[str, Any]", value), place)
+
+
+def _check_references(schema: dict[str, Any], most: int) -> None:
+    """Refuse a schema that a validator would walk through more often than it may have values.
+
+    A definition that refers to another one twice, that to a third one twice, and so on, is short to
+    write and takes for ever to follow.
+    """
+    counts: dict[str, int] = {}
+
+    def count(pointer: str) -> int:
+        if pointer not in counts:
+            counts[pointer] = 0  # a circle costs what the arguments are long
+            found = _at_pointer(schema, pointer)
+            counts[pointer] = min(most + 1, 1 + sum(map(count, _references(found))))
+        return counts[pointer]
+
+    try:
+        if count("#") > most:
+            raise UnusableTool(f"its references lead to more than {most:,} values")
+    except RecursionError:
+        raise UnusableTool("its references are nested too deeply") from None
+
+
+def _references(value: Any) -> list[str]:
+    """Give the references in a part of a schema, each as often as it stands there."""
+    found: list[str] = []
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            entries = cast("dict[str, Any]", one)
+            reference = entries.get("$ref")
+            if isinstance(reference, str) and reference.startswith("#"):
+                found.append(reference)
+            waiting += (part for key, part in entries.items() if key not in _DEFINITIONS)
+        elif isinstance(one, list):
+            waiting += cast("list[Any]", one)
+    return found
+
+
+_DEFINITIONS = frozenset({"$defs", "definitions"})
+
+
+def _at_pointer(schema: dict[str, Any], pointer: str) -> Any:
+    """Give what a reference within a schema points at; `None` if there is nothing."""
+    found: Any = schema
+    for step in pointer.removeprefix("#").split("/")[1:]:
+        name = step.replace("~1", "/").replace("~0", "~")
+        found = cast("dict[str, Any]", found).get(name) if isinstance(found, dict) else None
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import weakref
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakValueDictionary
@@ -64,6 +65,7 @@ class BackgroundServers:
         with self._lock:
             if self._tools is None:
                 self._tools = create_mcp_tools(self._config)
+                weakref.finalize(self, self._tools.manager.close_soon).atexit = False
             return self._tools
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from urllib.parse import urlsplit
 
 from agents_tools._secrets import mask
 from agents_tools.errors import UserError, UserTypeError, UserValueError
@@ -101,7 +102,7 @@ class MCPServerConfig:
         if self.url is not None and not re.match(r"https?://[^/]", self.url):
             raise UserValueError(
                 f"The url of MCP server {self.name!r} begins with http:// or https://; "
-                f"it is {self.url!r:.80}."
+                f"it begins with {self.url.partition('//')[0]!r:.20}."
             )
         for name in ("connect_timeout", "timeout", "max_time", "max_message"):
             value = getattr(self, name)
@@ -115,7 +116,8 @@ class MCPServerConfig:
     def place(self) -> str:
         """Where it is, for messages: its address without secrets, or its command."""
         if self.url is not None:
-            return re.sub(r"//[^/@]*@", "//", self.url.partition("?")[0])
+            parts = urlsplit(self.url)
+            return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
         return self.command or "this process"
 
 
@@ -162,7 +164,7 @@ _TRANSPORTS = {
 }
 _SECTIONS = ("mcpServers", "servers", "context_servers", "mcp_servers")
 _MILLISECONDS = 1_000
-"""Timeouts from here up are milliseconds, which some programs write."""
+"""A `timeout` from here up is in milliseconds, which some programs write."""
 
 
 def load_config(
@@ -238,6 +240,13 @@ def server_config(name: str, transport: str | None = None, **connection: Any) ->
             values[key] = _mapping(name, key, values[key])
         else:
             values.pop(key, None)
+    headers: dict[str, str] = values.get("headers") or {}
+    for key, text in headers.items():
+        if not text.isprintable():
+            raise UserValueError(
+                f"The header {key!r:.60} of MCP server {name!r} has a line end, or another "
+                "character that no header can have. Strip it."
+            )
     for key in ("command", "cwd", "url"):
         value = values.get(key)
         if isinstance(value, os.PathLike):
@@ -274,10 +283,9 @@ def _from_entry(
     if isinstance(token, str):
         value = _variable(name, "bearer_token_env_var", token, None)
         values["headers"] = {**values.get("headers", {}), "Authorization": f"Bearer {value}"}
-    for key in ("connect_timeout", "timeout", "max_time"):
-        value = values.get(key)
-        if isinstance(value, (int, float)) and key in entry and value >= _MILLISECONDS:
-            values[key] = value / _MILLISECONDS
+    value = entry.get("timeout")
+    if isinstance(value, (int, float)) and value >= _MILLISECONDS:
+        values["timeout"] = value / _MILLISECONDS
     return server_config(name, values.pop("transport", None), **values)
 
 

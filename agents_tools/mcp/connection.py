@@ -58,7 +58,7 @@ class Owner(Protocol):
         """Give what the server may ask for."""
         ...
 
-    async def listed(
+    def listed(
         self, connection: Connection, tools: list[dict[str, Any]], refused: dict[str, str]
     ) -> None:
         """Take the tools of the server, and why some cannot be called: at first, and on changes."""
@@ -199,6 +199,20 @@ class Connection:
         self._closed = True
         await self._here(self._close)
 
+    async def restart(self) -> None:
+        """Close the connection and make it anew; calls that come meanwhile take the new one.
+
+        Raises:
+            MCPConnectionError: It cannot be, or was closed for good.
+        """
+
+        async def anew() -> None:
+            self._failed.clear()
+            await self._close()
+            await self._ready()
+
+        await self._here(anew)
+
     def close_soon(self) -> None:
         """Close the connection without waiting for it, from any thread."""
         self._closed = True
@@ -299,7 +313,7 @@ class Connection:
                 if not first or not repeatable:
                     raise
             first = False
-            if self._link is link and (link.over or request.status is not None):
+            if self._link is link and (link.over or request.status == _NOT_FOUND):
                 link.retire()
 
     def _not_run(self, error: NotRunError) -> MCPConnectionError:
@@ -326,18 +340,6 @@ class Connection:
             await asyncio.wait(late, timeout=1)
             logger.warning("MCP server %r did not close within %g s.", self.name, _CLOSING)
 
-    async def list_tools(self) -> list[dict[str, Any]]:
-        """Ask for all tools of the server.
-
-        Raises:
-            MCPError: It cannot be asked, or answers nonsense.
-        """
-
-        async def ask() -> list[dict[str, Any]]:
-            return await (await self._ready()).list_tools()
-
-        return await self._here(ask)
-
 
 async def _elsewhere(loop: asyncio.AbstractEventLoop, make: Callable[[], Awaitable[Any]]) -> Any:
     """Await something on another loop; a cancellation here reaches it there."""
@@ -353,6 +355,12 @@ async def _elsewhere(loop: asyncio.AbstractEventLoop, make: Callable[[], Awaitab
     try:
         return await asyncio.wrap_future(future)
     except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is not None and not task.cancelling():
+            raise ToolLostError(
+                "The event loop that had the connection to the MCP server has ended during the "
+                "call, which may have taken effect or not; nobody knows."
+            ) from None
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_GOODBYE):
                 await asyncio.wrap_future(ended)
@@ -379,6 +387,8 @@ class _Link:
         self._relist = asyncio.Event()
         self._logs = 0
         self.task = loop.create_task(self._live(pause), name=f"mcp {connection.name}")
+        # A task that is cancelled before its first step has no chance to say so itself.
+        self.task.add_done_callback(lambda _: self._fail("connecting was cancelled"))
 
     @property
     def over(self) -> bool:
@@ -514,7 +524,7 @@ class _Link:
             self._relist.clear()
             try:
                 await self._list()
-            except (MCPError, ToolLostError) as error:
+            except Exception as error:  # noqa: BLE001 - also of hooks; the next change is heard
                 logger.warning(
                     "The tools of MCP server %r stay as they were: %s", self.config.name, error
                 )
@@ -525,7 +535,7 @@ class _Link:
         refused: dict[str, str] = {}
         if self.session is not None and self.config.transport == "http":
             refused, self.exchange.mirror = self.session.mirrored(tools)
-        await self.connection.owner.listed(self.connection, tools, refused)
+        self.connection.owner.listed(self.connection, tools, refused)
 
     # --- requests
 

@@ -9,9 +9,12 @@ import hashlib
 import inspect
 import logging
 import os
+import re
+import threading
 import weakref
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from agents_tools._bridge import call_async_from_sync
@@ -26,6 +29,7 @@ from agents_tools.errors import (
 from agents_tools.mcp._questions import elicited, roots_of, sampled
 from agents_tools.mcp._sdk import Hooks
 from agents_tools.mcp._shapes import an_object, text_or_none
+from agents_tools.mcp._stdio import program_of
 from agents_tools.mcp._untrusted import UnusableTool, clean_text, clean_tool, public_names
 from agents_tools.mcp.adapter import AnyTool, function_tool_of
 from agents_tools.mcp.config import MCPServerConfig, load_config, server_config
@@ -34,7 +38,7 @@ from agents_tools.mcp.pins import PinChange, ToolPins
 from agents_tools.mcp.rounds import perform_call
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
     from typing import Self
 
     from agents_tools.context import Question, ToolContext
@@ -74,6 +78,8 @@ class _Server:
         self.skipped: dict[str, str] = {}
         self.findings: dict[str, list[str]] = {}
         self.changes: list[PinChange] = []
+        self.asked: set[PinChange] = set()
+        self.raw: tuple[list[dict[str, Any]], dict[str, str]] = [], {}
 
     @property
     def config(self) -> MCPServerConfig:
@@ -146,7 +152,9 @@ class MCPToolManager:
         self._registries: weakref.WeakSet[Any] = weakref.WeakSet()
         self._registered: dict[str, AnyTool] = {}
         self._tools: list[AnyTool] = []
-        self._changing = asyncio.Lock()
+        self._subscribers: list[Callable[[], None]] = []
+        self._beside: set[asyncio.Task[None]] = set()
+        self._lock = threading.RLock()
         self.failures: dict[str, MCPError] = {}
 
     @classmethod
@@ -185,6 +193,7 @@ class MCPToolManager:
         room = asyncio.Semaphore(self._max_connecting)
 
         async def one(server: _Server) -> None:
+            server.connection.reopen()
             async with room:
                 try:
                     await server.connection.connect()
@@ -221,7 +230,9 @@ class MCPToolManager:
         try:
             await server.connection.connect()
         except BaseException:
-            self._servers.pop(name, None)
+            if self._servers.get(name) is server:
+                del self._servers[name]
+                self._drop(server)
             with contextlib.suppress(MCPError):
                 await server.connection.close()
             raise
@@ -248,23 +259,20 @@ class MCPToolManager:
         server = self._server(name)
         del self._servers[name]
         self.failures.pop(name, None)
-        before = dict(server.tools)
+        self._drop(server)
         await server.connection.close()
-        server.listed.clear()
-        await self._rebuild(server, before, ())
 
     async def reload_server(self, name: str) -> list[AnyTool]:
         """Start a server anew and read its tools again.
 
         Raises:
             UserError: There is no such server.
-            MCPConnectionError: It cannot be connected. It stays known, and can be reloaded.
+            MCPConnectionError: It cannot be connected, or was removed or closed meanwhile. As long
+                as it is known it can be reloaded.
         """
         server = self._server(name)
-        await server.connection.close()
-        server.connection.reopen()
         try:
-            await server.connection.connect()
+            await server.connection.restart()
         except MCPError as error:
             self.failures[name] = error
             raise
@@ -272,7 +280,7 @@ class MCPToolManager:
         return list(server.tools.values())
 
     async def cleanup(self) -> None:
-        """Close all servers. Their tools stay known, but can be called no more."""
+        """Close all servers. Their tools stay known; `connect` makes them work again."""
         async with asyncio.TaskGroup() as group:
             for server in list(self._servers.values()):
                 group.create_task(server.connection.close())
@@ -437,7 +445,14 @@ class MCPToolManager:
         return await self._ask_server(name, "prompts/get", params)
 
     async def _ask_server(self, name: str, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        return await self._server(name).connection.request(method, params, repeatable=True)
+        found = await self._server(name).connection.request(method, params, repeatable=True)
+        if found.get("resultType") == "input_required":
+            raise MCPProtocolError(
+                f"MCP server {name!r} asks something before it answers {method}, which only calls "
+                "of tools can answer.",
+                server=name,
+            )
+        return found
 
     async def _pages(self, name: str, method: str, key: str) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []
@@ -472,24 +487,24 @@ class MCPToolManager:
             roots=roots if self._roots else None,
         )
 
-    async def listed(
+    def listed(
         self, connection: Connection, tools: list[dict[str, Any]], refused: dict[str, str]
     ) -> None:
         """Take the tools that a server lists, and why some of them cannot be called."""
-        server = self._servers.get(connection.name)
-        if server is None or server.connection is not connection:
-            return
-        async with self._lock():
-            before = dict(server.tools)
+        with self._lock:
+            server = self._servers.get(connection.name)
+            if server is None or server.connection is not connection:
+                return
             found, skipped, findings = _sifted(tools)
             for name in refused.keys() & found.keys():
                 del found[name]
                 skipped[name] = refused[name]
             changes = self._differences(server.config.name, list(found.values()))
             for change in changes:
-                if change.kind != "removed" and not await self._may_be_used(change):
+                if change.kind != "removed" and not self._is_usable(server, change):
                     found.pop(change.tool, None)
                     skipped[change.tool] = f"it is not as it was pinned: {_told(change)}"
+            server.raw = tools, refused
             server.listed = {n: one for n, one in found.items() if _is_wanted(server.config, n)}
             server.skipped, server.findings = skipped, findings
             news = () if changes == server.changes else tuple(changes)
@@ -505,7 +520,15 @@ class MCPToolManager:
                 logger.info(
                     "Tool %r of MCP server %r is left out: %s", name, server.config.name, reason
                 )
-            await self._rebuild(server, before, news)
+            told = self._rebuild(server, news)
+        self._tell(told)
+
+    def _drop(self, server: _Server) -> None:
+        """Take the tools of a server away that is known no more."""
+        with self._lock:
+            server.listed = {}
+            told = self._rebuild(server, ())
+        self._tell(told)
 
     def _differences(self, server: str, tools: list[dict[str, Any]]) -> list[PinChange]:
         try:
@@ -516,97 +539,122 @@ class MCPToolManager:
             raise MCPProtocolError(str(error), server=server) from error
 
     def _remembered(self, server: str, tools: list[dict[str, Any]]) -> list[PinChange]:
-        """Compare with what was seen first; nothing is worked out before it differs."""
+        """Compare each tool with what was seen of it first; nothing is worked out before."""
         first = self._first.setdefault(server, tools)
         if first == tools:
             return []
         pins = ToolPins()
         pins.check(server, first)
-        return pins.check(server, tools)
+        changes = [change for change in pins.check(server, tools) if change.kind == "changed"]
+        known = {tool["name"] for tool in first}
+        self._first[server] = [*first, *(tool for tool in tools if tool["name"] not in known)]
+        return changes
 
-    def _lock(self) -> asyncio.Lock:
-        if getattr(self._changing, "_loop", None) not in {None, asyncio.get_running_loop()}:
-            self._changing = asyncio.Lock()
-        return self._changing
+    def _is_usable(self, server: _Server, change: PinChange) -> bool:
+        """Whether a changed tool may be used; while a person is asked about it, it may not."""
+        if self._pins is None or self._pins.on_change == "warn":
+            return True
+        if self._pins.on_change == "ask" and self._ask is not None and change not in server.asked:
+            server.asked.add(change)
+            self._later(self._ask_about(server, change, self._ask))
+        return False
 
-    async def _may_be_used(self, change: PinChange) -> bool:
+    async def _ask_about(
+        self, server: _Server, change: PinChange, ask: Callable[[Question], Any]
+    ) -> None:
         from agents_tools.context import Question
 
-        ask = self._ask
-
-        async def asked(change: PinChange) -> bool:
-            if ask is None:
-                return False
-            question = Question(
-                f"Tool {change.tool!r} of MCP server {change.server!r} has changed "
-                f"({_told(change)}). May it be used?",
-                {"type": "boolean"},
-                change.tool,
-                "",
-                (),
-            )
-            answer = ask(question)
-            return (await answer if inspect.isawaitable(answer) else answer) is True
-
-        if self._pins is None:
-            return True
-        allowed = await change.allowed(self._pins.on_change, asked)
-        if allowed and self._pins.on_change == "ask":
+        question = Question(
+            f"Tool {change.tool!r} of MCP server {change.server!r} has changed "
+            f"({_told(change)}). May it be used?",
+            {"type": "boolean"},
+            change.tool,
+            "",
+            (),
+        )
+        answer = ask(question)
+        if inspect.isawaitable(answer):
+            answer = await answer
+        if answer is True and self._pins is not None:
             self._pins.approve(change.server, change.tool)
-        return allowed
+            self.listed(server.connection, *server.raw)
 
-    async def _rebuild(
-        self, changed: _Server, before: dict[str, AnyTool], pins: tuple[PinChange, ...]
-    ) -> None:
-        """Name all tools anew, tell registries what is different, and whoever wants to know."""
-        names: dict[str, str] = {}
-        for server in self._servers.values():
-            server.tools = self._named(server, names)
+    def _later(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do something beside the connection, which does not wait for it."""
+        task = asyncio.ensure_future(work)
+        self._beside.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._beside.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.error("What was to be told of MCP servers has failed.", exc_info=error)
+
+    def _rebuild(self, changed: _Server, pins: tuple[PinChange, ...]) -> ToolListChange:
+        """Name all tools anew, and say what is different."""
+        old = {tool.name: tool for tool in changed.tools.values()}
+        taken = {
+            tool.name: (server, wire_name)
+            for server in self._servers.values()
+            for wire_name, tool in server.tools.items()
+            if wire_name in server.listed
+        }  # a tool keeps its name, whatever others are called later
+        changed.tools = self._named(changed, taken)
         self._tools = [tool for server in self._servers.values() for tool in server.tools.values()]
         self._tell_registries()
-        old = {tool.name: tool for tool in before.values()}
         new = {tool.name: tool for tool in changed.tools.values()}
-        if changed.config.name not in self._servers:
-            new = {}
-        change = ToolListChange(
+        return ToolListChange(
             server=changed.config.name,
             added=tuple(sorted(new.keys() - old.keys())),
             removed=tuple(sorted(old.keys() - new.keys())),
             changed=tuple(sorted(n for n in new.keys() & old.keys() if new[n] is not old[n])),
             pins=pins,
         )
-        if self._on_change is None or not (
-            change.added or change.removed or change.changed or change.pins
-        ):
-            return
-        try:
-            told = self._on_change(change)
-            if inspect.isawaitable(told):
-                await told
-        except Exception:
-            logger.exception("on_change failed for MCP server %r.", change.server)
 
-    def _named(self, server: _Server, taken: dict[str, str]) -> dict[str, AnyTool]:
+    def subscribe(self, callback: Callable[[], None]) -> None:
+        """Call a function whenever the tools of any server have changed.
+
+        Args:
+            callback: Called without arguments, in the thread of the server's connection.
+        """
+        self._subscribers.append(callback)
+
+    def _tell(self, change: ToolListChange) -> None:
+        if not (change.added or change.removed or change.changed or change.pins):
+            return
+        told: list[Any] = []
+        calls = [partial(one) for one in self._subscribers]
+        if self._on_change is not None:
+            calls.append(partial(self._on_change, change))
+        for call in calls:
+            try:
+                told.append(call())
+            except Exception:  # whoever listens never breaks a connection
+                logger.exception("A listener failed on changes of MCP server %r.", change.server)
+        for result in told:
+            if inspect.isawaitable(result):
+                self._later(_awaited(result))
+
+    def _named(self, server: _Server, taken: dict[str, tuple[_Server, str]]) -> dict[str, AnyTool]:
         """Give the tools of a server by their names there, each with a name nobody else has."""
         config = server.config
         wanted = public_names(config.name, list(server.listed), prefix=config.prefix)
-        known = server.tools
         tools: dict[str, AnyTool] = {}
         for wire_name, wire in server.listed.items():
-            name = wanted[wire_name]
-            if name in taken and config.prefix is None:
+            tool = server.tools.get(wire_name)
+            name = tool.name if tool is not None else wanted[wire_name]
+            if name in taken and taken[name] != (server, wire_name) and config.prefix is None:
                 name = public_names(config.name, [wire_name], prefix=config.name)[wire_name]
-            if name in taken:
+            if name in taken and taken[name] != (server, wire_name):
                 mark = hashlib.sha256(f"{config.name}\0{wire_name}".encode()).hexdigest()[:8]
                 name = f"{name[:55]}_{mark}"
-            tool = known.get(wire_name)
-            if tool is None or tool.name != name or _WIRES.get(tool) != wire:
+            if tool is None or _WIRES.get(tool) != wire:
                 try:
                     tool = self._made(server, name, wire)
                 except UserError as error:
                     server.skipped[wire_name] = str(error)
                     continue
-            taken[name] = config.name
+            taken[name] = server, wire_name
             tools[wire_name] = tool
         return tools
 
@@ -643,11 +691,14 @@ class MCPToolManager:
         now = {tool.name: tool for tool in self._tools}
         gone = [name for name, tool in self._registered.items() if now.get(name) is not tool]
         fresh = [tool for name, tool in now.items() if self._registered.get(name) is not tool]
-        for registry in self._registries:
-            for name in gone:
-                registry.unregister(name)
-            for tool in fresh:
-                registry.register(tool)
+        for registry in list(self._registries):
+            changes = [partial(registry.unregister, name) for name in gone]
+            changes += [partial(registry.register, tool) for tool in fresh]
+            for change in changes:
+                try:
+                    change()
+                except Exception as error:  # noqa: BLE001 - one refusal never costs the others
+                    logger.warning("A registry has refused a tool of an MCP server: %s", error)
         self._registered = now
 
 
@@ -699,22 +750,24 @@ def _needs_tasks(wire: Mapping[str, Any]) -> bool:
     return an_object(wire.get("execution")).get("taskSupport") == "required"
 
 
+_INLINE = re.compile(r"-[ce]|-[A-Za-z]{1,3}[ce]$|--(eval|print|call|command)(=|$)|-p$")
+"""Arguments with which interpreters and launchers run code that stands in the arguments."""
+
+
+async def _awaited(work: Awaitable[Any]) -> None:
+    await work
+
+
 def _check_command(config: MCPServerConfig, allowed: tuple[str, ...]) -> None:
     """Refuse programs that are not among the allowed ones, by where they really are."""
-    import os
     import shutil
 
-    def real(command: str) -> str | None:
-        found = shutil.which(command)
-        return None if found is None else os.path.realpath(found)
-
-    path = real(config.command or "")
-    places = {real(one) for one in allowed} - {None}
-    inline = {"-c", "-e", "--eval", "-p", "--print", "--call"}
+    path = os.path.realpath(program_of(config))
+    places = {os.path.realpath(shutil.which(one) or one) for one in allowed}
     reason = None
-    if path is None or path not in places:
+    if path not in places:
         reason = f"its program {config.command!r} is none of those that are allowed"
-    elif bad := next((arg for arg in config.args if arg.partition("=")[0] in inline), None):
+    elif bad := next((arg for arg in config.args if _INLINE.match(arg)), None):
         reason = f"its argument {bad!r} is code to run"
     if reason is not None:
         raise UserValueError(
@@ -738,8 +791,6 @@ class MCPTools(list[AnyTool]):
     def __init__(self, manager: MCPToolManager) -> None:
         super().__init__(manager.get_tools())
         self.manager = manager
-        self._end = weakref.finalize(self, _leave, manager)
-        self._end.atexit = False  # the hook below ends them at exit, and waits for it
         _OPEN.add(manager)
 
     @property
@@ -749,7 +800,6 @@ class MCPTools(list[AnyTool]):
 
     def close(self) -> None:
         """Close the servers; the tools can be called no more."""
-        self._end.detach()
         _close(self.manager)
 
     def __enter__(self) -> Self:
@@ -798,8 +848,8 @@ def create_mcp_tools(
     return MCPTools(manager)
 
 
-_OPEN: weakref.WeakSet[MCPToolManager] = weakref.WeakSet()
-"""The managers on the background loop."""
+_OPEN: set[MCPToolManager] = set()
+"""The managers on the background loop that nobody has closed."""
 _AT_EXIT = 5.0
 """Seconds that servers get to end when the program does."""
 
@@ -807,12 +857,6 @@ _AT_EXIT = 5.0
 def _close(manager: MCPToolManager) -> None:
     _OPEN.discard(manager)
     call_async_from_sync(manager.cleanup)
-
-
-def _leave(manager: MCPToolManager) -> None:
-    """Close the servers of tools that nobody has any more, without waiting for it."""
-    _OPEN.discard(manager)
-    manager.close_soon()
 
 
 @atexit.register

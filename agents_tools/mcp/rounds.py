@@ -64,6 +64,7 @@ async def perform_call(
                 key: await answer_of(connection, an_object(asked), context, ask, sample, roots)
                 for key, asked in an_object(result.get("inputRequests")).items()
             }
+            _check_offered(connection, name, answers)
             params = {"name": name, "arguments": arguments}
             if answers:
                 params["inputResponses"] = answers
@@ -78,6 +79,18 @@ async def perform_call(
         "given no result.",
         server=connection.name,
     )
+
+
+def _check_offered(
+    connection: Connection, name: str, answers: Mapping[str, Mapping[str, Any]]
+) -> None:
+    refused = next((answer["error"] for answer in answers.values() if "error" in answer), None)
+    if refused is not None:
+        raise MCPProtocolError(
+            f"MCP server {connection.name!r} asks for what is not offered in a call of {name!r}: "
+            f"{refused}.",
+            server=connection.name,
+        )
 
 
 def _said(context: ToolContext[Any], report: Mapping[str, Any]) -> None:

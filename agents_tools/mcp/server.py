@@ -90,7 +90,8 @@ def mcp_server(
     Raises:
         UserError: What is given cannot work.
     """
-    return MCPApp(
+    check_binding(host, auth=auth, setting="auth")
+    app = MCPApp(
         SdkServer(
             Offer(tools, errors=errors, page_size=page_size, context=context),
             name=name,
@@ -110,6 +111,10 @@ def mcp_server(
         stateless=stateless,
         json_response=json_response,
     )
+    subscribe = getattr(tools, "subscribe", None)
+    if callable(subscribe):
+        subscribe(app.tools_changed_soon)
+    return app
 
 
 def serve(
@@ -159,11 +164,11 @@ async def serve_async(
     Raises:
         UserError: What is given cannot work.
     """
-    app = mcp_server(tools, host=host, **options)
-    if transport == "stdio":
+    over_stdio = transport == "stdio"
+    app = mcp_server(tools, host="127.0.0.1" if over_stdio else host, **options)
+    if over_stdio:
         await app.run_stdio()
     elif transport == "http":
-        check_binding(host, auth=options.get("auth"), setting="auth")
         await _listen(app, host, port, on_ready)
     else:
         raise UserValueError(f"serve(transport=...) is 'stdio' or 'http', not {transport!r:.60}.")
@@ -210,6 +215,7 @@ class MCPApp:
         if resource_url is not None and authorization_servers:
             metadata_url = resource_url.removesuffix(self.path).rstrip("/") + self._well_known
         self._running: _Running | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._guarded = Guarded(
             self._route,
             host=host,
@@ -220,14 +226,22 @@ class MCPApp:
             limits=limits,
             protect=lambda where: where not in {"/healthz", self._well_known},
             metadata_url=metadata_url,
+            resource=resource_url,
         )
 
     async def tools_changed(self) -> None:
         """Tell clients that the list of tools has changed."""
         await self._server.tools_changed()
 
+    def tools_changed_soon(self) -> None:
+        """Do what `tools_changed` does, from any thread and without waiting for it."""
+        loop = self._loop
+        if loop is not None and loop.is_running():
+            asyncio.run_coroutine_threadsafe(self._server.tools_changed(), loop)
+
     async def run_stdio(self) -> None:
         """Serve on standard input and output until the client closes them."""
+        self._loop = asyncio.get_running_loop()
         from agents_tools.mcp._stdio_server import stdio_streams
 
         try:
@@ -269,6 +283,7 @@ class MCPApp:
         """Give what handles requests; it is started by the first one where nothing else has."""
         running = self._running
         if running is None or running.over:
+            self._loop = asyncio.get_running_loop()
             running = self._running = _Running(
                 self._server.http(
                     stateless=self._stateless,
@@ -289,7 +304,7 @@ class MCPApp:
         elif where.rstrip("/") == self.path.rstrip("/"):
             manager = await self._started()
             handle = getattr(manager, "asgi_app", None) or manager.handle_request
-            await handle(scope, receive, send)
+            await handle(self._server.owned(scope), receive, send)
         else:
             message = f"There is nothing at {where!r:.100}; the MCP server is at {self.path!r}."
             await _respond(send, 404, {"error": {"message": message}})

@@ -1,0 +1,434 @@
+"""MCP servers as a TARGET, and `mcp list|call|ping`, against real processes and listeners."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from inline_snapshot import snapshot
+
+from tests.cli.conftest import FIXTURE
+from tests.cli.test_cli_process import python, start
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.cli.conftest import Run
+
+ECHO = str(Path(__file__).parent / "mcp_echo_server.py")
+SERVER = shlex.join([sys.executable, ECHO])
+TOKEN = "a token of more than 16 characters".replace(" ", "-")
+
+
+def words_of(mode: str, folder: Path) -> list[str]:
+    """Give the words of a command that starts the server."""
+    return [sys.executable, ECHO, mode, str(folder)]
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """Give a file with a server that works and one that does not."""
+    path = tmp_path / "mcp.json"
+    entries = {
+        "good": {"command": sys.executable, "args": [ECHO, "good", str(tmp_path)]},
+        "bad": {"command": sys.executable, "args": [ECHO, "dead"]},
+        "off": {"command": "nothing", "disabled": True},
+    }
+    path.write_text(json.dumps({"mcpServers": entries}))
+    return path
+
+
+@pytest.fixture
+def good(config: Path) -> str:
+    """Give the target of the server that works."""
+    return f"{config}:good"
+
+
+@pytest.fixture
+def guarded() -> Iterator[str]:
+    """Give the address of a listener that wants a token."""
+    env = {**os.environ, "LISTENER_TOKEN": TOKEN}
+    words = ["--transport", "http", "--port", "0", "--json", "--auth-token-env", "LISTENER_TOKEN"]
+    with start("serve", FIXTURE, *words, env=env) as process:
+        assert process.stdout is not None
+        yield json.loads(process.stdout.readline())["url"]
+        process.terminate()
+        process.communicate(timeout=15)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether there is such a process."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def gone(folder: Path) -> bool:
+    """Whether the server that noted its process there has ended, or ends within bounds."""
+    pid = int((folder / "pid").read_text())
+    until = time.monotonic() + 10
+    while is_alive(pid) and time.monotonic() < until:
+        time.sleep(0.01)
+    return not is_alive(pid)
+
+
+# --- the commands that take a TARGET
+
+
+def test_the_tools_of_a_configuration_are_listed(run: Run, good: str) -> None:
+    """A target is a target, wherever its tools are."""
+    result = run("list", good)
+    assert (result.code, result.err) == (0, "")
+    assert [line.split()[0] for line in result.out.splitlines()] == [
+        "good_echo",
+        "good_wipe",
+        "good_fail",
+        "good_die",
+        "good_hang",
+        "good_variable",
+    ]
+    first = run("list", good, "--json").json[0]
+    assert (first["kind"], first["server"], first["wire_name"]) == ("mcp", "good", "echo")
+
+
+def test_servers_that_fail_are_told_and_the_rest_works(run: Run, config: Path) -> None:
+    """One broken server must not take the others along."""
+    result = run("list", str(config))
+    assert result.code == 0
+    assert "good_echo" in result.out
+    assert "warning: MCP server 'bad'" in result.err
+    assert "exit code 7" in result.err
+    assert "the key of the cellar is missing" in result.err
+
+
+def test_a_server_that_cannot_be_reached_is_named_with_its_last_words(
+    run: Run, config: Path
+) -> None:
+    """The exit code is that of a bad target; what the server said is what helps."""
+    result = run("list", f"{config}:bad")
+    assert (result.code, result.out) == (2, "")
+    assert "MCP server 'bad' could not be connected" in result.err
+    assert "the key of the cellar is missing" in result.err
+    told = run("list", f"{config}:bad", "--json").json
+    assert told["error"]["type"] == "MCPConnectionError"
+    nobody = run("list", "http://127.0.0.1:9/mcp")
+    assert nobody.code == 2
+    assert "MCP server '127.0.0.1:9' could not be connected" in nobody.err
+
+
+@pytest.mark.parametrize(
+    ("content", "target", "told"),
+    [
+        (None, "mcp.json", "there is no file"),
+        ("{", "mcp.json", "cannot be read"),
+        ('{"mcpServers": {}}', "mcp.json", "names no MCP servers"),
+        ('{"mcpServers": {"a": {"command": "x"}}}', "mcp.json:b", "has no MCP server 'b'"),
+        ('{"mcpServers": {"a": {}}}', "mcp.json", 'neither "command"'),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said(
+    content: str | None, target: str, told: str, run: Run, tmp_path: Path
+) -> None:
+    """Nothing is started, and nothing is raised."""
+    if content is not None:
+        (tmp_path / "mcp.json").write_text(content)
+    result = run("list", str(tmp_path / target))
+    assert (result.code, result.out) == (2, "")
+    assert told in result.err
+
+
+def test_a_call_prints_the_result_alone(run: Run, good: str) -> None:
+    """The arguments are read by the schema that the server gives; its own name for a tool will do.
+
+    The connection is closed when the command ends (it once was before the call).
+    """
+    result = run("call", good, "good_echo", "text=5", "times=2")
+    assert (result.code, result.out, result.err) == (0, "5 5\n", "")
+    assert gone(Path(good).parent)
+    assert run("call", good, "echo", "--text", "a").out == "a\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "status"),
+    [
+        (["fail"], 1, "tool_error"),
+        (["echo", "times=0", "text=a"], 3, "invalid_args"),
+        (["hang", "--timeout", "0.2"], 4, "timeout"),
+        (["die"], 5, "lost"),
+        (["nothing"], 2, "usage_error"),
+    ],
+)
+def test_exit_codes_say_how_a_call_ended(
+    words: list[str], code: int, status: str, run: Run, good: str
+) -> None:
+    """They are a contract with scripts, for remote tools as well; the server ends each time."""
+    told = run("call", good, *words, "--json")
+    assert (told.code, told.json["status"], told.err) == (code, status, "")
+    assert gone(Path(good).parent)
+    assert run("call", good, *words).code == code
+
+
+def test_the_help_of_a_tool_is_made_from_its_schema(run: Run, good: str) -> None:
+    """It is what a person sees first."""
+    result = run("call", good, "good_echo", "--help")
+    assert result.code == 0
+    assert "--text STRING" in result.out
+    assert "What to say.  [required]" in result.out
+    choice = run("call", good, "--help")
+    assert "good_variable" in choice.out
+
+
+def test_show_schema_and_check_take_servers(run: Run, good: str) -> None:
+    """Also what the server hides or what cannot be used comes out."""
+    shown = run("show", good, "echo")
+    assert "good, which calls it echo" in shown.out
+    assert "tool of an MCP server" in shown.out
+    assert run("show", good, "echo", "--json").json["wire_name"] == "echo"
+    written = run("schema", good, "echo", "--provider", "openai_chat", "--json").json
+    assert written["function"]["name"] == "good_echo"
+    checked = run("check", good, "--json").json
+    assert checked["ok"] is True
+    by_code = {found["code"]: found for found in checked["findings"]}
+    assert by_code["left-out"]["tool"] == "later"
+    assert by_code["hidden-text"]["tool"] == "wipe"
+    assert "docstring" not in run("check", good).out
+
+
+def test_a_server_without_tools_is_no_mystery(run: Run, tmp_path: Path) -> None:
+    """It is said that there are none, and where to look."""
+    path = tmp_path / "mcp.json"
+    entry = {"command": sys.executable, "args": [ECHO, "empty"]}
+    path.write_text(json.dumps({"mcpServers": {"empty": entry}}))
+    result = run("list", str(path))
+    assert (result.code, result.out) == (2, "")
+    assert "has no tools" in result.err
+    assert "agents-tools mcp list" in result.err
+    assert "(no tools)" in run("mcp", "list", str(path)).out
+
+
+@pytest.mark.skipif(os.name == "nt", reason="SIGINT is sent to a process")
+@pytest.mark.parametrize("mode", ["good", "deaf"])
+def test_ctrl_c_ends_the_call_and_the_server(mode: str, tmp_path: Path) -> None:
+    """While it is connected, and in the middle of a call, of which the server is told."""
+    words = ["mcp", "call", shlex.join(words_of(mode, tmp_path)), "hang", "--json"]
+    with start(*words) as process:
+        marker = tmp_path / ("hanging" if mode == "good" else "pid")
+        until = time.monotonic() + 10
+        while not (marker.exists() and marker.read_text()):
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=15)
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    assert gone(tmp_path)
+    assert mode == "deaf" or (tmp_path / "cancelled").exists()
+
+
+# --- mcp list, call, ping
+
+
+def test_mcp_list_tells_what_a_server_says_of_itself_and_what_is_odd(
+    run: Run, tmp_path: Path
+) -> None:
+    """Promises of tools, tools that cannot be used, text that nobody sees; safe for a terminal."""
+    result = run("mcp", "list", "--", *words_of("good", tmp_path))
+    assert (result.code, result.err) == (0, "")
+    head, _, rest = result.out.partition("\n")
+    name = Path(sys.executable).name
+    assert head == f"{name}: echoes 1.2.3, protocol 2025-11-25, {sys.executable}"
+    assert rest == snapshot("""\
+  echo      Say it again. [read-only, idempotent]
+  wipe      Wipe it. [destructive]
+  fail      (no description)
+  die       (no description)
+  hang      (no description)
+  variable  Give a variable of the environment.
+  Left out:
+    later  it can only be called through the tasks extension of the protocol
+  Taken out:
+    wipe  description: removed controls of the writing direction: 1 U+202E;
+          description: removed invisible characters: 1 U+200B, 1 U+E0041
+""")
+    assert gone(tmp_path)
+
+
+def test_mcp_list_as_json_is_whole(run: Run, config: Path) -> None:
+    """Scripts get every server, also those that failed."""
+    result = run("mcp", "list", str(config), "--json")
+    good, bad = result.json
+    assert (good["name"], good["connected"], good["protocol_version"]) == (
+        "good",
+        True,
+        "2025-11-25",
+    )
+    assert good["server_info"]["version"] == "1.2.3"
+    assert good["instructions"] == "Ask for echoes."
+    assert good["tools"][0]["hints"] == ["read-only", "idempotent"]
+    assert list(good["skipped"]) == ["later"]
+    assert list(good["findings"]) == ["wipe"]
+    assert (bad["name"], bad["connected"]) == ("bad", False)
+    assert "exit code 7" in bad["error"]
+
+
+def test_mcp_call_takes_a_command_in_two_spellings(run: Run, tmp_path: Path) -> None:
+    """One quoted word, or words between two `--`."""
+    words = words_of("good", tmp_path)
+    quoted = run("mcp", "call", shlex.join(words), "echo", "text=a")
+    assert (quoted.code, quoted.out, quoted.err) == (0, "a\n", "")
+    bare = run("mcp", "call", "--", *words, "--", "echo", "text=a")
+    assert (bare.code, bare.out, bare.err) == (0, "a\n", "")
+    wrong = run("mcp", "call", SERVER, "echo", "times=0")
+    assert wrong.code == 3
+    assert f"agents-tools mcp call '{SERVER}' echo --help" in wrong.err
+    assert run("mcp", "call", SERVER, "echo", "--help").code == 0
+    assert "TARGET TOOL" in run("mcp", "call", "--help").out
+    assert run("mcp", "call").code == 2
+
+
+def test_mcp_ping_tells_the_time_of_each_server(run: Run, config: Path) -> None:
+    """The exit code says whether all of them answer."""
+    well = run("mcp", "ping", f"{config}:good", "--json")
+    assert well.code == 0
+    assert well.json["good"]["ok"] is True
+    assert well.json["good"]["seconds"] >= 0
+    half = run("mcp", "ping", str(config))
+    assert half.code == 1
+    assert "no answer" in half.out
+    assert " ms" in half.out
+    assert run("mcp", "ping", f"{config}:bad").code == 2
+
+
+def test_a_server_that_is_silent_is_given_up(run: Run, tmp_path: Path) -> None:
+    """The time is the person's choice."""
+    result = run("mcp", "list", "--timeout", "0.5", "--", *words_of("deaf", tmp_path))
+    assert result.code == 2
+    assert "has not answered within 0.5 s" in result.err
+    assert gone(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("target", "told"),
+    [
+        (FIXTURE, "is no command but a Python file"),
+        ("no-such-program-at-all", "there is no program 'no-such-program-at-all'"),
+        ("'unclosed", "cannot be read"),
+        (" ", "the command is empty"),
+        ("http://[::1/mcp", "is no address"),
+    ],
+)
+def test_what_is_no_server_is_told_with_a_remedy(target: str, told: str, run: Run) -> None:
+    """The next step stands below the message."""
+    result = run("mcp", "list", target)
+    assert (result.code, result.out) == (2, "")
+    assert told in result.err
+
+
+# --- the environment, and headers
+
+
+def test_a_variable_is_passed_on_only_when_it_is_named(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Servers do not see the keys of whoever starts them."""
+    monkeypatch.setenv("CELLAR_KEY", "brass")
+    words = ["variable", "name=CELLAR_KEY"]
+    assert run("mcp", "call", SERVER, *words).out == "(not set)\n"
+    assert run("mcp", "call", SERVER, *words, "--env", "CELLAR_KEY").out == "brass\n"
+    missing = run("mcp", "call", SERVER, *words, "--env", "CELLAR_DOOR")
+    assert missing.code == 2
+    assert "CELLAR_DOOR is not set" in missing.err
+
+
+@pytest.mark.parametrize("spelling", [f"Bearer {TOKEN}", "Bearer ${MY_TOKEN}"])
+def test_headers_reach_the_address_and_are_never_shown(
+    spelling: str, run: Run, guarded: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither in results, nor in errors, nor with --debug."""
+    monkeypatch.setenv("MY_TOKEN", TOKEN)
+    header = ["--header", f"Authorization: {spelling}"]
+    listed = run("mcp", "list", guarded, *header, "--json")
+    assert listed.code == 0, listed.err
+    called = run("mcp", "call", guarded, "add", "a=1", *header)
+    assert (called.code, called.out) == (0, "3\n")
+    failed = run("mcp", "call", guarded.replace("/mcp", "/nowhere"), "add", *header, "--debug")
+    assert failed.code == 2
+    for result in (listed, called, failed):
+        assert TOKEN not in result.out + result.err
+
+
+def test_without_its_token_a_listener_tells_what_is_missing(run: Run, guarded: str) -> None:
+    """The remedy is an option of this program, not an argument of the library."""
+    result = run("list", guarded)
+    assert (result.code, result.out) == (2, "")
+    assert "401" in result.err
+    assert "--header 'Authorization: Bearer" in result.err
+    unset = run("mcp", "list", guarded, "--header", "Authorization: Bearer ${NOT_SET_AT_ALL}")
+    assert unset.code == 2
+    assert "NOT_SET_AT_ALL of the header Authorization is not set" in unset.err
+    other = run("mcp", "list", guarded, "--transport", "sse", "--timeout", "2")
+    assert other.code == 2
+
+
+@pytest.mark.parametrize("header", ["secret", ": secret", "a b: secret", "a: sec\nret: x"])
+def test_a_header_that_is_none_is_refused_without_showing_it(header: str, run: Run) -> None:
+    """What was mistyped may be the secret itself."""
+    result = run("mcp", "list", "http://127.0.0.1:9/mcp", "--header", header)
+    assert result.code == 2
+    assert "'Name: value'" in result.err
+    assert "sec" not in result.err
+
+
+def test_options_that_mean_nothing_to_a_server_are_refused(run: Run, config: Path) -> None:
+    """A header that is not sent, or that goes to the wrong server, would be found out late."""
+    header = ["--header", "A: b"]
+    assert "for addresses" in run("mcp", "list", SERVER, *header).err
+    assert "for commands" in run("mcp", "list", "http://127.0.0.1:9/mcp", "--env", "HOME").err
+    several = run("mcp", "list", str(config), *header)
+    assert several.code == 2
+    assert f"Name the one: {config}:good" in several.err
+
+
+# --- the rest
+
+
+def test_without_the_extra_one_line_says_how_to_get_it() -> None:
+    """The command line is installed without MCP, too."""
+    for words in (["mcp", "list", "x"], ["list", "http://127.0.0.1:9/mcp"], ["serve", FIXTURE]):
+        result = python(
+            "import sys; sys.modules['mcp'] = None\n"
+            f"from agents_tools.cli import main; sys.exit(main({words!r}))"
+        )
+        assert (result.returncode, result.stdout) == (2, "")
+        assert 'pip install "agents-tools[mcp]"' in result.stderr
+        assert "Traceback" not in result.stderr
+
+
+def test_local_tools_do_not_load_mcp() -> None:
+    """Who has no servers does not wait for them."""
+    result = python(
+        "import sys\n"
+        "from agents_tools.cli import main\n"
+        f"main(['list', {FIXTURE!r}]); main(['mcp', '--help'])\n"
+        "print([name for name in sys.modules if name.partition('.')[0] in {'mcp', 'httpx'}])"
+    )
+    assert result.stdout.endswith("[]\n"), result.stdout + result.stderr
+
+
+def test_doctor_tells_what_servers_can_be_started(run: Run) -> None:
+    """Most configurations name npx or uvx."""
+    told: dict[str, Any] = run("doctor", "--json").json["mcp"]
+    assert told["sdk"]
+    assert told["validator"]
+    assert {"node", "npx", "uvx"} <= told["programs"].keys()
+    assert "MCP:" in run("doctor").out

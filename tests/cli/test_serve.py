@@ -1,0 +1,308 @@
+"""`serve`: what a client of the wire, a person and a supervisor of processes see of it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.cli.conftest import FIXTURE
+from tests.cli.test_cli_process import COMMAND, start
+from tests.cli.test_mcp import ECHO, gone
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from tests.cli.conftest import Run
+
+NOISY = '''
+import os
+
+from agents_tools import Agent, function_tool
+
+print("print of the module")
+os.system("echo print of a child")
+os.write(1, b"print of the system\\n")
+
+
+@function_tool
+def add(a: int, b: int = 1) -> int:
+    """Add two numbers."""
+    print("print of the tool")
+    os.system("echo print of its child")
+    return a + b
+
+
+@function_tool
+def crash() -> int:
+    """Crash."""
+    raise RuntimeError("the password is hunter2")
+
+
+helper = Agent(name="helper", instructions="Help.", tools=[add])
+other = Agent(name="other", instructions="Help.", tools=[helper.as_tool()])
+'''
+STUCK = '''
+import asyncio
+import time
+from pathlib import Path
+
+from agents_tools import function_tool
+
+
+@function_tool
+async def wait(marker: str) -> str:
+    """Wait in a thread that cannot be stopped."""
+    Path(marker).write_text("started")
+    await asyncio.to_thread(time.sleep, 60)
+    return "over"
+'''
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "a test", "version": "1"},
+    },
+}
+INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+
+
+@contextlib.contextmanager
+def serving(*words: str, **options: Any) -> Generator[subprocess.Popen[str]]:
+    """Run `serve`, and end it whatever becomes of the test."""
+    with start("serve", *words, **options) as process:
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                process.kill()
+
+
+def message(number: int, method: str, **params: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+
+
+def calling(number: int, name: str, **arguments: Any) -> dict[str, Any]:
+    return message(number, "tools/call", name=name, arguments=arguments)
+
+
+def tell(process: subprocess.Popen[str], *messages: dict[str, Any]) -> None:
+    """Write messages to a server."""
+    assert process.stdin is not None
+    process.stdin.write("".join(json.dumps(one) + "\n" for one in messages))
+    process.stdin.flush()
+
+
+def hear(process: subprocess.Popen[str]) -> dict[str, Any]:
+    """Read the next message of a server."""
+    assert process.stdout is not None
+    return json.loads(process.stdout.readline())
+
+
+def wait_for(marker: Path) -> None:
+    until = time.monotonic() + 10
+    while not marker.exists():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def noisy(tmp_path: Path) -> str:
+    """Give a module that prints in every way there is."""
+    path = tmp_path / "sample.py"
+    path.write_text(NOISY)
+    return str(path)
+
+
+# --- stdio
+
+
+def test_only_the_wire_is_on_standard_output(noisy: str) -> None:
+    """A client that reads anything else gives up; there is no banner for a client either."""
+    with serving(noisy, stdin=subprocess.PIPE) as process:
+        tell(process, INITIALIZE, INITIALIZED, calling(2, "add", a=2))
+        answers = [hear(process), hear(process)]
+        rest, err = process.communicate(timeout=15)
+    assert (process.returncode, rest) == (0, "")
+    assert answers[0]["result"]["serverInfo"]["name"] == "agents-tools"
+    assert answers[1]["result"]["content"][0]["text"] == "3"
+    for what in ("the module", "a child", "the system", "the tool", "its child"):
+        assert f"print of {what}" in err
+    assert "Serving" not in err
+
+
+def test_tools_and_agents_are_served(noisy: str, run: Run) -> None:
+    """An agent is a tool with a task; one that is a tool of another stands on its own as well."""
+    server = shlex.join([*COMMAND, "serve", noisy])
+    listed = run("mcp", "list", server, "--json")
+    assert [tool["name"] for tool in listed.json[0]["tools"]] == ["add", "crash", "helper", "other"]
+    assert run("mcp", "call", server, "add", "a=2").out == "3\n"
+    one = run("mcp", "list", f"{shlex.join([*COMMAND, 'serve', noisy])}:helper", "--json")
+    assert [tool["name"] for tool in one.json[0]["tools"]] == ["helper"]
+
+
+def test_what_goes_wrong_inside_is_shown_only_on_request(noisy: str, run: Run) -> None:
+    """The words of an exception may hold what a client has no business with."""
+    server = [*COMMAND, "serve", noisy]
+    hidden = run("mcp", "call", shlex.join(server), "crash", "--json")
+    assert hidden.code == 1
+    assert "hunter2" not in hidden.out
+    shown = run("mcp", "call", shlex.join([*server, "--show-errors"]), "crash", "--json")
+    assert "hunter2" in shown.out
+
+
+def test_only_some_tools_are_served(run: Run) -> None:
+    """Patterns of names; one that fits nothing is a mistake."""
+    server = shlex.join([*COMMAND, "serve", FIXTURE, "--only", "ad*", "--only", "echo"])
+    listed = run("mcp", "list", server, "--json")
+    assert {tool["name"] for tool in listed.json[0]["tools"]} == {"add", "echo"}
+    with serving(FIXTURE, "--only", "nothing*", stdin=subprocess.DEVNULL) as process:
+        out, err = process.communicate(timeout=15)
+    assert (process.returncode, out) == (2, "")
+    assert "no tool" in err
+    assert "add" in err
+
+
+def test_servers_are_served_on(run: Run, tmp_path: Path) -> None:
+    """A proxy: many servers as one, which ends them when it ends."""
+    path = tmp_path / "mcp.json"
+    args = [ECHO, "good", str(tmp_path)]
+    path.write_text(json.dumps({"mcpServers": {"far": {"command": sys.executable, "args": args}}}))
+    server = [*COMMAND, "serve", str(path)]
+    listed = run("mcp", "list", shlex.join(server), "--json").json[0]["tools"]
+    hints = {tool["name"]: tool["hints"] for tool in listed}
+    assert hints["far_echo"] == ["read-only", "idempotent"]
+    assert "far_later" not in hints
+    some = shlex.join([*server, "--only", "*_echo"])
+    assert run("mcp", "call", some, "far_echo", "text=a").out == "a\n"
+    assert len(run("mcp", "list", some, "--json").json[0]["tools"]) == 1
+    assert gone(tmp_path)
+
+
+def test_a_client_that_leaves_without_a_word_ends_it() -> None:
+    """It may have crashed before it asked for anything."""
+    with serving(FIXTURE, stdin=subprocess.DEVNULL) as process:
+        out, err = process.communicate(timeout=10)
+    assert (process.returncode, out, err) == (0, "", "")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are sent to a process")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_even_in_the_middle_of_a_call(
+    number: signal.Signals, tmp_path: Path
+) -> None:
+    """Also a thread that nobody can stop does not hold it up."""
+    path, marker = tmp_path / "sample.py", tmp_path / "marker"
+    path.write_text(STUCK)
+    with serving(str(path), stdin=subprocess.PIPE) as process:
+        tell(process, INITIALIZE, INITIALIZED, calling(2, "wait", marker=str(marker)))
+        wait_for(marker)
+        process.send_signal(number)
+        process.wait(timeout=15)
+        assert process.stderr is not None
+        assert "Traceback" not in process.stderr.read()
+    assert process.returncode == 0
+
+
+# --- http
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are sent to a process")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("stateful", [False, True])
+def test_over_http_it_says_where_it_is_and_ends_at_a_signal(
+    stateful: bool, number: signal.Signals, run: Run
+) -> None:
+    """A person reads the address on standard error, a program as JSON; without a token it is said.
+
+    The exit code is 0: a supervisor asked for it.
+    """
+    more = ["--stateful"] if stateful else ["--json-response"]
+    with serving(FIXTURE, "--transport", "http", "--port", "0", "--json", *more) as process:
+        told = hear(process)
+        assert told["token"] is False
+        assert told["url"].startswith("http://127.0.0.1:")
+        called = run("mcp", "call", told["url"], "add", "a=1")
+        assert (called.code, called.out) == (0, "3\n")
+        process.send_signal(number)
+        out, err = process.communicate(timeout=15)
+    assert (process.returncode, out) == (0, "")
+    assert f"at {told['url']}, without a token: to every program on this machine" in err
+    assert "Traceback" not in err
+
+
+def test_what_tools_print_is_not_on_standard_output(noisy: str, run: Run) -> None:
+    """There is the address for programs, and nothing else."""
+    with serving(noisy, "--transport", "http", "--port", "0", "--json") as process:
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in range(2)]  # a child, and the system itself
+        url = hear(process)["url"]
+        assert run("mcp", "call", url, "add", "a=1").code == 0
+        process.terminate()
+        out, err = process.communicate(timeout=15)
+    assert "".join(lines) == "print of a child\nprint of the system\n"
+    assert out == "print of its child\n"
+    assert "print of the module" in err
+    assert "print of the tool" in err
+
+
+def test_other_names_of_the_machine_have_to_be_allowed() -> None:
+    """A web page can make a browser send requests under a name of its own (DNS rebinding)."""
+    import httpx
+
+    words = ["--transport", "http", "--port", "0", "--json", "--allow-host", "tools.example"]
+    words += ["--allow-origin", "https://good.example", "--path", "/here"]
+    with serving(FIXTURE, *words) as process:
+        url = hear(process)["url"]
+        assert url.endswith("/here")
+
+        def status(**headers: str) -> int:
+            accept = {"Accept": "application/json, text/event-stream"}
+            return httpx.post(url, json=INITIALIZE, headers={**accept, **headers}).status_code
+
+        assert status(Host="tools.example") == status() == 200
+        assert status(Host="evil.example") in {403, 421}
+        assert status(Origin="https://good.example") == 200
+        assert status(Origin="https://evil.example") == 403
+        process.terminate()
+        process.communicate(timeout=15)
+
+
+HTTP = ["--transport", "http", "--port", "0"]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ([*HTTP, "--host", "0.0.0.0"], "--auth-token-env NAME"),  # noqa: S104 - it is refused
+        ([*HTTP, "--auth-token-env", "NOT_SET_AT_ALL"], "NOT_SET_AT_ALL is not set"),
+        ([*HTTP, "--auth-token-env", "s3cret-itself"], "not the token itself"),
+        ([*HTTP, "--auth-token-env", "SHORT_TOKEN"], "16"),
+        ([*HTTP, "--path", "here"], "path= begins with '/'"),
+        (["--port", "8000"], "--port goes with --transport http"),
+        (["--auth-token-env", "SHORT_TOKEN"], "--auth-token-env goes with --transport http"),
+        (["--allow-host", "a"], "--allow-host goes with --transport http"),
+    ],
+)
+def test_what_cannot_be_served_so_is_refused(
+    words: list[str], told: str, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before anything listens; and a token is nowhere shown."""
+    monkeypatch.setenv("SHORT_TOKEN", "tiny-token")
+    result = run("serve", FIXTURE, *words)
+    assert (result.code, result.out) == (2, "")
+    assert told in result.err
+    assert "tiny-token" not in result.err
+    assert "s3cret" not in result.err
