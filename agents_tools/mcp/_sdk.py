@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["Hooks", "Json", "Refusal", "Session", "Wire", "message_of", "open_session", "sdk_line"]
 
 _CLOSED = -32000
+_TOOLS_CHANGED = "notifications/tools/list_changed"
 MODERN = "2026-07-28"
 """The first version of the protocol that has no sessions."""
 
@@ -367,8 +368,9 @@ class _TwoSession(_Session):
         if self.version < MODERN or not wanted:
             return
         async with self._client.listen(**wanted) as changes:
+            on_change(_TOOLS_CHANGED)  # perhaps, since the list was asked for
             async for _ in changes:  # in this process only; over streams the exchange hears them
-                on_change("notifications/tools/list_changed")
+                on_change(_TOOLS_CHANGED)
 
     def mirrored(self, tools: list[dict[str, Any]]) -> tuple[dict[str, str], Mirror | None]:
         if self.version < MODERN:

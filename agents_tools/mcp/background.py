@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import weakref
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakValueDictionary
@@ -65,7 +64,6 @@ class BackgroundServers:
         with self._lock:
             if self._tools is None:
                 self._tools = create_mcp_tools(self._config)
-                weakref.finalize(self, self._tools.manager.close_soon).atexit = False
             return self._tools
 
 

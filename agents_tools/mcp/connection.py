@@ -7,7 +7,9 @@ import concurrent.futures
 import contextlib
 import logging
 import time
+import weakref
 from collections import deque
+from contextvars import Context
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -20,7 +22,7 @@ from agents_tools.errors import (
     ToolLostError,
 )
 from agents_tools.mcp._exchange import Exchange, Request
-from agents_tools.mcp._sdk import Refusal, open_session
+from agents_tools.mcp._sdk import Hooks, Refusal, open_session
 from agents_tools.mcp._shapes import objects
 from agents_tools.mcp.config import without_secrets
 
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from agents_tools.context import ToolContext
-    from agents_tools.mcp._sdk import Hooks, Session
+    from agents_tools.mcp._sdk import Session
     from agents_tools.mcp._stdio import StdioTransport
     from agents_tools.mcp.config import MCPServerConfig
 
@@ -113,7 +115,8 @@ class Connection:
 
     def __init__(self, config: MCPServerConfig, owner: Owner) -> None:
         self.config = config
-        self.owner = owner
+        # Weakly: the task of a connection would keep alive what nobody else has any more.
+        self._owner = weakref.ref(owner)
         self.stats = ServerStats()
         self.error: MCPError | None = None
         self._link: _Link | None = None
@@ -126,6 +129,18 @@ class Connection:
     def name(self) -> str:
         """The name of the server."""
         return self.config.name
+
+    @property
+    def hooks(self) -> Hooks:
+        """What the server may ask for."""
+        owner = self._owner()
+        return Hooks() if owner is None else owner.hooks(self)
+
+    def listed(self, tools: list[dict[str, Any]], refused: dict[str, str]) -> None:
+        """Hand on the tools of the server, and why some of them cannot be called."""
+        owner = self._owner()
+        if owner is not None:
+            owner.listed(self, tools, refused)
 
     @property
     def connected(self) -> bool:
@@ -386,7 +401,11 @@ class _Link:
         self.retired = False
         self._relist = asyncio.Event()
         self._logs = 0
-        self.task = loop.create_task(self._live(pause), name=f"mcp {connection.name}")
+        self.task = loop.create_task(
+            self._live(pause),
+            name=f"mcp {connection.name}",
+            context=Context(),  # not that of the call which happens to need the connection first
+        )
         # A task that is cancelled before its first step has no chance to say so itself.
         self.task.add_done_callback(lambda _: self._fail("connecting was cancelled"))
 
@@ -430,7 +449,7 @@ class _Link:
             self.connection.stats.dropped += self.exchange.ignored
 
     async def _serve(self, late: asyncio.TimerHandle) -> None:
-        hooks = self.connection.owner.hooks(self.connection)
+        hooks = self.connection.hooks
         async with open_session(self.config, self.exchange, hooks, self._started) as session:
             self.session = session
             await self._list()
@@ -535,7 +554,7 @@ class _Link:
         refused: dict[str, str] = {}
         if self.session is not None and self.config.transport == "http":
             refused, self.exchange.mirror = self.session.mirrored(tools)
-        self.connection.owner.listed(self.connection, tools, refused)
+        self.connection.listed(tools, refused)
 
     # --- requests
 

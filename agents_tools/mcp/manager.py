@@ -152,6 +152,7 @@ class MCPToolManager:
         self._registries: weakref.WeakSet[Any] = weakref.WeakSet()
         self._registered: dict[str, AnyTool] = {}
         self._tools: list[AnyTool] = []
+        self.connections: list[Connection] = []
         self._subscribers: list[Callable[[], None]] = []
         self._beside: set[asyncio.Task[None]] = set()
         self._lock = threading.RLock()
@@ -248,6 +249,7 @@ class MCPToolManager:
             _check_command(config, self._allowed)
         server = _Server(Connection(config, self))
         self._servers[config.name] = server
+        self.connections.append(server.connection)
         return server
 
     async def remove_server(self, name: str) -> None:
@@ -471,20 +473,21 @@ class MCPToolManager:
 
     def hooks(self, connection: Connection) -> Hooks:
         """Give what a server may ask for."""
+        ask, sampler, folders = self._ask, self._sample, self._roots  # not self: see Connection
 
         async def elicit(params: Mapping[str, Any]) -> dict[str, Any]:
-            return await elicited(connection, params, self._ask)
+            return await elicited(connection, params, ask)
 
         async def sample(params: Mapping[str, Any]) -> dict[str, Any]:
-            return await sampled(connection, params, self._sample)
+            return await sampled(connection, params, sampler)
 
         async def roots() -> dict[str, Any]:
-            return roots_of(self._roots)
+            return roots_of(folders)
 
         return Hooks(
             elicit=elicit,
-            sample=None if self._sample is None else sample,
-            roots=roots if self._roots else None,
+            sample=None if sampler is None else sample,
+            roots=roots if folders else None,
         )
 
     def listed(
@@ -750,8 +753,17 @@ def _needs_tasks(wire: Mapping[str, Any]) -> bool:
     return an_object(wire.get("execution")).get("taskSupport") == "required"
 
 
-_INLINE = re.compile(r"-[ce]|-[A-Za-z]{1,3}[ce]$|--(eval|print|call|command)(=|$)|-p$")
+_INLINE = re.compile(
+    r"-[cer]|-[A-Za-z]{1,3}[ce]$|--(eval|print|call|command|require|import|loader)(=|$)|-p$"
+)
 """Arguments with which interpreters and launchers run code that stands in the arguments."""
+
+
+_LOADING = frozenset({
+    "BASH_ENV", "ENV", "LD_LIBRARY_PATH", "LD_PRELOAD", "NODE_OPTIONS", "NODE_PATH", "PATH",
+    "PERL5OPT", "PYTHONHOME", "PYTHONPATH", "PYTHONSTARTUP", "RUBYOPT",
+})  # fmt: skip
+"""Variables by which a program that is allowed runs what is not."""
 
 
 async def _awaited(work: Awaitable[Any]) -> None:
@@ -769,6 +781,8 @@ def _check_command(config: MCPServerConfig, allowed: tuple[str, ...]) -> None:
         reason = f"its program {config.command!r} is none of those that are allowed"
     elif bad := next((arg for arg in config.args if _INLINE.match(arg)), None):
         reason = f"its argument {bad!r} is code to run"
+    if bad := next((name for name in config.env if name.upper() in _LOADING), None):
+        reason = f"its variable {bad} makes a program load other code"
     if reason is not None:
         raise UserValueError(
             f"MCP server {config.name!r} may not be started: {reason} (allow_commands)."
@@ -782,7 +796,7 @@ class MCPTools(list[AnyTool]):
     """The tools of servers on the background loop, for programs without a loop of their own.
 
     A list, and a context manager: leaving it, `close()`, or the end of the program closes the
-    servers.
+    servers; so does nobody having any of the tools any more.
 
     Attributes:
         manager: Who has the servers.
@@ -791,6 +805,7 @@ class MCPTools(list[AnyTool]):
     def __init__(self, manager: MCPToolManager) -> None:
         super().__init__(manager.get_tools())
         self.manager = manager
+        weakref.finalize(manager, _leave, manager.connections).atexit = False
         _OPEN.add(manager)
 
     @property
@@ -848,7 +863,12 @@ def create_mcp_tools(
     return MCPTools(manager)
 
 
-_OPEN: set[MCPToolManager] = set()
+def _leave(connections: list[Connection]) -> None:
+    for connection in connections:
+        connection.close_soon()
+
+
+_OPEN: weakref.WeakSet[MCPToolManager] = weakref.WeakSet()
 """The managers on the background loop that nobody has closed."""
 _AT_EXIT = 5.0
 """Seconds that servers get to end when the program does."""
