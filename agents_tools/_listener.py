@@ -317,7 +317,9 @@ class Guarded:
     # --- who comes
 
     def _is_protected(self, scope: Scope) -> bool:
-        return self._protect is None or self._protect(str(scope.get("path", "")))
+        path, root = str(scope.get("path", "")), str(scope.get("root_path", ""))
+        inner = path.removeprefix(root) if root and path.startswith(root) else path
+        return self._protect is None or self._protect(inner)
 
     async def _authenticated(self, scope: Scope) -> Principal:
         token = _bearer(_values(scope, b"authorization"))

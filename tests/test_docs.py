@@ -5,7 +5,9 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import enum
+import os
 import re
+import sys
 from pathlib import Path
 from typing import Any, Literal
 
@@ -30,6 +32,8 @@ def test_what_a_page_shows_is_what_its_programs_and_commands_print(
 ) -> None:
     """A reader copies the snippets; one that does not run costs them the evening."""
     monkeypatch.chdir(tmp_path)
+    programs = Path(sys.executable).parent  # as in a shell in which the environment is active
+    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
     reader = PageRun(tmp_path)
     for snippet in snippets_of(page):
         reader.run(snippet)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from agents_tools._channel import Channel
 from agents_tools._text import type_name
-from agents_tools.context import ToolContext
+from agents_tools.context import ToolContext, enter_scope, leave_scope
 from agents_tools.errors import AgentsToolsError, UserError, UserTypeError, UserValueError
 from agents_tools.mcp._report import TOLD
 from agents_tools.outputs import (
@@ -215,10 +215,14 @@ class Offer:
         context: ToolContext[Any] = ToolContext(await self._own_context(request))
         context.asker = ask
         text = json.dumps(dict(arguments or {}))
-        if report is None:
-            outcome = await tool.call(context, text)
-        else:
-            outcome = await _reported(tool, context, text, report)
+        token = enter_scope(None)  # a client in this process may call from within a call
+        try:
+            if report is None:
+                outcome = await tool.call(context, text)
+            else:
+                outcome = await _reported(tool, context, text, report)
+        finally:
+            leave_scope(token)
         return self._result(tool, outcome, request.protocol_version)
 
     async def _own_context(self, request: MCPRequest) -> Any:

@@ -277,8 +277,8 @@ class _Session:
         import anyio
         from pydantic import ValidationError
 
-        # Below a session over streams it is found by this variable; in memory nothing is below.
-        token = current_request.set(request) if self._streamed else None
+        # What is below a session, streams or a server in this process, finds it by this variable.
+        token = current_request.set(request)
         heard = _ignored if self._streamed else partial(_progress, request)
         if not self._streamed:
             request.sent = True
@@ -294,8 +294,7 @@ class _Session:
         except (anyio.ClosedResourceError, anyio.BrokenResourceError, RuntimeError) as error:
             raise ConnectionError(str(error)) from error
         finally:
-            if token is not None:
-                current_request.reset(token)
+            current_request.reset(token)
         return result if request.raw is None else request.raw
 
     async def listen(self, on_change: Callable[[str], None]) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import importlib
 import inspect
 import logging
-import weakref
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from agents_tools._listener import current_principal
 from agents_tools.mcp._asking import Interviews, form_of, read_form
+from agents_tools.mcp._exchange import current_request
 from agents_tools.mcp._offer import MCPRequest, RequestError
 from agents_tools.mcp._report import EVENT_KEY
 from agents_tools.mcp._sdk import MODERN, Json, sdk_line
@@ -49,7 +49,7 @@ class SdkServer:
         self._changes = changes
         self._types: Any = importlib.import_module("mcp.types")
         self._lowlevel: Any = importlib.import_module("mcp.server.lowlevel")
-        self._sessions: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._sessions: dict[str, Any] = {}
         self._bus: Any = None
         self._lists: dict[int, Any] = {}
         line = sdk_line()
@@ -97,11 +97,11 @@ class SdkServer:
         if self._bus is not None:
             events: Any = importlib.import_module("mcp.shared.subscriptions")
             await self._bus.publish(events.ToolsListChanged())
-        for session in list(self._sessions):
+        for name, session in list(self._sessions.items()):
             try:
                 await session.send_tool_list_changed()
-            except Exception:  # noqa: BLE001 - a client that has gone, or a version without it
-                self._sessions.discard(session)
+            except Exception:  # noqa: BLE001 - a client that has gone
+                self._sessions.pop(name, None)
 
     # --- the lines
 
@@ -157,7 +157,7 @@ class SdkServer:
     # --- requests
 
     async def _list(self, ctx: Any, cursor: str | None) -> Any:
-        self._remember(ctx.session)
+        self._remember(ctx)
         version = getattr(ctx, "protocol_version", None) or "2025-11-25"
         try:
             listed = await self._offer.list_tools(version, cursor)
@@ -174,7 +174,7 @@ class SdkServer:
     async def _call(
         self, ctx: Any, name: str, arguments: Any, meta: dict[str, Any], version: str
     ) -> Any:
-        self._remember(ctx.session)
+        self._remember(ctx)
         token = meta.get("progress_token", meta.get("progressToken"))
         request = MCPRequest(
             protocol_version=version,
@@ -184,6 +184,8 @@ class SdkServer:
             request_id=ctx.request_id,
         )
         report = None if token is None else _reporter(ctx, token)
+        if token is None and self._line > 1 and getattr(ctx, "request", None) is None:
+            report = _plain_reporter(ctx)  # in memory progress is wanted without a token
 
         async def perform(ask: Ask | None, report: Report | None) -> dict[str, Any]:
             return await self._offer.call_tool(name, arguments, request, report, ask)
@@ -231,13 +233,21 @@ class SdkServer:
             return self._error(self._types.ErrorData(code=error.code, message=str(error)))
         return self._error(error.code, str(error))
 
-    def _remember(self, session: Any) -> None:
+    def _remember(self, ctx: Any) -> None:
         """Keep the session of a client, which is told of changes on it up to 2025-11-25."""
-        if self._changes:
-            self._sessions.add(session)
+        if not self._changes or getattr(ctx, "protocol_version", "") >= MODERN:
+            return
+        request = getattr(ctx, "request", None)
+        name = "" if request is None else request.headers.get("mcp-session-id")
+        if name is None:
+            return  # over HTTP without sessions nobody can be told anything
+        if len(self._sessions) >= _MOST_SESSIONS:
+            del self._sessions[next(iter(self._sessions))]
+        self._sessions[name] = ctx.session
 
 
 _KEPT = 64
+_MOST_SESSIONS = 10_000
 
 
 def _reporter(ctx: Any, token: Any) -> Report:
@@ -254,6 +264,20 @@ def _reporter(ctx: Any, token: Any) -> Report:
         await ctx.session.send_notification(
             Json("notifications/progress", params), related_request_id=ctx.request_id
         )
+
+    return report
+
+
+def _plain_reporter(ctx: Any) -> Report:
+    async def report(
+        progress: float, total: float | None, message: str | None, event: dict[str, Any] | None
+    ) -> None:
+        request = current_request.get()
+        if request is None or event is None:  # a client that is not ours
+            await ctx.session.report_progress(progress, total, message)
+            return
+        told = {"progress": progress, "total": total, "message": message}
+        request.heard({**told, "_meta": {EVENT_KEY: event}})
 
     return report
 

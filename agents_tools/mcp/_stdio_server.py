@@ -16,6 +16,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from agents_tools._json import JsonFault, JsonLimits, check_bounds
+from agents_tools.mcp._shapes import an_object
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator
@@ -126,6 +127,8 @@ class _Lines:
             return None
         try:
             message = _from_wire(data)
+            if type(an_object(data).get("id", 0)) not in {int, str}:
+                raise ValueError  # noqa: TRY301 - the SDK takes it for a notification
         except ValueError:
             self._refuse(text, _INVALID_REQUEST, "This is no JSON-RPC message.")
             return None

@@ -350,8 +350,15 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any], dict[str, Any]], ContentBloc
 
 
 def _bytes(text: Any) -> bytes:
+    if not isinstance(text, str):
+        message = f"its data is no base64 but {type(text).__name__}"
+        raise ValueError(message)  # noqa: TRY004 - a fault of the content, as any other
     try:
-        return binascii.a2b_base64(text)
-    except (binascii.Error, TypeError) as error:
+        found = binascii.a2b_base64("".join(text.split()), strict_mode=True)
+    except (binascii.Error, ValueError) as error:
         message = f"its data is no base64 ({error})"
         raise ValueError(message) from None
+    if not found:
+        message = "it has no data"
+        raise ValueError(message)
+    return found

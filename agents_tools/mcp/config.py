@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 from urllib.parse import urlsplit
 
+from agents_tools._json import check_bounds
 from agents_tools._secrets import mask
 from agents_tools.errors import UserError, UserTypeError, UserValueError
 
@@ -86,10 +87,15 @@ class MCPServerConfig:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UserTypeError(f"An MCP server needs a name, as text; it got {self.name!r:.60}.")
+        if self.prefix is not None and not isinstance(self.prefix, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UserTypeError(
+                f"The prefix of MCP server {self.name!r} is text, or null for none, "
+                f"not {_kind(self.prefix)}."
+            )
         if self.prefix == "":
             object.__setattr__(self, "prefix", self.name)
         needed = {"stdio": "command", "http": "url", "sse": "url", "memory": "server"}
-        if self.transport not in needed:
+        if not isinstance(self.transport, str) or self.transport not in needed:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UserValueError(
                 f"MCP server {self.name!r} has the transport {self.transport!r:.60}; "
                 "there are 'stdio', 'http', 'sse' and 'memory'."
@@ -101,8 +107,8 @@ class MCPServerConfig:
             )
         if self.url is not None and not re.match(r"https?://[^/]", self.url):
             raise UserValueError(
-                f"The url of MCP server {self.name!r} begins with http:// or https://; "
-                f"it begins with {self.url.partition('//')[0]!r:.20}."
+                f"The url of MCP server {self.name!r} is no address. Give the whole of it, such as "
+                "http://127.0.0.1:8000/mcp."
             )
         for name in ("connect_timeout", "timeout", "max_time", "max_message"):
             value = getattr(self, name)
@@ -210,6 +216,8 @@ def load_config(
             servers.append(_from_entry(name, given, defaults))
         except UserError as error:
             raise type(error)(f"{where}: {error}") from None
+        except RecursionError:
+            raise UserValueError(f'{where}: "{section}.{name}" is nested too deeply.') from None
     return servers
 
 
@@ -278,11 +286,13 @@ def _from_entry(
         values["command"] = whole.get("path")
     elif isinstance(command, list):  # the program and its arguments in one list
         program, *rest = cast("list[Any]", command) or [None]
-        values["command"], values["args"] = program, [*rest, *values.get("args", ())]
+        more = _texts(name, "args", values.get("args") or ())
+        values["command"], values["args"] = program, [*rest, *more]
     token = entry.get("bearer_token_env_var")
     if isinstance(token, str):
         value = _variable(name, "bearer_token_env_var", token, None)
-        values["headers"] = {**values.get("headers", {}), "Authorization": f"Bearer {value}"}
+        headers = _mapping(name, "headers", values.get("headers") or {})
+        values["headers"] = {**headers, "Authorization": f"Bearer {value}"}
     value = entry.get("timeout")
     if isinstance(value, (int, float)) and value >= _MILLISECONDS:
         values["timeout"] = value / _MILLISECONDS
@@ -368,12 +378,13 @@ def _content(
     path = Path(source)
     try:
         text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise UserValueError(f"The MCP configuration {path} cannot be read: {reason}.") from error
     try:
+        check_bounds(text)
         found: Any = tomllib.loads(text) if path.suffix == ".toml" else _read_json(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UserValueError(f"The MCP configuration {path} cannot be read: {error}.") from error
     if not isinstance(found, Mapping):
         raise UserTypeError(f"The MCP configuration {path} is an object, not {_kind(found)}.")

@@ -59,6 +59,7 @@ async def perform_call(
                 repeatable=repeatable,
             )
             if result.get("resultType") != "input_required":
+                connection.stats.errors += result.get("isError") is True
                 return result
             answers = {
                 key: await answer_of(connection, an_object(asked), context, ask, sample, roots)

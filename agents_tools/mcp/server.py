@@ -105,8 +105,8 @@ def mcp_server(
         required_scopes=tuple(required_scopes),
         authorization_servers=tuple(authorization_servers),
         resource_url=resource_url,
-        allowed_hosts=tuple(allowed_hosts),
-        allowed_origins=tuple(allowed_origins),
+        allowed_hosts=allowed_hosts,
+        allowed_origins=allowed_origins,
         limits=ListenerLimits(max_body=max_body, max_concurrency=max_concurrency),
         stateless=stateless,
         json_response=json_response,
@@ -187,8 +187,8 @@ class MCPApp:
         required_scopes: tuple[str, ...],
         authorization_servers: tuple[str, ...],
         resource_url: str | None,
-        allowed_hosts: tuple[str, ...],
-        allowed_origins: tuple[str, ...],
+        allowed_hosts: Sequence[str],
+        allowed_origins: Sequence[str],
         limits: ListenerLimits,
         stateless: bool,
         json_response: bool,
@@ -374,8 +374,14 @@ async def _listen(
     if on_ready is not None:
         shown = f"[{host}]" if ":" in host else host
         on_ready(f"http://{shown}:{sock.getsockname()[1]}{app.path}")
+    server = uvicorn.Server(config)
+    task = asyncio.create_task(server.serve(sockets=[sock]))
     try:
-        await uvicorn.Server(config).serve(sockets=[sock])
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        server.should_exit = True
+        await asyncio.wait({task}, timeout=_FAREWELL + 2)
+        raise
     finally:
         sock.close()
 

@@ -1,0 +1,307 @@
+"""Our client and our server together: what a tool says and gives is the same on the other side."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import sys
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from agents_tools import (
+    Agent,
+    Event,
+    FunctionTool,
+    NotifyStreamEvent,
+    Runner,
+    ToolArtifactEvent,
+    ToolContext,
+    ToolError,
+    ToolOutputAudio,
+    ToolOutputFileContent,
+    ToolOutputImage,
+    ToolOutputText,
+    ToolProgressEvent,
+    ToolResult,
+    function_tool,
+    streaming_tool,
+)
+from agents_tools.mcp import MCPToolManager, mcp_server
+from agents_tools.testing import ScriptedModel, call_tool, tool_call
+from agents_tools.wire.mcp import to_mcp
+from tests.mcp.small import listening
+
+BOUND = 15.0
+"""Seconds for what takes none: a test that waits longer has found a wait without an end."""
+
+Tool = FunctionTool[..., Any]
+ROOT = Path(__file__).parents[2]
+
+
+# --- tools
+
+
+@streaming_tool
+async def perform(ctx: ToolContext[Any], lines: int) -> AsyncGenerator[Any]:
+    """Say something of each kind."""
+    yield NotifyStreamEvent("it begins")
+    for number in range(1, lines + 1):
+        yield ToolProgressEvent(number, total=lines, message=f"line {number}")
+        ctx.notify(f"part {number} ", is_delta=True)
+    yield ToolArtifactEvent("poem.txt", data=b"roses", mime_type="text/plain")
+    yield f"{lines} lines"
+
+
+@function_tool
+def give(value: Any) -> Any:
+    """Give back a value."""
+    return value
+
+
+@function_tool
+def count(numbers: list[int]) -> dict[str, list[int]]:
+    """Give numbers back."""
+    return {"numbers": numbers}
+
+
+@function_tool
+def pieces() -> ToolResult:
+    """Give one of each kind."""
+    return ToolResult(
+        content=[
+            ToolOutputText("one of each"),
+            ToolOutputImage(data=b"\x89PNG", mime_type="image/png"),
+            ToolOutputAudio(data=b"RIFF", mime_type="audio/wav"),
+            ToolOutputFileContent(data=b"\x00\x01", mime_type="application/x-tea", filename="tea"),
+        ],
+        structured={"kinds": 4},
+        metadata={"_meta": {"mine": [1]}},
+    )
+
+
+@function_tool
+def fail() -> str:
+    """Fail."""
+    raise ToolError("The kettle is empty.")
+
+
+@function_tool
+async def ask(ctx: ToolContext[Any]) -> str:
+    """Ask the person behind the client."""
+    return f"{await ctx.ask('How big?', answer=int)}"
+
+
+TOOLS: list[Tool] = [ask, count, fail, give, perform, pieces]
+
+
+# --- the two of them
+
+
+@contextlib.asynccontextmanager
+async def joined(how: str, tools: Any = None, **options: Any) -> AsyncGenerator[dict[str, Tool]]:
+    """Serve tools, and give those that a manager has of them, by the names they had."""
+    async with contextlib.AsyncExitStack() as stack:
+        app = mcp_server(TOOLS if tools is None else tools, stateless=how != "sessions")
+        if how == "memory":
+            connection: dict[str, Any] = {"server": app._server.server}
+        elif how == "stdio":
+            connection = {
+                "command": sys.executable,
+                "args": ["-m", "tests.mcp.test_both_sides"],
+                "cwd": ROOT,
+            }
+        else:
+            address = await stack.enter_async_context(listening(app))
+            connection = {"url": f"{address}/mcp"}
+        manager = await stack.enter_async_context(MCPToolManager(**options))
+        await manager.add_server("other", **connection)
+        yield {str(tool.origin.wire_name): tool for tool in manager.get_tools()}
+
+
+HOWS = pytest.mark.parametrize("how", ["memory", "http", "sessions", "stdio"])
+
+
+def said(events: tuple[Event, ...]) -> list[Any]:
+    """Give what a tool has said, without where and when."""
+    told = []
+    for event in events:
+        if isinstance(event, NotifyStreamEvent):
+            told.append(("delta" if event.is_delta else "note", event.data))
+        elif isinstance(event, ToolProgressEvent):
+            told.append(("progress", event.current, event.total, event.message))
+        elif isinstance(event, ToolArtifactEvent):
+            told.append(("artifact", event.name, event.mime_type, event.data))
+    return told
+
+
+def merged(told: list[Any]) -> list[Any]:
+    """Join deltas that stand side by side: how a text is cut is nobody's promise."""
+    whole: list[Any] = []
+    for one in told:
+        if one[0] == "delta" and whole and whole[-1][0] == "delta":
+            whole[-1] = ("delta", whole[-1][1] + one[1])
+        else:
+            whole.append(one)
+    return whole
+
+
+@HOWS
+async def test_what_a_tool_says_arrives_as_what_it_is(how: str) -> None:
+    """Notifications, progress, deltas and artifacts, in order, as the same events."""
+    here = await call_tool(perform, {"lines": 3})
+    async with asyncio.timeout(BOUND), joined(how) as tools:
+        there = await call_tool(tools["perform"], {"lines": 3})
+    assert there.status == here.status == "ok"
+    assert there.output == here.output == "3 lines"
+    assert merged(said(there.events)) == merged(said(here.events))
+    kinds = [one[0] for one in merged(said(here.events))]
+    assert {"note", "progress", "delta", "artifact"} == set(kinds)
+
+
+@HOWS
+async def test_what_a_tool_says_is_heard_by_the_run_of_the_client(how: str) -> None:
+    """With the place of the call there, as if the tool were its own."""
+    async with asyncio.timeout(BOUND), joined(how) as tools:
+        script = [tool_call(tools["perform"].name, {"lines": 2}, call_id="c1"), "Done."]
+        agent = Agent("helper", tools=list(tools.values()), model=ScriptedModel(script))
+        streamed = Runner.run_streamed(agent, "Go.")
+        events = [event async for event in streamed.stream_events()]
+    heard = [event for event in events if said((event,))]
+    assert len(heard) >= 6
+    assert {one.origin and (one.origin.tool_name, one.origin.path) for one in heard} == {
+        (tools["perform"].name, ("c1",))
+    }
+    assert [event.seq for event in events] == sorted({event.seq for event in events})
+
+
+@HOWS
+async def test_content_of_each_kind_is_the_same_on_the_other_side(how: str) -> None:
+    here = (await call_tool(pieces)).outcome
+    async with asyncio.timeout(BOUND), joined(how) as tools:
+        there = (await call_tool(tools["pieces"])).outcome
+    assert there.output == here.output
+    assert there.value.structured == {"kinds": 4}
+    assert (there.value.metadata or {})["_meta"] == {"mine": [1]}
+
+
+@HOWS
+async def test_failures_are_failures_with_the_same_words(how: str) -> None:
+    here = (await call_tool(fail)).outcome
+    async with asyncio.timeout(BOUND), joined(how) as tools:
+        there = (await call_tool(tools["fail"])).outcome
+        assert (await call_tool(tools["count"], {"numbers": "x"})).status == "invalid_args"
+    assert there.status == here.status == "tool_error"
+    assert "The kettle is empty." in str(there.output)
+
+
+@pytest.mark.parametrize("how", ["memory", "sessions", "stdio"])
+async def test_a_tool_asks_the_person_behind_the_client(how: str) -> None:
+    async with asyncio.timeout(BOUND), joined(how, ask=lambda _question: 7) as tools:
+        assert (await call_tool(tools["ask"])).output == "7"
+    async with asyncio.timeout(BOUND), joined(how) as tools:
+        assert "did not want to answer" in str((await call_tool(tools["ask"])).output)
+
+
+@HOWS
+async def test_tools_are_described_in_the_same_way(how: str) -> None:
+    async with asyncio.timeout(BOUND), joined(how) as tools:
+        for here in TOOLS:
+            there = tools[here.name]
+            assert there.description == here.description
+            assert there.json_schema == to_mcp(here)["inputSchema"]
+
+
+async def test_a_chain_of_two_servers_changes_nothing() -> None:
+    """A manager can itself be served: what is in the middle is not seen."""
+    here = await call_tool(perform, {"lines": 2})
+    async with asyncio.timeout(BOUND), joined("http") as middle:  # noqa: SIM117 - one needs the other
+        async with joined("http", list(middle.values())) as far:
+            tools = {name.removeprefix("other_"): tool for name, tool in far.items()}
+            there = await call_tool(tools["perform"], {"lines": 2})
+            assert (await call_tool(tools["pieces"])).output == (await call_tool(pieces)).output
+            assert "The kettle is empty." in str((await call_tool(tools["fail"])).output)
+    assert merged(said(there.events)) == merged(said(here.events))
+
+
+# --- any value
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(codec="utf-8"), max_size=12),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.text(st.characters(codec="utf-8"), max_size=8), inner, max_size=4)
+    ),
+    max_leaves=10,
+)
+
+
+@settings(max_examples=5)
+@given(values=st.lists(JSON, min_size=1, max_size=25))
+@pytest.mark.parametrize("how", ["memory", "http", "stdio"])
+def test_any_value_is_the_same_on_the_other_side(how: str, values: list[Any]) -> None:
+    """As an argument and as a result, and what a model reads of it."""
+
+    async def run() -> None:
+        async with asyncio.timeout(BOUND), joined(how) as tools:
+            for value in values:
+                here = (await call_tool(give, {"value": value})).outcome
+                there = (await call_tool(tools["give"], {"value": value})).outcome
+                assert there.status == here.status == "ok", (value, there)
+                assert there.output == here.output, value
+
+    asyncio.run(run())
+
+
+@settings(max_examples=10)
+@given(numbers=st.lists(st.integers(-(2**63), 2**63), max_size=6))
+def test_any_whole_number_is_the_same_on_the_other_side(numbers: list[int]) -> None:
+    """Beyond what a float can tell apart, too."""
+
+    async def run() -> None:
+        async with joined("http") as tools:
+            outcome = (await call_tool(tools["count"], {"numbers": numbers})).outcome
+            assert outcome.value.structured == {"numbers": numbers}
+
+    asyncio.run(run())
+
+
+@settings(max_examples=5)
+@given(texts=st.lists(st.text(), min_size=1, max_size=8))
+def test_any_text_arrives_or_is_refused(texts: list[str]) -> None:
+    """Half of a character is none: it costs its own call at most."""
+
+    async def run() -> None:
+        async with asyncio.timeout(BOUND), joined("stdio") as tools:
+            for text in texts:
+                outcome = (await call_tool(tools["give"], {"value": text})).outcome
+                assert outcome.status in {"ok", "tool_error", "invalid_args"}, outcome
+            assert (await call_tool(tools["give"], {"value": "x"})).output == "x"
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
+@pytest.mark.parametrize("how", ["memory", "http", "stdio"])
+async def test_numbers_that_json_does_not_know_cost_their_own_call_at_most(
+    how: str, value: float
+) -> None:
+    async with asyncio.timeout(BOUND), joined(how) as tools:
+        outcome = (await call_tool(tools["give"], {"value": value})).outcome
+        assert outcome.status in {"ok", "tool_error", "invalid_args"}
+        assert (await call_tool(tools["give"], {"value": 1})).output == "1"
+
+
+if __name__ == "__main__":
+    from agents_tools.mcp import serve
+
+    serve(TOOLS)

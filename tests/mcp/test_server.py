@@ -1,0 +1,1047 @@
+"""Our tools as a server, seen by clients of the SDK and by clients that keep to nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import importlib
+import json
+import logging
+import os
+import secrets
+import signal
+import sys
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+import mcp as sdk
+import pytest
+from inline_snapshot import snapshot
+from pydantic import BaseModel
+
+from agents_tools import (
+    FunctionTool,
+    NotifyStreamEvent,
+    ToolContext,
+    ToolError,
+    ToolOutputAudio,
+    ToolOutputFileContent,
+    ToolOutputImage,
+    ToolOutputText,
+    ToolProgressEvent,
+    ToolResult,
+    function_tool,
+    streaming_tool,
+)
+from agents_tools.errors import UserError
+from agents_tools.mcp import mcp_server, serve, serve_async
+from agents_tools.mcp.server import MCPApp, MCPRequest
+from tests.mcp.peers import comes, listening as program_listening, ours
+from tests.mcp.served import wait as wait_in
+from tests.mcp.small import LINE, listening
+
+mcp: Any = sdk
+httpx: Any = importlib.import_module("httpx" if LINE == 1 else "httpx2")
+
+SdkError: type[Exception] = mcp.McpError if LINE == 1 else mcp.MCPError
+
+BOUND = 15.0
+"""Seconds for what takes none: a test that waits longer has found a wait without an end."""
+LEGACY, MODERN = "2025-11-25", "2026-07-28"
+NEEDS_TWO = pytest.mark.skipif(LINE < 2, reason="line 1 of the SDK knows no other era")
+ERAS = pytest.mark.parametrize("era", [LEGACY, pytest.param(MODERN, marks=NEEDS_TWO)])
+CANARY = "hunter2-canary-of-some-length"
+
+Tool = FunctionTool[..., Any]
+Answer = dict[str, Any]
+
+
+# --- tools
+
+
+class Shelf(BaseModel):
+    name: str
+    boxes: int
+
+
+@function_tool
+def add(a: int, b: int = 1) -> int:
+    """Add."""
+    return a + b
+
+
+@function_tool
+def shelf(name: str) -> Shelf:
+    """Look at a shelf."""
+    return Shelf(name=name, boxes=len(name))
+
+
+@function_tool
+def words() -> str:
+    """Say something."""
+    return "hello"
+
+
+@function_tool
+def echo(payload: str) -> dict[str, str]:
+    """Give back what came."""
+    return {"payload": payload}
+
+
+@function_tool
+def nothing() -> None:
+    """Do nothing."""
+
+
+@function_tool
+def fail() -> str:
+    """Fail with what is nobody's business."""
+    raise RuntimeError(CANARY)
+
+
+@function_tool
+def refuse() -> str:
+    """Fail with words for the model."""
+    raise ToolError("The kettle is empty.")
+
+
+@function_tool
+def pieces() -> ToolResult:
+    """Give one of each kind."""
+    return ToolResult(
+        content=[
+            ToolOutputText("one of each"),
+            ToolOutputImage(data=b"\x89PNG", mime_type="image/png"),
+            ToolOutputAudio(data=b"RIFF", mime_type="audio/wav"),
+            ToolOutputFileContent(data=b"\x00", mime_type="application/x-tea", filename="tea"),
+            ToolOutputFileContent(data=b"leaves", mime_type="text/plain", filename="tea.txt"),
+            ToolOutputImage(url="https://there.example/a.png"),
+        ],
+        structured={"kinds": 6},
+        metadata={"_meta": {"mine": 1}, "secret": CANARY},
+    )
+
+
+@streaming_tool
+async def steps(n: int) -> AsyncGenerator[Any]:
+    """Say how far it is."""
+    for number in range(1, n + 1):
+        yield NotifyStreamEvent(f"note {number}")
+        yield ToolProgressEvent(number, total=n, message=f"step {number}")
+    yield ToolProgressEvent(n, total=n, message="the same again")
+    yield f"{n} steps"
+
+
+@function_tool
+def noisy() -> str:
+    """Print."""
+    print("a line of its own")  # noqa: T201 - that is the point
+    os.write(1, b'{"jsonrpc": "2.0", "id": 1, "result": {}}\n')
+    return "printed"
+
+
+TOOLS: list[Tool] = [
+    add, echo, fail, noisy, nothing, pieces, refuse, shelf, steps, words,
+]  # fmt: skip
+
+
+# --- clients
+
+
+class Refused(Exception):  # noqa: N818 - what the server said, told apart from errors of a test
+    """The server answered with an error."""
+
+    def __init__(self, error: Any) -> None:
+        told = getattr(error, "error", error)
+        super().__init__(told.message)
+        self.code: int = told.code
+
+
+class Client:
+    """A client of the SDK, in either line: plain JSON in and out."""
+
+    def __init__(self, session: Any, version: str) -> None:
+        self.session = session
+        self.version = version
+
+    async def _asked(self, made: Any) -> Answer:
+        try:
+            result = await made
+        except SdkError as error:
+            raise Refused(error) from None
+        return result.model_dump(by_alias=True, mode="json", exclude_none=True)
+
+    async def list(self, cursor: str | None = None) -> Answer:
+        return await self._asked(self.session.list_tools(cursor=cursor))
+
+    async def call(self, name: str, arguments: Answer | None = None, **options: Any) -> Answer:
+        return await self._asked(self.session.call_tool(name, arguments or {}, **options))
+
+    async def text(self, name: str, **arguments: Any) -> str:
+        (block,) = (await self.call(name, arguments))["content"]
+        return block["text"]
+
+
+@contextlib.asynccontextmanager
+async def client(
+    target: Any, era: str, headers: dict[str, str] | None = None, **options: Any
+) -> AsyncGenerator[Client]:
+    """Connect a client to an app in memory, an address, or a command."""
+    async with contextlib.AsyncExitStack() as stack:
+        if isinstance(target, str) and (LINE == 1 or headers):
+            module: Any = importlib.import_module("mcp.client.streamable_http")
+            http = await stack.enter_async_context(httpx.AsyncClient(headers=headers or {}))
+            target = module.streamable_http_client(target, http_client=http)
+        elif isinstance(target, list):
+            module = importlib.import_module("mcp.client.stdio")
+            program, *args = target
+            target = module.stdio_client(mcp.StdioServerParameters(command=program, args=args))
+        elif isinstance(target, MCPApp):
+            target = target._server.server
+        if LINE > 1:
+            mode = "legacy" if era < MODERN else MODERN
+            session = await stack.enter_async_context(mcp.Client(target, mode=mode, **options))
+            yield Client(session, session.protocol_version)
+        elif hasattr(target, "request_handlers"):
+            memory: Any = importlib.import_module("mcp.shared.memory")
+            connected = memory.create_connected_server_and_client_session(target, **options)
+            yield Client(await stack.enter_async_context(connected), LEGACY)
+        else:
+            transport: Any = target
+            read, write, *_ = await stack.enter_async_context(transport)
+            made = mcp.ClientSession(read, write, **options)
+            session = await stack.enter_async_context(made)
+            yield Client(session, (await session.initialize()).protocolVersion)
+
+
+@contextlib.asynccontextmanager
+async def serving(tools: Any = None, **options: Any) -> AsyncGenerator[str]:
+    """Serve tools over HTTP in this process, and give the address."""
+    app = mcp_server(TOOLS if tools is None else tools, **options)
+    async with listening(app) as address:
+        yield f"{address}/mcp"
+
+
+@contextlib.asynccontextmanager
+async def reached(how: str, era: str, tools: Any = None, **options: Any) -> AsyncGenerator[Client]:
+    """Serve tools in memory or over HTTP, and connect a client."""
+    async with asyncio.timeout(BOUND), contextlib.AsyncExitStack() as stack:
+        if how == "memory":
+            target: Any = mcp_server(TOOLS if tools is None else tools, **options)
+        else:
+            sessions = {"stateless": how == "http", **options}
+            target = await stack.enter_async_context(serving(tools, **sessions))
+        yield await stack.enter_async_context(client(target, era))
+
+
+HOWS = pytest.mark.parametrize("how", ["memory", "http", "sessions"])
+
+
+# --- what is offered
+
+
+@HOWS
+@ERAS
+async def test_tools_are_listed_and_called(how: str, era: str) -> None:
+    """In both eras, with sessions and without, the same tools do the same."""
+    async with reached(how, era) as one:
+        assert one.version == era
+        assert [tool["name"] for tool in (await one.list())["tools"]] == [t.name for t in TOOLS]
+        assert (await one.call("words"))["content"] == [{"type": "text", "text": "hello"}]
+        assert await one.text("add", a=1) == "2"
+        assert await one.text("add", a=1, b=2) == "3"
+        assert (await one.call("nothing")).get("isError", False) is False
+
+
+@ERAS
+async def test_a_program_serves_tools_on_stdin_and_stdout(era: str) -> None:
+    async with asyncio.timeout(BOUND), client(ours("stdio"), era) as one:
+        assert "add" in {tool["name"] for tool in (await one.list())["tools"]}
+        assert await one.text("add", a=1, b=2) == "3"
+
+
+@ERAS
+async def test_lists_have_pages(era: str) -> None:
+    """In the order of names; a cursor says nothing, and one that is none is refused."""
+    async with reached("http", era, page_size=3) as one:
+        names: list[str] = []
+        cursors: list[str] = []
+        page = await one.list()
+        while True:
+            names += [tool["name"] for tool in page["tools"]]
+            assert len(page["tools"]) <= 3
+            if "nextCursor" not in page:
+                break
+            cursors.append(page["nextCursor"])
+            page = await one.list(cursors[-1])
+        assert names == [tool.name for tool in TOOLS]
+        assert len(set(cursors)) == len(cursors) == 3
+        assert not any(name in cursor for name in names for cursor in cursors)
+        again = await one.list(cursors[0])
+        assert [tool["name"] for tool in again["tools"]] == names[3:6]
+        for wrong in ("nonsense", "", "YWZ0ZXI", base64.b64encode(b"before:a").decode(), "ä"):
+            with pytest.raises(Refused) as refused:
+                await one.list(wrong)
+            assert refused.value.code == -32602
+        assert str(refused.value) == snapshot("The cursor 'ä' is not one that this server gave.")
+
+
+@HOWS
+@ERAS
+async def test_a_tool_that_is_none_is_an_error_with_the_nearest_name(how: str, era: str) -> None:
+    async with reached(how, era) as one:
+        texts: list[str] = []
+        for wrong in ("wrods", "xyz", "", "w" * 500):
+            with pytest.raises(Refused) as refused:
+                await one.call(wrong)
+            assert refused.value.code == -32602
+            texts.append(str(refused.value))
+        assert texts[:3] == [
+            "Unknown tool: 'wrods'. Did you mean 'words'?",
+            "Unknown tool: 'xyz'.",
+            "Unknown tool: ''.",
+        ]
+        assert len(texts[3]) < 200
+        assert await one.text("words") == "hello"
+
+
+@HOWS
+@ERAS
+async def test_bad_arguments_are_a_result_that_says_how_to_mend_them(how: str, era: str) -> None:
+    """A model reads it; an error of the protocol it would never see."""
+    async with reached(how, era) as one:
+        result = await one.call("add", {"a": "many", "b": 1})
+        assert result["isError"] is True
+        assert result["content"][0]["text"] == snapshot("""\
+Invalid arguments for tool 'add':
+- a: expected an integer, got "many"\
+""")
+        missing = await one.call("add")
+        assert missing["isError"] is True
+        assert "a" in missing["content"][0]["text"]
+        assert await one.text("words") == "hello"
+
+
+# --- failures
+
+
+@HOWS
+@ERAS
+async def test_what_is_nobodys_business_is_hidden(
+    how: str, era: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The client gets a number, and whoever has the log finds by it what has happened."""
+    caplog.set_level(logging.ERROR, "agents_tools.mcp")
+    async with reached(how, era) as one:
+        result = await one.call("fail")
+        told = await one.call("refuse")
+    assert CANARY not in json.dumps(result)
+    assert result["isError"] is True
+    text = result["content"][0]["text"]
+    assert text.startswith("Tool 'fail' failed: RuntimeError (error ")
+    number = text.partition("(error ")[2].partition(")")[0]
+    (record,) = (one for one in caplog.records if number in one.getMessage())
+    assert record.exc_info is not None
+    assert CANARY in str(record.exc_info[1])
+    assert (told["isError"], "The kettle is empty." in told["content"][0]["text"]) == (True, True)
+
+
+@ERAS
+async def test_failures_are_shown_where_that_is_wanted(era: str) -> None:
+    async with reached("memory", era, errors="show") as one:
+        result = await one.call("fail")
+        assert CANARY in result["content"][0]["text"]
+
+
+async def test_a_failure_can_have_words_of_its_own() -> None:
+    """Those of the tool itself come before what is usual."""
+
+    @function_tool(failure_error_function=lambda _ctx, _error: "Try tomorrow.")
+    def later() -> str:
+        raise RuntimeError(CANARY)
+
+    async with reached("memory", LEGACY, [later]) as one:
+        result = await one.call("later")
+        assert (result["isError"], result["content"][0]["text"]) == (True, "Try tomorrow.")
+
+
+# --- results
+
+
+@HOWS
+@ERAS
+async def test_results_have_the_structure_that_was_promised(how: str, era: str) -> None:
+    """An object as it is; anything else within one, where the era wants objects only."""
+    async with reached(how, era) as one:
+        listed = {tool["name"]: tool for tool in (await one.list())["tools"]}
+        whole = (await one.call("shelf", {"name": "tea"}))["structuredContent"]
+        assert whole == {"name": "tea", "boxes": 3}
+        assert listed["shelf"]["outputSchema"]["type"] == "object"
+        number = (await one.call("add", {"a": 1}))["structuredContent"]
+        schema = listed["add"]["outputSchema"]
+        if era < MODERN:
+            assert (number, schema["properties"]["result"]["type"]) == ({"result": 2}, "integer")
+        else:
+            assert (number, schema["type"]) == (2, "integer")
+
+
+@HOWS
+@ERAS
+async def test_each_kind_of_content_is_written_as_the_protocol_has_it(how: str, era: str) -> None:
+    async with reached(how, era) as one:
+        result = await one.call("pieces")
+    assert result["content"] == snapshot(
+        [
+            {"type": "text", "text": "one of each"},
+            {"type": "image", "data": "iVBORw==", "mimeType": "image/png"},
+            {"type": "audio", "data": "UklGRg==", "mimeType": "audio/wav"},
+            {
+                "type": "resource",
+                "resource": {
+                    "uri": "attachment:///tea",
+                    "mimeType": "application/x-tea",
+                    "blob": "AA==",
+                },
+            },
+            {
+                "type": "resource",
+                "resource": {
+                    "uri": "attachment:///tea.txt",
+                    "mimeType": "text/plain",
+                    "text": "leaves",
+                },
+            },
+            {"name": "a.png", "uri": "https://there.example/a.png", "type": "resource_link"},
+        ]
+    )
+    assert result["structuredContent"] == {"kinds": 6}
+    assert result["_meta"]["mine"] == 1
+    assert CANARY not in json.dumps(result), "metadata is for the application"
+
+
+# --- progress
+
+
+@HOWS
+@ERAS
+async def test_progress_grows_and_is_all_there_before_the_result(how: str, era: str) -> None:
+    heard: list[tuple[float, float | None, str | None]] = []
+
+    async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+        heard.append((progress, total, message))
+
+    async with reached(how, era) as one:
+        result = await one.call("steps", {"n": 20}, progress_callback=on_progress)
+        at_result = len(heard)
+        await one.call("words")
+        assert result["content"][0]["text"] == "20 steps"
+    numbers = [progress for progress, _, _ in heard]
+    assert numbers == sorted(set(numbers)), "each is more than the one before"
+    texts = [message for _, _, message in heard]
+    assert texts[:4] == ["note 1", "step 1", "note 2", "step 2"]
+    assert texts[-1] == "the same again"
+    assert len(texts) == 41
+    assert at_result == len(heard), "nothing came after the result"
+
+
+async def test_without_a_wish_for_progress_there_is_none() -> None:
+    async with reached("http", LEGACY) as one:
+        assert await one.text("steps", n=3) == "3 steps"
+
+
+async def test_plain_json_instead_of_a_stream() -> None:
+    """`json_response=True`: there is no progress, and everything else is there."""
+    async with serving(json_response=True) as url, httpx.AsyncClient() as http:
+        response = await http.post(
+            url, json=request("tools/call", name="add", arguments={"a": 1}), headers=HEADERS
+        )
+        assert response.headers["content-type"].startswith("application/json")
+        assert response.json()["result"]["structuredContent"] == {"result": 2}
+
+
+# --- cancelling
+
+
+@pytest.mark.skipif(LINE < 2, reason="of a task that is cancelled line 1 of the SDK tells nobody")
+@HOWS
+@ERAS
+async def test_a_call_that_its_client_gives_up_is_cancelled(how: str, era: str) -> None:
+    """What the tool has to put in order is put in order."""
+    began, ended = asyncio.Event(), asyncio.Event()
+
+    @function_tool
+    async def wait() -> str:
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+        return "never"
+
+    if (how, era) == ("http", LEGACY):
+        pytest.skip("without a session a cancellation of that era finds nothing to cancel")
+    async with reached(how, era, [wait, words]) as one:
+        task = asyncio.create_task(one.call("wait"))
+        await began.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await ended.wait()
+        assert await one.text("words") == "hello"
+
+
+async def test_a_client_that_hangs_up_ends_its_call() -> None:
+    """Over HTTP without sessions that is all the server gets to know."""
+    began, ended = asyncio.Event(), asyncio.Event()
+
+    @function_tool
+    async def wait() -> str:
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+        return "never"
+
+    async with asyncio.timeout(BOUND), serving([wait]) as url, httpx.AsyncClient() as http:
+        body = request("tools/call", name="wait", arguments={})
+        task = asyncio.create_task(http.post(url, json=body, headers=HEADERS, timeout=60))
+        await began.wait()
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+        await ended.wait()
+
+
+# --- changes
+
+
+class Shop:
+    """Something whose tools change."""
+
+    def __init__(self, *tools: Tool) -> None:
+        self.tools = list(tools)
+
+    def get_tools(self) -> list[Tool]:
+        return self.tools
+
+
+async def test_clients_of_a_session_are_told_of_changes() -> None:
+    """Up to 2025-11-25."""
+    told = asyncio.Event()
+
+    async def on_message(message: Any) -> None:
+        if "list_changed" in str(getattr(getattr(message, "root", message), "method", "")):
+            told.set()
+
+    shop = Shop(add)
+    app = mcp_server(shop, stateless=False)
+    async with asyncio.timeout(BOUND), listening(app) as address:  # noqa: SIM117 - as below
+        async with client(f"{address}/mcp", LEGACY, message_handler=on_message) as one:
+            assert [tool["name"] for tool in (await one.list())["tools"]] == ["add"]
+            shop.tools.append(words)
+            while not told.is_set():  # the stream of news may not be there yet
+                await app.tools_changed()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(0.3):
+                        await told.wait()
+            assert [tool["name"] for tool in (await one.list())["tools"]] == ["add", "words"]
+
+
+@NEEDS_TWO
+@pytest.mark.parametrize("how", ["memory", "http"])
+async def test_clients_that_listen_are_told_of_changes(how: str) -> None:
+    """From 2026-07-28 on."""
+    shop = Shop(add)
+    app = mcp_server(shop)
+    async with asyncio.timeout(BOUND), contextlib.AsyncExitStack() as stack:
+        target: Any = app
+        if how == "http":
+            target = f"{await stack.enter_async_context(listening(app))}/mcp"
+        one = await stack.enter_async_context(client(target, MODERN))
+        async with one.session.listen(tools_list_changed=True) as changes:
+            shop.tools = [words]
+            await app.tools_changed()
+            async for _ in changes:
+                break
+        listed = await one.session.list_tools(cache_mode="bypass")
+        assert [tool.name for tool in listed.tools] == ["words"]
+
+
+async def test_tools_that_are_gone_are_not_called() -> None:
+    shop = Shop(add, words)
+    async with reached("memory", LEGACY, shop) as one:
+        assert await one.text("words") == "hello"
+        shop.tools = [add]
+        with pytest.raises(Refused):
+            await one.call("words")
+
+
+def test_two_tools_of_a_name_are_refused() -> None:
+    """Which of them a client would get nobody could say."""
+    with pytest.raises(UserError) as caught:
+        mcp_server([add, function_tool(lambda: 1, name_override="add")])
+    assert str(caught.value) == snapshot(
+        "Two of the tools to serve are named 'add'. Give one of them another name, for example with policies.rename('add_2')."
+    )
+    assert mcp_server([add, add])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"tools": ["add"]},
+        {"tools": "add"},
+        {"tools": 3},
+        {"errors": "some"},
+        {"page_size": 0},
+        {"path": "mcp"},
+        {"host": "0.0.0.0"},  # noqa: S104 - that is the point
+        {"authorization_servers": ["https://there.example"]},
+    ],
+)
+def test_what_cannot_work_is_refused_before_anything_listens(wrong: dict[str, Any]) -> None:
+    options: dict[str, Any] = {"tools": TOOLS, **wrong}
+    with pytest.raises(UserError):
+        mcp_server(**options)
+
+
+# --- who calls
+
+
+@function_tool
+def whoami(ctx: ToolContext[MCPRequest]) -> dict[str, Any]:
+    """Tell what is known of the request."""
+    request = ctx.context
+    return {
+        "version": request.protocol_version,
+        "headers": dict(request.headers),
+        "principal": repr(request.principal),
+        "meta": dict(request.meta),
+    }
+
+
+SECRETS = {
+    "Authorization": f"Bearer {CANARY}",
+    "Cookie": f"a={CANARY}",
+    "X-Api-Key": CANARY,
+    "X-User": "ada",
+}
+
+
+@ERAS
+async def test_tools_see_their_request_without_credentials(era: str) -> None:
+    async with (
+        asyncio.timeout(BOUND),
+        serving([whoami], auth=CANARY) as url,
+        client(url, era, SECRETS) as one,
+    ):
+        text = await one.text("whoami")
+    assert CANARY not in text
+    known = json.loads(text)
+    assert known["version"] == era
+    assert known["headers"]["x-user"] == "ada"
+    assert not {"authorization", "cookie", "x-api-key"} & known["headers"].keys()
+
+
+@ERAS
+async def test_an_application_gives_its_tools_what_they_need(era: str) -> None:
+    """`context=`: made of the request, for each call."""
+
+    @function_tool
+    def user(ctx: ToolContext[str]) -> str:
+        return ctx.context
+
+    async def context(request: MCPRequest) -> str:
+        return f"user {request.headers.get('x-user')}"
+
+    async with (
+        asyncio.timeout(BOUND),
+        serving([user], context=context) as url,
+        client(url, era, {"X-User": "ada"}) as one,
+    ):
+        assert await one.text("user") == "user ada"
+
+
+GOOD = "a-token-of-sixteen-characters"
+
+
+class Verifier:
+    """A verifier as the SDK has them."""
+
+    async def verify_token(self, token: str) -> Any:
+        from mcp.server.auth.provider import AccessToken
+
+        if token != GOOD:
+            return None
+        return AccessToken(token=token, client_id="ada", scopes=["read"])
+
+
+@pytest.mark.parametrize("auth", [GOOD, Verifier()])
+async def test_only_who_has_a_token_gets_in(auth: Any) -> None:
+    """Each method is refused without one, and the answer says how to come back."""
+    async with serving([whoami], auth=auth) as url, httpx.AsyncClient() as http:
+        for headers in (
+            {},
+            {"Authorization": "Bearer bad"},
+            {"Authorization": f"Basic {GOOD}"},
+            {"Authorization": GOOD},
+        ):
+            for send in (http.post, http.get, http.delete):
+                response = await send(url, headers={**HEADERS, **headers})
+                assert response.status_code == 401, (send, headers)
+                assert response.headers["www-authenticate"].startswith("Bearer")
+        async with client(url, LEGACY, {"Authorization": f"Bearer {GOOD}"}) as one:
+            known = json.loads(await one.text("whoami"))
+    assert (isinstance(auth, str)) or "ada" in known["principal"]
+    assert GOOD not in known["principal"]
+
+
+async def test_a_token_without_the_scope_is_not_enough() -> None:
+    async with (
+        serving([words], auth=Verifier(), required_scopes=["write"]) as url,
+        httpx.AsyncClient() as http,
+    ):
+        response = await http.post(
+            url, json=request("tools/list"), headers={**HEADERS, "Authorization": f"Bearer {GOOD}"}
+        )
+        assert response.status_code == 403
+        assert "write" in response.headers["www-authenticate"]
+
+
+# --- many servers, many clients
+
+
+HEADERS = {
+    "Accept": "application/json, text/event-stream",
+    "Content-Type": "application/json",
+    "MCP-Protocol-Version": LEGACY,
+}
+
+
+def request(method: str, number: Any = 1, **params: Any) -> Answer:
+    return {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+
+
+INITIALIZE: dict[str, Any] = {
+    "protocolVersion": LEGACY,
+    "capabilities": {},
+    "clientInfo": {"name": "test", "version": "1"},
+}
+
+
+async def test_any_of_several_servers_answers_any_request() -> None:
+    """Stateless: what begins with one goes on with the other, as behind a load balancer."""
+    async with (
+        asyncio.timeout(BOUND),
+        serving(json_response=True) as first,
+        serving(json_response=True) as second,
+        httpx.AsyncClient(headers=HEADERS) as http,
+    ):
+        begun = await http.post(first, json=request("initialize", **INITIALIZE))
+        assert begun.json()["result"]["protocolVersion"] == LEGACY
+        assert "mcp-session-id" not in begun.headers
+        told = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+        assert (await http.post(second, json=told)).status_code == 202
+        for number, url in enumerate([second, first, second, first], 2):
+            call = request("tools/call", number, name="add", arguments={"a": number})
+            answer = (await http.post(url, json=call)).json()
+            assert (answer["id"], answer["result"]["structuredContent"]) == (
+                number,
+                {"result": number + 1},
+            )
+
+
+@pytest.mark.parametrize("json_response", [True, False])
+@pytest.mark.timeout(60)
+async def test_s24_clients_never_get_what_is_for_another(*, json_response: bool) -> None:
+    """S24: 200 clients at once, all with the same ids, each with payloads of its own."""
+    async with (
+        serving([echo], json_response=json_response, max_concurrency=1_000) as url,
+        httpx.AsyncClient(
+            headers=HEADERS, timeout=60, limits=httpx.Limits(max_connections=200)
+        ) as http,
+    ):
+
+        async def one() -> int:
+            for number in range(5):
+                payload = secrets.token_hex(32)
+                body = request("tools/call", number, name="echo", arguments={"payload": payload})
+                response = await http.post(url, json=body)
+                assert response.status_code == 200, response.text
+                text = response.text if json_response else response.text.partition("data: ")[2]
+                answer = json.loads(text)
+                assert answer["id"] == number
+                assert answer["result"]["structuredContent"] == {"payload": payload}
+            return 5
+
+        assert sum(await asyncio.gather(*(one() for _ in range(200)))) == 1_000
+
+
+@HOWS
+@ERAS
+async def test_s24_calls_of_many_clients_of_the_sdk_are_kept_apart(how: str, era: str) -> None:
+    """S24: each of them counts its requests from the same number on."""
+    async with asyncio.timeout(BOUND), contextlib.AsyncExitStack() as stack:
+        app = mcp_server([echo], stateless=how != "sessions", max_concurrency=1_000)
+        target: Any = app
+        if how != "memory":
+            target = f"{await stack.enter_async_context(listening(app))}/mcp"
+
+        async def one() -> None:
+            async with client(target, era) as mine:
+                for _ in range(5):
+                    payload = secrets.token_hex(16)
+                    result = await mine.call("echo", {"payload": payload})
+                    assert result["structuredContent"] == {"payload": payload}
+
+        await asyncio.gather(*(one() for _ in range(20)))
+
+
+# --- the end
+
+
+@pytest.mark.parametrize("signal_name", ["SIGTERM", "SIGINT"])
+@pytest.mark.parametrize("transport", ["http", "sessions"])
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+@pytest.mark.timeout(60)
+async def test_a_signal_ends_the_program_in_order(
+    tmp_path: Path, transport: str, signal_name: str
+) -> None:
+    """With a call in flight: the tool puts in order what it has to."""
+    with program_listening([sys.executable, "-m", "tests.mcp.test_server", transport]) as program:
+        url = (await asyncio.to_thread(program.wait_for, "http")).strip()
+        async with httpx.AsyncClient(headers=HEADERS, timeout=60) as http:
+            headers = {}
+            if transport == "sessions":
+                begun = await http.post(url, json=request("initialize", **INITIALIZE))
+                headers["mcp-session-id"] = begun.headers["mcp-session-id"]
+                told = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+                await http.post(url, json=told, headers=headers)
+            body = request("tools/call", name="wait", arguments={"folder": str(tmp_path)})
+            task = asyncio.create_task(http.post(url, json=body, headers=headers))
+            assert await asyncio.to_thread(comes, (tmp_path / "began").exists)
+            program.process.send_signal(getattr(signal, signal_name))
+            code = await asyncio.to_thread(program.process.wait, 30)
+            with contextlib.suppress(httpx.HTTPError):
+                await task
+    assert code in {0, 128 + getattr(signal, signal_name), -getattr(signal, signal_name)}
+    assert (tmp_path / "cancelled").exists()
+    assert not any("Traceback" in line for line in program.lines), program.lines
+
+
+async def test_a_server_of_this_loop_ends_when_it_is_cancelled() -> None:
+    """With a call in flight; its port is free again."""
+    began, ended = asyncio.Event(), asyncio.Event()
+
+    @function_tool
+    async def wait() -> str:
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+        return "never"
+
+    address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    task = asyncio.create_task(serve_async([wait], "http", port=0, on_ready=address.set_result))
+    async with asyncio.timeout(BOUND), httpx.AsyncClient(headers=HEADERS, timeout=60) as http:
+        url = await address
+        body = request("tools/call", name="wait", arguments={})
+        call = asyncio.create_task(http.post(url, json=body))
+        await began.wait()
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+        await ended.wait()
+        call.cancel()
+        with contextlib.suppress(asyncio.CancelledError, httpx.HTTPError):
+            await call
+        port = int(url.rpartition(":")[2].partition("/")[0])
+        (await asyncio.start_server(lambda *_: None, "127.0.0.1", port)).close()
+    for left in asyncio.all_tasks():  # the SDK's streams leave one on each loop
+        if getattr(left.get_coro(), "__name__", "") == "_shutdown_watcher":
+            left.cancel()
+
+
+# --- stdin and stdout
+
+
+class Pipe:
+    """Our server as a program, with nothing between its lines and the test."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.process = process
+
+    async def send(self, line: bytes | Answer) -> None:
+        assert self.process.stdin is not None
+        data = line if isinstance(line, bytes) else json.dumps(line).encode()
+        self.process.stdin.write(data + b"\n")
+        await self.process.stdin.drain()
+
+    async def answer(self) -> Answer:
+        """Give the next line, which is a message or the test fails."""
+        assert self.process.stdout is not None
+        line = await self.process.stdout.readline()
+        assert line, "the server has ended"
+        return json.loads(line)
+
+    async def ask(self, method: str, number: Any = 1, **params: Any) -> Answer:
+        await self.send(request(method, number, **params))
+        return await self.answer()
+
+    async def works(self) -> None:
+        """Show that the next request is answered."""
+        number = secrets.token_hex(4)
+        answer = await self.ask("tools/call", number, name="add", arguments={"a": 1, "b": 2})
+        assert (answer["id"], answer["result"]["content"][0]["text"]) == (number, "3")
+
+
+@contextlib.asynccontextmanager
+async def piped() -> AsyncGenerator[Pipe]:
+    """Start our server as a program, and begin a session."""
+    program, *args = ours("stdio")
+    process = await asyncio.create_subprocess_exec(
+        program, *args,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        limit=64 << 20,
+    )  # fmt: skip
+    try:
+        async with asyncio.timeout(BOUND):
+            pipe = Pipe(process)
+            answer = await pipe.ask("initialize", **INITIALIZE)
+            assert answer["result"]["protocolVersion"] == LEGACY
+            await pipe.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+            yield pipe
+            assert process.stdin is not None
+            process.stdin.close()
+            assert await process.wait() == 0
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+CALL = b'{"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "order", "arguments": {"orders": %s}}}'
+GARBAGE: dict[str, tuple[bytes, int | None]] = {
+    "no json": (b"hello", -32700),
+    "half of an object": (b'{"jsonrpc": "2.0", "id": 7, "method": "tools/list"', -32700),
+    "deep nesting": (CALL % (b"[" * 100_000 + b"]" * 100_000), -32700),
+    "deep nesting without an end": (b"[" * 1_000_000, -32700),
+    "a whole number of 5000 digits": (CALL % (b"9" * 5_000), None),
+    "an id of 5000 digits": (
+        b'{"jsonrpc": "2.0", "id": %s, "method": "ping"}' % (b"9" * 5_000),
+        None,
+    ),
+    "a lone surrogate": (CALL % b'"\\ud800"', None),
+    "a lone surrogate as the id": (b'{"jsonrpc": "2.0", "id": "\\ud800", "method": "ping"}', None),
+    "no utf-8": (CALL % b'"\xff\xfe"', None),
+    "no utf-8 at all": (b"\xff\xfe\x00", -32700),
+    "nan": (CALL % b"NaN", None),
+    "a list": (b"[1, 2]", -32600),
+    "an empty batch": (b"[]", -32600),
+    "a number": (b"3", -32600),
+    "null": (b"null", -32600),
+    "an empty object": (b"{}", -32600),
+    "another version": (b'{"jsonrpc": "1.0", "id": 7, "method": "ping"}', -32600),
+    "an id that is an object": (b'{"jsonrpc": "2.0", "id": {}, "method": "ping"}', -32600),
+    "a method that is a number": (b'{"jsonrpc": "2.0", "id": 7, "method": 3}', -32600),
+    "params that are a list": (
+        b'{"jsonrpc": "2.0", "id": 7, "method": "ping", "params": [1]}',
+        None,
+    ),
+    "arguments that are text": (
+        b'{"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "add", "arguments": "x"}}',
+        None,
+    ),
+    "a method that is none": (
+        b'{"jsonrpc": "2.0", "id": 7, "method": "tools/brew"}',
+        -32601 if LINE > 1 else -32602,
+    ),
+    "20 megabytes": (CALL % (b'"' + b"x" * (20 << 20) + b'"'), -32700),
+}
+
+
+@pytest.mark.parametrize("kind", GARBAGE)
+async def test_s25_a_line_of_garbage_costs_only_itself(kind: str) -> None:
+    """S25: it is answered, so that nobody waits, and the next request works."""
+    line, code = GARBAGE[kind]
+    async with piped() as pipe:
+        await pipe.send(line)
+        answer = await pipe.answer()
+        if code is not None:
+            assert answer["error"]["code"] == code
+            assert answer["id"] in {7, None}
+        assert "Traceback" not in json.dumps(answer)
+        await pipe.works()
+
+
+async def test_s25_a_thousand_lines_of_garbage_cost_only_themselves() -> None:
+    async with piped() as pipe:
+        for _ in range(1_000):
+            await pipe.send(secrets.token_bytes(20).replace(b"\n", b"").strip() + b"!")
+        answers = [await pipe.answer() for _ in range(1_000)]
+        assert {answer["error"]["code"] for answer in answers} <= {-32700, -32600}
+        await pipe.works()
+
+
+async def test_empty_lines_and_windows_line_ends_are_nothing() -> None:
+    async with piped() as pipe:
+        for line in (b"", b"  ", b"\r"):
+            await pipe.send(line)
+        await pipe.works()
+        await pipe.send(json.dumps(request("ping", 9)).encode() + b"\r")
+        assert (await pipe.answer())["id"] == 9
+
+
+async def test_requests_before_the_session_are_refused_and_cost_nothing() -> None:
+    """A client that forgets to begin gets an error, and can begin after it."""
+    async with piped() as pipe:
+        again = await pipe.ask("initialize", 2, **INITIALIZE)
+        assert again["id"] == 2
+        await pipe.works()
+
+
+@ERAS
+async def test_what_tools_print_is_not_on_the_wire(era: str, tmp_path: Path) -> None:
+    """Prints, and what a child of the tool writes to descriptor 1."""
+    script = tmp_path / "noisy.py"
+    root = Path(__file__).parents[2]
+    script.write_text(
+        f"import sys; sys.path.insert(0, {str(root)!r})\n"
+        "from agents_tools.mcp import serve\n"
+        "from tests.mcp.test_server import noisy, words\n"
+        "print('before it begins', file=sys.stderr)\n"
+        "serve([noisy, words])\n"
+    )
+    async with asyncio.timeout(BOUND), client([sys.executable, str(script)], era) as one:
+        assert await one.text("noisy") == "printed"
+        assert await one.text("words") == "hello"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+@pytest.mark.parametrize("signal_name", ["SIGTERM", "SIGINT"])
+async def test_a_program_on_a_pipe_ends_by_a_signal(tmp_path: Path, signal_name: str) -> None:
+    """With a call in flight, and without waiting for its client."""
+    async with contextlib.AsyncExitStack() as stack:
+        stack.enter_context(contextlib.suppress(AssertionError))
+        pipe = await stack.enter_async_context(piped())
+        await pipe.send(request("tools/call", name="wait", arguments={"folder": str(tmp_path)}))
+        assert await asyncio.to_thread(comes, (tmp_path / "began").exists)
+        pipe.process.send_signal(getattr(signal, signal_name))
+        await pipe.process.wait()
+    assert pipe.process.returncode is not None
+
+
+if __name__ == "__main__":
+    serve(
+        [wait_in, words],
+        "http",
+        port=0,
+        stateless=sys.argv[1] == "http",
+        on_ready=lambda url: print(url, flush=True),  # noqa: T201 - tells the test where it is
+    )

@@ -1,0 +1,1325 @@
+"""What stands around every HTTP listener: who comes in, with how much, and what refusals say.
+
+Covers S1 (names of the server and of web pages), S2 (what refusals say), S3 (no token, no entry),
+S4 (content types), S23 (whose a token is) and S25 (a fault costs its request only).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import json
+import logging
+import re
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncGenerator, Callable, MutableMapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx
+import pytest
+import uvicorn
+from hypothesis import example, given, strategies as st
+
+from agents_tools._listener import (
+    Guarded,
+    ListenerLimits,
+    Principal,
+    check_binding,
+    current_principal,
+)
+from agents_tools.errors import UserError, UserTypeError, UserValueError
+
+PATIENCE = 5.0
+TOKEN = "canary-7f3a9c-canary-7f3a9c"  # noqa: S105 - opens nothing
+OWN = "127.0.0.1:8000"
+SOON = 0.05
+"""Seconds after which a body is late, where nothing more of it comes."""
+
+Message = MutableMapping[str, Any]
+
+
+# --- the door, without a socket
+
+
+@dataclass
+class Reply:
+    """What came back."""
+
+    status: int = 0
+    headers: list[tuple[str, str]] = field(default_factory=list)
+    body: bytes = b""
+    parts: list[str] = field(default_factory=list)
+
+    def header(self, name: str) -> str | None:
+        values = [value for key, value in self.headers if key == name]
+        return ", ".join(values) if values else None
+
+    @property
+    def message(self) -> str:
+        return json.loads(self.body)["error"]["message"]
+
+    async def send(self, message: Message) -> None:
+        self.parts.append(message["type"])
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            self.headers = [(key.decode(), value.decode()) for key, value in message["headers"]]
+        else:
+            self.body += message.get("body", b"")
+
+
+class Inner:
+    """An app that reads the whole body, and tells what it has seen."""
+
+    def __init__(self) -> None:
+        self.bodies: list[bytes] = []
+        self.principals: list[Principal | None] = []
+        self.scopes: list[Message] = []
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        self.scopes.append(scope)
+        self.bodies.append(await read(receive))
+        self.principals.append(current_principal())
+        await answer(send)
+
+
+async def read(receive: Any) -> bytes:
+    body = b""
+    while True:
+        message = await receive()
+        body += message.get("body", b"")
+        if not message.get("more_body", False):
+            return body
+
+
+async def answer(send: Any, *headers: tuple[bytes, bytes]) -> None:
+    kind = (b"content-type", b"application/json")
+    await send({"type": "http.response.start", "status": 200, "headers": [kind, *headers]})
+    await send({"type": "http.response.body", "body": b"{}"})
+
+
+def http_scope(
+    headers: Sequence[tuple[str, str]], *, method: str = "POST", path: str = "/mcp", query: str = ""
+) -> dict[str, Any]:
+    return {
+        "type": "http",
+        "http_version": "1.1",
+        "method": method,
+        "path": path,
+        "query_string": query.encode(),
+        "headers": [(key.encode(), value.encode("latin-1")) for key, value in headers],
+    }
+
+
+def parts(*bodies: bytes) -> Callable[[], Any]:
+    """Give the parts of a body one by one; then the client is gone."""
+    messages = [
+        {"type": "http.request", "body": body, "more_body": more}
+        for body, more in zip(bodies, [True] * (len(bodies) - 1) + [False], strict=True)
+    ]
+
+    async def receive() -> Message:
+        return messages.pop(0) if messages else {"type": "http.disconnect"}
+
+    return receive
+
+
+def silent(*bodies: bytes) -> Callable[[], Any]:
+    """Give parts of a body and then nothing, with more to come."""
+    messages = [{"type": "http.request", "body": body, "more_body": True} for body in bodies]
+
+    async def receive() -> Message:
+        if not messages:
+            await asyncio.Event().wait()
+        return messages.pop(0)
+
+    return receive
+
+
+async def knock(
+    app: Any,
+    *headers: tuple[str, str],
+    host: str | None = OWN,
+    kind: str | None = "application/json",
+    bearer: str | None = None,
+    receive: Any = None,
+    **request: Any,
+) -> Reply:
+    """Make one request and give the answer."""
+    given = [*headers]
+    if host is not None:
+        given.append(("host", host))
+    if kind is not None:
+        given.append(("content-type", kind))
+    if bearer is not None:
+        given.append(("authorization", f"Bearer {bearer}"))
+    reply = Reply()
+    async with asyncio.timeout(PATIENCE):
+        await app(http_scope(given, **request), receive or parts(b"{}"), reply.send)
+    return reply
+
+
+# --- S1: Host and Origin
+
+
+HOSTS = {
+    "loopback": ("127.0.0.1:8000", True),
+    "without a port": ("127.0.0.1", True),
+    "another port": ("localhost:1", True),
+    "localhost": ("localhost:8000", True),
+    "any case": ("LocalHost:8000", True),
+    "v6": ("[::1]:8000", True),
+    "evil": ("evil.example", False),
+    "evil with our port": ("evil.example:8000", False),
+    "suffix": ("127.0.0.1.evil.com", False),
+    "localhost suffix": ("localhost.evil.com:8000", False),
+    "prefix": ("evil-127.0.0.1", False),
+    "user": ("127.0.0.1@evil.com", False),
+    "all addresses": ("0.0.0.0:8000", False),
+    "private": ("192.168.0.1", False),
+    "v6 without brackets": ("::1", False),
+    "empty": ("", False),
+    "two in one": ("127.0.0.1, evil.com", False),
+    "missing": (None, False),
+}
+ORIGINS = {
+    "none": (None, True),
+    "own": ("http://127.0.0.1:8000", True),
+    "localhost, another port": ("http://localhost:3000", True),
+    "v6": ("http://[::1]:8000", True),
+    "evil": ("https://evil.example", False),
+    "suffix": ("http://127.0.0.1.evil.com", False),
+    "user": ("http://127.0.0.1@evil.com", False),
+    "user before loopback": ("http://evil.com@127.0.0.1", False),
+    "path": ("http://localhost/evil", False),
+    "scheme": ("file://localhost", False),
+    "no scheme": ("localhost:8000", False),
+    "null": ("null", False),
+    "empty": ("", False),
+}
+
+
+@pytest.mark.parametrize("bind", ["127.0.0.1", "::1", "0.0.0.0"])  # noqa: S104
+@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("origin", ORIGINS)
+async def test_only_own_names_and_own_pages_come_in(bind: str, host: str, origin: str) -> None:
+    """S1: whatever is listened on, a web page with a name of its own cannot reach the tools."""
+    inner = Inner()
+    app = Guarded(inner, host=bind)
+    host_value, host_good = HOSTS[host]
+    origin_value, origin_good = ORIGINS[origin]
+    headers = [] if origin_value is None else [("origin", origin_value)]
+    reply = await knock(app, *headers, host=host_value)
+    assert reply.status == (421 if not host_good else 200 if origin_good else 403)
+    assert bool(inner.bodies) == (host_good and origin_good)
+    assert reply.header("access-control-allow-origin") is None
+
+
+@pytest.mark.parametrize("hosts", [(OWN, OWN), (OWN, "evil.com"), ("evil.com", OWN)])
+async def test_two_hosts_are_refused(hosts: tuple[str, str]) -> None:
+    """S1: two parties could each believe another one of them."""
+    reply = await knock(Guarded(Inner()), ("host", hosts[0]), host=hosts[1])
+    assert reply.status == 421
+    assert repr(hosts[0]) in reply.message
+
+
+async def test_two_origins_are_refused() -> None:
+    """S1: a good origin does not cover for another one."""
+    good = ("origin", "https://app.example.com")
+    app = Guarded(Inner(), allowed_origins=["https://app.example.com"])
+    assert (await knock(app, good, ("origin", "https://evil.com"))).status == 403
+    assert (await knock(app, good, good)).status == 403
+    assert (await knock(app, good)).status == 200
+
+
+@given(
+    st.sampled_from(["127.0.0.1", "localhost", "[::1]", "127.0.0.1:80", "tools.example.com"]),
+    st.sampled_from("@/\\#?%_-;, \t\x00\xe9x"),
+    st.text(st.characters(max_codepoint=255), max_size=12),
+)
+@example("127.0.0.1", "\n", "")
+def test_a_good_name_with_anything_behind_it_is_refused(good: str, mark: str, tail: str) -> None:
+    """S1: nothing that a resolver or another parser could cut elsewhere gets in."""
+    app = Guarded(Inner(), allowed_hosts=["tools.example.com"])
+    assert asyncio.run(knock(app, host=good + mark + tail)).status == 421
+    origin = ("origin", f"http://{good}{mark}{tail}")
+    assert asyncio.run(knock(app, origin)).status == 403
+
+
+@pytest.mark.parametrize(
+    ("allowed", "host", "passes"),
+    [
+        ("example.com", "example.com", True),
+        ("example.com", "Example.COM:8000", True),
+        ("example.com", "example.com.", True),
+        ("example.com", "www.example.com", False),
+        ("example.com", "notexample.com", False),
+        ("example.com", "example.com.evil.com", False),
+        ("Example.com:8000", "example.com:8000", True),
+        ("example.com:8000", "example.com:80", False),
+        ("example.com:8000", "example.com", False),
+        ("example.com:*", "example.com", True),
+        ("example.com:*", "example.com:1234", True),
+        ("*.example.com", "a.example.com:8000", True),
+        ("*.example.com", "a.b.example.com", True),
+        ("*.example.com", "example.com", False),
+        ("*.example.com", "evilexample.com", False),
+        ("*.example.com", "a.example.com.evil.com", False),
+        ("*.example.com:443", "a.example.com:443", True),
+        ("*.example.com:443", "a.example.com:444", False),
+        ("[fd00::1]", "[fd00::1]:8000", True),
+        ("10.0.0.5", "10.0.0.5:8000", True),
+        ("tools.ns.svc.cluster.local", "tools.ns.svc.cluster.local:8000", True),
+    ],
+)
+async def test_hosts_can_be_allowed(allowed: str, host: str, passes: bool) -> None:
+    """S2: a server behind a proxy or in a cluster has a name, and says so in one setting."""
+    reply = await knock(Guarded(Inner(), allowed_hosts=[allowed]), host=host)
+    assert reply.status == (200 if passes else 421)
+
+
+@pytest.mark.parametrize(
+    "wrong", ["*", "", "https://example.com", "example.com/mcp", "fd00::1", "*.*.com", "a b", "*."]
+)
+def test_a_host_that_could_never_match_is_an_error(wrong: str) -> None:
+    with pytest.raises(UserValueError, match=re.escape(repr(wrong))):
+        Guarded(Inner(), allowed_hosts=[wrong])
+
+
+@pytest.mark.parametrize(
+    "wrong", ["*", "null", "example.com", "https://*.example.com", "https://example.com/app", ""]
+)
+def test_an_origin_that_could_never_match_is_an_error(wrong: str) -> None:
+    """S1: `null` can come from anywhere, hence nothing lets it in."""
+    with pytest.raises(UserValueError, match=re.escape(repr(wrong))):
+        Guarded(Inner(), allowed_origins=[wrong])
+
+
+@pytest.mark.parametrize("setting", ["allowed_hosts", "allowed_origins", "required_scopes"])
+def test_one_text_is_no_list_of_texts(setting: str) -> None:
+    """A text taken for a list would allow its letters."""
+    options: dict[str, Any] = {setting: "https://example.com"}
+    with pytest.raises(UserTypeError, match=rf"{setting}= is a list of texts, not one text"):
+        Guarded(Inner(), **options)
+
+
+async def test_pages_of_this_machine_may_not_call_a_public_name() -> None:
+    """S1: what runs on the machine of a visitor is no part of a server elsewhere."""
+    app = Guarded(Inner(), allowed_hosts=["tools.example.com"])
+    page = ("origin", "http://localhost:3000")
+    assert (await knock(app, page, host="tools.example.com")).status == 403
+    assert (await knock(app, page)).status == 200
+
+
+@pytest.mark.parametrize(
+    ("allowed", "origin", "passes"),
+    [
+        ("https://app.example.com", "https://app.example.com", True),
+        ("https://app.example.com/", "https://app.example.com", True),
+        ("https://app.example.com:443", "https://app.example.com", True),
+        ("https://App.example.com", "https://app.example.com", True),
+        ("vscode-webview://abc", "vscode-webview://abc", True),
+        ("https://app.example.com", "http://app.example.com", False),
+        ("https://app.example.com", "https://app.example.com:8443", False),
+        ("https://app.example.com", "https://app.example.com.evil.com", False),
+        ("https://app.example.com", "null", False),
+    ],
+)
+async def test_origins_can_be_allowed(allowed: str, origin: str, passes: bool) -> None:
+    reply = await knock(Guarded(Inner(), allowed_origins=[allowed]), ("origin", origin))
+    assert reply.status == (200 if passes else 403)
+    assert reply.header("access-control-allow-origin") == (origin if passes else None)
+
+
+# --- S2: what refusals say
+
+
+async def test_a_refused_host_is_named_with_its_remedy(caplog: pytest.LogCaptureFixture) -> None:
+    """S2: a bare 421 once cost the users of another library days."""
+    reply = await knock(Guarded(Inner(), host="10.0.0.5"), host="tools.svc:8000")
+    assert json.loads(reply.body) == {
+        "error": {
+            "status": 421,
+            "message": "This server does not answer to the Host header 'tools.svc:8000'. If that "
+            "is its name, add it to allowed_hosts=.",
+        }
+    }
+    assert reply.headers == [
+        ("content-type", "application/json"),
+        ("content-length", str(len(reply.body))),
+    ]
+    assert caplog.record_tuples == [
+        (
+            "agents_tools",
+            logging.WARNING,
+            f"A request to the listener on 10.0.0.5 was refused (421): {reply.message}",
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("origins", "told"),
+    [
+        (
+            ["https://app.example.com"],
+            (
+                "Web pages with the Origin header 'https://app.example.com' may not call this server. "
+                "If they should, add it to allowed_origins=."
+            ),
+        ),
+        (
+            ["null"],
+            (
+                "A web page with the Origin header 'null' may not call this server, since that names "
+                "no place. Serve the page over HTTP, and add its origin to allowed_origins=."
+            ),
+        ),
+        (
+            ["null", "http://localhost"],
+            "A request has one Origin header at most; this one has 'null' and 'http://localhost'.",
+        ),
+    ],
+)
+async def test_a_refused_origin_is_named_with_its_remedy(
+    origins: list[str], told: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """S2: in the body and in the log, also where `null` cannot be allowed at all."""
+    reply = await knock(Guarded(Inner()), *[("origin", origin) for origin in origins])
+    assert reply.message == told
+    assert caplog.messages == [f"A request to the listener on 127.0.0.1 was refused (403): {told}"]
+
+
+async def test_a_missing_host_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    """S2: this one has no setting."""
+    reply = await knock(Guarded(Inner()), host=None)
+    assert reply.message == "A request has one Host header; this one has none."
+    assert reply.message in caplog.text
+
+
+@pytest.mark.parametrize("name", ["host", "origin", "content-type", "content-length"])
+async def test_a_header_cannot_forge_the_log(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    """S2: what is quoted is short, on one line, and every character of it can be seen."""
+    value = "evil\x1b[31m\r\nWARNING all is well\x00\x9b" + "x" * 5_000
+    options: dict[str, Any] = {"host": value} if name == "host" else {}
+    options |= {"kind": value} if name == "content-type" else {}
+    headers = [(name, value)] if name in {"origin", "content-length"} else []
+    reply = await knock(Guarded(Inner()), *headers, **options)
+    assert reply.status in {400, 403, 415, 421}
+    (record,) = caplog.messages
+    assert record.isprintable()
+    assert r"'evil\x1b[31m\r\nWARNING all is well\x00\x9bxxx" in record
+    assert len(record) < 500
+    assert record.endswith(reply.message)
+
+
+# --- S4: content types
+
+
+@pytest.mark.parametrize(
+    ("kind", "passes"),
+    [
+        ("application/json", True),
+        ("application/json; charset=utf-8", True),
+        ("Application/JSON ;charset=UTF-8", True),
+        ("text/plain", False),
+        ("text/plain; application/json", False),
+        ("text/plain;charset=application/json", False),
+        ("application/x-www-form-urlencoded", False),
+        ("multipart/form-data; boundary=application/json", False),
+        ("application/json, text/plain", False),
+        ("application/jsonx", False),
+        ("application/json5", False),
+        ("application", False),
+        ("", False),
+        (None, False),
+    ],
+)
+@pytest.mark.parametrize("method", ["POST", "post"])
+async def test_only_json_can_be_posted(kind: str | None, passes: bool, method: str) -> None:
+    """S4 and S3: forms of other sites are sent without asking, JSON is not."""
+    inner = Inner()
+    reply = await knock(Guarded(inner), kind=kind, method=method)
+    assert reply.status == (200 if passes else 415)
+    assert bool(inner.bodies) is passes
+    if not passes:
+        assert reply.message.endswith("it has to be application/json.")
+
+
+@given(st.text(st.characters(max_codepoint=255), max_size=40))
+def test_no_other_content_type_passes(kind: str) -> None:
+    """S4: whatever is written there."""
+    status = asyncio.run(knock(Guarded(Inner()), kind=kind)).status
+    named = kind.partition(";")[0].strip().lower()
+    assert status == (200 if named == "application/json" else 415)
+
+
+async def test_two_content_types_are_refused() -> None:
+    """S4: the app might look at the other one."""
+    reply = await knock(Guarded(Inner()), ("content-type", "text/plain"))
+    assert reply.status == 415
+    assert "'text/plain, application/json'" in reply.message
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+async def test_what_has_no_body_needs_no_content_type(method: str) -> None:
+    reply = await knock(Guarded(Inner()), kind=None, method=method, receive=parts(b""))
+    assert reply.status == 200
+
+
+# --- sizes, times and numbers
+
+
+SMALL = ListenerLimits(max_body=10)
+
+
+@pytest.mark.parametrize(
+    ("length", "status"),
+    [
+        ("10", 200),
+        ("0010", 200),
+        ("11", 413),
+        ("9" * 5_000, 413),
+        ("-1", 400),
+        ("+5", 400),
+        ("1e1", 400),
+        ("0x1", 400),
+        ("5, 5", 400),
+        ("", 400),
+        ("\xb2", 400),
+    ],
+)
+async def test_the_told_length_is_checked_before_anything_is_read(length: str, status: int) -> None:
+    inner = Inner()
+    reply = await knock(Guarded(inner, limits=SMALL), ("content-length", length))
+    assert reply.status == status
+    assert len(inner.scopes) == (status == 200)
+
+
+async def test_two_lengths_are_refused() -> None:
+    """What stands before the server could have taken the other one (request smuggling)."""
+    lengths = [("content-length", "2"), ("content-length", "2")]
+    reply = await knock(Guarded(Inner()), *lengths)
+    assert (reply.status, reply.message) == (400, "The Content-Length '2, 2' is no number.")
+
+
+@pytest.mark.parametrize("body", [(b"x" * 11,), (b"x" * 5, b"x" * 5, b"x"), (b"x" * 6, b"x" * 6)])
+async def test_a_body_is_counted_while_it_comes(body: tuple[bytes, ...]) -> None:
+    """Where no length is told, or a wrong one."""
+    inner = Inner()
+    reply = await knock(Guarded(inner, limits=SMALL), receive=parts(*body))
+    assert reply.status == 413
+    assert reply.message == "The body is larger than 10 bytes, which is the most (max_body=)."
+    assert inner.bodies == []
+    reply = await knock(Guarded(inner, limits=SMALL), receive=parts(b"x" * 5, b"x" * 5))
+    assert (reply.status, inner.bodies) == (200, [b"x" * 10])
+
+
+async def test_a_body_that_stops_coming_is_given_up(caplog: pytest.LogCaptureFixture) -> None:
+    """Else a few clients that send nothing would hold every place."""
+    app = Guarded(Inner(), limits=ListenerLimits(body_timeout=SOON))
+    reply = await knock(app, receive=silent(b"{"))
+    assert (reply.status, reply.header("connection")) == (408, "close")
+    assert reply.message == "The body has not come within 0.05 s (body_timeout=)."
+    assert reply.message in caplog.text
+    assert (await knock(app)).status == 200
+
+
+async def test_a_body_that_drips_is_given_up() -> None:
+    """The time is that of the whole body, not of each of its parts."""
+
+    async def drip() -> Message:
+        await asyncio.sleep(0)
+        return {"type": "http.request", "body": b"", "more_body": True}
+
+    app = Guarded(Inner(), limits=ListenerLimits(body_timeout=SOON))
+    assert (await knock(app, receive=drip)).status == 408
+
+
+async def test_the_wait_for_a_client_to_leave_has_no_limit() -> None:
+    """A stream of events watches for that while it runs, long after the body has come."""
+    waited = asyncio.Event()
+    gone = asyncio.Event()
+    messages = [{"type": "http.request", "body": b"{}"}]
+
+    async def receive() -> Message:
+        if messages:
+            return messages.pop()
+        waited.set()
+        await gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def stream(scope: Any, receive: Any, send: Any) -> None:
+        await read(receive)
+        assert (await receive())["type"] == "http.disconnect"
+        await answer(send)
+
+    # The limit has run out before the wait begins: it would end at the first turn of the loop.
+    app = Guarded(stream, limits=ListenerLimits(body_timeout=1e-9))
+    task = asyncio.create_task(knock(app, receive=receive))
+    async with asyncio.timeout(PATIENCE):
+        await waited.wait()
+        for _ in range(10):
+            await asyncio.sleep(0)
+        gone.set()
+        assert (await task).status == 200
+
+
+async def test_a_timeout_of_the_server_is_no_late_body() -> None:
+    async def receive() -> Message:
+        raise TimeoutError
+
+    assert (await knock(Guarded(Inner()), receive=receive)).status == 500
+
+
+async def _swallowing(scope: Any, receive: Any, send: Any) -> None:
+    try:
+        await read(receive)
+    except Exception:  # noqa: BLE001 - the app under test
+        await send({"type": "http.response.start", "status": 500, "headers": []})
+        await send({"type": "http.response.body", "body": b"mine"})
+
+
+async def _grouping(scope: Any, receive: Any, send: Any) -> None:
+    async with asyncio.TaskGroup() as group:
+        group.create_task(read(receive))
+
+
+async def _translating(scope: Any, receive: Any, send: Any) -> None:
+    try:
+        await read(receive)
+    except Exception as error:
+        raise RuntimeError("mine") from error
+
+
+async def _insisting(scope: Any, receive: Any, send: Any) -> None:
+    with contextlib.suppress(Exception):
+        await read(receive)
+    await read(receive)
+
+
+@pytest.mark.parametrize("app", [_swallowing, _grouping, _translating, _insisting])
+@pytest.mark.parametrize("status", [413, 408])
+async def test_a_refusal_in_the_body_is_told_whatever_the_app_makes_of_it(
+    app: Any, status: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The app of the MCP SDK, for one, answers 500 to any exception while it reads."""
+    bodies = {413: parts(b"x" * 5, b"x" * 6), 408: silent(b"x")}
+    limits = ListenerLimits(max_body=10, body_timeout=SOON)
+    reply = await knock(Guarded(app, limits=limits), receive=bodies[status])
+    assert reply.status == status
+    assert reply.parts == ["http.response.start", "http.response.body"]
+    assert json.loads(reply.body)["error"]["status"] == status
+    assert len(caplog.messages) == 1
+
+
+async def test_nothing_more_of_a_refused_body_is_given_out() -> None:
+    """An app that reads on would else take what is left for the whole."""
+    read_on: list[bytes] = []
+
+    async def insisting(scope: Any, receive: Any, send: Any) -> None:
+        with contextlib.suppress(Exception):
+            await read(receive)
+        read_on.append(await read(receive))
+
+    late = [silent(), parts(b"{}")]
+
+    async def receive() -> Message:
+        return await late.pop(0)()
+
+    app = Guarded(insisting, limits=ListenerLimits(body_timeout=SOON))
+    assert (await knock(app, receive=receive)).status == 408
+    assert read_on == []
+
+
+async def test_a_refusal_behind_the_start_of_an_answer_leaves_it_unfinished() -> None:
+    """The server around it then cuts the connection: the client sees that something is missing."""
+
+    async def early(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        with contextlib.suppress(Exception):
+            await read(receive)
+        await send({"type": "http.response.body", "body": b"all is well"})
+
+    reply = await knock(Guarded(early, limits=SMALL), receive=parts(b"x" * 11))
+    assert reply.parts == ["http.response.start"]
+
+
+class Gate:
+    """An app that says when it is entered, and stays until it is let go."""
+
+    def __init__(self) -> None:
+        self.entered = asyncio.Semaphore(0)
+        self.opened = asyncio.Event()
+        self.fault: Exception | None = None
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        self.entered.release()
+        await self.opened.wait()
+        if self.fault is not None:
+            raise self.fault
+        await answer(send)
+
+
+@pytest.mark.parametrize("way", ["end", "fault", "cancel"])
+async def test_requests_beyond_the_limit_are_sent_away_until_one_ends(way: str) -> None:
+    """A place is given back on every way out."""
+    gate = Gate()
+    app = Guarded(gate, limits=ListenerLimits(max_concurrency=2))
+    async with asyncio.timeout(PATIENCE):
+        for _ in range(3):  # a place that is lost would be missed in the next round
+            gate.opened.clear()
+            tasks = [asyncio.create_task(knock(app)) for _ in range(2)]
+            for _ in tasks:
+                await gate.entered.acquire()
+            reply = await knock(app)
+            assert (reply.status, reply.header("retry-after")) == (503, "1")
+            assert reply.message.startswith("2 requests are being handled, which is the most at")
+            gate.fault = ValueError("no") if way == "fault" else None
+            if way == "cancel":
+                for task in tasks:
+                    task.cancel()
+            gate.opened.set()
+            ended = await asyncio.gather(*tasks, return_exceptions=True)
+            assert len(ended) == 2
+            assert (await knock(app)).status == (500 if way == "fault" else 200)
+            await gate.entered.acquire()
+
+
+async def test_refused_requests_hold_no_place() -> None:
+    """However many come that have no token, the wrong type or too much to say."""
+    app = Guarded(Inner(), auth=TOKEN, limits=ListenerLimits(max_concurrency=1, max_body=10))
+    for _ in range(3):
+        assert (await knock(app)).status == 401
+        assert (await knock(app, kind="text/plain", bearer=TOKEN)).status == 415
+        assert (await knock(app, receive=parts(b"x" * 11), bearer=TOKEN)).status == 413
+        assert (await knock(app, host="evil.com", bearer=TOKEN)).status == 421
+    assert (await knock(app, bearer=TOKEN)).status == 200
+
+
+@pytest.mark.parametrize("name", ["max_body", "max_concurrency", "body_timeout"])
+@pytest.mark.parametrize("value", [0, -1, float("nan"), True, "5", None])
+def test_a_limit_is_a_number_above_zero(name: str, value: Any) -> None:
+    options: dict[str, Any] = {name: value}
+    with pytest.raises(UserValueError, match=rf"{name}= is a number above 0, not "):
+        ListenerLimits(**options)
+
+
+# --- S3 and S23: tokens
+
+
+@dataclass
+class Known:
+    """What a verifier knows of a token; as the `AccessToken` of the MCP SDK."""
+
+    client_id: str = "tester"
+    scopes: Any = ("read",)
+    expires_at: Any = None
+    resource: str | None = None
+    subject: str | None = "ada"
+
+
+class Verifier:
+    """Knows some tokens, asynchronously."""
+
+    def __init__(self, **known: Any) -> None:
+        self.known = {name.replace("_", "-"): value for name, value in known.items()}
+        self.asked: list[str] = []
+
+    async def verify_token(self, token: str) -> Any:
+        self.asked.append(token)
+        found = self.known.get(token)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+
+class SyncVerifier(Verifier):
+    """Knows them without waiting."""
+
+    def verify_token(self, token: str) -> Any:  # type: ignore[override]
+        self.asked.append(token)
+        return self.known.get(token)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "", "192.168.0.5", "example.com", "127.0.0.1.x"])  # noqa: S104
+def test_listening_for_others_needs_auth(host: str) -> None:
+    """S1: the error says which setting it is about and what else can be done."""
+    with pytest.raises(UserError) as caught:
+        check_binding(host, auth=None, setting="ui_token")
+    assert str(caught.value) == (
+        f"Listening on {host!r} lets every machine that reaches it call the tools. Give ui_token= "
+        "a token of at least 16 characters or a verifier, or listen on 127.0.0.1."
+    )
+    check_binding(host, auth=TOKEN, setting="ui_token")
+    check_binding(host, auth=Verifier(), setting="ui_token")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "::1", "localhost", "LOCALHOST"])
+def test_listening_on_loopback_needs_no_auth(host: str) -> None:
+    check_binding(host, auth=None, setting="auth")
+
+
+@pytest.mark.parametrize(
+    "authorization",
+    [
+        [],
+        [""],
+        ["Bearer"],
+        ["Bearer "],
+        [f"Basic {TOKEN}"],
+        [f"Bearer{TOKEN}"],
+        [TOKEN],
+        [f"Bearer {TOKEN} {TOKEN}"],
+        [f"Bearer {TOKEN}\xe9"],
+        [f"Bearer {TOKEN}\x00"],
+        [f"Bearer {TOKEN}", f"Bearer {TOKEN}"],
+        [f"Bearer {TOKEN}", "Basic x"],
+    ],
+)
+async def test_without_a_token_nothing_is_reached(authorization: list[str]) -> None:
+    """S3: no header, a broken one or two of them: 401, and how to do it."""
+    inner = Inner()
+    headers = [("authorization", value) for value in authorization]
+    reply = await knock(Guarded(inner, auth=TOKEN), *headers)
+    assert (reply.status, reply.header("www-authenticate")) == (401, "Bearer")
+    assert reply.message == (
+        "A bearer token is needed: send the header 'Authorization: Bearer ...', once."
+    )
+    assert inner.scopes == []
+
+
+@pytest.mark.parametrize("name", ["token", "access_token", "authorization", "key"])
+async def test_a_token_in_the_address_is_not_taken(name: str) -> None:
+    """S3: addresses stand in logs and histories."""
+    app = Guarded(Inner(), auth=TOKEN)
+    assert (await knock(app, query=f"{name}={TOKEN}")).status == 401
+    assert (await knock(app, path=f"/mcp/{TOKEN}")).status == 401
+    assert (await knock(app, ("cookie", f"{name}={TOKEN}"))).status == 401
+
+
+@pytest.mark.parametrize(
+    "token", [TOKEN[:-1], TOKEN + "x", TOKEN.upper(), "x" * len(TOKEN), "x", "undefined"]
+)
+async def test_another_token_is_told_to_be_wrong(token: str) -> None:
+    """S3."""
+    reply = await knock(Guarded(Inner(), auth=TOKEN), bearer=token)
+    assert (reply.status, reply.message) == (
+        401,
+        "The bearer token is not valid here, or no longer.",
+    )
+    assert reply.header("www-authenticate") == 'Bearer error="invalid_token"'
+
+
+@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER", "Bearer "])
+async def test_the_token_lets_in(scheme: str) -> None:
+    inner = Inner()
+    app = Guarded(inner, auth=TOKEN)
+    assert (await knock(app, ("authorization", f"{scheme} {TOKEN}"))).status == 200
+    assert inner.principals == [Principal(client_id="token", token=TOKEN)]
+
+
+@pytest.mark.parametrize(
+    ("auth", "told"),
+    [
+        ("", "at least 16 characters; this one has 0"),
+        ("fifteen-letters", "at least 16 characters; this one has 15"),
+        (TOKEN + "\n", "visible ASCII characters; this one has a blank, a line end"),
+        ("two words, sixteen", "visible ASCII characters"),
+        ("sechzehn-Zeichen-ü", "visible ASCII characters"),
+        (TOKEN.encode(), r"an object with verify_token\(token\), not bytes"),
+        (object(), "not object"),
+    ],
+)
+def test_auth_that_cannot_work_is_an_error(auth: Any, told: str) -> None:
+    """A short token can be guessed, and one with a line end can never be sent."""
+    with pytest.raises(UserError, match=told) as caught:
+        Guarded(Inner(), auth=auth)
+    assert TOKEN not in str(caught.value)
+
+
+@pytest.mark.parametrize("auth", [None, TOKEN])
+def test_scopes_need_a_verifier(auth: str | None) -> None:
+    """Else they would be asked for and never looked at."""
+    with pytest.raises(UserError, match="required_scopes= needs a verifier as auth="):
+        Guarded(Inner(), auth=auth, required_scopes=["read"])
+
+
+@pytest.mark.parametrize("kind", [Verifier, SyncVerifier])
+async def test_a_verifier_says_who_calls(kind: type[Verifier]) -> None:
+    """S23: the app finds it in the scope and in the context, the latter during the request."""
+    known = Known(scopes=["read", "write"])
+    good = "good"
+    inner = Inner()
+    reply = await knock(Guarded(inner, auth=kind(good=known)), bearer=good)
+    expected = Principal(
+        client_id="tester", scopes=("read", "write"), subject="ada", token=good, claims=known
+    )
+    assert (reply.status, inner.principals) == (200, [expected])
+    assert inner.scopes[0]["state"]["agents_tools.principal"] is inner.principals[0]
+    assert current_principal() is None
+
+
+async def test_a_token_verifier_of_the_mcp_sdk_fits() -> None:
+    provider = pytest.importorskip("mcp.server.auth.provider")
+    token = provider.AccessToken(
+        token=TOKEN, client_id="c1", scopes=["a"], expires_at=int(time.time()) + 60
+    )
+    inner = Inner()
+    app = Guarded(inner, auth=Verifier(**{TOKEN: token}), required_scopes=["a"])
+    assert (await knock(app, bearer=TOKEN)).status == 200
+    (principal,) = inner.principals
+    assert principal is not None
+    assert (principal.client_id, principal.scopes) == ("c1", ("a",))
+
+
+async def test_the_state_of_the_server_is_kept_and_not_changed() -> None:
+    inner = Inner()
+    scope = http_scope(
+        [
+            ("host", OWN),
+            ("content-type", "application/json"),
+            ("authorization", f"Bearer {TOKEN}"),
+        ]
+    )
+    scope["state"] = {"db": 1}
+    await Guarded(inner, auth=TOKEN)(scope, parts(b""), Reply().send)
+    assert inner.scopes[0]["state"]["db"] == 1
+    assert scope["state"] == {"db": 1}
+
+
+async def test_each_request_has_its_own_principal() -> None:
+    """S23: two at once are not taken for each other, also where one waits for the other."""
+    seen: dict[str, Principal | None] = {}
+    both = asyncio.Barrier(2)
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await both.wait()
+        seen[scope["path"]] = current_principal()
+        await answer(send)
+
+    guarded = Guarded(app, auth=Verifier(a=Known("one"), b=Known("two")))
+    await asyncio.gather(
+        knock(guarded, bearer="a", path="/a"), knock(guarded, bearer="b", path="/b")
+    )
+    assert {path: who and who.client_id for path, who in seen.items()} == {
+        "/a": "one",
+        "/b": "two",
+    }
+
+
+def test_a_principal_does_not_show_its_token() -> None:
+    """S23: it is in what tools get as their context, and that is printed."""
+    who = Principal(client_id="c", subject="s", token=TOKEN, claims={"token": TOKEN})
+    assert repr(who) == "Principal(client_id='c', scopes=(), subject='s')"
+    assert str(who) == repr(who)
+
+
+NOW = time.time()
+
+
+@pytest.mark.parametrize(
+    ("expires", "status"),
+    [
+        (None, 200),
+        (NOW + 3_600, 200),
+        (int(NOW) + 3_600, 200),
+        (datetime.fromtimestamp(NOW + 3_600, UTC), 200),
+        (NOW - 1, 401),
+        (0, 401),
+        (float("nan"), 401),
+        (datetime.fromtimestamp(NOW - 1, UTC), 401),
+        ("soon", 500),
+    ],
+)
+async def test_an_old_token_is_not_taken(expires: Any, status: int) -> None:
+    """S3: nor is one of which it cannot be said how old it is."""
+    reply = await knock(Guarded(Inner(), auth=Verifier(t=Known(expires_at=expires))), bearer="t")
+    assert reply.status == status
+    if status == 401:
+        assert reply.header("www-authenticate") == 'Bearer error="invalid_token"'
+
+
+@pytest.mark.parametrize(
+    ("resource", "status"),
+    [
+        ("https://tools.example.com/mcp", 200),
+        ("https://tools.example.com/mcp/", 200),
+        (None, 200),
+        ("https://other.example.com/mcp", 401),
+        ("https://tools.example.com", 401),
+        ("", 401),
+    ],
+)
+async def test_a_token_for_another_server_is_not_taken(resource: str | None, status: int) -> None:
+    """S23: what was given for one server opens no other."""
+    auth = Verifier(t=Known(resource=resource))
+    app = Guarded(Inner(), auth=auth, resource="https://tools.example.com/mcp")
+    assert (await knock(app, bearer="t")).status == status
+
+
+@pytest.mark.parametrize("scopes", [("read",), "read", [], None, "", "tools:admin-not"])
+async def test_a_token_without_the_scopes_is_told_which(scopes: Any) -> None:
+    auth = Verifier(t=Known(scopes=scopes))
+    app = Guarded(
+        Inner(), auth=auth, required_scopes=["tools:read", "tools:admin"], metadata_url="https://m"
+    )
+    reply = await knock(app, bearer="t")
+    assert reply.status == 403
+    assert reply.message == "The token lacks the scopes tools:read, tools:admin."
+    assert reply.header("www-authenticate") == (
+        'Bearer error="insufficient_scope", scope="tools:read tools:admin", '
+        'resource_metadata="https://m"'
+    )
+
+
+@pytest.mark.parametrize("scopes", [["write", "read", "all"], "read write", {"read", "write"}])
+async def test_a_token_with_the_scopes_lets_in(scopes: Any) -> None:
+    """Some verifiers give them as one text, as they stand in a token."""
+    app = Guarded(Inner(), auth=Verifier(t=Known(scopes=scopes)), required_scopes=["read", "write"])
+    assert (await knock(app, bearer="t")).status == 200
+
+
+async def test_clients_learn_where_tokens_come_from() -> None:
+    """RFC 9728: without a token and with a wrong one."""
+    app = Guarded(Inner(), auth=Verifier(), metadata_url="https://x/.well-known/o")
+    told = 'resource_metadata="https://x/.well-known/o"'
+    assert (await knock(app)).header("www-authenticate") == f"Bearer {told}"
+    reply = await knock(app, bearer="wrong")
+    assert reply.header("www-authenticate") == f'Bearer error="invalid_token", {told}'
+
+
+@pytest.mark.parametrize("found", [None, False])
+async def test_a_verifier_can_say_no(found: Any) -> None:
+    assert (await knock(Guarded(Inner(), auth=Verifier(t=found)), bearer="t")).status == 401
+
+
+async def test_a_broken_verifier_lets_nobody_in(caplog: pytest.LogCaptureFixture) -> None:
+    """S25: and says nothing of what broke, but where to find it."""
+    inner = Inner()
+    app = Guarded(inner, auth=Verifier(t=ConnectionError("db-7 is down")))
+    reply = await knock(app, bearer="t")
+    assert reply.status == 500
+    assert b"db-7" not in reply.body
+    assert "db-7 is down" in caplog.text
+    assert inner.scopes == []
+
+
+async def test_some_paths_can_be_open() -> None:
+    """Host and Origin are checked there as well."""
+    verifier = Verifier()
+    app = Guarded(Inner(), auth=verifier, protect=lambda path: path != "/healthz")
+    get: dict[str, Any] = {"method": "GET", "kind": None}
+    assert (await knock(app, path="/healthz", **get)).status == 200
+    assert (await knock(app, path="/healthz/", **get)).status == 401
+    assert (await knock(app, path="/mcp", **get)).status == 401
+    assert (await knock(app, path="/healthz", host="evil.com", **get)).status == 421
+    assert verifier.asked == []
+
+
+async def test_open_paths_are_those_within_a_mount() -> None:
+    """An application that mounts the listener says so in `root_path`, and nothing more is open."""
+    inner = Inner()
+    guarded = Guarded(inner, auth=TOKEN, protect=lambda path: path != "/healthz")
+
+    async def mounted(scope: Any, receive: Any, send: Any) -> None:
+        await guarded({**scope, "root_path": "/tools"}, receive, send)
+
+    get: dict[str, Any] = {"method": "GET", "kind": None}
+    assert (await knock(mounted, path="/tools/healthz", **get)).status == 200
+    assert (await knock(mounted, path="/tools/mcp", **get)).status == 401
+    assert (await knock(mounted, path="/tools", **get)).status == 401
+    assert (await knock(guarded, path="/tools/healthz", **get)).status == 401
+
+
+async def test_a_token_never_shows(caplog: pytest.LogCaptureFixture) -> None:
+    """S23: no log and no answer holds it, right or wrong, whatever fails and whoever quotes it."""
+    caplog.set_level(logging.DEBUG)
+
+    async def quoting(scope: Any, receive: Any, send: Any) -> None:
+        raise ValueError(f"cannot handle {scope['headers']} of {current_principal()}")
+
+    class Quoting(Verifier):
+        async def verify_token(self, token: str) -> Any:
+            raise ValueError(f"cannot read {token}\x1b[2J")
+
+    short = Known(scopes=[])
+    old = Known(expires_at=1)
+    apps: list[Any] = [
+        Guarded(Inner(), auth=TOKEN),
+        Guarded(Inner(), auth="another-" + "x" * 20),
+        Guarded(quoting, auth=TOKEN),
+        Guarded(Inner(), auth=Quoting()),
+        Guarded(Inner(), auth=Verifier()),
+        Guarded(Inner(), auth=Verifier(**{TOKEN: short}), required_scopes=["a"]),
+        Guarded(Inner(), auth=Verifier(**{TOKEN: old})),
+    ]
+    ways: list[dict[str, Any]] = [
+        {"bearer": TOKEN},
+        {"bearer": TOKEN, "host": "evil.com"},
+        {"bearer": TOKEN, "kind": "text/plain"},
+        {"bearer": f"{TOKEN} {TOKEN}"},
+        {"query": f"token={TOKEN}"},
+    ]
+    replies = [await knock(app, **way) for app, way in itertools.product(apps, ways)]
+    assert {reply.status for reply in replies} == {200, 401, 403, 415, 421, 500}
+    for reply in replies:
+        assert TOKEN not in reply.body.decode()
+        assert TOKEN not in str(reply.headers)
+    assert TOKEN not in caplog.text
+    assert "cannot handle" in caplog.text
+    assert r"cannot read ***\x1b[2J" in caplog.text
+    assert all(record.exc_info is None for record in caplog.records)
+
+
+# --- web pages that may call
+
+
+PAGE = "https://app.example.com"
+
+
+async def test_a_preflight_is_answered_for_allowed_pages() -> None:
+    """A browser asks before it sends JSON or a token; that question itself has no token."""
+    inner = Inner()
+    app = Guarded(inner, auth=TOKEN, allowed_origins=[PAGE])
+    asking = ("access-control-request-method", "POST")
+    reply = await knock(app, ("origin", PAGE), asking, method="OPTIONS", kind=None)
+    assert (reply.status, reply.body, inner.scopes) == (204, b"", [])
+    assert reply.headers == [
+        ("access-control-allow-methods", "GET, POST, DELETE"),
+        (
+            "access-control-allow-headers",
+            (
+                "authorization, content-type, last-event-id, mcp-method, mcp-name, "
+                "mcp-protocol-version, mcp-session-id"
+            ),
+        ),
+        ("access-control-max-age", "600"),
+        ("access-control-allow-origin", PAGE),
+        ("access-control-expose-headers", "mcp-session-id, www-authenticate, retry-after"),
+        ("vary", "Origin"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [("https://evil.com", 403), ("null", 403), ("http://localhost:3000", 401), (None, 401)],
+)
+async def test_a_preflight_of_others_is_not_answered(origin: str | None, status: int) -> None:
+    headers = [] if origin is None else [("origin", origin)]
+    app = Guarded(Inner(), auth=TOKEN, allowed_origins=[PAGE])
+    reply = await knock(app, *headers, method="OPTIONS", kind=None)
+    assert reply.status == status
+    assert not [name for name, _ in reply.headers if name.startswith("access-control")]
+
+
+async def test_allowed_pages_can_read_answers_and_refusals() -> None:
+    """The exact origin, never `*`, also where the app says otherwise."""
+
+    async def open_to_all(scope: Any, receive: Any, send: Any) -> None:
+        if scope["path"] == "/broken":
+            raise ValueError
+        await answer(send, (b"access-control-allow-origin", b"*"), (b"mcp-session-id", b"s"))
+
+    app = Guarded(open_to_all, auth=TOKEN, allowed_origins=[PAGE])
+    page = ("origin", PAGE)
+    replies = [
+        await knock(app, page, bearer=TOKEN),
+        await knock(app, page),
+        await knock(app, page, bearer=TOKEN, kind="text/plain"),
+        await knock(app, page, bearer=TOKEN, path="/broken"),
+    ]
+    assert [reply.status for reply in replies] == [200, 401, 415, 500]
+    for reply in replies:
+        assert reply.header("access-control-allow-origin") == PAGE
+        assert "mcp-session-id" in (reply.header("access-control-expose-headers") or "")
+        assert reply.header("vary") == "Origin"
+    assert replies[0].header("mcp-session-id") == "s"
+
+
+# --- faults and other kinds of connection
+
+
+async def test_a_fault_of_the_app_is_told_by_its_number(caplog: pytest.LogCaptureFixture) -> None:
+    """S25: the client gets no traceback; the log has it, under the same number."""
+
+    async def broken(scope: Any, receive: Any, send: Any) -> None:
+        raise KeyError("secret-place")
+
+    app = Guarded(broken)
+    reply = await knock(app)
+    error = json.loads(reply.body)["error"]
+    assert reply.status == 500
+    assert error == {
+        "status": 500,
+        "message": f"The server has failed; its log has more (error {error['id']}).",
+        "id": error["id"],
+    }
+    (record,) = caplog.messages
+    assert record.startswith(f"A request has failed (error {error['id']}).\nTraceback (most recent")
+    assert record.rstrip().endswith("KeyError: 'secret-place'")
+    assert (await knock(app)).status == 500
+
+
+async def test_a_fault_behind_the_start_of_an_answer_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """S25: the answer cannot be taken back, and nothing is added to it."""
+
+    async def broken(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"[1,", "more_body": True})
+        raise KeyError("secret-place")
+
+    reply = await knock(Guarded(broken))
+    assert (reply.status, reply.body) == (200, b"[1,")
+    assert "secret-place" in caplog.text
+
+
+async def test_websockets_are_closed() -> None:
+    """Nothing served here speaks them, and browsers open them to anywhere."""
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    inner = Inner()
+    await Guarded(inner)({"type": "websocket", "headers": []}, parts(b""), send)
+    assert (sent, inner.scopes) == ([{"type": "websocket.close", "code": 1008}], [])
+
+
+async def test_the_lifespan_reaches_the_app() -> None:
+    seen: list[str] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        seen.append(scope["type"])
+
+    await Guarded(app, auth=TOKEN)({"type": "lifespan"}, parts(b""), Reply().send)
+    assert seen == ["lifespan"]
+
+
+def test_the_module_is_light() -> None:
+    """It is loaded before anything is served, and asks for no web framework."""
+    heavy = {"asyncio", "starlette", "httpx", "pydantic", "mcp", "uvicorn", "anyio"}
+    program = "import sys, agents_tools._listener; print(*sys.modules)"
+    run = subprocess.run(  # noqa: S603 - its own interpreter
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert not heavy & set(run.stdout.split())
+
+
+# --- through a real socket
+
+
+@contextlib.asynccontextmanager
+async def served(app: Any, host: str = "127.0.0.1") -> AsyncGenerator[int]:
+    """Serve an app on a free port while the block runs."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        sock = socket.create_server((host, 0), family=family)
+    except OSError:
+        pytest.skip(f"this machine has no {host}")
+    config = uvicorn.Config(
+        app, log_config=None, access_log=False, ws="none", timeout_graceful_shutdown=1
+    )
+    server = uvicorn.Server(config)
+    task = asyncio.create_task(server.serve(sockets=[sock]))
+    try:
+        async with asyncio.timeout(2 * PATIENCE):  # the socket takes connections from the start
+            yield sock.getsockname()[1]
+    finally:
+        server.should_exit = True
+        await asyncio.wait_for(task, 2 * PATIENCE)
+        sock.close()
+
+
+async def _no_lifespan(scope: Any, receive: Any, send: Any) -> None:
+    if scope["type"] == "lifespan":
+        while (await receive())["type"] != "lifespan.shutdown":
+            await send({"type": "lifespan.startup.complete"})
+        await send({"type": "lifespan.shutdown.complete"})
+        return
+    body = await read(receive)
+    await answer(send, (b"x-size", str(len(body)).encode()))
+
+
+@pytest.mark.parametrize(
+    ("bind", "reached"),
+    [("127.0.0.1", "127.0.0.1"), ("::1", "[::1]"), ("0.0.0.0", "localhost")],  # noqa: S104
+)
+async def test_a_real_client_meets_the_same_rules(bind: str, reached: str) -> None:
+    """S1, S2 and S3 over a connection, on every kind of address."""
+    app = Guarded(_no_lifespan, host=bind, auth=TOKEN, allowed_origins=[PAGE])
+    bearer = {"authorization": f"Bearer {TOKEN}"}
+    async with served(app, bind) as port, httpx.AsyncClient(trust_env=False) as client:
+        url = f"http://{reached}:{port}/mcp"
+        reply = await client.post(url, json={"a": 1}, headers=bearer)
+        assert (reply.status_code, reply.headers["x-size"]) == (200, "7")
+        assert (await client.post(url, json={})).status_code == 401
+        reply = await client.post(url, json={}, headers=bearer | {"host": "evil.example"})
+        assert reply.status_code == 421
+        assert "'evil.example'" in reply.json()["error"]["message"]
+        reply = await client.post(url, json={}, headers=bearer | {"origin": "https://evil.com"})
+        assert reply.status_code == 403
+        assert "allowed_origins=" in reply.json()["error"]["message"]
+        reply = await client.post(url, data={"a": "1"}, headers=bearer)
+        assert reply.status_code == 415
+        reply = await client.options(url, headers={"origin": PAGE})
+        assert reply.status_code == 204
+        assert reply.headers["access-control-allow-origin"] == PAGE
+
+
+async def test_a_real_client_that_sends_too_much_is_told() -> None:
+    """Both where it tells the length and where it sends chunks."""
+
+    async def chunks() -> AsyncGenerator[bytes]:
+        for _ in range(64):
+            yield b"x" * 4_096
+
+    app = Guarded(_no_lifespan, limits=ListenerLimits(max_body=10_000))
+    json_type = {"content-type": "application/json"}
+    async with served(app) as port, httpx.AsyncClient(trust_env=False) as client:
+        url = f"http://127.0.0.1:{port}/"
+        reply = await client.post(url, content=b"x" * 10_001, headers=json_type)
+        assert reply.status_code == 413
+        reply = await client.post(url, content=chunks(), headers=json_type)
+        assert reply.status_code == 413
+        reply = await client.post(url, content=b"x" * 10_000, headers=json_type)
+        assert (reply.status_code, reply.headers["x-size"]) == (200, "10000")
+
+
+async def test_a_real_client_that_stops_sending_is_told_and_left() -> None:
+    app = Guarded(_no_lifespan, limits=ListenerLimits(body_timeout=SOON))
+    async with served(app) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(
+            b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+            b"content-length: 100\r\n\r\n{"
+        )
+        told = await reader.read()  # to the end: the connection is closed as well
+        writer.close()
+        await writer.wait_closed()
+    assert told.startswith(b"HTTP/1.1 408 ")
+    assert b"body_timeout=" in told
+
+
+async def test_real_clients_beyond_the_limit_are_sent_away() -> None:
+    gate = Gate()
+    app = Guarded(gate, limits=ListenerLimits(max_concurrency=1))
+
+    async def with_lifespan(scope: Any, receive: Any, send: Any) -> None:
+        await (_no_lifespan if scope["type"] == "lifespan" else app)(scope, receive, send)
+
+    async with served(with_lifespan) as port, httpx.AsyncClient(trust_env=False) as client:
+        url = f"http://127.0.0.1:{port}/"
+        first = asyncio.create_task(client.post(url, json={}))
+        await gate.entered.acquire()
+        reply = await client.post(url, json={})
+        assert (reply.status_code, reply.headers["retry-after"]) == (503, "1")
+        gate.opened.set()
+        assert (await first).status_code == 200
+        assert (await client.post(url, json={})).status_code == 200
