@@ -304,15 +304,19 @@ class WriteStream:
     Args:
         inner: The stream of the transport.
         exchange: The connection.
+        direct: Whether what is sent has reached the server; else the transport knows.
     """
 
-    def __init__(self, inner: Any, exchange: Exchange) -> None:
+    def __init__(self, inner: Any, exchange: Exchange, *, direct: bool = False) -> None:
         self._inner = inner
         self._exchange = exchange
+        self._direct = direct
 
     async def send(self, item: Any) -> None:
         """Send a message."""
-        self._exchange.outgoing(getattr(item.message, "root", item.message))
+        request = self._exchange.outgoing(getattr(item.message, "root", item.message))
+        if request is not None and self._direct:
+            request.sent = True
         await self._inner.send(item)
 
     def close(self) -> None:

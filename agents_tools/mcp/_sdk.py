@@ -145,7 +145,7 @@ async def open_session(
     line: _Line = _Two() if sdk_line() >= 2 else _One()  # noqa: PLR2004 - the second line
     _quiet()
     if config.transport == "memory":
-        async with line.in_memory(config, hooks) as session:
+        async with line.in_memory(config, hooks, exchange) as session:
             yield session
         return
     if config.transport == "stdio":
@@ -256,7 +256,7 @@ class _Line(Protocol):
 
     def over(self, transport: Any, hooks: Hooks) -> Any: ...
 
-    def in_memory(self, config: MCPServerConfig, hooks: Hooks) -> Any: ...
+    def in_memory(self, config: MCPServerConfig, hooks: Hooks, exchange: Exchange) -> Any: ...
 
 
 class _Session:
@@ -342,7 +342,8 @@ class _Two:
         async with client:
             yield _TwoSession(client, self.mcp.MCPError, streamed=streamed)
 
-    def in_memory(self, config: MCPServerConfig, hooks: Hooks) -> Any:
+    def in_memory(self, config: MCPServerConfig, hooks: Hooks, exchange: Exchange) -> Any:
+        del exchange  # there are no streams: the server is called
         return self.over(config.server, hooks, streamed=False)
 
 
@@ -432,20 +433,24 @@ class _One:
             yield _OneSession(session, self.mcp.McpError, facts, streamed=True)
 
     @contextlib.asynccontextmanager
-    async def in_memory(self, config: MCPServerConfig, hooks: Hooks) -> AsyncGenerator[Session]:
+    async def in_memory(
+        self, config: MCPServerConfig, hooks: Hooks, exchange: Exchange
+    ) -> AsyncGenerator[Session]:
+        import anyio
+
         memory: Any = importlib.import_module("mcp.shared.memory")
-        connected = memory.create_connected_server_and_client_session(
-            config.server,
-            elicitation_callback=_callback(hooks.elicit, self.types, "ElicitResult"),
-            sampling_callback=_callback(hooks.sample, self.types, "CreateMessageResult"),
-            list_roots_callback=_callback(hooks.roots, self.types, "ListRootsResult"),
-        )
-        async with connected as session:
-            capabilities = session.get_server_capabilities()
-            facts = {"protocolVersion": self.types.LATEST_PROTOCOL_VERSION}
-            if capabilities is not None:
-                facts["capabilities"] = _wire(capabilities)
-            yield _OneSession(session, self.mcp.McpError, facts, streamed=False)
+        server: Any = getattr(config.server, "_mcp_server", config.server)  # inside a FastMCP
+        async with (
+            memory.create_client_server_memory_streams() as (near, far),
+            anyio.create_task_group() as group,
+        ):
+            group.start_soon(server.run, *far, server.create_initialization_options())
+            streams = ReadStream(near[0], exchange), WriteStream(near[1], exchange, direct=True)
+            try:
+                async with self.over(contextlib.nullcontext(streams), hooks) as session:
+                    yield session
+            finally:
+                group.cancel_scope.cancel()
 
 
 class _OneSession(_Session):
