@@ -52,7 +52,7 @@ class Agent(Generic[ContextT]):
         mcp_servers: What else has tools: objects with a method `get_tools()`, sync or async,
             asked before each turn; an `MCPToolManager` is one.
         mcp_config: MCP servers, as an `mcpServers` file or its content. They are connected when
-            the agent first runs, and end with the agent or the program.
+            the agent first runs, and end some time after the last such agent, or with the program.
         hooks: Who is told of its runs.
         tool_use_behavior: What follows when tools have answered: `run_llm_again`;
             `stop_on_first_tool`: what the first call of the turn returned is the final output;
