@@ -1003,7 +1003,7 @@ async def test_a_person_approves_the_arguments_that_run() -> None:
     ran: list[str] = []
 
     def inside(context: ToolContext[Any], arguments: dict[str, Any]) -> dict[str, Any]:
-        return {"path": "/work" + arguments["path"]}
+        return {"path": "/data" + arguments["path"]}
 
     @function_tool
     def delete(path: str) -> str:
@@ -1017,11 +1017,11 @@ async def test_a_person_approves_the_arguments_that_run() -> None:
         agent = Agent("Main", tools=[tool], model=model)
         result = await Runner.run(agent, "Go.")
         [waiting] = result.interruptions
-        assert json.loads(waiting.arguments) == {"path": "/work/x"}
+        assert json.loads(waiting.arguments) == {"path": "/data/x"}
         state = RunState.from_json(result.to_state().to_json())
         state.approve(state.interruptions[0])
         assert (await Runner.run(agent, state)).final_output == "done"
-    assert ran == ["/work/x", "/work/x"]
+    assert ran == ["/data/x", "/data/x"]
 
 
 async def test_arguments_of_a_person_pass_the_guardrail_too() -> None:
@@ -1029,7 +1029,7 @@ async def test_arguments_of_a_person_pass_the_guardrail_too() -> None:
     ran: list[str] = []
 
     def only_below(context: ToolContext[Any], arguments: dict[str, Any]) -> None:
-        if not arguments["path"].startswith("/work"):
+        if not arguments["path"].startswith("/data"):
             raise ToolError("Only below /work.")
 
     @needs_approval
@@ -1040,7 +1040,7 @@ async def test_arguments_of_a_person_pass_the_guardrail_too() -> None:
         ran.append(path)
         return path
 
-    model = ScriptedModel([tool_call("delete", path="/work/x"), "done"])
+    model = ScriptedModel([tool_call("delete", path="/data/x"), "done"])
     agent = Agent("Main", tools=[delete], model=model)
     state = (await Runner.run(agent, "Go.")).to_state()
     state.approve(state.interruptions[0], {"path": "/etc"})

@@ -13,11 +13,10 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, cast
 
 from agents_tools.mcp._shapes import an_object
+from agents_tools.mcp._streams import Sink, Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from types import TracebackType
-    from typing import Self
 
     from agents_tools.context import ToolContext
 
@@ -222,7 +221,7 @@ def _for_session(method: str, result: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-class ReadStream:
+class ReadStream(Source):
     """What the session reads: a transport's stream without what it need not see.
 
     Args:
@@ -239,9 +238,6 @@ class ReadStream:
         """The context variables of whoever put the last message in, where the stream knows."""
         return getattr(self._inner, "last_context", None)
 
-    def __aiter__(self) -> Self:
-        return self
-
     async def __anext__(self) -> Any:
         while True:
             try:
@@ -252,15 +248,6 @@ class ReadStream:
             if passed(item, self._exchange):
                 return item
 
-    async def receive(self) -> Any:
-        """Give the next message."""
-        from anyio import EndOfStream
-
-        try:
-            return await self.__anext__()
-        except StopAsyncIteration:
-            raise EndOfStream from None
-
     def close(self) -> None:
         """Close the stream."""
         self._inner.close()
@@ -268,17 +255,6 @@ class ReadStream:
     async def aclose(self) -> None:
         """Close the stream."""
         await self._inner.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.aclose()
 
 
 def passed(item: Any, exchange: Exchange) -> bool:
@@ -298,7 +274,7 @@ def passed(item: Any, exchange: Exchange) -> bool:
     return True
 
 
-class WriteStream:
+class WriteStream(Sink):
     """What the session writes to: a transport's stream that notes which requests leave.
 
     Args:
@@ -326,14 +302,3 @@ class WriteStream:
     async def aclose(self) -> None:
         """Close the stream."""
         await self._inner.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.aclose()

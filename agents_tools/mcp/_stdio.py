@@ -24,10 +24,10 @@ from agents_tools._text import safe_text
 from agents_tools.errors import MCPConnectionError
 from agents_tools.mcp import _guardian
 from agents_tools.mcp._exchange import passed
+from agents_tools.mcp._streams import Sink, Source
 
 if TYPE_CHECKING:
     from types import TracebackType
-    from typing import Self
 
     from agents_tools.mcp._exchange import Exchange
     from agents_tools.mcp._sdk import Wire
@@ -414,16 +414,13 @@ def _id_in(line: bytes) -> re.Match[bytes] | None:
 _ID = re.compile(rb'"id"\s*:\s*(?:(\d{1,18})|"([^"]{1,100})")')
 
 
-class _Reader:
+class _Reader(Source):
     """The messages of a server, as the session reads them."""
 
     def __init__(self, process: _Process, wire: Wire, exchange: Exchange) -> None:
         self._process = process
         self._wire = wire
         self._exchange = exchange
-
-    def __aiter__(self) -> Self:
-        return self
 
     async def __anext__(self) -> Any:
         for count in itertools.count(1):
@@ -487,26 +484,8 @@ class _Reader:
         self._exchange.ignored += 1
         logger.debug("%s: a line was left out: %s", self._process.name, why)
 
-    async def receive(self) -> Any:
-        """Give the next message."""
-        from anyio import EndOfStream
 
-        try:
-            return await self.__anext__()
-        except StopAsyncIteration:
-            raise EndOfStream from None
-
-    async def aclose(self) -> None:
-        """Do nothing: the transport closes what it has opened."""
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *exc_info: object) -> None:
-        await self.aclose()
-
-
-class _Writer:
+class _Writer(Sink):
     """The messages for a server, as the session writes them."""
 
     def __init__(self, process: _Process, exchange: Exchange) -> None:
@@ -534,12 +513,3 @@ class _Writer:
             if request is not None:
                 request.sent = False
             raise ClosedResourceError from None
-
-    async def aclose(self) -> None:
-        """Do nothing: the transport closes what it has opened."""
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *exc_info: object) -> None:
-        await self.aclose()

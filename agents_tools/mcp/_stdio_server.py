@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 from agents_tools._json import JsonFault, JsonLimits, check_bounds
 from agents_tools.mcp._shapes import an_object
+from agents_tools.mcp._streams import Sink, Source
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator
-    from typing import BinaryIO, Self
+    from typing import BinaryIO
 
 __all__ = ["stdio_streams"]
 
@@ -65,7 +66,7 @@ def _claimed() -> Generator[tuple[BinaryIO, BinaryIO]]:
         os.close(nothing)
 
 
-class _Lines:
+class _Lines(Source):
     """The messages of a client; what is no message is answered here."""
 
     def __init__(self, source: BinaryIO, sink: BinaryIO) -> None:
@@ -96,9 +97,6 @@ class _Lines:
                 self._loop.call_soon_threadsafe(self._queue.put_nowait, line or None)
             if not line:
                 return
-
-    def __aiter__(self) -> Self:
-        return self
 
     async def __anext__(self) -> Any:
         while True:
@@ -143,27 +141,6 @@ class _Lines:
         error = {"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": why[:500]}}
         _write(self._sink, json.dumps(error).encode())
 
-    async def receive(self) -> Any:
-        """Give the next message."""
-        from anyio import EndOfStream
-
-        try:
-            return await self.__anext__()
-        except StopAsyncIteration:
-            raise EndOfStream from None
-
-    def close(self) -> None:
-        """Do nothing: the descriptors are given back where they were taken."""
-
-    async def aclose(self) -> None:
-        """Do nothing: the descriptors are given back where they were taken."""
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *exc_info: object) -> None:
-        await self.aclose()
-
 
 def _from_wire(data: Any) -> Any:
     from agents_tools.mcp._sdk import message_of
@@ -171,7 +148,7 @@ def _from_wire(data: Any) -> Any:
     return message_of(data)
 
 
-class _Sink:
+class _Sink(Sink):
     """The messages for a client, a line each."""
 
     def __init__(self, sink: BinaryIO) -> None:
@@ -196,18 +173,6 @@ class _Sink:
                     await asyncio.to_thread(_write, self._sink, data)
         except (OSError, ValueError):
             raise ClosedResourceError from None
-
-    def close(self) -> None:
-        """Do nothing: the descriptors are given back where they were taken."""
-
-    async def aclose(self) -> None:
-        """Do nothing: the descriptors are given back where they were taken."""
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *exc_info: object) -> None:
-        await self.aclose()
 
 
 _SMALL = 16 << 10
