@@ -1030,7 +1030,7 @@ async def test_arguments_of_a_person_pass_the_guardrail_too() -> None:
 
     def only_below(context: ToolContext[Any], arguments: dict[str, Any]) -> None:
         if not arguments["path"].startswith("/data"):
-            raise ToolError("Only below /work.")
+            raise ToolError("Only below /data.")
 
     @needs_approval
     @input_guardrail(only_below)
@@ -1048,7 +1048,7 @@ async def test_arguments_of_a_person_pass_the_guardrail_too() -> None:
     outputs = [item for item in result.new_items if isinstance(item, ToolCallOutputItem)]
     assert ran == []
     assert outputs[0].status == "tool_error"
-    assert "Only below /work." in str(outputs[0].output)
+    assert "Only below /data." in str(outputs[0].output)
 
 
 async def test_a_call_that_waited_in_a_session_is_asked_about_again_and_not_lost() -> None:

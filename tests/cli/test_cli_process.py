@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import FIXTURE
+from tests.waiting import until
 
 COMMAND = [sys.executable, "-m", "agents_tools.cli"]
 ROOT = Path(__file__).parents[2]
@@ -39,11 +41,12 @@ def python(code: str) -> subprocess.CompletedProcess[str]:
 
 def wait_until_started(marker: Path, process: subprocess.Popen[str]) -> None:
     """Wait for the tool to say that it runs."""
-    until = time.monotonic() + 10
-    while not (marker.exists() and marker.read_text()):
+
+    def started() -> bool:
         assert process.poll() is None, process.communicate()
-        assert time.monotonic() < until
-        time.sleep(0.01)
+        return marker.exists() and bool(marker.read_text())
+
+    until(started)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="SIGINT is sent to a process")
@@ -71,7 +74,8 @@ def test_a_second_ctrl_c_ends_at_once(tmp_path: Path) -> None:
             if process.poll() is not None:
                 break
             process.send_signal(signal.SIGINT)
-            time.sleep(0.05)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(0.05)
         process.wait(timeout=10)
     assert process.returncode == 130
     assert time.monotonic() - begin < 1.9

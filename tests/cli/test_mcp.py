@@ -7,7 +7,6 @@ import os
 import shlex
 import signal
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from inline_snapshot import snapshot
 
 from tests.cli.conftest import FIXTURE
 from tests.cli.test_cli_process import python, start
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,10 +75,8 @@ def is_alive(pid: int) -> bool:
 def gone(folder: Path) -> bool:
     """Whether the server that noted its process there has ended, or ends within bounds."""
     pid = int((folder / "pid").read_text())
-    until = time.monotonic() + 10
-    while is_alive(pid) and time.monotonic() < until:
-        time.sleep(0.01)
-    return not is_alive(pid)
+    until(lambda: not is_alive(pid))
+    return True
 
 
 # --- the commands that take a TARGET
@@ -222,11 +220,7 @@ def test_ctrl_c_ends_the_call_and_the_server(mode: str, tmp_path: Path) -> None:
     words = ["mcp", "call", shlex.join(words_of(mode, tmp_path)), "hang", "--json"]
     with start(*words) as process:
         marker = tmp_path / ("hanging" if mode == "good" else "pid")
-        until = time.monotonic() + 10
-        while not (marker.exists() and marker.read_text()):
-            assert process.poll() is None, process.communicate()
-            assert time.monotonic() < until
-            time.sleep(0.01)
+        until(lambda: process.poll() is not None or (marker.exists() and marker.read_text()))
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=15)
     assert process.returncode == 130

@@ -9,7 +9,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ import pytest
 from tests.cli.conftest import FIXTURE
 from tests.cli.test_cli_process import COMMAND, start
 from tests.cli.test_mcp import ECHO, gone
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -112,10 +112,7 @@ def hear(process: subprocess.Popen[str]) -> dict[str, Any]:
 
 
 def wait_for(marker: Path) -> None:
-    until = time.monotonic() + 10
-    while not marker.exists():
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    until(marker.exists)
 
 
 @pytest.fixture
