@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from agents_tools._bridge import call_async_from_sync as call_async_from_sync
     from agents_tools.mcp.adapter import MCPToolError as MCPToolError
+    from agents_tools.mcp.background import (
+        MCPTools as MCPTools,
+        create_mcp_tools as create_mcp_tools,
+    )
     from agents_tools.mcp.config import (
         MCPServerConfig as MCPServerConfig,
         load_config as load_config,
     )
     from agents_tools.mcp.manager import (
         MCPToolManager as MCPToolManager,
-        MCPTools as MCPTools,
         ToolListChange as ToolListChange,
-        create_mcp_tools as create_mcp_tools,
     )
     from agents_tools.mcp.pins import PinChange as PinChange, ToolPins as ToolPins
     from agents_tools.mcp.server import (
@@ -32,12 +34,8 @@ _PLACES = {
     "agents_tools._bridge": ("call_async_from_sync",),
     "agents_tools.mcp.adapter": ("MCPToolError",),
     "agents_tools.mcp.config": ("MCPServerConfig", "load_config"),
-    "agents_tools.mcp.manager": (
-        "MCPToolManager",
-        "MCPTools",
-        "ToolListChange",
-        "create_mcp_tools",
-    ),
+    "agents_tools.mcp.background": ("MCPTools", "create_mcp_tools"),
+    "agents_tools.mcp.manager": ("MCPToolManager", "ToolListChange"),
     "agents_tools.mcp.pins": ("PinChange", "ToolPins"),
     "agents_tools.mcp.server": ("mcp_server", "serve", "serve_async"),
 }

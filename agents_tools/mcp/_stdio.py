@@ -14,7 +14,6 @@ import logging
 import os
 import re
 import signal
-import sys
 from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -24,6 +23,7 @@ from agents_tools._text import safe_text
 from agents_tools.errors import MCPConnectionError
 from agents_tools.mcp import _guardian
 from agents_tools.mcp._exchange import passed
+from agents_tools.mcp._programs import child_environment, program_of
 from agents_tools.mcp._streams import Sink, Source
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from agents_tools.mcp._sdk import Wire
     from agents_tools.mcp.config import MCPServerConfig
 
-__all__ = ["StdioTransport", "child_environment", "program_of"]
+__all__ = ["StdioTransport"]
 
 logger = logging.getLogger("agents_tools.mcp")
 
@@ -52,24 +52,6 @@ _LIMITS = JsonLimits(size=1 << 40, depth=200, nodes=1 << 40)
 """Of a line that the fast reader has refused; its size was looked at before."""
 _STDERR_LINES = 20
 _STDERR_WIDTH = 2_000
-
-_NAMES = (
-    ("APPDATA", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATH", "PATHEXT",
-     "PROCESSOR_ARCHITECTURE", "SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "USERNAME", "USERPROFILE")
-    if sys.platform == "win32"
-    else ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
-)  # fmt: skip
-"""The variables that every server gets; nothing else of this process is for it."""
-
-
-def child_environment(config: MCPServerConfig) -> dict[str, str]:
-    """Give the environment that a server starts with."""
-    own = os.environ
-    inherited = {name: own[name] for name in (*_NAMES, *config.inherit_env) if name in own}
-    functions = [name for name, value in inherited.items() if value.startswith("()")]
-    for name in functions:  # a shell function: code in the disguise of a value
-        del inherited[name]
-    return {**inherited, **config.env}
 
 
 class StdioTransport:
@@ -166,17 +148,6 @@ class StdioTransport:
 
 
 _KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
-
-
-def program_of(config: MCPServerConfig) -> str:
-    """Give the program of a server; found by the PATH that the server gets."""
-    import shutil
-
-    command = config.command or ""
-    if Path(command).name == command:
-        return shutil.which(command, path=child_environment(config).get("PATH")) or command
-    beside = Path(config.cwd or ".", command)
-    return str(beside.absolute()) if beside.exists() else command
 
 
 def _not_started(config: MCPServerConfig, error: Exception) -> str:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import atexit
 import contextlib
 import hashlib
 import inspect
 import logging
 import os
-import re
 import threading
 import weakref
 from dataclasses import dataclass
@@ -17,19 +15,17 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from agents_tools._bridge import call_async_from_sync
 from agents_tools.errors import (
     MCPError,
     MCPProtocolError,
     UserError,
     UserKeyError,
-    UserTypeError,
     UserValueError,
 )
+from agents_tools.mcp._programs import check_program
 from agents_tools.mcp._questions import elicited, roots_of, sampled
 from agents_tools.mcp._sdk import Hooks
 from agents_tools.mcp._shapes import an_object, text_or_none
-from agents_tools.mcp._stdio import program_of
 from agents_tools.mcp._untrusted import UnusableTool, clean_text, clean_tool, public_names
 from agents_tools.mcp.adapter import AnyTool, function_tool_of
 from agents_tools.mcp.config import MCPServerConfig, load_config, server_config
@@ -44,7 +40,7 @@ if TYPE_CHECKING:
     from agents_tools.context import Question, ToolContext
     from agents_tools.mcp._questions import Sample
 
-__all__ = ["MCPToolManager", "MCPTools", "ToolListChange", "create_mcp_tools"]
+__all__ = ["MCPToolManager", "ToolListChange"]
 
 logger = logging.getLogger("agents_tools.mcp")
 
@@ -246,7 +242,7 @@ class MCPToolManager:
                 "one another name."
             )
         if config.transport == "stdio" and self._allowed is not None:
-            _check_command(config, self._allowed)
+            check_program(config, self._allowed)
         server = _Server(Connection(config, self))
         self._servers[config.name] = server
         self.connections.append(server.connection)
@@ -753,134 +749,5 @@ def _needs_tasks(wire: Mapping[str, Any]) -> bool:
     return an_object(wire.get("execution")).get("taskSupport") == "required"
 
 
-_INLINE = re.compile(
-    r"-[cer]|-[A-Za-z]{1,3}[ce]$|--(eval|print|call|command|require|import|loader)(=|$)|-p$"
-)
-"""Arguments with which interpreters and launchers run code that stands in the arguments."""
-
-
-_LOADING = frozenset({
-    "BASH_ENV", "ENV", "LD_LIBRARY_PATH", "LD_PRELOAD", "NODE_OPTIONS", "NODE_PATH", "PATH",
-    "PERL5OPT", "PYTHONHOME", "PYTHONPATH", "PYTHONSTARTUP", "RUBYOPT",
-})  # fmt: skip
-"""Variables by which a program that is allowed runs what is not."""
-
-
 async def _awaited(work: Awaitable[Any]) -> None:
     await work
-
-
-def _check_command(config: MCPServerConfig, allowed: tuple[str, ...]) -> None:
-    """Refuse programs that are not among the allowed ones, by where they really are."""
-    import shutil
-
-    path = os.path.realpath(program_of(config))
-    places = {os.path.realpath(shutil.which(one) or one) for one in allowed}
-    reason = None
-    if path not in places:
-        reason = f"its program {config.command!r} is none of those that are allowed"
-    elif bad := next((arg for arg in config.args if _INLINE.match(arg)), None):
-        reason = f"its argument {bad!r} is code to run"
-    if bad := next((name for name in config.env if name.upper() in _LOADING), None):
-        reason = f"its variable {bad} makes a program load other code"
-    if reason is not None:
-        raise UserValueError(
-            f"MCP server {config.name!r} may not be started: {reason} (allow_commands)."
-        )
-
-
-# --- for programs without an event loop
-
-
-class MCPTools(list[AnyTool]):
-    """The tools of servers on the background loop, for programs without a loop of their own.
-
-    A list, and a context manager: leaving it, `close()`, or the end of the program closes the
-    servers; so does nobody having any of the tools any more.
-
-    Attributes:
-        manager: Who has the servers.
-    """
-
-    def __init__(self, manager: MCPToolManager) -> None:
-        super().__init__(manager.get_tools())
-        self.manager = manager
-        weakref.finalize(manager, _leave, manager.connections).atexit = False
-        _OPEN.add(manager)
-
-    @property
-    def failures(self) -> dict[str, MCPError]:
-        """Servers that could not be connected."""
-        return self.manager.failures
-
-    def close(self) -> None:
-        """Close the servers; the tools can be called no more."""
-        _close(self.manager)
-
-    def __enter__(self) -> Self:
-        """Give the tools."""
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        """Close the servers."""
-        self.close()
-
-
-def create_mcp_tools(
-    config: str | os.PathLike[str] | Mapping[str, Any], timeout: float = 30.0, **options: Any
-) -> MCPTools:
-    """Connect the servers of an `mcpServers` configuration and give their tools.
-
-    For sync programs: the servers live on a background loop, and the tools can be called from any
-    thread and any loop. Servers that cannot be connected are told in `failures` and logged.
-
-    Args:
-        config: The path of the file, or what is in it; see `load_config`.
-        timeout: Seconds until a server has to have answered.
-        **options: What `MCPToolManager` takes.
-
-    Raises:
-        MCPConnectionError: None of the servers could be connected.
-        UserError: The configuration cannot work.
-    """
-
-    async def connected() -> MCPToolManager:
-        manager = MCPToolManager.from_config(config, connect_timeout=timeout, **options)
-        try:
-            await manager.connect()
-        except BaseException:
-            await manager.cleanup()
-            raise
-        return manager
-
-    if not isinstance(timeout, (int, float)) or isinstance(timeout, bool) or not timeout > 0:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise UserTypeError(f"create_mcp_tools(timeout=...) takes seconds, not {timeout!r:.60}.")
-    manager = call_async_from_sync(connected)
-    if manager.failures and len(manager.failures) == len(manager.get_server_names()):
-        first = next(iter(manager.failures.values()))
-        _close(manager)
-        raise first
-    return MCPTools(manager)
-
-
-def _leave(connections: list[Connection]) -> None:
-    for connection in connections:
-        connection.close_soon()
-
-
-_OPEN: weakref.WeakSet[MCPToolManager] = weakref.WeakSet()
-"""The managers on the background loop that nobody has closed."""
-_AT_EXIT = 5.0
-"""Seconds that servers get to end when the program does."""
-
-
-def _close(manager: MCPToolManager) -> None:
-    _OPEN.discard(manager)
-    call_async_from_sync(manager.cleanup)
-
-
-@atexit.register
-def _close_all() -> None:
-    for manager in list(_OPEN):
-        with contextlib.suppress(Exception):
-            call_async_from_sync(manager.cleanup, timeout=_AT_EXIT)
