@@ -1132,4 +1132,4 @@ def test_only_two_places_start_processes() -> None:
             assert not any(word.arg == "shell" for word in node.keywords)
             if name in starting - {"run"}:
                 found.add((path.name, name))
-    assert found == {("_stdio.py", "subprocess_exec"), ("_guardian.py", "Popen")}
+    assert found == {("_stdio.py", "subprocess_exec")}

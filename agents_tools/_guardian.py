@@ -1,4 +1,4 @@
-"""A small process that ends the servers of this one when it dies without doing so itself.
+"""A small process that ends the programs this one has started when it dies without doing so itself.
 
 It holds the reading end of a pipe whose writing end only this process has. Whatever ends this
 process, `kill -9` included, closes the pipe; the guardian then ends the process groups it was told

@@ -1,0 +1,1 @@
+"""The tools that come with the library; each in a module of its own, nothing imported before."""
