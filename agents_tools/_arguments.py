@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import typing
 from dataclasses import dataclass
@@ -272,17 +273,23 @@ class TypeReader(ArgumentReader):
         tool: The tool's name, for error messages.
         leaf: The type: a pydantic model, a dataclass or a TypedDict.
         json_schema: Its JSON Schema.
+        strict: Whether a value has to be of the JSON type that the schema says, also where a
+            pydantic model would convert it: no text and no boolean for a number.
     """
 
-    def __init__(self, tool: str, leaf: Leaf, json_schema: dict[str, Any]) -> None:
+    def __init__(
+        self, tool: str, leaf: Leaf, json_schema: dict[str, Any], *, strict: bool = False
+    ) -> None:
         self._leaf = leaf
+        self._strict = strict
         super().__init__(tool, [], None, lambda: json_schema)
 
     def _leaves(self) -> list[Leaf]:
         return [self._leaf]
 
     def _validator(self, *, fast: bool) -> Any:
-        return _validator(self._leaf.fast if fast else self._leaf.core, [self._leaf], fast=fast)
+        made = _validator(self._leaf.fast if fast else self._leaf.core, [self._leaf], fast=fast)
+        return _Strictly(made) if self._strict else made
 
     def _counter(self) -> Callable[[Any], int]:
         return self._leaf.count_keys or _nothing
@@ -309,6 +316,13 @@ class TypeReader(ArgumentReader):
             )
             for index, key in enumerate(keys)
         ]
+
+
+class _Strictly:
+    """A validator that converts nothing."""
+
+    def __init__(self, validator: Any) -> None:
+        self.validate_json: Any = functools.partial(validator.validate_json, strict=True)
 
 
 class SchemaReader(ArgumentReader):

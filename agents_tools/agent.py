@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Generic, cast
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, cast
 
 from agents_tools._agent_tool import Hearing, extracted, tool_of_agent
 from agents_tools._runnable import Toolbox
@@ -34,7 +34,24 @@ else:
 
     ContextT = TypeVar("ContextT")
 
-__all__ = ["Agent"]
+__all__ = ["Agent", "Tool", "ToolSource"]
+
+
+class ToolSource(Protocol):
+    """What stands for a tool: a `ToolDefinition`, a `BaseTool`."""
+
+    @property
+    def name(self) -> str:
+        """What models call it."""
+        ...
+
+    def as_function_tool(self) -> FunctionTool[..., Any]:
+        """Give the tool."""
+        ...
+
+
+Tool: TypeAlias = "FunctionTool[..., Any] | HostedTool | ToolSource"
+"""What the `tools` of an agent may be, beside lists of it."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -45,7 +62,8 @@ class Agent(Generic[ContextT]):
         name: What it is called.
         instructions: Its system prompt: text, or a function of (context, agent) that gives it;
             sync or async.
-        tools: Function tools and hosted tools.
+        tools: Function tools and hosted tools; class-based tools, which become function tools;
+            and lists of these, as `ToolDefinition.create` gives them.
         model: Its model, or the name of it; the one of the run by default.
         model_settings: How the model is asked to answer.
         output_type: The type of its final answer; text by default.
@@ -100,7 +118,7 @@ class Agent(Generic[ContextT]):
                 )
         if self.mcp_config is not None:
             import_module("agents_tools.mcp.config").load_config(self.mcp_config)
-        for tool in self.tools:
+        for tool in _flat(self.tools):
             if isinstance(tool, FunctionTool):
                 cast("FunctionTool[..., Any]", tool).build()
         self._box(self.tools)
@@ -114,6 +132,11 @@ class Agent(Generic[ContextT]):
     def clone(self, **changes: Any) -> Self:
         """Give a copy that differs in what is named."""
         return replace(self, **changes)
+
+    @property
+    def tools_map(self) -> dict[str, Any]:
+        """Its tools by name, without those of servers."""
+        return {tool.name: tool for tool in _flat(self.tools)}
 
     @property
     def output(self) -> AnswerType | None:
@@ -169,15 +192,16 @@ class Agent(Generic[ContextT]):
         known: Toolbox | None = self._cache.get("box")
         if known is not None and self._cache["tools"] == tools:
             return known
-        for tool in tools:
+        flat = list(_flat(tools))
+        for tool in flat:
             if not isinstance(tool, (FunctionTool, HostedTool)):
                 raise UserTypeError(
                     f"The tools of agent {self.name!r} are function tools and hosted tools; "
                     f"{tool!r:.80} is neither. {_remedy(tool)}"
                 )
-        box = Toolbox(tools, self.name)
+        box = Toolbox(flat, self.name)
         self._cache["conditional"] = [
-            tool for tool in tools if getattr(tool, "is_enabled", True) is not True
+            tool for tool in flat if getattr(tool, "is_enabled", True) is not True
         ]
         self._cache["tools"] = list(tools)
         self._cache["box"] = box
@@ -263,6 +287,17 @@ class Agent(Generic[ContextT]):
         )
 
 
+def _flat(tools: Iterable[Any]) -> Iterator[Any]:
+    """Yield tools out of lists in lists, class-based ones as the function tools they stand for."""
+    for tool in tools:
+        if isinstance(tool, (list, tuple)):
+            yield from _flat(cast("list[Any]", tool))
+        elif not isinstance(tool, type) and hasattr(tool, "as_function_tool"):
+            yield tool.as_function_tool()
+        else:
+            yield tool
+
+
 async def _is_enabled(tool: Any, context: Any, agent: Agent[Any]) -> bool:
     enabled: Any = tool.is_enabled
     if callable(enabled):
@@ -289,6 +324,12 @@ def _check_behavior(name: str, behavior: object) -> None:
 def _remedy(tool: object) -> str:
     if isinstance(tool, Agent):
         return "Write agent.as_tool() to let it be called."
+    if isinstance(tool, type) and hasattr(tool, "create"):
+        return f"Write {tool.__name__}.create() to make it."
+    from agents_tools.registry import ToolSpec
+
+    if isinstance(tool, ToolSpec):
+        return "Write resolve_tool(spec) to make it."
     if callable(tool):
         return "Put @function_tool above the function."
     return "Make it one with @function_tool, Agent.as_tool() or FunctionTool(...)."

@@ -89,6 +89,7 @@ class ToolContext(RunContextWrapper[ContextT]):
         deadline: When the call has to be over, on the clock of `time.monotonic()`; `None`
             when it may take its time.
         attempt: 1 for the first try of the call, one more for each retry.
+        security_risk: How risky the model says the call is, below `policies.security_risk()`.
     """
 
     # Defaults of the class: a call sets only what differs, which keeps a bare call cheap.
@@ -100,6 +101,7 @@ class ToolContext(RunContextWrapper[ContextT]):
     arguments_json: str = ""
     deadline: float | None = None
     attempt: int = 1
+    security_risk: str = "UNKNOWN"
     validated: bool = False
     admitted: bool = False
     refusal: Exception | None = None

@@ -43,6 +43,7 @@ __all__ = [
     "ToolResult",
     "UnserializableOutput",
     "block_from_dict",
+    "result_of",
     "to_json",
     "to_output",
     "truncate_output",
@@ -244,14 +245,26 @@ def to_output(value: Any, serializer: SchemaSerializer | None = None) -> ToolOut
         return [cast("ContentBlock", value)]
     if issubclass(kind, _BYTES):
         return [ToolOutputFileContent(data=bytes(value))]
-    if issubclass(kind, ToolResult):
-        seen = value.structured if value.content is None else value.content
+    result = result_of(value)
+    if result is not None:
+        seen = result.structured if result.content is None else result.content
         return to_output(seen, serializer)
     if issubclass(kind, _LISTS):
         return _from_items(value, serializer)
     if _is_iterator(kind):
         return _from_items(_taken(value, ""), serializer)
     return to_json(value, serializer)
+
+
+def result_of(value: Any) -> ToolResult | None:
+    """Give the `ToolResult` that a value is, or that its class says it stands for.
+
+    A class says so with a method `__tool_result__()`, as observations do.
+    """
+    if isinstance(value, ToolResult):
+        return value
+    stands_for: Any = getattr(_kind(value), "__tool_result__", None)
+    return None if stands_for is None else cast("ToolResult", stands_for(value))
 
 
 def to_json(value: Any, serializer: SchemaSerializer | None = None) -> str:

@@ -26,6 +26,7 @@ from typing import Any, overload
 from typing_extensions import TypeVar
 
 from agents_tools._records import Policy
+from agents_tools._risk import take_risk, with_risk
 from agents_tools._supervisor import GRACE, finish, supervise
 from agents_tools.context import RunScope, enter_scope, leave_scope
 from agents_tools.errors import (
@@ -49,6 +50,7 @@ if typing.TYPE_CHECKING:
     from agents_tools.context import ToolContext
 
 __all__ = [
+    "approve_destructive",
     "exclusive",
     "hide",
     "input_guardrail",
@@ -57,6 +59,7 @@ __all__ = [
     "output_guardrail",
     "rename",
     "retry",
+    "security_risk",
     "timeout",
     "truncate",
     "with_metadata",
@@ -74,6 +77,9 @@ class _Change:
 
     def __call__(self, tool: ToolT) -> ToolT:
         """Apply the policy to a tool."""
+        become = getattr(tool, "as_function_tool", None)  # class-based tools
+        if become is not None:
+            tool = become()
         if not isinstance(tool, FunctionTool):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UserTypeError(
                 f"The policy {self._name} goes around a tool, not around a "
@@ -492,6 +498,55 @@ def needs_approval(
             )
 
     return _around("needs_approval()", lambda inner: inner, admit=admit)
+
+
+def approve_destructive() -> _Change:
+    """Let a person decide before each call of a tool that may destroy something.
+
+    Tools whose annotations say that they are read-only, or not destructive, are left as they are;
+    a tool without annotations may be destructive. As with `needs_approval`, a call where nobody
+    can be asked is denied. For a whole list: `[approve_destructive()(tool) for tool in tools]`.
+    """
+
+    def change(tool: Any) -> Any:
+        hints = tool.annotations
+        harmless = hints is not None and (hints.read_only or not hints.destructive)
+        return tool if harmless else needs_approval()(tool)
+
+    return _Change("approve_destructive()", change)
+
+
+def security_risk() -> _Change:
+    """Let the model say how risky each call is, for others to decide by.
+
+    Tools that are not read-only get an argument `security_risk` (LOW, MEDIUM, HIGH or UNKNOWN),
+    which stands first. It is taken off before the arguments are validated, and is
+    `ctx.security_risk` for policies, hooks and the tool: put the ones that read it below.
+
+    Raises:
+        UserError: The tool has a parameter of that name.
+    """
+
+    def change(tool: Any) -> Any:
+        if tool.annotations is not None and tool.annotations.read_only:
+            return tool
+        name = tool.name
+
+        async def prepare(context: ToolContext[Any], args_json: str) -> str:
+            args_json, context.security_risk = take_risk(args_json, name)
+            return args_json
+
+        policy = Policy(
+            name="security_risk()",
+            wrap=lambda inner: inner,
+            reshape=lambda schema: with_risk(schema, name),
+            prepare=prepare,
+        )
+        changed = tool.with_(policy=policy)
+        _ = changed.json_schema  # a clash of names is told now
+        return changed
+
+    return _Change("security_risk()", change)
 
 
 async def _is_needed(predicate: Any, context: ToolContext[Any], args_json: str) -> bool:

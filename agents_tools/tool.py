@@ -782,28 +782,31 @@ class FunctionTool(Generic[P, R_co]):
 
         if not convert:
             return CallOutcome(status="ok", value=value, output="")
-        from agents_tools.outputs import ToolResult, to_output, truncate_output
+        from agents_tools.outputs import result_of, to_output, truncate_output
 
         if isinstance(value, str):
             text = value if _is_plain(value) else escape_for_model(value)
             output: ToolOutput = mask_registered(text)
             if type(value) is str and len(text) <= self._max_output:
                 return CallOutcome(status="ok", value=value, output=output)
+            result = None
         else:
-            output = to_output(value, self._declaration.serializer())
+            result = result_of(value)
+            seen = value if result is None else result
+            output = to_output(seen, self._declaration.serializer())
             if isinstance(output, str):
                 output = mask_registered(output)
         shortened, rest = truncate_output(output, self._max_output)
         if rest is not None:
             context.artifact(f"{self._name}-output", rest, mime_type="text/plain")
-        if not isinstance(value, ToolResult):
+        if result is None:
             return CallOutcome(status="ok", value=value, output=shortened)
-        status: CallStatus = "tool_error" if value.is_error else "ok"
+        status: CallStatus = "tool_error" if result.is_error else "ok"
         return CallOutcome(
             status=status,
             value=value,
             output=shortened,
-            metadata=value.metadata,
+            metadata=result.metadata,
         )
 
     async def _failed(self, context: ToolContext[Any], raised: BaseException) -> CallOutcome:
@@ -936,9 +939,16 @@ def check_tool_name(name: str) -> str:
 
 
 def reader_of(
-    name: str, schema: Any, *, enforce: bool
+    name: str, schema: Any, *, enforce: bool, strict: bool = False
 ) -> tuple[dict[str, Any], Callable[[str], str] | None]:
-    """Give the JSON Schema of a type or a raw schema, and what settles arguments by it."""
+    """Give the JSON Schema of a type or a raw schema, and what settles arguments by it.
+
+    Args:
+        name: The name of the tool.
+        schema: The type, or the raw schema.
+        enforce: Whether arguments are checked.
+        strict: Whether a pydantic model gets only values of the JSON types that it declares.
+    """
     from agents_tools._arguments import SchemaReader, TypeReader
     from agents_tools._leaf import NoSchemaError, leaf_of
 
@@ -955,7 +965,9 @@ def reader_of(
     described = {**leaf.json, **({"$defs": leaf.defs} if leaf.defs else {})}
     if list(described) in (["$ref", "$defs"], ["$ref"]):
         described = _inlined_root(described)
-    return described, TypeReader(name, leaf, described).settled if enforce else None
+    return described, (
+        TypeReader(name, leaf, described, strict=strict).settled if enforce else None
+    )
 
 
 def _inlined_root(schema: dict[str, Any]) -> dict[str, Any]:

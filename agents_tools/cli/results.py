@@ -13,7 +13,7 @@ from agents_tools.cli.errors import CommandError
 from agents_tools.cli.render import size
 from agents_tools.cli.screen import print_text, say
 from agents_tools.errors import AgentsToolsError, ModelBehaviorError
-from agents_tools.outputs import ToolOutputText, ToolResult, to_json
+from agents_tools.outputs import ToolOutputText, result_of, to_json
 from agents_tools.tool import default_tool_error_function
 
 if TYPE_CHECKING:
@@ -124,8 +124,8 @@ def _json_output(outcome: CallOutcome, folder: Folder | None) -> Any:
 
 def _value_of(outcome: CallOutcome) -> Any:
     """Give the result as a value, where it is more than a text."""
-    if isinstance(outcome.value, ToolResult):
-        structured = outcome.value.structured
+    if (result := result_of(outcome.value)) is not None:
+        structured = result.structured
         return None if structured is None else json.loads(to_json(structured))
     if isinstance(outcome.value, str) or not isinstance(outcome.output, str):
         return None

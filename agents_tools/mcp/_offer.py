@@ -24,7 +24,7 @@ from agents_tools.outputs import (
     ToolOutputFileContent,
     ToolOutputImage,
     ToolOutputText,
-    ToolResult,
+    result_of,
     to_json,
 )
 from agents_tools.tool import FunctionTool, default_tool_error_function
@@ -238,19 +238,20 @@ class Offer:
         content = _content(outcome.output)
         value = outcome.value
         result: dict[str, Any] = {"content": content}
-        if isinstance(value, ToolResult):
-            if value.is_error:
+        given = result_of(value)
+        if given is not None:
+            if given.is_error:
                 return {"content": content, "isError": True}
-            meta = (value.metadata or {}).get("_meta")
+            meta = (given.metadata or {}).get("_meta")
             if isinstance(meta, Mapping):
                 result["_meta"] = dict(cast("Mapping[str, Any]", meta))
-            value = value.structured
+            value = given.structured
         schema = tool.output_json_schema
         if schema is not None:
             structured = json.loads(tool.to_json(value))
             wrapped = output_is_wrapped(schema, version)
             result["structuredContent"] = {"result": structured} if wrapped else structured
-        elif isinstance(outcome.value, ToolResult) and isinstance(value, Mapping):
+        elif given is not None and isinstance(value, Mapping):
             result["structuredContent"] = json.loads(to_json(value))
         return result
 

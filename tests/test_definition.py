@@ -1,0 +1,652 @@
+"""Class-based tools: actions, observations, executors, and the function tools they become."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal, Self
+
+import pytest
+from hypothesis import given, strategies as st
+from inline_snapshot import snapshot
+from pydantic import BaseModel, Field, ValidationError
+
+from agents_tools import (
+    Action,
+    Agent,
+    ExecutableTool,
+    FunctionTool,
+    ImageContent,
+    ModelBehaviorError,
+    Observation,
+    RunConfig,
+    Runner,
+    TextContent,
+    ToolAnnotations,
+    ToolCallOutputItem,
+    ToolDefinition,
+    ToolExecutor,
+    ToolOutputImage,
+    ToolOutputText,
+    UserError,
+    policies,
+    to_mcp,
+)
+from agents_tools.definition import ToolBase, close_executors
+from agents_tools.testing import ScriptedModel, tool_call
+
+PIXEL = (
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGA"
+    "WjR9awAAAABJRU5ErkJggg=="
+)
+
+
+class WeighAction(Action):
+    """What is weighed."""
+
+    thing: str = Field(description="What to weigh", min_length=1, pattern="^[a-z]+$")
+    unit: Literal["kg", "lb"] = "kg"
+    places: int | None = Field(default=2, ge=0, le=6)
+
+
+class WeighObservation(Observation):
+    """What the scales say."""
+
+    weight: float = 0.0
+
+
+class Scales(ToolExecutor[WeighAction, WeighObservation]):
+    """Scales that know some weights, and count how often they were closed."""
+
+    def __init__(self) -> None:
+        self.closed = 0
+        self.threads: list[str] = []
+
+    def __call__(self, action: WeighAction, conversation: Any = None) -> WeighObservation:
+        self.threads.append(threading.current_thread().name)
+        if action.thing == "ghost":
+            return WeighObservation.from_text("Nothing is on the scales.", is_error=True)
+        return WeighObservation.from_text(f"{len(action.thing)} {action.unit}", weight=5.0)
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+class WeighTool(ToolDefinition[WeighAction, WeighObservation]):
+    """A tool with a factory."""
+
+    @classmethod
+    def create(cls, conv_state: Any = None, *, scales: Scales | None = None) -> Sequence[Self]:
+        del conv_state
+        return [
+            cls(
+                description="Weigh a thing.",
+                action_type=WeighAction,
+                observation_type=WeighObservation,
+                executor=scales or Scales(),
+                annotations=ToolAnnotations(title="Scales", readOnlyHint=True),
+                meta={"example.com/rank": 1},
+            )
+        ]
+
+
+def run_python(script: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(  # noqa: S603 - the script is written here
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+
+
+def the_tool() -> WeighTool:
+    return WeighTool.create()[0]
+
+
+# --- actions and observations
+
+
+def test_actions_and_observations_are_strict_records() -> None:
+    """B1: a bad field is refused, an unknown one as well, and nothing changes afterwards."""
+    with pytest.raises(ValidationError):
+        WeighAction(thing="apple", places="many")  # type: ignore[arg-type]
+    with pytest.raises(ValidationError):
+        WeighAction(thing="apple", colour="red")  # type: ignore[call-arg]
+    action = WeighAction(thing="apple")
+    with pytest.raises(ValidationError):
+        action.thing = "pear"  # type: ignore[misc]
+
+
+def test_an_observation_is_text_with_a_flag() -> None:
+    """B9, B59, B74: what the model reads begins with the header where it is an error."""
+    seen = WeighObservation.from_text("5 kg", weight=5)
+    assert (seen.text, seen.is_error, seen.weight) == ("5 kg", False, 5)
+    assert seen.to_llm_content == [TextContent(text="5 kg")]
+    failed = WeighObservation.from_text("No scales.", is_error=True)
+    assert [item.text for item in failed.to_llm_content if isinstance(item, TextContent)] == [
+        Observation.ERROR_MESSAGE_HEADER,
+        "No scales.",
+    ]
+    assert WeighObservation.model_validate_json(seen.model_dump_json()) == seen  # B57
+
+
+def test_people_see_fields_with_rich_and_without() -> None:
+    """B8, B75: `visualize` is a rich text, or plain text where rich is not installed."""
+    shown = WeighAction(thing="apple").visualize
+    assert str(shown) == "WeighAction\n  thing: apple\n  unit: kg\n  places: 2"
+    assert type(shown).__module__ == "rich.text"
+    script = (
+        "import sys; sys.modules['rich'] = sys.modules['rich.text'] = None\n"
+        "from agents_tools import Action, Observation\n"
+        "print(type(Action().visualize), Observation.from_text('a\\x1b[31mb').visualize)"
+    )
+    run = run_python(script)
+    assert run.stdout == "<class 'str'> ab\n"
+
+
+def test_the_parts_of_a_tool_know_neither_events_nor_models() -> None:
+    """B15: importing actions, observations and executors loads none of them."""
+    script = (
+        "import sys, agents_tools.action\n"
+        "known = [name for name in sys.modules if name.startswith('agents_tools.')]\n"
+        "print([name for name in known if name.split('.')[1] in "
+        "{'events', 'items', 'model', 'models', 'loop', 'runner', 'context', 'tool'}])"
+    )
+    run = run_python(script)
+    assert run.stdout == "[]\n"
+
+
+# --- definitions
+
+
+def test_names_come_from_classes_unless_they_are_given() -> None:
+    """B62, B63: snake case without `_tool`, readable on the class."""
+
+    class HTTPFetchTool(ToolDefinition[WeighAction, WeighObservation]):
+        pass
+
+    class Other(ToolDefinition[WeighAction, WeighObservation]):
+        name: ClassVar[str] = "my_own"
+
+    assert (WeighTool.name, HTTPFetchTool.name, Other.name) == ("weigh", "http_fetch", "my_own")
+    assert the_tool().name == "weigh"
+    assert the_tool().title == "Scales"
+    assert Other(description="", action_type=WeighAction).title == "my_own"  # B77
+
+
+def test_a_definition_can_be_made_directly() -> None:
+    """B6, B16: a stateless tool needs no class of its own."""
+    tool = ToolDefinition(
+        name="weigh_now", description="Weigh.", action_type=WeighAction, executor=Scales()
+    )
+    assert tool(WeighAction(thing="fig")).text == "3 kg"
+    with pytest.raises(UserError, match="needs a name"):
+        ToolDefinition(description="", action_type=WeighAction)
+    with pytest.raises(UserError, match=r"my tool"):
+        ToolDefinition(name="my tool", description="", action_type=WeighAction)
+    with pytest.raises(UserError, match="subclass of Action or a JSON Schema"):
+        ToolDefinition(name="x", description="", action_type=int)
+
+
+def test_the_abstract_base_cannot_be_made() -> None:
+    """B5: a class without `create` is no tool, and a definition without it says so."""
+    with pytest.raises(TypeError):
+        ToolBase()  # type: ignore[abstract]
+    with pytest.raises(NotImplementedError, match=r"no create\(\)"):
+        ToolDefinition.create()
+
+
+def test_a_tool_without_executor_says_so() -> None:
+    """B60, B68, B69: executors are put in by a copy; the original stays as it was."""
+    bare = ToolDefinition(name="bare", description="", action_type=WeighAction)
+    with pytest.raises(NotImplementedError, match="'bare' has no executor"):
+        bare.as_executable()
+    able = bare.set_executor(Scales())
+    assert bare.executor is None
+    assert isinstance(able.as_executable(), ExecutableTool)
+    assert able.name == "bare"
+    assert able.as_function_tool() is able.as_function_tool()
+
+
+async def test_one_call_validates_executes_and_wraps() -> None:
+    """B3, B10: JSON in, observation out; a sync executor runs in a thread."""
+    scales = Scales()
+    tool = WeighTool.create(scales=scales)[0].as_function_tool()
+    assert isinstance(tool, FunctionTool)
+    outcome = await tool.call(None, '{"thing": "apple", "unit": "lb"}')
+    assert (outcome.status, outcome.output) == ("ok", "5 lb")
+    assert isinstance(outcome.value, WeighObservation)
+    assert scales.threads[0] != threading.current_thread().name
+    assert (await tool.invoke(thing="fig")).weight == 5.0
+
+
+async def test_an_error_observation_is_an_error_of_the_call() -> None:
+    """B74: the status says so, the model reads the header, programs get the observation."""
+    outcome = await the_tool().as_function_tool().call(None, '{"thing": "ghost"}')
+    assert outcome.status == "tool_error"
+    assert outcome.output == "[An error occurred during execution.]\nNothing is on the scales."
+    assert outcome.value.is_error
+
+
+async def test_bad_arguments_never_reach_the_executor() -> None:
+    """B13, B14: the model is told each fault by its place, and not its own arguments again."""
+    scales = Scales()
+    tool = WeighTool.create(scales=scales)[0].as_function_tool()
+    outcome = await tool.call(None, '{"thing": "Apple1", "places": 9, "colour": "red"}')
+    assert outcome.status == "invalid_args"
+    assert outcome.output == snapshot("""\
+Invalid arguments for tool 'weigh':
+- thing: expected match pattern '^[a-z]+$', got "Apple1"
+- places: expected less than or equal to 6, got 9
+- colour: unknown, the known keys are thing, unit, places\
+""")
+    assert (await tool.call(None, "not json")).status == "invalid_args"
+    for places in ('"3"', "true", "3.5", "[3]"):
+        outcome = await tool.call(None, f'{{"thing": "a", "places": {places}}}')
+        assert outcome.status == "invalid_args", places
+    assert scales.threads == []
+
+
+async def test_an_async_executor_runs_on_the_loop() -> None:
+    class Later(ToolExecutor[WeighAction, WeighObservation]):
+        async def __call__(self, action: WeighAction, conversation: Any = None) -> Observation:
+            await asyncio.sleep(0)
+            return WeighObservation.from_text(f"{action.thing} of {conversation}")
+
+    tool = the_tool().set_executor(Later())
+    outcome = await tool.as_function_tool().call(None, '{"thing": "fig"}')
+    assert outcome.output == "fig of None"
+    assert (await tool(WeighAction(thing="fig"), "me")).text == "fig of me"
+
+
+async def test_an_executor_gets_what_the_run_was_given() -> None:
+    """B51: the context of the run is its `conversation`."""
+
+    class Asking(ToolExecutor[WeighAction, WeighObservation]):
+        def __call__(self, action: WeighAction, conversation: Any = None) -> Observation:
+            return WeighObservation.from_text(conversation["place"])
+
+    agent = Agent("a", tools=[the_tool().set_executor(Asking())])
+    model = ScriptedModel([tool_call("weigh", thing="fig"), "done"])
+    result = await Runner.run(
+        agent, "go", context={"place": "here"}, run_config=RunConfig(model=model)
+    )
+    outputs = [item.output for item in result.new_items if isinstance(item, ToolCallOutputItem)]
+    assert outputs == ["here"]
+
+
+async def test_a_cancelled_call_interrupts_its_executor() -> None:
+    """Nobody waits for the thread any more, so the executor is told to end."""
+    started, told = threading.Event(), threading.Event()
+
+    class Slow(ToolExecutor[WeighAction, WeighObservation]):
+        def __call__(self, action: WeighAction, conversation: Any = None) -> Observation:
+            started.set()
+            assert told.wait(10)
+            return WeighObservation.from_text("late")
+
+        def interrupt(self) -> None:
+            told.set()
+
+    tool = policies.timeout(0.2)(the_tool().set_executor(Slow()).as_function_tool())
+    outcome = await tool.call(None, '{"thing": "fig"}')
+    assert outcome.status == "timeout"
+    assert started.is_set()
+    assert await asyncio.to_thread(told.wait, 5)
+
+
+async def test_what_is_no_observation_is_made_one_or_refused() -> None:
+    """B85: results are coerced only where a type of observation is declared."""
+
+    class Raw(ToolExecutor[WeighAction, Any]):
+        def __init__(self, result: Any) -> None:
+            self.result = result
+
+        def __call__(self, action: WeighAction, conversation: Any = None) -> Any:
+            return self.result
+
+    declared = the_tool().set_executor(Raw({"weight": 2}))
+    assert declared(WeighAction(thing="fig")) == WeighObservation(weight=2)
+    refused = await the_tool().set_executor(Raw(3)).as_function_tool().call(None, '{"thing": "f"}')
+    assert refused.status == "tool_error"
+    assert "gave a int, not a WeighObservation" in str(refused.error)
+    free = ToolDefinition(
+        name="free", description="", action_type=WeighAction, executor=Raw({"a": [1]})
+    )
+    assert (await free.as_function_tool().call(None, '{"thing": "f"}')).output == '{"a":[1]}'
+
+
+async def test_a_tool_may_read_arguments_in_its_own_way() -> None:
+    """B79: what `action_from_arguments` makes is what the executor gets."""
+
+    class Loud(WeighTool):
+        def action_from_arguments(self, arguments: Mapping[str, Any]) -> WeighAction:
+            return super().action_from_arguments({**arguments, "thing": "elephant"})
+
+    tool = Loud.create()[0]
+    assert (await tool.as_function_tool().call(None, '{"thing": "ant"}')).output == "8 kg"
+    with pytest.raises(ModelBehaviorError, match="unit"):
+        tool.action_from_arguments({"unit": "stone"})
+
+
+async def test_images_reach_the_model_as_images() -> None:
+    """B94: data URLs become data, others stay addresses."""
+
+    class Camera(ToolExecutor[WeighAction, Observation]):
+        def __call__(self, action: WeighAction, conversation: Any = None) -> Observation:
+            pictures = ImageContent(image_urls=[PIXEL, "https://example.com/a.png"])
+            return Observation(content=[TextContent(text="Look:"), pictures])
+
+    tool = ToolDefinition(name="camera", description="", action_type=WeighAction, executor=Camera())
+    output = (await tool.as_function_tool().call(None, '{"thing": "fig"}')).output
+    assert isinstance(output, list)
+    text, image, address = output
+    assert text == ToolOutputText("Look:")
+    assert isinstance(image, ToolOutputImage)
+    assert image.mime_type == "image/png"
+    assert image.data is not None
+    assert address == ToolOutputImage(url="https://example.com/a.png")
+
+
+# --- what is shown of them
+
+
+def test_exports_lose_nothing() -> None:
+    """B2, B56, B82, B83: bounds, patterns, defaults, choices and null are all there."""
+    assert the_tool().to_openai_tool() == snapshot(
+        {
+            "type": "function",
+            "function": {
+                "name": "weigh",
+                "description": "Weigh a thing.",
+                "parameters": {
+                    "additionalProperties": False,
+                    "description": "What is weighed.",
+                    "properties": {
+                        "thing": {
+                            "description": "What to weigh",
+                            "minLength": 1,
+                            "pattern": "^[a-z]+$",
+                            "type": "string",
+                        },
+                        "unit": {"default": "kg", "enum": ["kg", "lb"]},
+                        "places": {
+                            "maximum": 6,
+                            "minimum": 0,
+                            "type": ["integer", "null"],
+                            "default": 2,
+                        },
+                    },
+                    "required": ["thing"],
+                    "type": "object",
+                },
+            },
+        }
+    )
+    flat = the_tool().to_responses_tool()
+    assert (flat["type"], flat["name"], flat["strict"]) == ("function", "weigh", False)
+    assert flat["parameters"] == the_tool().to_openai_tool()["function"]["parameters"]
+
+
+def test_any_field_name_survives() -> None:
+    """C4: parameters named as keywords of JSON Schema are parameters like all others."""
+
+    class Odd(Action):
+        title: str
+        default: int = 3
+        properties: list[str]
+        required: bool
+        type: str = "x"
+        additionalProperties: bool = True  # noqa: N815
+
+    tool = ToolDefinition(name="odd", description="", action_type=Odd)
+    parameters = tool.to_openai_tool()["function"]["parameters"]
+    assert set(parameters["properties"]) == set(Odd.model_fields)
+    assert parameters["required"] == ["title", "properties", "required"]
+
+
+def test_recursive_and_nested_types_stay_whole() -> None:
+    """A tree stays a tree, unions keep all their arms, dicts their values."""
+
+    class Node(BaseModel):
+        label: str
+        children: list[Node] = Field(default_factory=list)
+
+    class Tree(Action):
+        root: Node
+        either: int | str | None = 5
+        table: dict[str, float] = Field(default_factory=dict)
+        pair: tuple[int, str] = (1, "a")
+
+    Node.model_rebuild()
+    tool = ToolDefinition(name="tree", description="", action_type=Tree)
+    assert tool.to_openai_tool()["function"]["parameters"] == snapshot(
+        {
+            "additionalProperties": False,
+            "properties": {
+                "root": {"$ref": "#/$defs/Node"},
+                "either": {"default": 5, "type": ["integer", "string", "null"]},
+                "table": {
+                    "additionalProperties": {"type": "number"},
+                    "type": "object",
+                },
+                "pair": {
+                    "default": [1, "a"],
+                    "maxItems": 2,
+                    "minItems": 2,
+                    "prefixItems": [{"type": "integer"}, {"type": "string"}],
+                    "type": "array",
+                },
+            },
+            "required": ["root"],
+            "type": "object",
+            "$defs": {
+                "Node": {
+                    "properties": {
+                        "label": {"type": "string"},
+                        "children": {
+                            "items": {"$ref": "#/$defs/Node"},
+                            "type": "array",
+                        },
+                    },
+                    "required": ["label"],
+                    "type": "object",
+                    "additionalProperties": False,
+                }
+            },
+        }
+    )
+
+
+def test_security_risk_is_asked_for_only_where_something_changes() -> None:
+    """B20: first in the properties, absent from read-only tools, refused on a clash."""
+    changing = ToolDefinition(name="change", description="", action_type=WeighAction)
+    parameters = changing.to_openai_tool(add_security_risk_prediction=True)["function"][
+        "parameters"
+    ]
+    assert next(iter(parameters["properties"])) == "security_risk"
+    assert parameters["properties"]["security_risk"]["enum"] == ["LOW", "MEDIUM", "HIGH", "UNKNOWN"]
+    reading = the_tool().to_responses_tool(add_security_risk_prediction=True)["parameters"]
+    assert "security_risk" not in reading["properties"]
+
+    class Clash(Action):
+        security_risk: int
+
+    with pytest.raises(UserError, match="Rename the parameter"):
+        ToolDefinition(name="clash", description="", action_type=Clash).to_openai_tool(
+            add_security_risk_prediction=True
+        )
+
+
+def test_the_mcp_form_has_all_parts() -> None:
+    """B81: name, title, both schemas, annotations, `_meta`; schemas can be given."""
+    wire = the_tool().to_mcp_tool()
+    assert wire["name"] == "weigh"
+    assert wire["title"] == "Scales"
+    assert wire["_meta"] == {"example.com/rank": 1}
+    assert wire["annotations"]["readOnlyHint"] is True
+    assert wire["inputSchema"]["required"] == ["thing"]
+    assert "weight" in wire["outputSchema"]["properties"]
+    given_schemas = the_tool().to_mcp_tool({"type": "object"}, {"type": "object", "title": "T"})
+    assert given_schemas["inputSchema"] == {"type": "object"}
+    assert given_schemas["outputSchema"]["title"] == "T"
+    assert to_mcp(the_tool().as_function_tool())["name"] == "weigh"
+
+
+def test_another_action_can_be_shown() -> None:
+    class Small(Action):
+        only: int
+
+    parameters = the_tool().to_openai_tool(action_type=Small)["function"]["parameters"]
+    assert list(parameters["properties"]) == ["only"]
+
+
+async def test_a_raw_schema_is_an_action() -> None:
+    """B37, B46, B84: it is published as it stands and enforced as it stands."""
+    schema = {
+        "type": "object",
+        "properties": {
+            "level": {"enum": ["low", "high"]},
+            "count": {"type": "integer", "minimum": 1, "maximum": 3},
+            "who": {
+                "type": "object",
+                "properties": {"name": {"type": "string"}},
+                "required": ["name"],
+            },
+            "data": {"type": ["string", "null"]},
+        },
+        "required": ["level"],
+        "additionalProperties": False,
+    }
+
+    class Echo(ToolExecutor[Any, Any]):
+        def __call__(self, action: Any, conversation: Any = None) -> Any:
+            return Observation.from_text(json.dumps(action.model_dump()))
+
+    tool = ToolDefinition(name="raw", description="", action_type=schema, executor=Echo())
+    assert tool.as_function_tool().params_json_schema == schema
+    good = '{"level": "low", "count": 2, "who": {"name": "me"}, "data": null}'
+    outcome = await tool.as_function_tool().call(None, good)
+    assert json.loads(str(outcome.output)) == json.loads(good)
+    for bad in ('{"level": "mid"}', '{"level": "low", "count": 9}', "{}", '{"level":"low","x":1}'):
+        assert (await tool.as_function_tool().call(None, bad)).status == "invalid_args", bad
+    nested = await tool.as_function_tool().call(None, '{"level": "low", "who": {}}')
+    assert "name" in str(nested.output)
+
+
+# --- as data
+
+
+def test_definitions_travel_as_data() -> None:
+    """B78, B80, B87: the kind says which class; executors never travel."""
+    tool = the_tool()
+    data = json.loads(tool.model_dump_json())
+    assert data["kind"] == "WeighTool"
+    assert "executor" not in data
+    again = ToolDefinition.model_validate(data)
+    assert type(again) is WeighTool
+    assert (again.name, again.action_type, again.annotations) == (
+        "weigh",
+        WeighAction,
+        tool.annotations,
+    )
+    direct = ToolDefinition(name="direct", description="", action_type=WeighAction)
+    assert ToolDefinition.model_validate(direct.model_dump()).name == "direct"
+    with pytest.raises(ValueError, match=r"No class 'Nothing'.*WeighTool"):
+        ToolDefinition.resolve_kind("Nothing")
+
+
+@given(
+    st.text(min_size=1, max_size=20),
+    st.booleans(),
+    st.floats(allow_nan=False, allow_infinity=False),
+)
+def test_observations_round_trip(text: str, is_error: bool, weight: float) -> None:
+    """B57: what is written as JSON is read back equal."""
+    text = text.encode("utf-8", "replace").decode()
+    seen = WeighObservation.from_text(text, is_error=is_error, weight=weight)
+    assert WeighObservation.model_validate_json(seen.model_dump_json()) == seen
+
+
+# --- closing
+
+
+def test_a_shared_executor_is_closed_once() -> None:
+    """B11, B61: however many tools have it, and however often they are closed."""
+    scales = Scales()
+    first, second = WeighTool.create(scales=scales)[0], WeighTool.create(scales=scales)[0]
+    first.close()
+    second.close()
+    close_executors([scales, scales])
+    assert scales.closed == 1
+
+
+def test_executors_are_closed_at_exit() -> None:
+    """B11: also when the program forgets, and when another executor fails to close."""
+    script = """
+from agents_tools import Action, Observation, ToolExecutor
+class Bad(ToolExecutor):
+    def __call__(self, action, conversation=None): ...
+    def close(self): raise RuntimeError("no")
+class Good(Bad):
+    def __init__(self): pass
+    def close(self): print("closed")
+kept = [Good(), Bad(), Good()]
+"""
+    run = run_python(script)
+    assert run.stdout == "closed\nclosed\n"
+    assert "Bad could not be closed" in run.stderr
+    assert "Traceback" in run.stderr  # in the log, not as the end of the program
+
+
+# --- policies on risk
+
+
+async def test_one_policy_lets_a_person_approve_what_is_destructive() -> None:
+    """Read-only tools run, others are denied where nobody can be asked."""
+    changing = ToolDefinition(
+        name="change", description="", action_type=WeighAction, executor=Scales()
+    )
+    tools = [policies.approve_destructive()(one) for one in (the_tool(), changing)]  # type: ignore[type-var]
+    outcomes = [await tool.call(None, '{"thing": "fig"}') for tool in tools]  # type: ignore[attr-defined]
+    assert [one.status for one in outcomes] == ["ok", "denied"]
+
+
+async def test_the_risk_a_model_sees_is_taken_off_and_can_be_asked_about() -> None:
+    """B20, B50: others decide by it; the tool itself does not get it as an argument."""
+    seen: list[str] = []
+
+    def risky(context: Any, arguments: dict[str, Any]) -> bool:
+        seen.append(context.security_risk)
+        assert "security_risk" not in arguments
+        return context.security_risk == "HIGH"
+
+    changing = ToolDefinition(
+        name="change", description="", action_type=WeighAction, executor=Scales()
+    ).as_function_tool()
+    tool = policies.needs_approval(risky)(policies.security_risk()(changing))
+    assert next(iter(tool.params_json_schema["properties"])) == "security_risk"
+    statuses = [
+        (await tool.call(None, text)).status
+        for text in (
+            '{"security_risk": "LOW", "thing": "fig"}',
+            '{"security_risk": "HIGH", "thing": "fig"}',
+            '{"thing": "fig"}',
+            '{"security_risk": "huge", "thing": "fig"}',
+        )
+    ]
+    assert statuses == ["ok", "denied", "ok", "invalid_args"]
+    assert seen[:3] == ["LOW", "HIGH", "UNKNOWN"]
+    assert policies.security_risk()(the_tool().as_function_tool()).params_json_schema == (
+        the_tool().as_function_tool().params_json_schema
+    )
+
+
+async def test_agents_take_class_based_tools_and_lists_of_them() -> None:
+    """B54: what `create` returns goes into `tools=[...]` as it is."""
+    other = ToolDefinition(name="other", description="", action_type=WeighAction)
+    agent = Agent("a", tools=[WeighTool.create(), [other]])
+    assert list(agent.tools_map) == ["weigh", "other"]
+    with pytest.raises(UserError, match=r"WeighTool\.create\(\)"):
+        Agent("a", tools=[WeighTool])
