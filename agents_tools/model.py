@@ -226,13 +226,15 @@ _KNOWN = (
 
 
 @lru_cache(maxsize=64)
-def load_model(name: str) -> Model:
+def load_model(name: str, *, base_url: str | None = None, api_key: str | None = None) -> Model:
     """Give the model of a name; the same one again for the same name.
 
     Args:
         name: `openai/…` (Responses API), `openai-chat/…` (chat completions, also of any server
             that speaks them), `anthropic/…`, `pydantic-ai/<provider>:<model>`, or `local/rules`.
             `gpt-…` and `claude-…` need no prefix.
+        base_url: The address of the API, where it is not the provider's own.
+        api_key: The key, where it is not the one of the environment.
 
     Raises:
         UserError: No provider has such names, or what it takes is not installed or configured.
@@ -257,7 +259,16 @@ def load_model(name: str) -> Model:
             f"The model {name!r} needs a package that is not installed ({error.name}). "
             f"Install it: pip install 'agents-tools[{extra}]'"
         ) from error
-    return cast("Model", module.load(rest))
+    options = {"base_url": base_url, "api_key": api_key}
+    given = {option: value for option, value in options.items() if value is not None}
+    try:
+        return cast("Model", module.load(rest, **given))
+    except TypeError:
+        if not given:
+            raise
+        raise UserTypeError(
+            f"Models of {prefix + slash!r} take no {' and no '.join(given)}."
+        ) from None
 
 
 @contextmanager

@@ -92,9 +92,9 @@ _NO_KEY = "none"
 _log = logging.getLogger("agents_tools")
 
 
-def load(name: str) -> AnthropicModel:
+def load(name: str, **options: Any) -> AnthropicModel:
     """Give the model of a name, such as `claude-sonnet-5`."""
-    return AnthropicModel(name)
+    return AnthropicModel(name, **options)
 
 
 class AnthropicModel:

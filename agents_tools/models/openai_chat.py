@@ -79,9 +79,9 @@ _OPTIONAL = {"stream_options": r"stream_options|include_usage"}
 """Fields that some servers refuse."""
 
 
-def load(name: str) -> OpenAIChatModel:
+def load(name: str, **options: Any) -> OpenAIChatModel:
     """Give the model of a name, such as `gpt-5` or `qwen3:8b`."""
-    return OpenAIChatModel(name)
+    return OpenAIChatModel(name, **options)
 
 
 class OpenAIChatModel:

@@ -70,9 +70,9 @@ _OPTIONAL = {"include": r"encrypted.?content|\binclude\b"}
 """Fields that some models refuse: those that do not reason have nothing to encrypt."""
 
 
-def load(name: str) -> OpenAIResponsesModel:
+def load(name: str, **options: Any) -> OpenAIResponsesModel:
     """Give the model of a name, such as `gpt-5`."""
-    return OpenAIResponsesModel(name)
+    return OpenAIResponsesModel(name, **options)
 
 
 class OpenAIResponsesModel:

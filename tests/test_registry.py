@@ -1,0 +1,522 @@
+"""Tools by name: registering, resolving, watching, describing."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import pytest
+from hypothesis import settings, strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from agents_tools import (
+    Action,
+    BaseTool,
+    BaseToolParams,
+    FunctionTool,
+    Observation,
+    ToolAnnotations,
+    ToolDefinition,
+    ToolExecutor,
+    ToolOrigin,
+    ToolRegistry,
+    ToolSpec,
+    UserError,
+    function_tool,
+    list_registered_tools,
+    register_tool,
+    resolve_tool,
+)
+from agents_tools.registry import RegistryChange, Tool, default_registry
+
+
+@function_tool
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+class GreetAction(Action):
+    who: str
+
+
+class Greeter(ToolExecutor[GreetAction, Observation]):
+    """Greets, and counts how often it was closed."""
+
+    def __init__(self, word: str, place: str | None = None) -> None:
+        self.word, self.place, self.closed = word, place, 0
+
+    def __call__(self, action: GreetAction, conversation: Any = None) -> Observation:
+        return Observation.from_text(f"{self.word}, {action.who} of {self.place}")
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+class GreetTool(ToolDefinition[GreetAction, Observation]):
+    """Made with a word, in the directory of the conversation."""
+
+    made: ClassVar[list[Greeter]] = []
+
+    @classmethod
+    def create(cls, conv_state: Any = None, *, word: str = "Hello") -> Sequence[ToolDefinition]:
+        place = conv_state.workspace.working_dir if conv_state else None
+        executor = Greeter(word, place)
+        cls.made.append(executor)
+        return [cls(description="Greet.", action_type=GreetAction, executor=executor)]
+
+
+class PolishParams(BaseToolParams):
+    """Polish a thing until it shines."""
+
+    name: ClassVar[str] = "polish"
+    thing: str
+    title: str = "none"
+    default: int = 0
+
+
+class PolishTool(BaseTool):
+    """A tool with a class of parameters."""
+
+    params_class: ClassVar[type[BaseToolParams]] = PolishParams
+
+    def execute(self, session: Any, args_json: str) -> tuple[str, dict[str, Any]]:
+        params = self.parse_params(args_json)
+        return f"{params.thing} shines ({session})", {"status": "success"}
+
+
+def named(name: str, *, server: str | None = None) -> FunctionTool[..., Any]:
+    async def body(context: Any, args_json: str) -> str:
+        return name
+
+    tool = FunctionTool(name=name, params_json_schema={"type": "object"}, on_invoke_tool=body)
+    if server is not None:
+        tool._origin = ToolOrigin(kind="mcp", server=server, wire_name=name)  # pyright: ignore[reportPrivateUsage]
+    return tool
+
+
+STATE = SimpleNamespace(workspace=SimpleNamespace(working_dir="/place"))
+
+
+# --- putting in and looking in
+
+
+def test_all_kinds_of_tools_are_registered_alike() -> None:
+    """C6, C10, C11: functions, class-based tools and `BaseTool`s, in the order they came."""
+    registry = ToolRegistry()
+    registry.register(PolishTool())
+    registry.register(add)
+    registry.register(GreetTool.create()[0])
+    assert registry.get_tool_names() == ["polish", "add", "greet"]
+    assert [type(tool) for tool in registry.get_all_tools()] == [FunctionTool] * 3
+    assert registry.get_tool("add") is add
+    assert registry.get_tool("nothing") is None  # C9
+    assert len(registry) == 3
+    assert "add" in registry
+    registry.get_all_tools().clear()
+    assert len(registry) == 3
+
+
+def test_a_name_is_registered_once() -> None:
+    """Both sources are named, `replace=True` replaces, and what is no tool is refused."""
+    registry = ToolRegistry()
+    registry.register(add)
+    with pytest.raises(
+        UserError, match=r"'add' is registered already: .*test_registry.*replace=Tr"
+    ):
+        registry.register("add", GreetTool)
+    registry.register("add", GreetTool, replace=True)
+    assert registry.get_tool("add") is None
+    with pytest.raises(UserError, match="gives no tool, but a int"):
+        registry.register(3)
+    with pytest.raises(UserError, match="lacks what is to be registered"):
+        registry.register("name")
+    with pytest.raises(UserError, match="it is empty"):
+        registry.register(" ", add)
+
+
+def test_many_are_registered_or_none() -> None:
+    """C7: one that is refused keeps out the others."""
+    registry = ToolRegistry()
+    registry.register(named("b"))
+    with pytest.raises(UserError, match="'b' is registered already"):
+        registry.register_many([named("a"), named("b"), named("c")])
+    with pytest.raises(UserError, match="'d' is registered already"):
+        registry.register_many([named("d"), named("d")])
+    assert registry.get_tool_names() == ["b"]
+    registry.register_many([named("a"), ("greeter", GreetTool)])
+    assert registry.get_tool_names() == ["b", "a", "greeter"]
+
+
+def test_names_can_be_taken_out() -> None:
+    """C8: a name that is not there is no error."""
+    registry = ToolRegistry()
+    registry.register(add)
+    assert registry.unregister("add")
+    assert not registry.unregister("add")
+    assert registry.get_tool_names() == []
+
+
+def test_tools_of_servers_are_told_apart() -> None:
+    """C13, C14, C15, C16: by where they come from."""
+    registry = ToolRegistry()
+    registry.register_many([add, named("z_a", server="z"), named("g_b", server="g")])
+    assert [tool.name for tool in registry.get_mcp_tools()] == ["z_a", "g_b"]
+    assert [tool.name for tool in registry.get_builtin_tools()] == ["add"]
+    assert [tool.name for tool in registry.get_tools_by_server("z")] == ["z_a"]
+    assert registry.get_mcp_server_names() == ["g", "z"]
+
+
+def test_specs_are_what_providers_take() -> None:
+    """C4, C12: one for each tool, with every parameter whatever it is called."""
+    registry = ToolRegistry()
+    registry.register_many([add, PolishTool()])
+    specs = registry.get_tool_specs()
+    assert [spec["function"]["name"] for spec in specs] == ["add", "polish"]
+    assert set(specs[1]["function"]["parameters"]["properties"]) == {"thing", "title", "default"}
+    assert specs[1]["function"]["description"] == "Polish a thing until it shines."
+    assert [spec["name"] for spec in registry.get_tool_specs("anthropic")] == ["add", "polish"]
+    with pytest.raises(UserError, match="no provider"):
+        registry.get_tool_specs("nobody")
+
+
+def test_changes_are_told() -> None:
+    """Listeners see each change once; one that fails costs the others nothing."""
+    registry, changes = ToolRegistry(), list[RegistryChange]()
+    registry.subscribe(lambda _: 1 / 0)
+    end = registry.subscribe(changes.append)
+    registry.register(add)
+    registry.register(add, replace=True)
+    registry.register_many([named("a"), named("b")])
+    registry.unregister("a")
+    registry.unregister("a")
+    end()
+    registry.unregister("b")
+    assert changes == [
+        RegistryChange(added=("add",)),
+        RegistryChange(replaced=("add",)),
+        RegistryChange(added=("a", "b")),
+        RegistryChange(removed=("a",)),
+    ]
+
+
+def test_a_snapshot_is_json() -> None:
+    """What a client that shows the tools needs, factories included."""
+    registry = ToolRegistry()
+    registry.register(add.with_(annotations=ToolAnnotations(readOnlyHint=True)))
+    registry.register("greeter", GreetTool)
+    shown = json.loads(json.dumps(registry.snapshot()))
+    first, second = shown["tools"]
+    assert (first["name"], first["kind"], first["description"]) == (
+        "add",
+        "function",
+        "Add two numbers.",
+    )
+    assert first["annotations"]["readOnlyHint"] is True
+    assert first["params_json_schema"]["required"] == ["a", "b"]
+    assert second == {
+        "name": "greeter",
+        "kind": "factory",
+        "source": "tests.test_registry.GreetTool",
+    }
+
+
+# --- making tools
+
+
+def test_a_specification_has_a_name() -> None:
+    """B21, B76: an empty one is refused, and no parameters are none."""
+    assert Tool is ToolSpec
+    assert ToolSpec(name="x", params=None).params == {}  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="cannot be empty"):
+        ToolSpec(name="")
+    assert ToolSpec.model_validate_json('{"name": "x", "params": {"a": 1}}').params == {"a": 1}
+
+
+async def test_classes_and_functions_make_tools() -> None:
+    """B22, B23, B25, B26, B28: with parameters and the state of the conversation."""
+    registry = ToolRegistry()
+    registry.register("greeter", GreetTool)
+
+    def pair(conv_state: Any, word: str = "Hi") -> list[Any]:
+        return [GreetTool.create(conv_state, word=word)[0], add]
+
+    registry.register("pair", pair)
+    made = registry.resolve(ToolSpec(name="greeter", params={"word": "Hey"}), STATE)
+    assert await made[0].invoke(who="Ann") == Observation.from_text("Hey, Ann of /place")
+    assert [tool.name for tool in registry.resolve("pair", STATE)] == ["greet", "add"]
+    assert await registry.resolve("greeter")[0].invoke(who="Bo") == Observation.from_text(
+        "Hello, Bo of None"
+    )
+
+
+def test_a_fixed_tool_takes_no_parameters() -> None:
+    """B24: it is given as it is."""
+    registry = ToolRegistry()
+    registry.register("plus", add)
+    assert registry.resolve("plus") == [add]
+    with pytest.raises(ValueError, match="takes no parameters; it got word"):
+        registry.resolve(ToolSpec(name="plus", params={"word": 1}))
+
+
+def test_names_may_be_patterns() -> None:
+    """B4: every tool that matches, in the order of registration."""
+    registry = ToolRegistry()
+    registry.register_many([named("file_read"), named("web_get"), named("file_write")])
+    assert [tool.name for tool in registry.resolve("file_*")] == ["file_read", "file_write"]
+    assert registry.find("*_get") == ["web_get"]
+    with pytest.raises(KeyError, match=r"'web_gt'. Did you mean 'web_get'\? Registered are: file_"):
+        registry.resolve("web_gt")
+    with pytest.raises(KeyError, match="No tool is registered as 'nope"):
+        registry.resolve("nope_*")
+
+
+def test_what_fails_to_make_tools_is_named() -> None:
+    """B86: the name, the source and what went wrong."""
+    registry = ToolRegistry()
+
+    def broken(**_: Any) -> list[Any]:
+        raise RuntimeError("no disk")
+
+    def single() -> Any:
+        return add
+
+    class NoCreate(ToolDefinition[GreetAction, Observation]):
+        pass
+
+    registry.register("broken", broken)
+    registry.register("single", single)
+    registry.register("strange", lambda: [3])
+    registry.register("greeter", GreetTool)
+    with pytest.raises(UserError, match=r"'broken' cannot be made: .*broken failed .*: no disk"):
+        registry.resolve("broken")
+    with pytest.raises(UserError, match="has to return a list of tools, and gave a FunctionTool"):
+        registry.resolve("single")
+    with pytest.raises(UserError, match="gives no tool, but a int"):
+        registry.resolve("strange")
+    with pytest.raises(UserError, match=r"cannot be made with these parameters: .*'colour'"):
+        registry.resolve(ToolSpec(name="greeter", params={"colour": "red"}))
+    with pytest.raises(UserError, match=r"has no create\(\) of its own"):  # B5
+        registry.register("none", NoCreate)
+    with pytest.raises(UserError, match=r"has no create\(\) of its own"):
+        registry.register("int", int)
+
+
+def test_what_a_registry_has_made_it_closes() -> None:
+    """Executors that tools share are closed once, whoever registered or resolved them."""
+    GreetTool.made.clear()
+    with ToolRegistry() as registry:
+        registry.register("greeter", GreetTool)
+        registry.register(GreetTool.create()[0])
+        registry.resolve("greeter")
+        shared = Greeter("x")
+        registry.register(
+            "two",
+            lambda: [
+                ToolDefinition(name=n, description="", action_type=GreetAction, executor=shared)
+                for n in ("p", "q")
+            ],
+        )
+        registry.resolve("two")
+    assert [one.closed for one in [*GreetTool.made, shared]] == [1, 1, 1]
+
+
+def test_the_shared_registry_is_behind_the_functions(tmp_path: Path) -> None:
+    """B92: built-in tools are found there by all their names, unless something else is."""
+    register_tool("my_greeter", GreetTool)
+    try:
+        assert "my_greeter" in list_registered_tools()
+        assert resolve_tool("my_greeter")[0].name == "greet"
+        for name in ("think", "finish"):
+            assert resolve_tool(name)[0].name == name
+        register_tool("think", add)
+        assert resolve_tool("think") == [add]
+    finally:
+        default_registry.unregister("my_greeter")
+        default_registry.unregister("think")
+
+
+def test_other_packages_offer_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Entry points: nothing is imported before it is resolved, and a broken one says whose it is."""
+    package = tmp_path / "shop"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "goods.py").write_text(
+        "from agents_tools import function_tool\n"
+        "@function_tool\ndef price(thing: str) -> int:\n    '''Tell a price.'''\n    return 3\n"
+        "def make(conv_state=None, *, much=1):\n    return [price] * much\n"
+    )
+    info = tmp_path / "shop-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: shop\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
+        "[agents_tools.tools]\nprice = shop.goods:price\nprices = shop.goods:make\n"
+        "gone = shop.nowhere:tool\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    registry = ToolRegistry()
+    assert sorted(registry.discover()) == ["gone", "price", "prices"]
+    assert "shop.goods" not in sys.modules
+    assert registry.discover() == []
+    assert registry.resolve("price")[0].name == "price"
+    assert len(registry.resolve(ToolSpec(name="prices", params={"much": 2}))) == 2
+    with pytest.raises(UserError, match=r"shop\.nowhere:tool cannot be loaded: ModuleNotFound"):
+        registry.resolve("gone")
+    with pytest.raises(UserError, match=r"shop\.goods:make of package shop"):
+        registry.register("prices", add)
+
+
+# --- BaseTool
+
+
+async def test_a_base_tool_executes_with_a_session() -> None:
+    """C1, C2, C3, C5: JSON text in, text and facts out; faults name the parameter."""
+    tool = PolishTool()
+    assert tool.execute(None, '{"thing": "lamp"}') == ("lamp shines (None)", {"status": "success"})
+    outcome = await tool.as_function_tool().call(None, '{"thing": "lamp"}')
+    assert (outcome.status, outcome.output) == ("ok", "lamp shines (None)")
+    assert outcome.metadata == {"status": "success"}
+    bad = await tool.as_function_tool().call(None, '{"thing": 3, "shine": true}')
+    assert bad.status == "invalid_args"
+    assert "thing" in str(bad.output)
+    assert "shine" in str(bad.output)
+    with pytest.raises(UserError.__base__, match="thing"):  # type: ignore[arg-type]
+        tool.parse_params("{}")
+
+
+def test_a_base_tool_says_what_it_is() -> None:
+    """C1: a subclass without parameters or a name is refused when it is defined."""
+    with pytest.raises(TypeError, match="has no params_class"):
+
+        class _NoParams(BaseTool):
+            def execute(self, session: Any, args_json: str) -> tuple[str, dict[str, Any]]:
+                return "", {}
+
+    class _Nameless(BaseToolParams):
+        pass
+
+    with pytest.raises(TypeError, match="has no name"):
+
+        class _NoName(BaseTool):
+            params_class = _Nameless
+
+            def execute(self, session: Any, args_json: str) -> tuple[str, dict[str, Any]]:
+                return "", {}
+
+
+async def test_an_execute_that_gives_something_else_is_told() -> None:
+    class Odd(BaseTool):
+        name = "odd"
+        params_class = PolishParams
+
+        def execute(self, session: Any, args_json: str) -> Any:
+            return "just text"
+
+    outcome = await Odd().as_function_tool().call(None, '{"thing": "x"}')
+    assert outcome.status == "tool_error"
+    assert "returns (text, info)" in str(outcome.error)
+
+
+async def test_an_async_execute_is_awaited() -> None:
+    class Later(BaseTool):
+        name = "later"
+        params_class = PolishParams
+
+        async def execute(self, session: Any, args_json: str) -> Any:  # type: ignore[override]
+            return args_json, {}
+
+    tool = Later().as_function_tool()
+    assert (await tool.call(None, '{"thing": "x"}')).output == '{"thing": "x"}'
+
+
+# --- threads and properties
+
+
+def test_registries_are_for_all_threads() -> None:
+    """F43: 16 threads register, resolve and take out; nothing is lost or half visible."""
+    registry, errors = ToolRegistry(), list[BaseException]()
+    begin = threading.Barrier(16)
+
+    def work(number: int) -> None:
+        try:
+            begin.wait(10)
+            for turn in range(100):
+                name = f"t{number}_{turn}"
+                pair = [named(name), named(f"{name}_b")]
+                registry.register_many(pair)
+                assert [tool.name for tool in registry.resolve(f"{name}*")] == [name, f"{name}_b"]
+                registry.unregister(f"{name}_b")
+                registry.get_all_tools()
+                registry.snapshot()["tools"][-1:]
+        except BaseException as error:  # noqa: BLE001 - told by the test
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert not errors
+    assert sorted(registry.get_tool_names()) == sorted(
+        f"t{number}_{turn}" for number in range(16) for turn in range(100)
+    )
+
+
+def test_a_name_is_won_by_one_thread() -> None:
+    """F43: of many that register the same name at once, one succeeds."""
+    registry, won = ToolRegistry(), list[int]()
+    begin = threading.Barrier(16)
+
+    def work(number: int) -> None:
+        tool = named("same")
+        begin.wait(10)
+        try:
+            registry.register(tool)
+        except UserError:
+            return
+        won.append(number)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert len(won) == 1
+
+
+class _Machine(RuleBasedStateMachine):
+    """A registry behaves as a dictionary that refuses to overwrite."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.registry = ToolRegistry()
+        self.model: dict[str, FunctionTool[..., Any]] = {}
+
+    @rule(names=st.lists(st.sampled_from("abcd"), max_size=3), replace=st.booleans())
+    def register(self, names: list[str], replace: bool) -> None:
+        tools = [named(name) for name in names]
+        clash = len(set(names)) < len(names) or (not replace and set(names) & set(self.model))
+        if clash:
+            with pytest.raises(UserError):
+                self.registry.register_many(tools, replace=replace)
+        else:
+            self.registry.register_many(tools, replace=replace)
+            self.model.update({tool.name: tool for tool in tools})
+
+    @rule(name=st.sampled_from("abcd"))
+    def unregister(self, name: str) -> None:
+        assert self.registry.unregister(name) == (self.model.pop(name, None) is not None)
+
+    @invariant()
+    def is_the_same(self) -> None:
+        assert self.registry.get_tool_names() == list(self.model)
+        assert self.registry.get_all_tools() == list(self.model.values())
+
+
+TestRegistryMachine = _Machine.TestCase
+TestRegistryMachine.settings = settings(max_examples=50, stateful_step_count=20)
