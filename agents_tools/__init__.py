@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from agents_tools._version import __version__
+
 if TYPE_CHECKING:
     from agents_tools import policies as policies
     from agents_tools._channel import bind as bind, listen as listen
@@ -26,7 +28,19 @@ if TYPE_CHECKING:
     from agents_tools._strict import ensure_strict_json_schema as ensure_strict_json_schema
     from agents_tools._threads import configure_threads as configure_threads
     from agents_tools._watchdog import BlockedLoop as BlockedLoop, watch_loop as watch_loop
-    from agents_tools.agent import Agent as Agent
+    from agents_tools.action import (
+        Action as Action,
+        ImageContent as ImageContent,
+        Observation as Observation,
+        TextContent as TextContent,
+        ToolExecutor as ToolExecutor,
+    )
+    from agents_tools.agent import Agent as Agent, Tool as Tool
+    from agents_tools.base_tool import BaseTool as BaseTool, BaseToolParams as BaseToolParams
+    from agents_tools.builtin.presets import (
+        create_default_registry as create_default_registry,
+        get_default_tools as get_default_tools,
+    )
     from agents_tools.context import (
         Question as Question,
         RunContextWrapper as RunContextWrapper,
@@ -40,6 +54,10 @@ if TYPE_CHECKING:
     from agents_tools.decorators import (
         function_tool as function_tool,
         streaming_tool as streaming_tool,
+    )
+    from agents_tools.definition import (
+        ExecutableTool as ExecutableTool,
+        ToolDefinition as ToolDefinition,
     )
     from agents_tools.errors import (
         AgentsToolsError as AgentsToolsError,
@@ -128,6 +146,14 @@ if TYPE_CHECKING:
         ToolResult as ToolResult,
         to_output as to_output,
     )
+    from agents_tools.registry import (
+        RegistryChange as RegistryChange,
+        ToolRegistry as ToolRegistry,
+        ToolSpec as ToolSpec,
+        list_registered_tools as list_registered_tools,
+        register_tool as register_tool,
+        resolve_tool as resolve_tool,
+    )
     from agents_tools.run import (
         AgentHooks as AgentHooks,
         FunctionToolResult as FunctionToolResult,
@@ -157,8 +183,6 @@ if TYPE_CHECKING:
     from agents_tools.wire.openai_chat import to_openai_chat as to_openai_chat
     from agents_tools.wire.openai_responses import to_openai_responses as to_openai_responses
 
-__version__ = "0.1.0.dev0"
-
 _PLACES = {
     "_channel": ("bind", "listen"),
     "_docstring": ("FuncDocumentation", "generate_func_documentation"),
@@ -169,7 +193,10 @@ _PLACES = {
     "_strict": ("ensure_strict_json_schema",),
     "_threads": ("configure_threads",),
     "_watchdog": ("BlockedLoop", "watch_loop"),
-    "agent": ("Agent",),
+    "action": ("Action", "ImageContent", "Observation", "TextContent", "ToolExecutor"),
+    "agent": ("Agent", "Tool"),
+    "base_tool": ("BaseTool", "BaseToolParams"),
+    "builtin.presets": ("create_default_registry", "get_default_tools"),
     "context": (
         "Question",
         "RunContextWrapper",
@@ -181,6 +208,7 @@ _PLACES = {
         "track",
     ),
     "decorators": ("function_tool", "streaming_tool"),
+    "definition": ("ExecutableTool", "ToolDefinition"),
     "errors": (
         "AgentsToolsError",
         "BudgetExceeded",
@@ -267,6 +295,14 @@ _PLACES = {
         "ToolOutputText",
         "ToolResult",
         "to_output",
+    ),
+    "registry": (
+        "RegistryChange",
+        "ToolRegistry",
+        "ToolSpec",
+        "list_registered_tools",
+        "register_tool",
+        "resolve_tool",
     ),
     "run": (
         "AgentHooks",

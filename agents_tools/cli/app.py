@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from agents_tools import __version__
+from agents_tools._version import __version__
 from agents_tools.cli.errors import BROKEN_PIPE, CANCELLED, OK, USAGE, CommandError
 from agents_tools.cli.screen import console_errors, forgiving_streams, print_json, say
 from agents_tools.errors import MCPError, UserError

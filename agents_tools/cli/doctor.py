@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from agents_tools import __version__
+from agents_tools._version import __version__
 from agents_tools.cli.options import json_option
 from agents_tools.cli.screen import paint, print_json, print_table
 

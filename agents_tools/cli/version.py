@@ -6,7 +6,7 @@ import platform
 
 import click
 
-from agents_tools import __version__
+from agents_tools._version import __version__
 from agents_tools.cli.options import json_option
 from agents_tools.cli.screen import print_json
 

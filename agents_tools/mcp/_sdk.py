@@ -479,6 +479,6 @@ def _wire(model: Any) -> dict[str, Any]:
 
 
 def _own_version() -> str:
-    from agents_tools import __version__
+    from agents_tools._version import __version__
 
     return __version__

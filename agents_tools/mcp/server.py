@@ -416,6 +416,6 @@ def _bound(host: str, port: int) -> socket.socket:
 
 
 def _version() -> str:
-    from agents_tools import __version__
+    from agents_tools._version import __version__
 
     return __version__
