@@ -68,12 +68,16 @@ def command(*, as_json: bool, debug: bool) -> None:
     print_table(((name, _extra(name, found)) for name, found in report["extras"].items()), indent=2)
     click.echo("\n" + paint("MCP:", bold=True))
     print_table(_mcp_rows(report["mcp"]), indent=2)
+    click.echo("\n" + paint("Built-in tools:", bold=True))
+    print_table(_builtin_rows(report["builtin"]), indent=2)
 
 
 def _report() -> dict[str, Any]:
     from agents_tools._threads import thread_stats
+    from agents_tools.builtin.sandbox import sandbox_report
 
     stats = thread_stats()
+    sandbox = sandbox_report()
     return {
         "agents_tools": __version__,
         "python": platform.python_version(),
@@ -95,7 +99,26 @@ def _report() -> dict[str, Any]:
             "http_server": _version_of("uvicorn"),
             "programs": {name: shutil.which(name) for name in _LAUNCHERS},
         },
+        "builtin": {
+            "bash": shutil.which("bash"),
+            "ripgrep": shutil.which("rg"),
+            "sandbox": {
+                "strongest": sandbox.level,
+                "says": sandbox.says,
+                "why_not": dict(sandbox.why_not),
+            },
+        },
     }
+
+
+def _builtin_rows(builtin: dict[str, Any]) -> list[tuple[str, str]]:
+    sandbox = builtin["sandbox"]
+    return [
+        ("bash", builtin["bash"] or "not found: execute_bash cannot be used"),
+        ("ripgrep", builtin["ripgrep"] or "not found: grep and glob search in Python, slower"),
+        ("sandbox", f"{sandbox['strongest']} is the strongest level here: {sandbox['says']}"),
+        *((f"  not {level}", why) for level, why in sandbox["why_not"].items()),
+    ]
 
 
 def _mcp_rows(mcp: dict[str, Any]) -> list[tuple[str, str]]:

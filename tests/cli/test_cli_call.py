@@ -244,7 +244,12 @@ def test_list_show_and_version_have_json(run: Run) -> None:
     assert shown["parameters"]["required"] == ["a"]
     assert shown["output"] == {"type": "integer"}
     assert set(run("version", "--json").json) == {"agents_tools", "python"}
-    assert set(run("doctor", "--json").json["extras"]) >= {"cli", "mcp"}
+    told = run("doctor", "--json").json
+    assert set(told["extras"]) >= {"cli", "mcp"}
+    sandbox = told["builtin"]["sandbox"]
+    assert sandbox["strongest"] in {"bwrap", "landlock", "process"}
+    assert sandbox["says"].endswith(".")
+    assert "strongest level here" in " ".join(run("doctor").out.split())
 
 
 def test_show_tells_everything_about_a_tool(run: Run) -> None:

@@ -1,0 +1,118 @@
+"""Landlock by system calls alone: a thread, and what it starts, writes in some directories only."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import stat
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["ENOUGH", "SIGNALS", "abi", "make_ruleset", "restrict_thread"]
+
+ENOUGH = 3
+"""The first version that keeps files outside from being truncated (Linux 6.2)."""
+_TCP = 4
+SIGNALS = 6
+"""The first version that keeps signals and abstract sockets inside (Linux 6.12)."""
+
+_CREATE, _ADD, _RESTRICT = 444, 445, 446
+_VERSION = 1
+_BENEATH = 1
+_WRITE_FILE = 1 << 1
+_TRUNCATE = 1 << 14
+_FILE = _WRITE_FILE | _TRUNCATE
+_WRITES = _FILE | sum(1 << bit for bit in range(4, 14))
+"""Everything that changes a directory or a file; reading and executing are not handled."""
+_NET = 0b11
+_SCOPED = 0b11
+
+
+class _Ruleset(ctypes.Structure):
+    _fields_ = (
+        ("fs", ctypes.c_uint64),
+        ("net", ctypes.c_uint64),
+        ("scoped", ctypes.c_uint64),
+    )
+
+
+class _PathBeneath(ctypes.Structure):
+    _pack_ = 1
+    _layout_ = "ms"
+    _fields_ = (("allowed", ctypes.c_uint64), ("parent", ctypes.c_int32))
+
+
+def abi() -> int:
+    """Give the version that the kernel has, 0 where there is none."""
+    if sys.platform != "linux":
+        return 0
+    try:
+        return _call(_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint32(_VERSION))
+    except OSError:
+        return 0
+
+
+def make_ruleset(writable: Sequence[str], *, network: bool) -> int:
+    """Make the rules: writes beneath some paths only, signals to one's own processes only.
+
+    Args:
+        writable: Directories and files; what does not exist is left out.
+        network: Whether TCP stays allowed.
+
+    Returns:
+        A descriptor for `restrict_thread`; the caller closes it.
+
+    Raises:
+        OSError: The kernel does not take the rules.
+    """
+    version = abi()
+    rules = _Ruleset(
+        fs=_WRITES,
+        net=0 if network or version < _TCP else _NET,
+        scoped=_SCOPED if version >= SIGNALS else 0,
+    )
+    size = 24 if version >= SIGNALS else 16 if version >= _TCP else 8
+    ruleset = _call(_CREATE, ctypes.byref(rules), ctypes.c_size_t(size), ctypes.c_uint32(0))
+    try:
+        for path in writable:
+            _allow(ruleset, path)
+    except OSError:
+        os.close(ruleset)
+        raise
+    return ruleset
+
+
+def restrict_thread(ruleset: int) -> None:
+    """Put the calling thread, and what it starts from now on, under the rules, for good.
+
+    Args:
+        ruleset: What `make_ruleset` gave.
+
+    Raises:
+        OSError: The thread may not; it needs `no_new_privileges` first.
+    """
+    _call(_RESTRICT, ctypes.c_int(ruleset), ctypes.c_uint32(0))
+
+
+def _allow(ruleset: int, path: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        try:
+            directory = stat.S_ISDIR(os.fstat(fd).st_mode)
+            rule = _PathBeneath(allowed=_WRITES if directory else _FILE, parent=fd)
+            _call(_ADD, ctypes.c_int(ruleset), _BENEATH, ctypes.byref(rule), ctypes.c_uint32(0))
+        finally:
+            os.close(fd)
+
+
+def _call(number: int, *arguments: object) -> int:
+    libc = ctypes.CDLL(None, use_errno=True)
+    result = int(libc.syscall(ctypes.c_long(number), *arguments))
+    if result < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return result

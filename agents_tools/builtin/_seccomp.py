@@ -1,0 +1,149 @@
+"""What a thread gives up before it starts a program: new privileges, capabilities, sockets."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import platform
+import socket
+import struct
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = [
+    "LOCAL",
+    "NAMESPACED",
+    "drop_capabilities",
+    "install",
+    "no_new_privileges",
+    "socket_filter",
+    "supported",
+]
+
+LOCAL = tuple(int(getattr(socket, name, -1)) for name in ("AF_UNIX", "AF_NETLINK"))
+"""The families of sockets that do not leave the machine."""
+NAMESPACED = (*LOCAL, int(socket.AF_INET), int(socket.AF_INET6))
+"""Those that do not leave a network namespace of one's own."""
+
+_MACHINES = {  # name: (audit architecture, number of `socket`)
+    "x86_64": (0xC000003E, 41),
+    "aarch64": (0xC00000B7, 198),
+}
+_X32 = 0x40000000
+_IO_URING = (425, 426, 427)
+"""Setup, enter and register: a way to make sockets without the system call for it."""
+
+_LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
+_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16
+_ALLOW = 0x7FFF0000
+_REFUSE = 0x00050000
+
+_PR_SET_SECCOMP = 22
+_MODE_FILTER = 2
+_PR_SET_NO_NEW_PRIVS = 38
+_CAPABILITIES = 0x20080522
+
+
+class _Program(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_char_p))
+
+
+def supported() -> bool:
+    """Say whether there is a filter for this machine."""
+    return sys.platform == "linux" and platform.machine() in _MACHINES
+
+
+def socket_filter(families: Sequence[int]) -> bytes:
+    """Give the filter under which sockets of some families only can be made, and no io_uring.
+
+    Args:
+        families: The ones that stay allowed.
+
+    Returns:
+        A program for `install`, and for bubblewrap.
+    """
+    architecture, number = _MACHINES[platform.machine()]
+    checks = [(family, _ALLOW) for family in families]
+    refused = [(call, _REFUSE | errno.EPERM) for call in _IO_URING]
+    program = [
+        _step(_LOAD, value=_ARCHITECTURE),
+        _step(_EQUAL, 1, 0, architecture),
+        _step(_RETURN, value=_REFUSE | errno.ENOSYS),
+        _step(_LOAD, value=_NUMBER),
+        _step(_AT_LEAST, 0, 1, _X32),  # the same calls by other numbers
+        _step(_RETURN, value=_REFUSE | errno.ENOSYS),
+        *_table(refused),
+        _step(_EQUAL, 1, 0, number),
+        _step(_RETURN, value=_ALLOW),
+        _step(_LOAD, value=_FIRST_ARGUMENT),
+        *_table(checks),
+        _step(_RETURN, value=_REFUSE | errno.EACCES),
+    ]
+    return b"".join(program)
+
+
+def no_new_privileges() -> None:
+    """Let nothing that the calling thread starts gain privileges, by setuid programs or files."""
+    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+
+
+def install(program: bytes) -> None:
+    """Put the calling thread, and what it starts from now on, under a filter.
+
+    Args:
+        program: What `socket_filter` gave.
+
+    Raises:
+        OSError: The kernel does not take it.
+    """
+    held = _Program(len(program) // 8, program)
+    _prctl(_PR_SET_SECCOMP, _MODE_FILTER, ctypes.byref(held))
+
+
+def drop_capabilities(keep: Sequence[int]) -> None:
+    """Leave the calling thread only some of the capabilities that it has.
+
+    Args:
+        keep: Their numbers.
+    """
+    header = struct.pack("=Ii", _CAPABILITIES, 0)
+    data = ctypes.create_string_buffer(24)
+    libc = ctypes.CDLL(None, use_errno=True)
+    _check(libc.capget(header, data))
+    words = list(struct.unpack("=6I", data.raw))
+    for at, word in enumerate(words):
+        mask = sum(1 << number % 32 for number in keep if number // 32 == at // 3)
+        words[at] = word & mask if at % 3 != _INHERITABLE else 0
+    _check(libc.capset(header, struct.pack("=6I", *words)))
+
+
+_INHERITABLE = 2
+
+
+def _step(code: int, then: int = 0, otherwise: int = 0, value: int = 0) -> bytes:
+    return struct.pack("=HBBI", code, then, otherwise, value)
+
+
+def _table(rows: Sequence[tuple[int, int]]) -> list[bytes]:
+    """Return what stands beside the value that is loaded, or go on after the table."""
+    return [
+        step
+        for value, result in rows
+        for step in (_step(_EQUAL, 0, 1, value), _step(_RETURN, value=result))
+    ]
+
+
+def _prctl(option: int, *arguments: object) -> None:
+    padded = [*arguments, 0, 0, 0, 0][:4]
+    as_words = [ctypes.c_ulong(one) if isinstance(one, int) else one for one in padded]
+    _check(ctypes.CDLL(None, use_errno=True).prctl(ctypes.c_int(option), *as_words))
+
+
+def _check(result: int) -> None:
+    if result < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))

@@ -1,0 +1,488 @@
+"""Starting programs of a model with no more than they need, and ending all that they start.
+
+```python
+sandbox = Sandbox(level="auto")
+with sandbox.start(["make", "test"], workspace=[Path("project")]) as running:
+    output, errors = running.process.communicate()
+```
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import logging
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Self, TypeAlias
+
+from agents_tools import _guardian
+from agents_tools._paths import DEFAULT_PROTECTED, Root
+from agents_tools.builtin import _bubblewrap, _landlock, _seccomp
+from agents_tools.builtin._bubblewrap import Mount
+from agents_tools.builtin._launch import from_lasting_thread, from_restricted_thread
+from agents_tools.builtin._levels import LEVELS, SandboxReport, choose, restrict
+from agents_tools.builtin._processes import MARKER, Tree
+from agents_tools.builtin._protected import Protection
+from agents_tools.errors import UserValueError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+__all__ = [
+    "Limits",
+    "Sandbox",
+    "SandboxReport",
+    "SandboxedProcess",
+    "sandbox_report",
+]
+
+logger = logging.getLogger("agents_tools.sandbox")
+
+GRACE = 2.0
+"""Seconds between SIGTERM and SIGKILL."""
+
+_Stream: TypeAlias = "int | IO[bytes] | None"
+_Path: TypeAlias = "str | os.PathLike[str]"
+
+_INHERITED = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG")
+_INHERITED_ON_WINDOWS = ("COMSPEC", "PATHEXT", "SYSTEMROOT", "USERPROFILE", "WINDIR")
+_SHELL = "/bin/sh"
+_UMASK = 0o077
+_DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts")
+"""What is in `/dev` for everybody; shared memory is not: it has other programs' in it."""
+_TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 - hidden behind a private directory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What each process of a command may use; `None` is no limit.
+
+    Root is not held to `processes`, and without a level above `process` it may raise the others.
+
+    Attributes:
+        cpu_seconds: Time of the processor.
+        memory: Bytes of address space.
+        file_size: Bytes of a file that is written.
+        processes: Processes of the user, those of other programs counted as well.
+        open_files: Descriptors.
+
+    Raises:
+        UserError: A limit is not above zero.
+    """
+
+    cpu_seconds: int | None = None
+    memory: int | None = None
+    file_size: int | None = None
+    processes: int | None = None
+    open_files: int | None = 1024
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be a limit."""
+        for one in dataclasses.fields(self):
+            value = getattr(self, one.name)
+            if value is not None and value < 1:
+                raise UserValueError(
+                    f"Limits({one.name}={value!r}) is not above zero. Use None for no limit."
+                )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sandbox:
+    """How programs are started: how far they are confined, and what they are given.
+
+    Attributes:
+        level: `process` (children are ended, nothing is confined), `auto` (the strongest level
+            that works here), or `required:bwrap`, `required:landlock`, `required:process` (that
+            level or none).
+        network: Whether they may use the network; the level `process` cannot keep them from it.
+        writable: Directories and files outside of the workspace that they may write; under
+            Landlock, programs that share memory need `/dev/shm` here.
+        inherit_env: Further variables of this process that they get.
+        env: Variables that they get.
+        limits: What they may use.
+
+    Raises:
+        UserError: There is no such level.
+    """
+
+    level: str = "process"
+    network: bool = False
+    writable: tuple[_Path, ...] = ()
+    inherit_env: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    limits: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        """Refuse a level that does not exist."""
+        if self.level not in {"auto", "process"}:
+            required, _, level = self.level.partition(":")
+            if required != "required" or level not in LEVELS:
+                choose(self.level, network=self.network)
+
+    def start(
+        self,
+        argv: Sequence[str],
+        *,
+        workspace: Sequence[_Path],
+        cwd: _Path | None = None,
+        stdin: _Stream = subprocess.PIPE,
+        stdout: _Stream = subprocess.PIPE,
+        stderr: _Stream = subprocess.PIPE,
+        pass_fds: Sequence[int] = (),
+        protected: Sequence[str] = DEFAULT_PROTECTED,
+    ) -> SandboxedProcess:
+        """Start a program in a session of its own.
+
+        Args:
+            argv: The program, found on the `PATH` that it gets, and its arguments.
+            workspace: The directories that it may write.
+            cwd: Where it starts: the first of them by default, and what relative paths start from.
+            stdin: As for `subprocess.Popen`; the pipes are not buffered.
+            stdout: As above.
+            stderr: As above.
+            pass_fds: Descriptors that it gets besides.
+            protected: Names in the workspace that it may not change, where the level has that.
+
+        Returns:
+            The running program; close it to end everything that it has started.
+
+        Raises:
+            UserError: The level, a directory or the program cannot be had.
+            OSError: The program cannot be started.
+        """
+        with contextlib.ExitStack() as undo:
+            roots = [undo.enter_context(Root(one)) for one in workspace]
+            if not roots:
+                raise UserValueError("A sandbox needs a workspace: give at least one directory.")
+            launch = _Launch(self, [root.path for root in roots], cwd, undo.pop_all())
+            with launch.undo:
+                launch.prepare(argv, roots, protected)
+                process = launch.start(stdin, stdout, stderr, tuple(pass_fds))
+                return SandboxedProcess(process, launch)
+
+
+class SandboxedProcess:
+    """A program that was started by `Sandbox.start`; leaving its `with` block closes it.
+
+    Attributes:
+        process: The program; its pipes are read and written through it. It is bubblewrap where
+            that is the level, and ends with the code of the program.
+        report: What the program is confined to.
+        temp_dir: A private directory, `TMPDIR` of the program, removed by `close`.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes], launch: _Launch) -> None:
+        self.process = process
+        self.report = launch.report
+        self.temp_dir = launch.temp_dir
+        self._undo = launch.undo.pop_all()
+        self._lock = threading.RLock()
+        self._closed = False
+        self._tree = Tree(process, launch.marker, namespace=launch.report.level == "bwrap")
+        if os.name == "posix":
+            _guardian.watch(process.pid)
+
+    def __repr__(self) -> str:
+        """Show which process it is, and how it is confined."""
+        return f"<SandboxedProcess {self.pid}, {self.report.level}>"
+
+    def __enter__(self) -> Self:
+        """Give itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End everything that was started."""
+        self.close()
+
+    @property
+    def pid(self) -> int:
+        """The id of the process."""
+        return self.process.pid
+
+    @property
+    def pgid(self) -> int:
+        """The id of its process group, which is that of its session as well."""
+        return self.process.pid
+
+    def descendants(self) -> list[int]:
+        """Give the processes that it has started and that still run, oldest first.
+
+        Under bubblewrap the program itself is one of them. Off Linux they are not known. What was
+        given once is ended by `kill_tree` even if it has cut every tie since.
+        """
+        with self._lock:
+            return self._tree.descendants()
+
+    def kill_tree(self, grace: float = GRACE) -> int:
+        """End the program and all that came from it, daemons included.
+
+        Args:
+            grace: Seconds between SIGTERM and SIGKILL.
+
+        Returns:
+            How many processes were left; 0 is what is to be expected.
+        """
+        with self._lock:
+            return self._tree.end(grace)
+
+    def close(self) -> None:
+        """End everything that was started, and remove the temporary directory."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            try:
+                left = self.kill_tree()
+                if left:
+                    logger.warning("%d processes of %r could not be ended.", left, self)
+            finally:
+                for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
+                    if pipe is not None:
+                        with contextlib.suppress(OSError):
+                            pipe.close()
+                if os.name == "posix":
+                    _guardian.forget(self.pgid)
+                self._undo.close()
+
+
+def sandbox_report(sandbox: Sandbox | None = None) -> SandboxReport:
+    """Say which level commands are started with, and why it is not a stronger one.
+
+    Args:
+        sandbox: What commands are started with; `Sandbox(level="auto")` by default.
+
+    Raises:
+        UserError: The level that it requires cannot be had.
+    """
+    asked = sandbox or Sandbox(level="auto")
+    return choose(asked.level, network=asked.network)
+
+
+# --- one start
+
+
+class _Launch:
+    """All that is made for one start, and what takes it away again."""
+
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        roots: Sequence[Path],
+        cwd: _Path | None,
+        undo: contextlib.ExitStack,
+    ) -> None:
+        self.sandbox = sandbox
+        self.undo = undo
+        self.roots = list(roots)
+        with undo:
+            self.writable = [*roots, *_existing(sandbox.writable)]
+            self.report = choose(sandbox.level, network=sandbox.network, outside=self.writable)
+            self.cwd = os.path.realpath(self.roots[0] / (cwd or "."))
+            if not Path(self.cwd).is_dir():
+                raise UserValueError(f"There is no directory {self.cwd} to start in.")
+            self.undo = undo.pop_all()
+        self.marker = secrets.token_hex(16)
+        holder = Path(tempfile.mkdtemp(prefix="agents-tools-")).resolve()
+        self.undo.callback(_remove, holder)
+        self.temp_dir = holder / "own"
+        self.hidden_temp = holder / "tmp"
+        self.environment: dict[str, str] = {}
+        self.argv: list[str] = []
+        self._fds: list[int] = []
+        self._protection: Protection | None = None
+
+    def prepare(self, argv: Sequence[str], roots: Sequence[Root], protected: Sequence[str]) -> None:
+        """Make the temporary directory, the environment and the command line."""
+        self.temp_dir.mkdir(mode=0o700)
+        self.environment = dict(self._environment())
+        self.argv = [*_prologue(self.sandbox.limits), *self._resolved(argv)]
+        if self.report.level == "bwrap":
+            self._wrap(roots, protected)
+
+    def start(
+        self, stdin: _Stream, stdout: _Stream, stderr: _Stream, pass_fds: tuple[int, ...]
+    ) -> subprocess.Popen[bytes]:
+        """Start the program by the way of the level."""
+
+        def start() -> subprocess.Popen[bytes]:
+            return subprocess.Popen(  # noqa: S603 - to start programs is what this is for
+                self.argv,
+                bufsize=0,
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
+                cwd=self.cwd,
+                env=self.environment,
+                start_new_session=True,
+                umask=_UMASK if os.name == "posix" else -1,
+                close_fds=True,
+                pass_fds=(*pass_fds, *self._fds),
+            )
+
+        if self.report.level == "bwrap":
+            try:
+                return from_lasting_thread(start)
+            finally:
+                self._close_fds()
+        if self.report.level == "process":
+            return start()
+        writable = [*self.writable, self.temp_dir, *(Path("/dev", name) for name in _DEVICES)]
+        network = self.sandbox.network
+        ruleset = _landlock.make_ruleset([str(one) for one in writable], network=network)
+        try:
+            process = from_restricted_thread(lambda: restrict(ruleset, network=network), start)
+        finally:
+            os.close(ruleset)
+        assert process is not None  # noqa: S101 - it was told to start one
+        return process
+
+    # --- what the program gets
+
+    def _environment(self) -> Iterator[tuple[str, str]]:
+        names = {*_INHERITED, *self.sandbox.inherit_env}
+        if sys.platform == "win32":
+            names.update(_INHERITED_ON_WINDOWS)
+        names.update(name for name in os.environ if name.startswith("LC_"))
+        own = {"TMPDIR": str(self.temp_dir), "PWD": self.cwd}
+        if sys.platform == "win32":
+            own |= {"TEMP": str(self.temp_dir), "TMP": str(self.temp_dir)}
+        inherited = {name: os.environ[name] for name in names if name in os.environ}
+        for name, value in {**inherited, **own, **self.sandbox.env}.items():
+            if not value.startswith("()"):  # a function for some shells
+                yield name, value
+        yield MARKER, self.marker
+
+    def _resolved(self, argv: Sequence[str]) -> list[str]:
+        """Find the program: behind the prologue it would be too late to say that there is none."""
+        if not argv:
+            raise UserValueError("There is nothing to start: argv is empty.")
+        program = argv[0]
+        if os.path.dirname(program):  # noqa: PTH120 - a path or a name, as text
+            found = shutil.which(Path(self.cwd, program))
+        else:
+            found = shutil.which(program, path=self.environment.get("PATH", os.defpath))
+        if found is None:
+            raise UserValueError(f"There is no program {program!r} that can be started.")
+        return [os.path.join(self.cwd, found), *argv[1:]]  # noqa: PTH118 - links are left alone
+
+    # --- bubblewrap
+
+    def _wrap(self, roots: Sequence[Root], protected: Sequence[str]) -> None:
+        program, _ = _bubblewrap.find(os.environ.get("PATH", os.defpath), self.writable)
+        if program is None:
+            raise UserValueError("The program bwrap is gone.")
+        self.hidden_temp.mkdir(mode=0o700)
+        self.hidden_temp.chmod(0o1777)
+        descriptors = _bubblewrap.takes_descriptors(program)
+        self._protection = Protection(roots, protected, descriptors=descriptors)
+        self.undo.callback(self._protection.close)
+        self._fds = list(self._protection.fds)
+        if self._protection.links:
+            names = ", ".join(self._protection.links)
+            says = f"{self.report.says} Not protected, because they are links: {names}."
+            self.report = dataclasses.replace(self.report, says=says)
+        seccomp = self._filter()
+        self.argv = _bubblewrap.command(
+            program,
+            self.argv,
+            [*self._mounts(), *self._protection.mounts],
+            cwd=self.cwd,
+            network=self.sandbox.network,
+            seccomp=seccomp,
+        )
+
+    def _mounts(self) -> list[Mount]:
+        """Give the view of files, from the root down."""
+        found = {"/": Mount("/", "/")}
+        for path in _TEMPORARY:
+            if Path(path).is_dir() and not Path(path).is_symlink():
+                found[path] = Mount(path, str(self.hidden_temp), writable=True)
+        for path in map(str, (*self.writable, self.temp_dir)):
+            found[path] = Mount(path, path, writable=True)
+        return sorted(found.values(), key=lambda mount: len(Path(mount.target).parts))
+
+    def _filter(self) -> int | None:
+        """Keep commands from sockets that a network namespace does not confine."""
+        if self.sandbox.network or not _seccomp.supported():
+            return None
+        fd = os.memfd_create("seccomp")
+        self._fds.append(fd)
+        self.undo.callback(self._close_fds)
+        os.write(fd, _seccomp.socket_filter(_seccomp.NAMESPACED))
+        os.lseek(fd, 0, os.SEEK_SET)
+        return fd
+
+    def _close_fds(self) -> None:
+        """Close what bubblewrap has got by now."""
+        own = set(self._protection.fds) if self._protection is not None else set[int]()
+        if self._protection is not None:
+            self._protection.close_fds()
+        fds, self._fds = self._fds, []
+        for fd in fds:
+            if fd not in own:
+                os.close(fd)
+
+
+def _existing(paths: Sequence[_Path]) -> Iterator[Path]:
+    for one in paths:
+        path = Path(one).expanduser()
+        if not path.exists():
+            raise UserValueError(
+                f"Sandbox(writable=...) names {str(one)!r}, which does not exist. Make it first."
+            )
+        yield path.resolve()
+
+
+def _prologue(limits: Limits) -> list[str]:
+    """Give the words before a command that limit it before it is there."""
+    if not Path(_SHELL).exists():
+        return []
+    lines = [f"{{ {line}; }} || exit 126" for line in _limit_lines(limits)]
+    return [_SHELL, "-c", "\n".join([*lines, "unset OLDPWD SHLVL", 'exec "$@"']), "sh"]
+
+
+def _limit_lines(limits: Limits) -> Iterator[str]:
+    import resource
+
+    block = 1024 if sys.platform == "darwin" else 512
+    if (seconds := _within_hard(limits.cpu_seconds, resource.RLIMIT_CPU)) is not None:
+        later = _within_hard(seconds + 1, resource.RLIMIT_CPU)
+        yield f"ulimit -S -t {seconds} && ulimit -H -t {later}"  # SIGXCPU, then SIGKILL
+    if (size := _within_hard(limits.memory, resource.RLIMIT_AS)) is not None:
+        yield f"ulimit -v {max(1, size // 1024)}"
+    if (size := _within_hard(limits.file_size, resource.RLIMIT_FSIZE)) is not None:
+        yield f"ulimit -f {max(1, size // block)}"
+    if (count := _within_hard(limits.processes, resource.RLIMIT_NPROC)) is not None:
+        yield f"ulimit -u {count} 2>/dev/null || ulimit -p {count}"  # bash, and then dash
+    if (count := _within_hard(limits.open_files, resource.RLIMIT_NOFILE)) is not None:
+        yield f"ulimit -n {count}"
+
+
+def _within_hard(value: int | None, which: int) -> int | None:
+    """Give a limit that may be set: none above the one that is in force."""
+    import resource
+
+    if value is None:
+        return None
+    hard = resource.getrlimit(which)[1]
+    return value if hard == resource.RLIM_INFINITY else min(value, hard)
+
+
+def _remove(directory: Path) -> None:
+    """Remove a directory, also where a command has taken the right to from its owner."""
+    shutil.rmtree(directory, ignore_errors=True)
+    if directory.exists():
+        for path, names, _ in os.walk(directory):
+            for one in (Path(path, name) for name in names):
+                if not one.is_symlink():
+                    with contextlib.suppress(OSError):
+                        one.chmod(0o700)
+        shutil.rmtree(directory, ignore_errors=True)

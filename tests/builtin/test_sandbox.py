@@ -1,0 +1,921 @@
+"""Programs in a sandbox: real ones, at every level that this machine has."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+import textwrap
+import threading
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents_tools import UserError, _guardian
+from agents_tools._paths import DEFAULT_PROTECTED
+from agents_tools.builtin import _bubblewrap, _processes
+from agents_tools.builtin._processes import MARKER
+from agents_tools.builtin.sandbox import (
+    _TEMPORARY,
+    Limits,
+    Sandbox,
+    SandboxedProcess,
+    sandbox_report,
+)
+from tests.waiting import until
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="starts POSIX shells")
+
+PYTHON = sys.executable
+LEVELS = ("process", "required:landlock", "required:bwrap")
+CONFINED = LEVELS[1:]
+
+
+def _available(level: str) -> str:
+    try:
+        sandbox_report(Sandbox(level=level))
+    except UserError as error:
+        pytest.skip(str(error))
+    return level
+
+
+@pytest.fixture(params=LEVELS)
+def level(request: pytest.FixtureRequest) -> str:
+    """Each level that there is."""
+    return _available(request.param)
+
+
+@pytest.fixture(params=CONFINED)
+def confined(request: pytest.FixtureRequest) -> str:
+    """Each level that confines something."""
+    return _available(request.param)
+
+
+@pytest.fixture
+def bwrap() -> str:
+    """The strongest level."""
+    return _available("required:bwrap")
+
+
+@pytest.fixture
+def inside(tmp_path: Path) -> Path:
+    """A workspace."""
+    path = tmp_path / "inside"
+    path.mkdir()
+    return path
+
+
+@pytest.fixture
+def outside() -> Iterator[Path]:
+    """A directory with a file, in no workspace and not in `/tmp`, which some levels hide."""
+    here = Path(__file__).parent
+    if any(here.is_relative_to(hidden) for hidden in _TEMPORARY):
+        pytest.skip("these tests are themselves in the directory that is hidden")
+    with tempfile.TemporaryDirectory(prefix=".outside-", dir=here) as made:
+        path = Path(made)
+        (path / "kept").write_text("kept")
+        yield path
+
+
+def run(sandbox: Sandbox, argv: list[str] | str, *workspace: Path) -> tuple[int, str]:
+    """Run a command (a list) or a script of the shell (text); give its code and all it wrote."""
+    words = ["sh", "-c", argv] if isinstance(argv, str) else argv
+    with sandbox.start(
+        words, workspace=workspace, stdin=subprocess.DEVNULL, stderr=subprocess.STDOUT
+    ) as running:
+        output, _ = running.process.communicate(timeout=15)
+        return running.process.returncode, output.decode()
+
+
+def python(code: str, *arguments: str) -> list[str]:
+    return [PYTHON, "-I", "-S", "-c", textwrap.dedent(code), *arguments]
+
+
+def is_there(pid: int) -> bool:
+    seen = _processes._read(pid)
+    return seen is not None and not seen.dead
+
+
+# --- files
+
+
+def test_writes_stay_in_the_roots(confined, inside, tmp_path, outside):
+    """S9: what is not a root, `writable` or the private directory cannot be changed at all."""
+    second = tmp_path / "second"
+    second.mkdir()
+    also = tmp_path / "also"
+    also.mkdir()
+    script = f"""
+    for one in {inside} {second} {also} "$TMPDIR"; do
+      mkdir "$one/dir" && echo new > "$one/dir/new" && mv "$one/dir/new" "$one/new" || echo BAD $one
+    done
+    cd {outside}
+    for try in 'echo > kept' 'echo >> kept' 'echo > new' 'rm kept' 'mv kept gone' 'mkdir dir' \\
+        'ln -s kept link' 'mkfifo pipe' 'truncate -s 0 kept' 'ln kept hard' \\
+        "mv kept {inside}/gone" "mv {inside}/new moved" "ln kept {inside}/hard"; do
+      (eval "$try") 2>/dev/null && echo "DONE $try"
+    done
+    cat kept
+    """
+    sandbox = Sandbox(level=confined, writable=(also,))
+    code, output = run(sandbox, script, inside, second)
+    assert (code, output) == (0, "kept")
+    assert [path.name for path in outside.iterdir()] == ["kept"]
+    assert (inside / "new").read_text() == (second / "new").read_text() == "new\n"
+    assert (also / "new").exists()
+
+
+def test_the_system_is_not_writable(confined, inside):
+    """S9: nor are the places that everybody may write."""
+    script = """
+    for one in / /etc /usr /var /run /home /var/tmp/../lib /proc/sys/kernel /sys; do
+      touch "$one/agents-tools-probe" 2>/dev/null && echo "WRITTEN $one"
+    done
+    echo something > /dev/null && cat /etc/passwd > /dev/null && echo fine
+    """
+    assert run(Sandbox(level=confined), script, inside) == (0, "fine\n")
+
+
+SETTINGS = """
+import os
+for path in ("/proc/sys/kernel/core_pattern", "/proc/sys/vm/drop_caches", "/proc/sysrq-trigger",
+             "/proc/1/oom_score_adj", "/sys/kernel/uevent_helper", "/dev/mem", "/dev/kmsg",
+             "/etc/passwd"):
+    try:
+        os.close(os.open(path, os.O_WRONLY))
+    except OSError:
+        continue
+    print("OPENED", path)
+"""
+
+
+def test_settings_of_the_system_cannot_be_opened_for_writing(confined, inside):
+    """S12: not by root either; some of them name programs that the kernel runs."""
+    assert run(Sandbox(level=confined), python(SETTINGS), inside) == (0, "")
+
+
+NAMESPACES = """
+for flags in -m -Um -Urm; do
+  unshare $flags sh -c '
+    mount -o remount,rw / && echo REMOUNTED
+    mount -o remount,bind,rw "$PWD/.mcp.json" && echo WRITABLE
+    mount -t tmpfs none /mnt && echo MOUNTED
+    umount -l "$PWD/.mcp.json" && echo UNCOVERED
+    (echo x > "$PWD/.mcp.json") && echo WRITTEN
+    (echo x > /etc/agents-tools-probe) && echo OUTSIDE
+  ' 2>/dev/null
+done
+chroot / true 2>/dev/null && echo CHROOT
+mknod device b 254 0 2>/dev/null && echo DEVICE
+exit 0
+"""
+
+
+def test_mounts_cannot_be_undone(bwrap, inside):
+    """S12: neither by root nor in a namespace where anybody is."""
+    code, output = run(Sandbox(level=bwrap), NAMESPACES, inside)
+    assert code == 0
+    assert set(output.split()) <= {"MOUNTED"}  # in a view of one's own, seen by nobody else
+
+
+def test_links_lead_nowhere(confined, inside, outside):
+    """S9: a link to outside is resolved by the kernel, whoever made it and however often."""
+    (inside / "dir").symlink_to(outside)
+    (inside / "file").symlink_to(outside / "kept")
+    script = f"""
+    ln -s {outside} made; ln -s $(realpath --relative-to=. {outside})/kept relative; ln -s made chain
+    for one in dir/new made/new chain/new file relative; do
+      (echo x > "$one") 2>/dev/null && echo "WRITTEN $one"
+    done
+    ln {outside}/kept hard 2>/dev/null && echo LINKED
+    cat dir/kept
+    """
+    assert run(Sandbox(level=confined), script, inside) == (0, "kept")
+    assert sorted(path.name for path in outside.iterdir()) == ["kept"]
+    assert (outside / "kept").read_text() == "kept"
+
+
+def test_nothing_is_confined_at_the_level_of_processes(inside, outside):
+    """The report says so, and so it is."""
+    sandbox = Sandbox()
+    assert run(sandbox, f"echo new > {outside}/new && cat {outside}/new", inside) == (0, "new\n")
+    assert sandbox_report(sandbox).says.startswith("Nothing is confined")
+
+
+def test_what_is_made_is_for_this_user_only(level, inside):
+    """S11: files are 0600, also where the umask of this process is none."""
+    before = os.umask(0)
+    try:
+        with Sandbox(level=level).start(["sh", "-c", "echo > made"], workspace=[inside]) as running:
+            running.process.communicate(timeout=10)
+            assert stat.S_IMODE(running.temp_dir.stat().st_mode) == 0o700
+            assert stat.S_IMODE(running.temp_dir.parent.stat().st_mode) == 0o700
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((inside / "made").stat().st_mode) == 0o600
+    assert not running.temp_dir.parent.exists()
+
+
+def test_the_temporary_directory_goes_whatever_is_in_it(level, inside):
+    """S11: also what its owner may not enter."""
+    script = f'cd "$TMPDIR" && mkdir -p a/b && ln -s {inside} link && chmod 0 a/b a'
+    before = inside.stat().st_mode
+    with Sandbox(level=level).start(["sh", "-c", script], workspace=[inside]) as running:
+        running.process.communicate(timeout=10)
+        assert (running.temp_dir / "a").exists()
+    assert not running.temp_dir.parent.exists()
+    assert inside.stat().st_mode == before
+
+
+def test_tmp_is_private(bwrap, inside):
+    """S11: nothing of others is seen in there, and nothing of the command comes out."""
+    probe = f"agents-tools-probe-{os.getpid()}"
+    script = f"echo x > /tmp/{probe} && ls /tmp && cd /tmp && cat {probe}"
+    code, output = run(Sandbox(level=bwrap), script, inside)
+    assert code == 0
+    seen = [word for word in output.split() if not word.startswith("agents-tools-")]
+    assert set(seen) <= {"x", *inside.parts}
+    assert not Path(tempfile.gettempdir(), probe).exists()
+
+
+# --- protected names
+
+
+@pytest.fixture
+def repository(inside: Path) -> Path:
+    """A workspace with some of the protected names."""
+    (inside / ".git" / "hooks").mkdir(parents=True)
+    (inside / ".git" / "config").write_text("[core]\n")
+    (inside / ".vscode").mkdir()
+    return inside
+
+
+REPLACE = """
+import os, sys
+root, name, outside = sys.argv[1:]
+path = os.path.join(root, name)
+mine = os.path.join(root, "mine"); os.makedirs(mine, exist_ok=True)
+file = os.path.join(root, "file"); open(file, "w").close()
+def write(): open(path, "w").close()
+def append(): open(path, "a").write("x")
+def beneath(): open(os.path.join(path, "post-commit"), "w").close()
+def make(): os.makedirs(path)
+def remove(): os.unlink(path)
+def remove_directory(): os.rmdir(path)
+def over(): os.rename(file, path)
+def directory_over(): os.rename(mine, path)
+def hard(): os.link(file, path)
+def soft(): os.symlink(file, path)
+def away(): os.rename(path, path + ".old")
+def parent():
+    head = name.split("/")[0]
+    os.rename(os.path.join(root, head), os.path.join(root, "old"))
+def mode(): os.chmod(path, 0o777)
+for attempt in (write, append, beneath, make, remove, remove_directory, over, directory_over, hard,
+                soft, away, parent, mode):
+    try:
+        attempt()
+    except OSError:
+        continue
+    print("DONE", attempt.__name__)
+"""
+
+
+@pytest.mark.parametrize("name", DEFAULT_PROTECTED)
+@pytest.mark.parametrize("present", [True, False])
+def test_protected_names_cannot_be_changed(bwrap, inside, outside, name, present, request):
+    """S12: neither what is there nor what is not, nor by way of a directory above it."""
+    if present:
+        request.getfixturevalue("repository")
+    before = _listing(inside)
+    code, output = run(
+        Sandbox(level=bwrap), python(REPLACE, str(inside), name, str(outside)), inside
+    )
+    assert (code, output) == (0, "")
+    (inside / "file").unlink()
+    (inside / "mine").rmdir()
+    assert _listing(inside) == before  # the placeholders are gone
+
+
+def _listing(directory: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(directory)): path.read_text() if path.is_file() else ""
+        for path in directory.rglob("*")
+    }
+
+
+def test_the_rest_of_a_protected_directory_can_be_changed(bwrap, repository):
+    """S12: git goes on committing."""
+    script = "echo x > .git/index.lock && mv .git/index.lock .git/index && echo {} > .vscode/s.json"
+    assert run(Sandbox(level=bwrap), script, repository) == (0, "")
+    assert (repository / ".git" / "index").exists()
+
+
+def test_a_placeholder_stays_as_long_as_a_command_needs_it(bwrap, inside):
+    """S12: the end of one command does not take the protection of another."""
+    sandbox = Sandbox(level=bwrap)
+    script = "echo ready; read -r _; echo x > .mcp.json; mkdir .vscode/x"
+    with sandbox.start(["sh", "-c", script], workspace=[inside]) as running:
+        assert running.process.stdout is not None
+        assert running.process.stdout.readline() == b"ready\n"
+        assert run(sandbox, "true", inside) == (0, "")
+        assert (inside / ".mcp.json").exists()
+        _, errors = running.process.communicate(b"\n", timeout=10)
+        assert errors.count(b"Read-only file system") == 2
+    assert list(inside.iterdir()) == []
+
+
+def test_a_placeholder_that_somebody_wrote_to_stays(bwrap, inside):
+    """S12: a person may put a configuration there meanwhile."""
+    with Sandbox(level=bwrap).start(["cat"], workspace=[inside]):
+        (inside / ".mcp.json").write_text("{}")
+    assert _listing(inside) == {".mcp.json": "{}"}
+
+
+def test_a_protected_name_that_is_a_link_is_reported(bwrap, inside, outside):
+    """S12: nothing can be mounted on a link, and that is said."""
+    (inside / ".mcp.json").symlink_to(outside / "kept")
+    with Sandbox(level=bwrap).start(["cat"], workspace=[inside]) as running:
+        assert running.report.says.endswith(f"because they are links: {inside / '.mcp.json'}.")
+
+
+def test_names_are_protected_by_path_where_bubblewrap_takes_no_descriptors(
+    bwrap, repository, outside, monkeypatch
+):
+    """S12: with releases of bubblewrap that are older."""
+    monkeypatch.setattr(_bubblewrap, "takes_descriptors", lambda program: False)
+    argv = python(REPLACE, str(repository), ".git/hooks", str(outside))
+    assert run(Sandbox(level=bwrap), argv, repository) == (0, "")
+
+
+# --- network
+
+NETWORK = """
+import socket, sys
+tcp, udp = int(sys.argv[1]), int(sys.argv[2])
+try:
+    socket.create_connection(("127.0.0.1", tcp), 5).close()
+    print("tcp", end=" ")
+except OSError: pass
+try:
+    socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"x", ("127.0.0.1", udp))
+    print("udp", end=" ")
+except OSError: pass
+one, other = socket.socketpair(); one.send(b"x"); print("pair" if other.recv(1) else "")
+"""
+
+
+@pytest.fixture
+def listening() -> Iterator[tuple[socket.socket, socket.socket]]:
+    """A TCP and a UDP socket on the loopback."""
+    with socket.socket() as tcp, socket.socket(type=socket.SOCK_DGRAM) as udp:
+        tcp.bind(("127.0.0.1", 0))
+        tcp.listen()
+        udp.bind(("127.0.0.1", 0))
+        udp.settimeout(5)
+        yield tcp, udp
+
+
+@pytest.mark.parametrize("network", [True, False])
+def test_the_network_is_there_or_is_not(confined, inside, listening, network):
+    """S13: without network neither TCP nor UDP comes through; local pairs of sockets do."""
+    tcp, udp = listening
+    argv = python(NETWORK, str(tcp.getsockname()[1]), str(udp.getsockname()[1]))
+    code, output = run(Sandbox(level=confined, network=network), argv, inside)
+    assert code == 0
+    if network:
+        assert output == "tcp udp pair\n"
+        assert udp.recv(1) == b"x"
+        return
+    assert output in {"pair\n", "udp pair\n"}  # on a loopback of its own a datagram can be sent
+    udp.setblocking(False)
+    with pytest.raises(BlockingIOError):
+        udp.recv(1)
+
+
+FAMILIES = """
+import ctypes, socket
+def made(family, kind):
+    try:
+        socket.socket(family, kind).close()
+    except OSError:
+        return False
+    return True
+tried = {"inet": socket.AF_INET, "inet6": socket.AF_INET6, "packet": 17, "vsock": 40, "alg": 38}
+print(*[name for name, family in tried.items() if made(family, socket.SOCK_DGRAM)])
+libc = ctypes.CDLL(None, use_errno=True)
+print(libc.syscall(425, 1, ctypes.create_string_buffer(120)), ctypes.get_errno())
+print(libc.syscall(41 | 0x40000000, 2, 2, 0), ctypes.get_errno())
+"""
+
+
+def test_no_other_way_out(confined, inside):
+    """S13: no packets, no sockets to the host of a virtual machine, no io_uring, no x32 calls."""
+    code, output = run(Sandbox(level=confined), python(FAMILIES), inside)
+    lines = output.splitlines()
+    assert code == 0
+    assert lines[0] in {"", "inet inet6", "inet"}
+    assert lines[1] == "-1 1"
+    assert lines[2] == "-1 38"
+
+
+def test_sockets_of_services_are_hidden(bwrap, inside):
+    """S13: through them a service would do what the command may not."""
+    code, output = run(Sandbox(level=bwrap), "find /run -type s", inside)
+    assert (code, output) == (0, "")
+
+
+# --- what a program inherits
+
+
+def test_the_environment_is_the_allow_list(level, inside, monkeypatch):
+    """S21: nothing else comes through, least of all secrets and functions of a shell."""
+    monkeypatch.setenv("OPENAI_API_KEY", "secret")
+    monkeypatch.setenv("LC_PROBE", "C")
+    monkeypatch.setenv("ASKED", "for")
+    monkeypatch.setenv("SHELL", "() { :; }; echo bad")
+    sandbox = Sandbox(level=level, inherit_env=("ASKED", "ABSENT"), env={"GIVEN": "1", "TERM": "x"})
+    code, output = run(sandbox, ["/usr/bin/env", "-0"], inside)
+    got = dict(line.split("=", 1) for line in output.rstrip("\0").split("\0"))
+    allowed = {"HOME", "LOGNAME", "PATH", "TERM", "USER", "LANG"} | {
+        name for name in os.environ if name.startswith("LC_")
+    }
+    own = {"TMPDIR", "PWD", MARKER, "ASKED", "GIVEN", "TERM"}
+    assert code == 0
+    assert set(got) - {"_"} == {name for name in allowed if name in os.environ} | own
+    assert (got["GIVEN"], got["TERM"], got["ASKED"], got["PWD"]) == ("1", "x", "for", str(inside))
+
+
+def test_no_descriptors_are_inherited(level, inside):
+    """S22: {0, 1, 2}, also where this process has inheritable ones open."""
+    reading, writing = os.pipe()
+    os.set_inheritable(writing, True)
+    try:
+        code, output = run(
+            Sandbox(level=level),
+            python("import os; print(sorted(map(int, os.listdir('/proc/self/fd')))[:-1])"),
+            inside,
+        )
+    finally:
+        os.close(reading)
+        os.close(writing)
+    assert (code, output) == (0, "[0, 1, 2]\n")
+
+
+def test_descriptors_that_are_passed_arrive(level, inside):
+    """S22: what is asked for is there."""
+    reading, writing = os.pipe()
+    try:
+        argv = python(f"import os; os.write({writing}, b'here')")
+        with Sandbox(level=level).start(argv, workspace=[inside], pass_fds=[writing]) as running:
+            assert running.process.wait(10) == 0
+        assert os.read(reading, 4) == b"here"
+    finally:
+        os.close(reading)
+        os.close(writing)
+
+
+def test_no_descriptors_are_left_open(level, inside):
+    """S22: nor does this process keep any."""
+    run(Sandbox(level=level), "true", inside)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for _ in range(5):
+        run(Sandbox(level=level), "true", inside)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_it_starts_where_it_is_told(level, inside):
+    """Relative directories and programs start from the first root."""
+    (inside / "sub").mkdir()
+    program = inside / "sub" / "here"
+    program.write_text("#!/bin/sh\npwd\n")
+    program.chmod(0o755)
+    with Sandbox(level=level).start(["./here"], workspace=[inside], cwd="sub") as running:
+        output, _ = running.process.communicate(timeout=10)
+    assert output.decode().strip() == str(inside / "sub")
+
+
+def test_codes_and_streams_come_through(level, inside):
+    """The program is a process like any other."""
+    with Sandbox(level=level).start(
+        ["sh", "-c", "cat; echo bad >&2; exit 7"], workspace=[inside]
+    ) as running:
+        assert running.process.communicate(b"text", timeout=10) == (b"text", b"bad\n")
+        assert running.process.returncode == 7
+        assert os.getsid(0) != running.pgid == running.pid
+
+
+# --- signals, and the end of processes
+
+
+def test_signals_do_not_leave(confined, inside):
+    """S9: other programs of the user are not to be ended."""
+    other = subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE)
+    try:
+        script = f"kill -0 {other.pid} || kill -9 {other.pid} || kill -9 {os.getpid()} || echo no"
+        code, output = run(Sandbox(level=confined), script, inside)
+        assert (code, output.splitlines()[-1]) == (0, "no")
+        assert other.poll() is None
+    finally:
+        other.communicate()
+
+
+FAMILY = """
+import os, signal, sys, time
+def daemon(*, clear):
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
+            if clear:
+                os.execve("/bin/sleep", ["sleep", "1000"], {})
+            while True: time.sleep(1000)
+        os._exit(0)
+for _ in range(int(sys.argv[1])):
+    if os.fork() == 0:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN if sys.argv[2] == "deaf" else signal.SIG_DFL)
+        while True: time.sleep(1000)
+daemon(clear=False)
+if os.fork() == 0:
+    os.setsid(); time.sleep(1000)
+print("ready", flush=True)
+time.sleep(1000)
+"""
+
+
+@contextlib.contextmanager
+def family(level: str, inside: Path, children: int, kind: str = "") -> Generator[SandboxedProcess]:
+    with Sandbox(level=level).start(
+        python(FAMILY, str(children), kind), workspace=[inside], stderr=None
+    ) as running:
+        assert running.process.stdout is not None
+        assert running.process.stdout.readline() == b"ready\n"
+        until(lambda: len(running.descendants()) >= children + 2)
+        yield running
+
+
+@pytest.mark.parametrize(("children", "kind"), [(2, ""), (3, "deaf"), (300, ""), (300, "deaf")])
+def test_nobody_is_left(level, inside, children, kind):
+    """F14, F15: daemons, those in other sessions, many, and those that ignore SIGTERM."""
+    with family(level, inside, children, kind) as running:
+        pids = running.descendants()
+        assert running.kill_tree(grace=0.3) == 0
+        assert running.process.poll() is not None
+        assert not [pid for pid in pids if is_there(pid)]
+        assert running.descendants() == []
+
+
+def test_a_daemon_is_found_after_its_program_has_ended(level, inside):
+    """F14: the program itself is over, the daemon is not (under bubblewrap it is)."""
+    script = f"setsid sh -c 'echo $$ > {inside}/pid; exec sleep 1000' <&- >&- 2>&- & wait_for=1\n"
+    script += f"while [ ! -s {inside}/pid ]; do :; done"
+    with Sandbox(level=level).start(["sh", "-c", script], workspace=[inside]) as running:
+        assert running.process.wait(10) == 0
+        left = running.descendants()
+        assert len(left) == (0 if level == "required:bwrap" else 1)
+        assert running.kill_tree() == 0
+        assert not [pid for pid in left if is_there(pid)]
+
+
+def test_a_process_that_was_seen_is_known_when_it_cuts_its_ties(inside):
+    """F14: it leaves the session, empties its environment, and loses its parent."""
+    go = inside / "go"
+    code = """
+    import os, sys, time
+    os.setsid()
+    print(os.getpid(), flush=True)
+    while not os.path.exists(sys.argv[1]): time.sleep(0.005)
+    os.execve("/bin/sleep", ["sleep", "1000"], {})
+    """
+    script = 'python=$1; shift; "$python" "$@" & read -r _; exit 0'
+    argv = ["sh", "-c", script, "sh", *python(code, str(go))]
+    with Sandbox().start(argv, workspace=[inside]) as running:
+        assert running.process.stdout is not None
+        assert running.process.stdin is not None
+        pid = int(running.process.stdout.readline())
+        assert running.descendants() == [pid]
+        running.process.stdin.write(b"\n")
+        assert running.process.wait(10) == 0
+        go.touch()
+        until(lambda: Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"sleep"))
+        assert running.kill_tree() == 0
+        assert not is_there(pid)
+
+
+def test_sigterm_comes_first(level, inside):
+    """F15: a program may put its things in order."""
+    script = "trap 'echo bye; exit 3' TERM; echo ready; while :; do sleep 0.01; done"
+    with Sandbox(level=level).start(["sh", "-c", script], workspace=[inside]) as running:
+        assert running.process.stdout is not None
+        assert running.process.stdout.readline() == b"ready\n"
+        assert running.kill_tree(grace=5) == 0
+        assert running.process.stdout.read() == b"bye\n"
+        assert running.process.returncode == 3
+
+
+BOMB = """
+import mmap, os, signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+count = mmap.mmap(-1, 4096 * 1500)
+def taken():
+    found = count.find(b"\\0")
+    if found < 0 or found >= 1500: return False
+    count[found] = 1
+    return True
+while taken():
+    try:
+        if os.fork() == 0:
+            if os.getpid() % 3 == 0: os.setsid()
+    except OSError: break
+time.sleep(1000)
+"""
+"""Everyone makes others, a third of them in sessions of their own; it ends at about 1,500."""
+
+
+def test_a_fork_bomb_is_ended(level, inside):
+    """F14: it makes processes while they are being ended, and does not listen to SIGTERM."""
+    with Sandbox(level=level).start(python(BOMB), workspace=[inside], stderr=None) as running:
+        until(lambda: len(running.descendants()) > 20)
+        assert running.kill_tree(grace=0.2) == 0
+        assert running.descendants() == []
+
+
+def test_other_programs_are_left_alone(level, inside):
+    """F14: not the ones beside it, nor those of another sandbox."""
+    with (
+        Sandbox(level=level).start(["cat"], workspace=[inside]) as other,
+        family(level, inside, 2) as running,
+    ):
+        assert running.kill_tree() == 0
+        assert other.process.poll() is None
+        assert other.process.communicate(b"alive", timeout=10)[0] == b"alive"
+
+
+def test_close_can_be_called_by_several_and_again(level, inside):
+    """F44: the second has nothing to do."""
+    running = Sandbox(level=level).start(["sleep", "1000"], workspace=[inside])
+    assert running.pgid in _guardian._guardian.groups
+    threads = [threading.Thread(target=running.close) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    running.close()
+    assert running.process.returncode is not None
+    assert running.pgid not in _guardian._guardian.groups
+
+
+FORKED = """
+import os, sys
+from agents_tools.builtin.sandbox import Sandbox
+def start():
+    with Sandbox(level=sys.argv[1]).start(["/bin/true"], workspace=[sys.argv[2]]) as running:
+        return running.process.wait(10)
+before = start()
+pid = os.fork()
+if pid == 0:
+    os._exit(start())
+print(before, os.waitpid(pid, 0)[1], start())
+"""
+
+
+def test_a_forked_process_starts_programs_as_well(level, inside):
+    """F44: it has not got the threads of its parent."""
+    result = subprocess.run(  # noqa: S603 - this interpreter, with the program above
+        [PYTHON, "-c", FORKED, level, str(inside)], capture_output=True, check=True, timeout=15
+    )
+    assert result.stdout == b"0 0 0\n"
+
+
+PARENT = """
+import sys, threading
+from agents_tools.builtin.sandbox import Sandbox
+def start():
+    global running
+    running = Sandbox(level=sys.argv[1]).start(["sh", "-c", sys.argv[2]], workspace=[sys.argv[3]])
+thread = threading.Thread(target=start); thread.start(); thread.join()
+print(running.process.stdout.readline().decode(), flush=True)
+import time; time.sleep(1000)
+"""
+
+
+def test_nobody_is_left_when_this_process_is_killed(level, inside, tmp_path):
+    """F16: not even by kill -9, and whichever thread had started it."""
+    script = "sleep 1000 & sleep 1000 & echo ready; wait"
+    parent = subprocess.Popen(  # noqa: S603 - this interpreter, with the program above
+        [PYTHON, "-c", PARENT, level, script, str(inside)],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+    try:
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == b"ready\n"  # it has outlived the thread
+        marked = _with_marker(parent.pid)
+        assert len(marked) >= 3
+        parent.send_signal(signal.SIGKILL)
+        until(lambda: not [pid for pid in marked if is_there(pid)])
+    finally:
+        parent.kill()
+        parent.communicate()
+
+
+def _with_marker(ancestor: int) -> list[int]:
+    """Give the processes with a marker that come from one."""
+    table = _processes._table(0)
+    found = {ancestor}
+    while more := {pid for pid, one in table.items() if one.parent in found} - found:
+        found |= more
+    names = [
+        pid for pid in found if f"{MARKER}=".encode() in b"".join(_processes._environment(pid))
+    ]
+    return sorted(names)
+
+
+def test_a_program_ends_with_its_namespace(bwrap, inside):
+    """F14: what it leaves in the background is gone with it."""
+    with Sandbox(level=bwrap).start(
+        ["sh", "-c", "setsid sleep 1000 >/dev/null 2>&1 & echo over"], workspace=[inside]
+    ) as running:
+        assert running.process.communicate(timeout=10)[0] == b"over\n"
+        until(lambda: running.descendants() == [])
+
+
+def test_other_processes_are_not_seen(bwrap, inside):
+    """S20: nor are their environments."""
+    code, output = run(Sandbox(level=bwrap), "ls /proc | grep -c '^[0-9]'", inside)
+    assert code == 0
+    assert int(output) <= 6
+
+
+def test_other_environments_are_not_read(confined, inside):
+    """S20: this process has keys in its own."""
+    code, output = run(Sandbox(level=confined), f"cat /proc/{os.getpid()}/environ", inside)
+    assert code != 0
+    assert "PATH=" not in output
+
+
+# --- limits
+
+
+@pytest.mark.parametrize(
+    ("limits", "code"),
+    [
+        (Limits(open_files=32), "[open('/dev/null') for _ in range(64)]"),
+        (Limits(memory=256 << 20), "bytearray(512 << 20)"),
+        (Limits(file_size=4096), "open('big', 'wb', 0).write(bytes(8192)) == 4096 or bad; 1/0"),
+    ],
+)
+def test_limits_hold(level, inside, limits, code):
+    """S29: too many files, too much memory, too long a file."""
+    status, output = run(Sandbox(level=level, limits=limits), python(code), inside)
+    assert status != 0
+    assert output.strip().splitlines()[-1].startswith(("OSError", "MemoryError", "ZeroDivision"))
+    if (inside / "big").exists():
+        assert (inside / "big").stat().st_size == 4096
+
+
+def test_the_processor_is_limited(level, inside):
+    """S29: SIGXCPU after one second of it."""
+    sandbox = Sandbox(level=level, limits=Limits(cpu_seconds=1))
+    status, _ = run(sandbox, ["sh", "-c", "while :; do :; done"], inside)
+    assert status in {-signal.SIGXCPU, 128 + signal.SIGXCPU}
+
+
+def test_limits_are_there_from_the_start_and_stay(confined, inside):
+    """S29: root cannot raise them either, having no capability to."""
+    script = "ulimit -n; ulimit -p 2>/dev/null || ulimit -u; ulimit -n 4096 || echo no"
+    sandbox = Sandbox(level=confined, limits=Limits(open_files=64, processes=500))
+    code, output = run(sandbox, script, inside)
+    lines = output.splitlines()
+    assert (code, lines[0], lines[-1]) == (0, "64", "no")
+    assert lines[1] == "500"
+
+
+def test_a_limit_above_the_present_one_changes_nothing(inside):
+    """A user with less may start programs as well."""
+    run_limited = Sandbox(limits=Limits(open_files=1 << 30))
+    assert run(run_limited, "true", inside) == (0, "")
+
+
+# --- levels
+
+
+def test_the_strongest_level_is_chosen(inside, monkeypatch):
+    """`auto` goes down one by one, with the reason for each."""
+    bwrap = _available("required:bwrap")
+    assert sandbox_report().level == "bwrap"
+    assert sandbox_report().why_not == {}
+    monkeypatch.setenv("PATH", str(inside))
+    report = sandbox_report()
+    assert report.level in {"landlock", "process"}
+    assert "bwrap is not on PATH. Install bubblewrap" in report.why_not["bwrap"]
+    with Sandbox(level="auto").start(["/bin/echo", "x"], workspace=[inside]) as running:
+        assert running.report == report
+        assert running.process.communicate(timeout=10)[0] == b"x\n"
+    with pytest.raises(UserError, match=r"'bwrap' cannot be had: the program bwrap is not on PATH"):
+        sandbox_report(Sandbox(level=bwrap))
+    with pytest.raises(UserError, match="cannot be had"):
+        Sandbox(level=bwrap).start(["/bin/sh"], workspace=[inside])
+
+
+def test_a_bwrap_that_does_not_work_is_not_used(tmp_path, inside, monkeypatch):
+    """What it said is told, with what can be done."""
+    said = "bwrap: setting up uid map: Permission denied"
+    fake = tmp_path / "bin" / "bwrap"
+    fake.parent.mkdir()
+    fake.write_text(f"#!/bin/sh\necho '{said}' >&2; exit 1\n")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{fake.parent}:/usr/sbin")
+    why = sandbox_report().why_not["bwrap"]
+    assert "setting up uid map: Permission denied" in why
+    assert "apparmor_restrict_unprivileged_userns" in why
+
+
+def test_a_bwrap_of_the_workspace_is_not_trusted(inside, tmp_path, monkeypatch):
+    """S5: the command could have put it there, by a link as well."""
+    fake = inside / "bwrap"
+    fake.write_text("#!/bin/sh\ntouch was-run\n")
+    fake.chmod(0o755)
+    elsewhere = tmp_path / "bin"
+    elsewhere.mkdir()
+    (elsewhere / "bwrap").symlink_to(fake)
+    for directory in (inside, elsewhere):
+        monkeypatch.setenv("PATH", f"{directory}:.:relative")
+        with pytest.raises(UserError, match="inside of the workspace"):
+            Sandbox(level="required:bwrap").start(["/bin/true"], workspace=[inside])
+    assert not (inside / "was-run").exists()
+
+
+def test_a_level_that_is_not_asked_for_is_not_tried():
+    """The default says how to get more."""
+    report = sandbox_report(Sandbox())
+    assert report.level == "process"
+    assert report.why_not == {
+        "bwrap": "not asked for. Use level='auto' or 'required:bwrap'.",
+        "landlock": "not asked for. Use level='auto' or 'required:landlock'.",
+    }
+
+
+def test_a_level_that_does_not_exist_is_refused():
+    """A misspelt level would be no level."""
+    for wrong in ("bwrap", "required:docker", "required:", "none"):
+        with pytest.raises(UserError, match=rf"no sandbox level '{wrong}'\. Use one of 'process'"):
+            Sandbox(level=wrong)
+
+
+@pytest.mark.parametrize(
+    ("argv", "options", "message"),
+    [
+        ([], {}, "argv is empty"),
+        (["no-such-program"], {}, "no program 'no-such-program'"),
+        (["./no-such-program"], {}, "no program './no-such-program'"),
+        (["true"], {"cwd": "nowhere"}, "no directory .*nowhere to start in"),
+        (["true"], {"workspace": []}, "needs a workspace"),
+        (["true"], {"workspace": ["/no/such/place"]}, "'/no/such/place' cannot be used"),
+    ],
+)
+def test_what_cannot_be_started_is_refused(
+    level, inside, tmp_path, monkeypatch, argv, options, message
+):
+    """Nothing is left behind by a start that failed."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    given: dict[str, Any] = {"workspace": [inside], **options}
+    with pytest.raises(UserError, match=message):
+        Sandbox(level=level).start(argv, **given)
+    with pytest.raises(UserError, match="which does not exist"):
+        Sandbox(level=level, writable=("/no/such",)).start(["true"], workspace=[inside])
+    assert list(inside.iterdir()) == []
+    assert list(tmp_path.iterdir()) == [inside]
+
+
+@pytest.mark.parametrize("name", ["cpu_seconds", "memory", "open_files"])
+def test_a_limit_is_above_zero(name):
+    """Zero would be read as none by one, and as nothing by the next."""
+    with pytest.raises(UserError, match=rf"Limits\({name}=0\) is not above zero"):
+        Limits(**{name: 0})
+
+
+# --- where there is no /proc
+
+
+@pytest.mark.parametrize("kind", ["", "deaf"])
+def test_the_group_is_ended_where_there_is_no_proc(inside, monkeypatch, kind):
+    """F15: on other systems the process group is what is known."""
+    monkeypatch.setattr(_processes, "_has_proc", lambda: False)
+    deaf = "trap '' TERM;" if kind else ""
+    script = f"{deaf} sleep 1000 & sleep 1000 & echo ready; wait; wait"
+    with Sandbox().start(["sh", "-c", script], workspace=[inside]) as running:
+        assert running.process.stdout is not None
+        assert running.process.stdout.readline() == b"ready\n"
+        assert running.descendants() == []
+        assert running.kill_tree(grace=2) == 0  # the first process reaps them when it likes
+        assert running.process.returncode is not None
+        with pytest.raises(ProcessLookupError):
+            os.killpg(running.pgid, 0)
