@@ -275,13 +275,21 @@ class TypeReader(ArgumentReader):
         json_schema: Its JSON Schema.
         strict: Whether a value has to be of the JSON type that the schema says, also where a
             pydantic model would convert it: no text and no boolean for a number.
+        other_keys: Keys that mean the same as those that the schema names.
     """
 
     def __init__(
-        self, tool: str, leaf: Leaf, json_schema: dict[str, Any], *, strict: bool = False
+        self,
+        tool: str,
+        leaf: Leaf,
+        json_schema: dict[str, Any],
+        *,
+        strict: bool = False,
+        other_keys: Iterable[str] = (),
     ) -> None:
         self._leaf = leaf
         self._strict = strict
+        self._other_keys = frozenset(other_keys)
         super().__init__(tool, [], None, lambda: json_schema)
 
     def _leaves(self) -> list[Leaf]:
@@ -301,7 +309,8 @@ class TypeReader(ArgumentReader):
         further = [arm.get("additionalProperties", _NOT_GIVEN) for arm in arms]
         if all(allowed is _NOT_GIVEN or allowed is False for allowed in further):
             known = list(dict.fromkeys(key for arm in arms for key in arm.get("properties", ())))
-            unknown = [key for key in _parsed(text) if key not in set(known)]
+            taken = self._other_keys.union(known)
+            unknown = [key for key in _parsed(text) if key not in taken]
             if unknown:
                 raise self._error(self._unknown(unknown, known))
         return arguments

@@ -258,9 +258,10 @@ class ToolExecutor(ABC, Generic[ActionT, ObservationT]):
         """Let go of what it holds: processes, files, connections. Nothing by default."""
 
     def interrupt(self) -> None:
-        """End the call that is running, which nobody waits for any more. Nothing by default.
+        """End what nobody waits for any more. Nothing by default.
 
-        Called from another thread than the one that runs the call.
+        Called from another thread than those that run calls, after `cancelled` of the context of
+        the call has become true: where several calls run at once, that tells which one it is.
         """
 
 

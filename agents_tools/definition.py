@@ -437,6 +437,7 @@ class _Defined:
         except BaseException as error:
             interrupt = getattr(executor, "interrupt", None)
             if not isinstance(error, Exception) and interrupt is not None:
+                context.cancel()
                 interrupt()  # nobody waits for the thread any more
             raise
         return self._observe(await result if inspect.isawaitable(result) else result)

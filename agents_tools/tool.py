@@ -27,7 +27,7 @@ from agents_tools.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
     from typing import Self
 
     from typing_extensions import ParamSpec, TypeVar
@@ -965,9 +965,19 @@ def reader_of(
     described = {**leaf.json, **({"$defs": leaf.defs} if leaf.defs else {})}
     if list(described) in (["$ref", "$defs"], ["$ref"]):
         described = _inlined_root(described)
-    return described, (
-        TypeReader(name, leaf, described, strict=strict).settled if enforce else None
-    )
+    if not enforce:
+        return described, None
+    reader = TypeReader(name, leaf, described, strict=strict, other_keys=_aliases(schema))
+    return described, reader.settled
+
+
+def _aliases(schema: Any) -> Iterator[str]:
+    """Yield the names by which the fields of a pydantic model can be given."""
+    fields: Mapping[str, Any] = getattr(schema, "__pydantic_fields__", {})
+    for name, field in fields.items():
+        yield name
+        choices = getattr(field.validation_alias, "choices", [field.validation_alias])
+        yield from (choice for choice in choices if isinstance(choice, str))
 
 
 def _inlined_root(schema: dict[str, Any]) -> dict[str, Any]:

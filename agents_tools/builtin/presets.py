@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from agents_tools._paths import DEFAULT_PROTECTED, Workspace
 from agents_tools.action import close_executors
 from agents_tools.builtin.file_editor import FileEditorTool
 from agents_tools.builtin.finish import FinishTool
@@ -60,13 +61,17 @@ def get_default_tools(
         UserError: There is no such directory.
     """
     place = Path(working_dir or ".")
+    known = () if skills is None else skills.protected(place)
+    workspace = Workspace(place, protected=(*DEFAULT_PROTECTED, *known))
     made: Iterable[Iterable[ToolDefinition[Any, Any]]] = (
         TerminalTool.create(working_dir=place, sandbox=sandbox),
-        FileEditorTool.create(working_dir=place),
-        GlobTool.create(working_dir=place),
-        GrepTool.create(working_dir=place),
+        FileEditorTool.create(workspace=workspace),
+        GlobTool.create(workspace=workspace),
+        GrepTool.create(workspace=workspace),
         TaskTrackerTool.create(),
-        SkillTool.create(skill_registry=skills) if skills is not None else (),
+        ()
+        if skills is None
+        else SkillTool.create(skill_registry=skills, working_dir=place, sandbox=sandbox),
     )
     return ToolSet(tool for tools in made for tool in tools)
 

@@ -20,6 +20,7 @@ _EXTRAS = {
     "cli": ("click", "rich"),
     "schema": ("jsonschema-rs",),
     "mcp": ("mcp", "jsonschema-rs"),
+    "skills": ("pyyaml",),
     "openai": ("openai",),
     "anthropic": ("anthropic",),
     "pydantic-ai": ("pydantic-ai-slim",),

@@ -1,0 +1,164 @@
+"""A tool by which a model reads skills and runs their scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence  # noqa: TC003 - as in the signature of the base
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+from pydantic import Field
+
+from agents_tools._records import ToolAnnotations
+from agents_tools._text import escape_for_model, shorten
+from agents_tools.builtin._skills import Skill, SkillError, SkillRegistry
+from agents_tools.definition import Action, Observation, ToolDefinition
+from agents_tools.errors import UserValueError
+
+if TYPE_CHECKING:
+    import os
+
+    from agents_tools.builtin.sandbox import Sandbox
+
+__all__ = ["Skill", "SkillAction", "SkillError", "SkillObservation", "SkillRegistry", "SkillTool"]
+
+SKILL_DESCRIPTION = """\
+Use skills: instructions, references and scripts for special work.
+
+- `get_info`: the instructions of a skill, and the names of its references and scripts. Do this \
+first.
+- `get_reference`: one of its references, by `reference_name`.
+- `run_script`: run one of its scripts, by `script_name`. It starts in the working directory; \
+`script_args` reach it as they are, no shell is between."""
+
+_LONGEST_LINE = 300
+_LONGEST_LIST = 20_000
+
+
+class SkillAction(Action):
+    """What to do with a skill."""
+
+    action: Literal["get_info", "get_reference", "run_script"] = Field(
+        description="What to do: get_info, get_reference or run_script."
+    )
+    skill_name: str = Field(description="The name of the skill.")
+    reference_name: str | None = Field(
+        default=None, description="For get_reference: the name of the reference."
+    )
+    script_name: str | None = Field(
+        default=None, description="For run_script: the name of the script."
+    )
+    script_args: str | list[str] | None = Field(
+        default=None,
+        description="For run_script: its arguments, best as a list. A text is split at blanks; "
+        "quotes hold words together.",
+    )
+
+
+class SkillObservation(Observation):
+    """What a skill says, or what its script did.
+
+    Attributes:
+        action: What was asked for.
+        skill_name: Of which skill.
+        exit_code: How the script ended; `None` if none was run or it was ended.
+        timed_out: Whether the script was ended because it took too long.
+        truncated: Whether not all of the text is there.
+    """
+
+    action: Literal["get_info", "get_reference", "run_script"] = "get_info"
+    skill_name: str = ""
+    exit_code: int | None = None
+    timed_out: bool = False
+    truncated: bool = False
+
+
+class SkillTool(ToolDefinition[SkillAction, SkillObservation]):
+    """Offers skills to a model: it reads of one only what it needs."""
+
+    name: ClassVar[str] = "use_skill"
+
+    @classmethod
+    def create(
+        cls,
+        conv_state: Any = None,
+        *,
+        skill_registry: SkillRegistry | None = None,
+        skills_dir: str | os.PathLike[str] | None = None,
+        working_dir: str | os.PathLike[str] | None = None,
+        timeout: float = 120.0,
+        max_output: int = 30_000,
+        sandbox: Sandbox | None = None,
+        **params: Any,
+    ) -> Sequence[Self]:
+        """Make the tool.
+
+        Args:
+            conv_state: Whose `workspace.working_dir` scripts start in.
+            skill_registry: The skills. The description lists those that are in it now.
+            skills_dir: A folder to look for skills in, instead.
+            working_dir: Where scripts start, instead; the current directory by default.
+            timeout: The seconds a script may take.
+            max_output: The characters that are shown of a reference, or of what a script prints.
+            sandbox: How scripts are started; by default they are ended, but not confined.
+            **params: None else is known.
+
+        Raises:
+            ValueError: There is neither or both of skill_registry and skills_dir, or something
+                else is wrong with the parameters.
+        """
+        from agents_tools.builtin._skill_impl import SkillExecutor
+
+        if params:
+            raise UserValueError(
+                f"SkillTool knows no parameter {', '.join(params)}. Give skill_registry or "
+                "skills_dir, working_dir, timeout, max_output, sandbox."
+            )
+        if not timeout > 0 or max_output < 1:
+            raise UserValueError("timeout and max_output of SkillTool are above zero.")
+        registry = _registry(skill_registry, skills_dir)
+        workspace = getattr(conv_state, "workspace", None)
+        executor = SkillExecutor(
+            registry,
+            working_dir or getattr(workspace, "working_dir", None),
+            timeout=timeout,
+            max_output=max_output,
+            sandbox=sandbox,
+        )
+        return [
+            cls(
+                description=_description(registry),
+                action_type=SkillAction,
+                observation_type=SkillObservation,
+                executor=executor,
+                annotations=ToolAnnotations(
+                    readOnlyHint=False,
+                    destructiveHint=True,
+                    idempotentHint=False,
+                    openWorldHint=True,
+                ),
+            )
+        ]
+
+
+def _registry(
+    given: SkillRegistry | None, directory: str | os.PathLike[str] | None
+) -> SkillRegistry:
+    if given is not None and directory is None:
+        return given
+    if given is None and directory is not None:
+        return SkillRegistry(directory)
+    raise UserValueError("SkillTool takes either skill_registry= or skills_dir=.")
+
+
+def _description(registry: SkillRegistry) -> str:
+    lines = [SKILL_DESCRIPTION, "", "Skills:" if len(registry) else "There are no skills yet."]
+    size = 0
+    for number, skill in enumerate(registry):
+        text = escape_for_model(" ".join(skill.description.split()))
+        line = f"- {skill.name}: {shorten(text, _LONGEST_LINE)}"
+        size += len(line)
+        if size > _LONGEST_LIST:
+            rest = ", ".join(registry.names[number:])
+            lines.append(f"- and {len(registry) - number} more: {rest}")
+            break
+        lines.append(line)
+    return shorten("\n".join(lines), 2 * _LONGEST_LIST)

@@ -1,0 +1,338 @@
+"""A list of tasks that a model keeps while it works, and that can outlive the program."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import stat
+import tempfile
+import threading
+from collections.abc import Sequence  # noqa: TC003 - as in the signature of the base
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+)
+
+from agents_tools._records import ToolAnnotations
+from agents_tools._text import escape_for_model
+from agents_tools.definition import Action, Observation, ToolDefinition, ToolExecutor
+from agents_tools.errors import UserValueError
+
+__all__ = [
+    "TASK_TRACKER_DESCRIPTION",
+    "Task",
+    "TaskTrackerAction",
+    "TaskTrackerExecutor",
+    "TaskTrackerObservation",
+    "TaskTrackerTool",
+]
+
+TASK_TRACKER_DESCRIPTION = """\
+Keep a list of the tasks of a longer piece of work: nothing is forgotten, and the user sees how \
+far it is.
+
+- `plan` replaces the whole list with `tasks`: give every task each time, the finished ones as well.
+- `view` shows the list as it is.
+
+A task has a `title`, `notes` if needed, and a `status`: `todo`, `in_progress` or `done`. Use it \
+for work of three steps or more. Have one task in progress at a time, and set it to done as soon \
+as it is, not before."""
+
+FILE_NAME = "tasks.json"
+_LARGEST_FILE = 8 * 1024 * 1024
+_ASIDE = 1_000
+_STATUSES = {
+    **dict.fromkeys(("pending", "open", "planned", "not_started", "to_do", "new"), "todo"),
+    **dict.fromkeys(("doing", "active", "started", "wip", "current"), "in_progress"),
+    **dict.fromkeys(("completed", "complete", "finished", "closed"), "done"),
+}
+
+
+def _status(value: Any) -> Any:
+    """Take other words for a status, and other spellings."""
+    if not isinstance(value, str):
+        return value
+    word = value.strip().lower().replace("-", "_").replace(" ", "_")
+    return _STATUSES.get(word, word)
+
+
+class Task(BaseModel):
+    """One task of the list."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    title: str = Field(min_length=1, max_length=500, description="What is to be done, shortly.")
+    notes: str = Field(default="", max_length=10_000, description="What else is to be known.")
+    status: Annotated[Literal["todo", "in_progress", "done"], BeforeValidator(_status)] = Field(
+        default="todo", description="How far it is."
+    )
+
+
+class TaskTrackerAction(Action):
+    """What to do with the list of tasks."""
+
+    command: Literal["view", "plan"] = Field(
+        default="view", description="`plan` replaces the list, `view` shows it."
+    )
+    tasks: list[Task] | None = Field(
+        default=None,
+        max_length=500,
+        description="For `plan`: the whole new list, in order.",
+        validation_alias=AliasChoices("tasks", "task_list"),
+    )
+
+
+class TaskTrackerObservation(Observation):
+    """The list of tasks after the call.
+
+    Attributes:
+        command: What was asked for.
+        tasks: The list.
+        warning: What was wrong with the list that had been saved, if anything was.
+    """
+
+    command: Literal["view", "plan"] = "view"
+    tasks: list[Task] = Field(default_factory=list[Task])
+    warning: str | None = None
+
+
+class TaskTrackerExecutor(ToolExecutor[TaskTrackerAction, TaskTrackerObservation]):
+    """Holds the list of tasks.
+
+    Args:
+        save_dir: The directory the list is kept in, as `tasks.json`; it is made when first
+            needed. Without one the list ends with the program.
+    """
+
+    def __init__(self, save_dir: str | os.PathLike[str] | None = None) -> None:
+        self._file = None if save_dir is None else _File(Path(save_dir))
+        self._tasks: list[Task] = []
+        self._lock = threading.Lock()
+
+    def __call__(
+        self, action: TaskTrackerAction, conversation: Any = None
+    ) -> TaskTrackerObservation:
+        """Replace or show the list."""
+        del conversation
+        with self._lock:
+            try:
+                return self._plan(action) if action.command == "plan" else self._view(action)
+            except OSError as error:
+                return self._error(
+                    action,
+                    f"The list of tasks could not be {_DID[action.command]}: "
+                    f"{error.strerror or error}. A person has to look at the directory "
+                    f"{self._file.directory if self._file else '?'}.",
+                )
+
+    def _plan(self, action: TaskTrackerAction) -> TaskTrackerObservation:
+        if action.tasks is None:
+            return self._error(
+                action, "The command `plan` needs `tasks`: the whole list; [] empties it."
+            )
+        warning = None
+        if self._file is not None:
+            _, warning = self._file.read()
+            self._file.write(action.tasks)
+        self._tasks = list(action.tasks)
+        return _answer(action.command, self._tasks, warning, f"Saved {_counted(self._tasks)}.")
+
+    def _view(self, action: TaskTrackerAction) -> TaskTrackerObservation:
+        if action.tasks:
+            return self._error(
+                action, "The command `view` takes no `tasks`. Use `plan` to replace the list."
+            )
+        warning = None
+        if self._file is not None:
+            self._tasks, warning = self._file.read()
+        said = _counted(self._tasks) + "." if self._tasks else "There are no tasks yet. Use `plan`."
+        return _answer(action.command, self._tasks, warning, said)
+
+    def _error(self, action: TaskTrackerAction, text: str) -> TaskTrackerObservation:
+        return TaskTrackerObservation.from_text(
+            text, is_error=True, command=action.command, tasks=list(self._tasks)
+        )
+
+
+class TaskTrackerTool(ToolDefinition[TaskTrackerAction, TaskTrackerObservation]):
+    """Lets a model plan its work and show how far it is."""
+
+    name: ClassVar[str] = "task_tracker"
+
+    @classmethod
+    def create(
+        cls,
+        conv_state: Any = None,
+        *,
+        save_dir: str | os.PathLike[str] | None = None,
+        **params: Any,
+    ) -> Sequence[Self]:
+        """Make the tool.
+
+        Args:
+            conv_state: Where a conversation is kept, if its `persistence_dir` says so.
+            save_dir: The directory the list is kept in; by default that of the conversation.
+                Without either, the list ends with the program.
+            **params: None else is known.
+
+        Raises:
+            ValueError: `save_dir` is there and no directory, or other parameters were given.
+        """
+        if params:
+            raise UserValueError(
+                f"TaskTrackerTool takes no parameters but save_dir; it got {', '.join(params)}."
+            )
+        place = save_dir or getattr(conv_state, "persistence_dir", None)
+        if place is not None and Path(place).exists() and not Path(place).is_dir():
+            raise UserValueError(
+                f"The save_dir of TaskTrackerTool is a directory; {os.fspath(place)!r} is none."
+            )
+        return [
+            cls(
+                description=TASK_TRACKER_DESCRIPTION,
+                action_type=TaskTrackerAction,
+                observation_type=TaskTrackerObservation,
+                executor=TaskTrackerExecutor(place),
+                annotations=ToolAnnotations(
+                    readOnlyHint=False,
+                    destructiveHint=False,
+                    idempotentHint=True,
+                    openWorldHint=False,
+                ),
+            )
+        ]
+
+
+# --- what is read
+
+_DID = {"plan": "saved, and is as it was", "view": "read"}
+_MARKS = {"todo": "[ ]", "in_progress": "[>]", "done": "[x]"}
+
+
+def _answer(
+    command: Literal["view", "plan"], tasks: list[Task], warning: str | None, said: str
+) -> TaskTrackerObservation:
+    active = sum(task.status == "in_progress" for task in tasks)
+    lines = [*([warning] if warning else []), said]
+    for number, task in enumerate(tasks, 1):
+        lines.append(f"{number}. {_MARKS[task.status]} {escape_for_model(task.title)}")
+        lines += [f"   {line}" for line in escape_for_model(task.notes).splitlines()]
+    if active > 1:
+        lines.append(f"{active} tasks are in progress: better finish one before the next.")
+    return TaskTrackerObservation.from_text(
+        "\n".join(lines), command=command, tasks=list(tasks), warning=warning
+    )
+
+
+def _counted(tasks: list[Task]) -> str:
+    done = sum(task.status == "done" for task in tasks)
+    active = sum(task.status == "in_progress" for task in tasks)
+    noun = "task" if len(tasks) == 1 else "tasks"
+    return f"{len(tasks)} {noun}: {done} done, {active} in progress"
+
+
+# --- what is kept
+
+
+class _Saved(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    version: Literal[1]
+    tasks: list[Task]
+
+
+_SAVED = TypeAdapter(_Saved)
+
+
+class _UnreadableError(Exception):
+    """What is in the place of the list is not one."""
+
+
+class _File:
+    """The list in its directory; whatever ends the program, the old or the new one is there."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._path = directory / FILE_NAME
+
+    def read(self) -> tuple[list[Task], str | None]:
+        """Give the list; what cannot be read is put aside, and told of."""
+        try:
+            text = self._content()
+            return ([], None) if text is None else (_SAVED.validate_json(text).tasks, None)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            where = ".".join(map(str, first["loc"]))
+            reason = f"{first['msg']} at {where}" if where else str(first["msg"])
+        except _UnreadableError as error:
+            reason = str(error)
+        aside = self._put_aside()
+        return [], (
+            f"The saved list of tasks could not be read ({reason}). It is kept as {aside}; "
+            "the list starts empty."
+        )
+
+    def _content(self) -> bytes | None:
+        flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+        try:
+            fd = os.open(self._path, flags | getattr(os, "O_CLOEXEC", 0))
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            if error.errno in {errno.ELOOP, errno.EMLINK}:
+                raise _UnreadableError("it is a link") from None
+            raise
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            os.close(fd)
+            raise _UnreadableError("it is no regular file")
+        with os.fdopen(fd, "rb") as file:
+            content = file.read(_LARGEST_FILE + 1)
+        if len(content) > _LARGEST_FILE:
+            raise _UnreadableError(f"it is larger than {_LARGEST_FILE:,} bytes")
+        return content
+
+    def _put_aside(self) -> str:
+        """Rename what is there to a name that nothing has."""
+        for number in range(1, _ASIDE):
+            aside = self._path.with_name(f"{FILE_NAME}.unreadable-{number}")
+            if not os.path.lexists(aside):
+                os.rename(self._path, aside)  # noqa: PTH104 - also what is no file
+                return aside.name
+        raise OSError(errno.EEXIST, f"there are {_ASIDE:,} unreadable lists already")
+
+    def write(self, tasks: Sequence[Task]) -> None:
+        """Replace the list, at once and for good."""
+        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        saved = {"version": 1, "tasks": [task.model_dump() for task in tasks]}
+        content = json.dumps(saved, indent=1).encode()
+        fd, temporary = tempfile.mkstemp(prefix=f".{FILE_NAME}.", dir=self.directory)
+        try:
+            with os.fdopen(fd, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(fd)
+            os.replace(temporary, self._path)  # noqa: PTH105 - of two names
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)  # noqa: PTH108 - as above
+            raise
+        self._sync_directory()
+
+    def _sync_directory(self) -> None:
+        """Make the new name last as well, where a directory can be opened."""
+        with contextlib.suppress(OSError):
+            fd = os.open(self.directory, os.O_RDONLY)
+            try:
+                os.fsync(fd)
+            finally:
+                os.close(fd)

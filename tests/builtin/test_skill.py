@@ -1,0 +1,881 @@
+"""`use_skill`: what is read of a skill, what is run, and what never leaves its folder."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gzip
+import io
+import json
+import os
+import stat
+import sys
+import tarfile
+import threading
+import zipfile
+from collections.abc import Iterable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, strategies as st
+from inline_snapshot import snapshot
+
+from agents_tools import NotifyStreamEvent, UserError, listen
+from agents_tools._paths import PathRefused, Workspace
+from agents_tools.builtin._front_matter import FrontMatterError, read_front_matter
+from agents_tools.builtin.sandbox import Sandbox, sandbox_report
+from agents_tools.builtin.skill import (
+    SkillAction,
+    SkillError,
+    SkillObservation,
+    SkillRegistry,
+    SkillTool,
+)
+from agents_tools.mcp.config import load_config
+from tests.waiting import BOUND, until
+
+ECHO = "import json, os, sys\nprint(json.dumps([sys.argv[1:], os.getcwd()]))\n"
+
+
+def write_skill(folder: Path, name: str = "pdf", *, more: str = "", **scripts: str) -> Path:
+    """Write a skill with a reference and scripts; `__` in a name stands for a dot."""
+    place = folder / name
+    (place / "references").mkdir(parents=True)
+    (place / "scripts").mkdir()
+    (place / "SKILL.md").write_text(
+        f"---\nname: {name}\ndescription: Works on {name} files.\n{more}---\n\n# How\n\nLike this.\n"
+    )
+    (place / "references" / "forms.md").write_text("Forms are filled.\n")
+    for script, content in scripts.items():
+        (place / "scripts" / script.replace("__", ".")).write_text(content)
+    return place
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Give a folder with two skills; the first has a script that says what it was given."""
+    write_skill(tmp_path / "skills", echo__py=ECHO)
+    write_skill(tmp_path / "skills", "csv")
+    (tmp_path / "work").mkdir()
+    return tmp_path / "skills"
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def make(folder: Path, **options: Any) -> SkillTool:
+    options.setdefault("working_dir", folder.parent / "work")
+    return SkillTool.create(skill_registry=SkillRegistry(folder), **options)[0]
+
+
+def run(tool: SkillTool, script: str, args: str | list[str] | None = None) -> SkillObservation:
+    return tool(
+        SkillAction(action="run_script", skill_name="pdf", script_name=script, script_args=args)
+    )
+
+
+def given_to(seen: SkillObservation) -> Any:
+    assert seen.exit_code == 0, seen.text
+    return json.loads(seen.text.splitlines()[0])[0]
+
+
+# --- what a model reads
+
+
+def test_what_models_are_told(folder: Path) -> None:
+    """C24, B19: the schema of the document, and a line for each skill."""
+    tool = make(folder).as_function_tool()
+    schema = tool.params_json_schema
+    assert list(schema["properties"]) == [
+        "action",
+        "skill_name",
+        "reference_name",
+        "script_name",
+        "script_args",
+    ]
+    assert schema["properties"]["action"]["enum"] == ["get_info", "get_reference", "run_script"]
+    assert schema["required"] == ["action", "skill_name"]
+    assert tool.name == "use_skill"
+    assert tool.description.endswith(
+        "Skills:\n- csv: Works on csv files.\n- pdf: Works on pdf files."
+    )
+    assert tool.annotations is not None
+    assert (tool.annotations.read_only, tool.annotations.destructive) == (False, True)
+
+
+async def test_info_and_references(folder: Path) -> None:
+    """C24: a model reads what it needs, when it needs it."""
+    tool = make(folder).as_function_tool()
+    outcome = await tool.call(None, '{"action": "get_info", "skill_name": "pdf"}')
+    assert str(outcome.output).replace(str(folder), "…") == snapshot("""\
+# pdf
+Works on pdf files.
+Folder: …/pdf
+References: forms.md
+Scripts: echo.py
+
+# How
+
+Like this.\
+""")
+    for name in ("forms.md", "forms", "references/forms.md", "./references/forms.md"):
+        asked = {"action": "get_reference", "skill_name": "pdf", "reference_name": name}
+        outcome = await tool.call(None, json.dumps(asked))
+        assert (outcome.status, outcome.output) == ("ok", "Forms are filled.\n"), name
+
+
+def test_what_is_not_there_is_answered_with_what_is(folder: Path) -> None:
+    """C24: the nearest name comes first."""
+    tool = make(folder)
+    texts = [
+        tool(SkillAction(action="get_info", skill_name="pdfs")).text,
+        tool(SkillAction(action="get_reference", skill_name="pdf", reference_name="form")).text,
+        tool(SkillAction(action="get_reference", skill_name="pdf")).text,
+        run(tool, "ecko.py").text,
+        tool(SkillAction(action="run_script", skill_name="csv", script_name="x")).text,
+    ]
+    assert texts == snapshot(
+        [
+            'There is no skill "pdfs". There is: pdf, csv.',
+            'There is no reference "form". There is: forms.md.',
+            "reference_name is missing. There is: forms.md.",
+            'There is no script "ecko.py". There is: echo.py.',
+            'There is no script "x"; there is none at all.',
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../csv/SKILL.md",
+        "references/../../csv/SKILL.md",
+        "../../../../etc/passwd",
+        "/etc/passwd",
+        "//etc/passwd",
+        "forms.md\0",
+        "",
+        ".",
+        "..",
+        "a" * 5_000,
+        "SKILL.md",
+        ".env",
+        "out",
+        "outside.md",
+        "pipe.md",
+        "..\\csv\\SKILL.md",
+        "\udcff",
+    ],
+)
+def test_no_name_leads_out_of_a_skill(folder: Path, name: str) -> None:
+    """S8, S9: neither a path nor a link; what is hidden is not shown, a pipe not waited for."""
+    place = folder / "pdf" / "references"
+    (place / "outside.md").symlink_to("/etc/passwd")
+    (place / "out").symlink_to("/etc")
+    (folder / "pdf" / ".env").write_text("SECRET")
+    os.mkfifo(place / "pipe.md")
+    tool = make(folder)
+    for kind in ("reference", "script"):
+        asked: dict[str, Any] = {f"{kind}_name": name}
+        action = "get_reference" if kind == "reference" else "run_script"
+        seen = tool(SkillAction.model_construct(action=action, skill_name="pdf", **asked))
+        assert seen.is_error
+        assert "root:" not in seen.text
+        assert "SECRET" not in seen.text
+
+
+def test_long_and_binary_references(folder: Path) -> None:
+    """C24: what is shown is bounded, and says so."""
+    (folder / "pdf" / "references" / "long.md").write_text("x" * 5_000)
+    (folder / "pdf" / "references" / "image.png").write_bytes(b"\x89PNG\0\0")
+    tool = make(folder, max_output=1_000)
+    asked = SkillAction(action="get_reference", skill_name="pdf", reference_name="long")
+    seen = tool(asked)
+    assert seen.truncated
+    assert len(seen.text) < 1_400
+    assert "Only the first 1,000 characters of long.md are shown" in seen.text
+    seen = tool(asked.model_copy(update={"reference_name": "image.png"}))
+    assert seen.is_error
+    assert "is no text" in seen.text
+
+
+# --- scripts
+
+
+HOSTILE = [
+    "; rm -rf {0}",
+    "$(touch {0})",
+    "`touch {0}`",
+    "a && touch {0}",
+    "| tee {0}",
+    "> {0}",
+    "it's",
+    '"quoted"',
+    "$HOME",
+    "*",
+    "~",
+    "a\nb",
+    "\\",
+    "",
+    "-c",
+    "--help",
+    "ü☃",
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_arguments_arrive_as_they_are(folder: Path, text: str) -> None:
+    """C25, S7: no shell is between, and no argument is an option of the interpreter."""
+    victim = folder.parent / "victim"
+    text = text.format(victim)
+    assert given_to(run(make(folder), "echo.py", [text, "last"])) == [text, "last"]
+    assert not victim.exists()
+    assert (folder / "pdf").is_dir()
+
+
+def test_arguments_as_one_text_are_split_at_blanks(folder: Path) -> None:
+    """C24, C25: quotes hold words together; everything else is only text."""
+    tool = make(folder)
+    seen = run(tool, "echo", "a 'b c' \"d e\" ; rm -rf $(pwd) `id` # x > y")
+    assert given_to(seen) == [
+        *("a", "b c", "d e", ";", "rm", "-rf", "$(pwd)", "`id`", "#", "x", ">", "y")
+    ]
+    assert given_to(run(tool, "echo", None)) == []
+    assert given_to(run(tool, "echo", "")) == []
+    assert "Close the quotes" in run(tool, "echo", "it's").text
+    assert "NUL" in run(tool, "echo", ["a\0b"]).text
+    assert "cannot be started" in run(tool, "echo", ["a" * 3_000_000]).text
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))))
+def test_shell_scripts_get_the_same(words: list[str]) -> None:
+    """C25: whatever it is that runs a script."""
+    folder = _shared()
+    seen = run(make(folder), "args.sh", words)
+    assert seen.exit_code == 0
+    path = folder.parent / "work" / "args"
+    assert path.read_bytes().split(b"\0")[:-1] == [word.encode() for word in words]
+
+
+_made: list[Any] = []
+
+
+def _shared() -> Path:
+    import tempfile
+
+    if not _made:
+        holder = tempfile.TemporaryDirectory()
+        _made.append(holder)
+        root = Path(holder.name)
+        (root / "work").mkdir()
+        script = ': > args\nfor one in "$@"; do printf "%s\\0" "$one" >> args; done\n'
+        write_skill(root / "skills", args__sh=script)
+    return Path(_made[0].name) / "skills"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "executable", "says"),
+    [
+        ("a.py", "import sys; print(sys.executable)", False, sys.executable),
+        (
+            "noext",
+            "#!/usr/bin/env python3\nimport sys; print(sys.executable)",
+            False,
+            sys.executable,
+        ),
+        ("b.sh", 'echo "$0" | tail -c 5', False, "b.sh"),
+        ("c", "#!/bin/sh -e\nfalse\necho on", False, "[Exit code 1.]"),
+        ("d", "#!/bin/sh\necho run", True, "run"),
+        ("e.txt", "hello", False, "cannot be run: it needs a first line"),
+        ("f", "#!/no/such/interpreter\n", False, "no program '/no/such/interpreter'"),
+        ("g.py", "import sys; sys.exit(3)", False, "[Exit code 3.]"),
+        ("h.py", "import sys; print('o'); print('e', file=sys.stderr)", False, "e"),
+        ("i.py", "import sys; print(repr(sys.stdin.read()))", False, "''"),
+    ],
+)
+def test_what_runs_a_script(
+    tmp_path: Path, name: str, content: str, executable: bool, says: str
+) -> None:
+    """C25: its first line, its suffix, or itself; and how it ended is told."""
+    place = write_skill(tmp_path / "skills") / "scripts" / name
+    place.write_text(content)
+    place.chmod(0o755 if executable else 0o644)
+    (tmp_path / "work").mkdir()
+    seen = run(make(tmp_path / "skills"), name)
+    assert says in seen.text, seen.text
+    assert seen.is_error == (seen.exit_code != 0)
+
+
+def test_where_scripts_start_and_what_they_get(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C25, S12: the working directory; no secret of this process; nothing compiled is left."""
+    monkeypatch.setenv("MY_API_KEY", "sk-1")
+    (folder / "pdf" / "scripts" / "lib.py").write_text("x = 1\n")
+    (folder / "pdf" / "scripts" / "env.py").write_text(
+        "import lib, os; print(os.getcwd(), os.environ['SKILL_DIR'], 'MY_API_KEY' in os.environ)"
+    )
+    work = folder.parent / "work"
+    seen = run(make(folder), "env.py")
+    assert seen.text.splitlines()[0] == f"{work} {folder / 'pdf'} False"
+    assert names_in(folder / "pdf" / "scripts") == ["echo.py", "env.py", "lib.py"]
+    state = SimpleNamespace(workspace=SimpleNamespace(working_dir=str(work)))
+    tool = SkillTool.create(state, skills_dir=folder)[0]
+    assert run(tool, "env.py").text.startswith(f"{work} ")
+
+
+def test_an_endless_script_is_ended_with_all_it_started(tmp_path: Path) -> None:
+    """C25: the deadline holds for its children, too."""
+    (tmp_path / "work").mkdir()
+    script = "sleep 1000 &\nsetsid sleep 1000 &\necho $! > pid\necho started\nsleep 1000\n"
+    write_skill(tmp_path / "skills", slow__sh=script)
+    seen = run(make(tmp_path / "skills", timeout=3.0), "slow.sh")
+    assert (seen.timed_out, seen.exit_code, seen.is_error) == (True, None, True)
+    assert "started" in seen.text
+    assert "longer than 3 s" in seen.text
+    pid = (tmp_path / "work" / "pid").read_text().strip()
+    until(lambda: not _alive(pid))
+
+
+def test_what_a_script_leaves_running_is_not_waited_for(tmp_path: Path) -> None:
+    """C25: a daemon that holds the output does not hold the call."""
+    (tmp_path / "work").mkdir()
+    script = "setsid sleep 1000 &\necho $! > pid\necho done\n"
+    write_skill(tmp_path / "skills", daemon__sh=script)
+    seen = run(make(tmp_path / "skills"), "daemon.sh")
+    assert (seen.exit_code, seen.text) == (0, "done\n[Exit code 0.]")
+    pid = (tmp_path / "work" / "pid").read_text().strip()
+    until(lambda: not _alive(pid))
+
+
+def _alive(pid: str) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_much_output_is_bounded(tmp_path: Path) -> None:
+    """C25: the beginning and the end are what matters."""
+    (tmp_path / "work").mkdir()
+    script = "print('first'); print('é' * 3_000_000); print('last')"
+    write_skill(tmp_path / "skills", much__py=script)
+    seen = run(make(tmp_path / "skills", max_output=1_000), "much.py")
+    assert seen.truncated
+    assert len(seen.text) < 1_200
+    assert seen.text.startswith("first\né")
+    assert seen.text.endswith("é\nlast\n[Exit code 0.]")
+    assert "2,999,0" in seen.text
+
+
+async def test_output_is_seen_while_the_script_runs(tmp_path: Path) -> None:
+    """C25: the script goes on only after somebody has seen its first line."""
+    work = tmp_path / "work"
+    work.mkdir()
+    script = "echo first\nwhile [ ! -e seen ]; do sleep 0.01; done\necho second\n"
+    write_skill(tmp_path / "skills", live__sh=script)
+    tool = make(tmp_path / "skills").as_function_tool()
+    asked = {"action": "run_script", "skill_name": "pdf", "script_name": "live.sh"}
+    with listen() as events:
+        call = asyncio.create_task(tool.call(None, json.dumps(asked)))
+        async with asyncio.timeout(BOUND):
+            async for event in events:
+                if isinstance(event, NotifyStreamEvent):
+                    assert event.data == "first\n"
+                    break
+            (work / "seen").touch()
+            outcome = await call
+    assert outcome.output == "first\nsecond\n[Exit code 0.]"
+
+
+async def test_a_cancelled_call_ends_its_script_and_no_other(tmp_path: Path) -> None:
+    """C25: two calls share the executor, not their fate."""
+    work = tmp_path / "work"
+    work.mkdir()
+    script = "echo $$ > $1\nwhile [ ! -e go ]; do sleep 0.01; done\necho over\n"
+    write_skill(tmp_path / "skills", wait__sh=script)
+    tool = make(tmp_path / "skills").as_function_tool()
+
+    def call(name: str) -> asyncio.Task[Any]:
+        asked = {"action": "run_script", "skill_name": "pdf", "script_name": "wait.sh"}
+        return asyncio.create_task(tool.call(None, json.dumps({**asked, "script_args": [name]})))
+
+    one, other = call("one"), call("other")
+    async with asyncio.timeout(BOUND):
+        while not ((work / "one").exists() and (work / "other").exists()):
+            await asyncio.to_thread(until, (work / "one").exists)
+            await asyncio.to_thread(until, (work / "other").exists)
+        pid = (work / "one").read_text().strip()
+        one.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await one
+        await asyncio.to_thread(until, lambda: not _alive(pid))
+        (work / "go").touch()
+        assert (await other).output == "over\n[Exit code 0.]"
+
+
+def test_closing_ends_what_runs(tmp_path: Path) -> None:
+    """C25: and the call comes back."""
+    (tmp_path / "work").mkdir()
+    write_skill(tmp_path / "skills", wait__sh="echo here > here\nsleep 1000\n")
+    tool = make(tmp_path / "skills")
+    seen: list[SkillObservation] = []
+    thread = threading.Thread(target=lambda: seen.append(run(tool, "wait.sh")))
+    thread.start()
+    until((tmp_path / "work" / "here").exists)
+    tool.close()
+    thread.join(BOUND)
+    assert "was stopped" in seen[0].text
+
+
+# --- what is protected
+
+
+def test_a_script_that_has_changed_is_not_run(folder: Path) -> None:
+    """S12: also one that came later, or a module beside it; a person adds the skill again."""
+    registry = SkillRegistry(folder)
+    tool = SkillTool.create(skill_registry=registry, working_dir=folder.parent / "work")[0]
+    scripts = folder / "pdf" / "scripts"
+    assert run(tool, "echo.py").exit_code == 0
+    (scripts / "json.py").write_text("raise SystemExit('owned')")
+    seen = run(tool, "echo.py")
+    assert seen.is_error
+    assert "scripts/json.py of skill 'pdf' is not what it was" in seen.text
+    assert "There is no script" in run(tool, "json.py").text
+    (scripts / "json.py").unlink()
+    (scripts / "json").symlink_to(folder.parent)  # a package, as Python sees it
+    assert run(tool, "echo.py").is_error
+    (scripts / "json").unlink()
+    (scripts / "echo.py").write_text("print('other')")
+    assert "scripts/echo.py" in run(tool, "echo.py").text
+    registry.add(folder / "pdf", replace=True)
+    assert run(tool, "echo.py").text == "other\n[Exit code 0.]"
+
+
+def test_file_tools_are_told_what_not_to_write(tmp_path: Path) -> None:
+    """S12: skills in the workspace are read there, and not written."""
+    write_skill(tmp_path / "my" / "skills")
+    registry = SkillRegistry(tmp_path / "my" / "skills")
+    assert registry.protected(tmp_path) == ("my/skills/pdf",)
+    assert registry.protected(tmp_path / "my" / "skills" / "pdf") == ()
+    assert registry.protected("/nowhere") == ()
+    with Workspace(tmp_path, protected=registry.protected(tmp_path)) as workspace:
+        for path in ("my/skills/pdf/scripts/new.py", "my/skills/pdf/SKILL.md"):
+            with pytest.raises(PathRefused):
+                workspace.open_writable_parent(workspace.locate(path))
+
+
+@pytest.mark.skipif(sandbox_report().level != "bwrap", reason="needs bubblewrap")
+def test_a_confined_script_cannot_write_its_own_skill(tmp_path: Path) -> None:
+    """S12: not even where the skill is within what it may write."""
+    script = (
+        "import os\n"
+        "for name in ('SKILL.md', 'scripts/new.py'):\n"
+        "    try:\n"
+        "        open(os.path.join(os.environ['SKILL_DIR'], name), 'w').close(); print('wrote')\n"
+        "    except OSError as error:\n"
+        "        print(error.strerror)\n"
+        "open('out', 'w').close()\n"
+    )
+    write_skill(tmp_path / "skills", bad__py=script)
+    tool = make(tmp_path / "skills", working_dir=tmp_path, sandbox=Sandbox(level="required:bwrap"))
+    seen = run(tool, "bad.py")
+    assert seen.exit_code == 0, seen.text
+    assert "wrote" not in seen.text
+    assert (tmp_path / "out").exists()
+
+
+def test_a_sandbox_that_cannot_be_had_is_said(folder: Path) -> None:
+    """C25: nothing is run with less than was asked for."""
+    with pytest.raises(UserError):
+        make(folder, sandbox=Sandbox(level="required:moat"))
+
+
+# --- the registry
+
+
+def test_finding_skills(tmp_path: Path) -> None:
+    """C18: those that cannot be used are told of, and do not stop the others."""
+    write_skill(tmp_path / "a" / "deep", "one")
+    write_skill(tmp_path, "two")
+    write_skill(tmp_path / "two" / "references", "inside")
+    write_skill(tmp_path / "z", "two")
+    write_skill(tmp_path / ".hidden", "three")
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "SKILL.md").write_text("---\nname: [\n---\n")
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    registry = SkillRegistry(tmp_path)
+    assert sorted(registry.names) == ["one", "two"]
+    assert len(registry) == 2
+    assert "one" in registry
+    assert registry.get("three") is None
+    assert [skill.name for skill in registry] == registry.names
+    assert len(registry.problems) == 2
+    assert "broken" in registry.problems[0]
+    assert "two skills named 'two'" in registry.problems[1]
+    with pytest.raises(KeyError, match=r"There is: one, two|There is: two, one"):
+        registry["on"]
+    with pytest.raises(UserError, match="There is no folder"):
+        registry.discover(tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("no front matter", "line 1"),
+        ("---\nname: a\n", "is missing"),
+        ("---\ndescription: b\n---\n", "`name` is 1 to 64"),
+        ("---\nname: ../b\ndescription: b\n---\n", "`name` is 1 to 64"),
+        ("---\nname: 7\ndescription: b\n---\n", "`name` is 1 to 64"),
+        ("---\nname: a\n---\n", "`description` is missing"),
+        ("---\nname: a\ndescription: b\nallowed-tools: {a: 1}\n---\n", "`allowed-tools`"),
+        ("---\nname: a\ndescription: b\nmcpServers: [x]\n---\n", "`mcpServers`"),
+        ("---\nname: a\ndescription: b\n---\n" + "x" * 300_000, "longer than"),
+        (b"---\nname: a\ndescription: \xff\n---\n", "not UTF-8 at byte"),
+    ],
+)
+def test_what_is_no_skill(tmp_path: Path, content: str | bytes, says: str) -> None:
+    """C18: the file and what is wrong with it are named."""
+    data = content.encode() if isinstance(content, str) else content
+    (tmp_path / "SKILL.md").write_bytes(data)
+    with pytest.raises(SkillError, match=says) as raised:
+        SkillRegistry().add(tmp_path)
+    assert "SKILL.md" in str(raised.value)
+
+
+def test_a_pipe_in_place_of_a_skill_is_not_waited_for(tmp_path: Path) -> None:
+    """S9: neither is a link that leads out followed."""
+    os.mkfifo(tmp_path / "SKILL.md")
+    with pytest.raises(SkillError):
+        SkillRegistry().add(tmp_path)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "SKILL.md").symlink_to("/etc/passwd")
+    with pytest.raises(SkillError, match="outside"):
+        SkillRegistry().add(tmp_path / "in")
+    with pytest.raises(UserError):
+        SkillRegistry().add(tmp_path / "none")
+
+
+def test_skills_may_bring_mcp_servers(tmp_path: Path) -> None:
+    """B93: they are for the application to start; nothing does so by itself."""
+    more = (
+        "allowed-tools: Read, Bash(git add *) Write\n"
+        "license: MIT\n"
+        "mcpServers:\n"
+        "  search:\n"
+        "    command: python\n"
+        '    args: ["-m", server]\n'
+        "    env: {KEY: value}\n"
+    )
+    write_skill(tmp_path, more=more)
+    write_skill(tmp_path, "other", more="mcpServers:\n  search: {command: evil}\n")
+    registry = SkillRegistry(tmp_path)
+    skill = registry["pdf"]
+    assert skill.allowed_tools == ("Read", "Bash(git add *)", "Write")
+    assert dict(skill.metadata) == {"license": "MIT"}
+    config = registry.mcp_config("pdf")
+    assert config == {
+        "mcpServers": {
+            "search": {"command": "python", "args": ["-m", "server"], "env": {"KEY": "value"}}
+        }
+    }
+    assert load_config(config)
+    with pytest.raises(SkillError, match="different MCP servers of the name 'search'"):
+        registry.mcp_config()
+
+
+def test_parameters(folder: Path) -> None:
+    """C24: what cannot work is said when the tool is made."""
+    wrongs: list[dict[str, Any]] = [
+        {},
+        {"skills_dir": folder, "skill_registry": SkillRegistry()},
+        {"dir": folder},
+    ]
+    for wrong in wrongs:
+        with pytest.raises(ValueError, match="SkillTool"):
+            SkillTool.create(**wrong)
+    with pytest.raises(ValueError, match="above zero"):
+        make(folder, timeout=0)
+    assert (
+        "There are no skills yet."
+        in SkillTool.create(skill_registry=SkillRegistry())[0].description
+    )
+
+
+# --- front matter
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: 1\nb: [x, 'y z', \"q\\n\", {c: d, e: [1, 2]}]\n",
+        "a: >-\n  one\n  two\n\n  three\n    more\n  four\nb: |\n  x\n   y\n\nc: |+\n  z\n\n",
+        "a:\n- x\n- y: 1\n  z: 2\n-   - n\n    - m\nb:\n  c:\n    d: {}\n",
+        "a: some text\n  goes on\n\n  and on # not this\nb: it's # nor this\n",
+        "# first\na: 'it''s'\n\n# more\nb: \"two\n  lines\"\nc: [a,\n  b, # c\n  d]\n",
+        'a: true\nb: null\nc: ~\nd:\ne: -3\nf: 1.5\n"g h": x\n',
+        "a: http://x/y:z#w\nb: C#\nc: a - b\n",
+        "a:\n  text below\nb: |2\n   x\n",
+        "",
+    ],
+)
+def test_front_matter_is_read_as_yaml(text: str) -> None:
+    """B93: the values of JSON are what YAML has them be."""
+    assert read_front_matter(f"---\n{text}---\nbody\n") == (yaml.safe_load(text) or {}, "body")
+
+
+_VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**9), 10**9)
+    | st.text("ab :#-'\"\\,[]{}é\n|>", max_size=12),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text("abc", min_size=1), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(
+    st.dictionaries(st.text("abcxyz", min_size=1, max_size=5), _VALUES, min_size=1, max_size=4),
+    st.booleans(),
+)
+def test_what_pyyaml_writes_is_read(fields: dict[str, Any], flow: bool) -> None:
+    """B93: in its block and its flow style."""
+    text = yaml.safe_dump(fields, default_flow_style=flow, allow_unicode=True, width=10_000)
+    if flow:
+        text, fields = f"top: {text}", {"top": fields}
+    if "? " in text or "..." in text:
+        return  # complex keys, and the end of a document
+    assert read_front_matter(f"---\n{text}---\n")[0] == fields
+
+
+@given(st.text("ab:- \n\t#'\"[]{},|>&*!\\01", max_size=60))
+def test_nothing_makes_the_reader_fail(text: str) -> None:
+    """B93: a file from a stranger is read or refused."""
+    with contextlib.suppress(FrontMatterError):
+        read_front_matter(f"---\n{text}\n---\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: &x [1]\nb: *x",
+        "a: !!python/object:os.system x",
+        "a: 1\na: 2",
+        "a: {b: 1, b: 2}",
+        "a: [1",
+        "a: 'x",
+        "a: " + "[" * 500,
+        "\ta: 1",
+        "a: 1\n   b: 2",
+        "- a",
+        "<<: {a: 1}",
+        'a: "\\x"',
+        "a: [1] 2",
+        "a: | x",
+        "a: b: c",
+    ],
+)
+def test_what_is_no_json_is_refused(text: str) -> None:
+    """B93: by the line, never guessed."""
+    with pytest.raises(FrontMatterError, match="line "):
+        read_front_matter(f"---\n{text}\n---\n")
+
+
+def test_front_matter_is_read_whoever_wrote_it() -> None:
+    """B93: a byte order mark, line ends of Windows, and `no` that means no more than it says."""
+    text = "\ufeff---\r\na: b\r\nc: no\r\nd: 2026-11-21\r\n---\r\nbody\r\n"
+    assert read_front_matter(text) == ({"a": "b", "c": "no", "d": "2026-11-21"}, "body")
+    with pytest.raises(FrontMatterError, match=r"line 3: a text with a colon .* in quotes"):
+        read_front_matter("---\na: b\ndescription: Use when: a file is a PDF\n---\n")
+
+
+def test_skills_say_what_they_take(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """B93: without PyYAML the extra is named."""
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    with pytest.raises(UserError, match=r"agents-tools\[skills\]"):
+        SkillRegistry(folder)
+
+
+# --- archives
+
+SKILL = b"---\nname: new\ndescription: d\n---\nbody\n"
+
+
+def zipped(path: Path, *members: tuple[str | zipfile.ZipInfo, bytes]) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members:
+            archive.writestr(name, content, zipfile.ZIP_DEFLATED)
+    return path
+
+
+def tarred(path: Path, *members: tuple[str | tarfile.TarInfo, bytes], mode: Any = "w:gz") -> Path:
+    with tarfile.open(path, mode) as archive:
+        for name, content in members:
+            info = tarfile.TarInfo(name) if isinstance(name, str) else name
+            if info.isreg():
+                info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    return path
+
+
+def zip_info(name: str, mode: int) -> zipfile.ZipInfo:
+    info = zipfile.ZipInfo(name)
+    info.external_attr = mode << 16
+    return info
+
+
+def tar_info(name: str, kind: bytes, **facts: Any) -> tarfile.TarInfo:
+    info = tarfile.TarInfo(name)
+    info.type = kind
+    for fact, value in facts.items():
+        setattr(info, fact, value)
+    return info
+
+
+@pytest.mark.parametrize("kind", ["zip", "tar", "tar.gz", "tar.bz2"])
+@pytest.mark.parametrize("prefix", ["", "new-1.0/", "./a/b/"])
+def test_a_skill_comes_out_of_an_archive(tmp_path: Path, kind: str, prefix: str) -> None:
+    """S30: wherever in it it is; only the permission to be executed is kept."""
+    archive = tmp_path / f"x.{kind}"
+    script = f"{prefix}scripts/run.sh"
+    if kind == "zip":
+        script_info: Any = zip_info(script, stat.S_IFREG | 0o6777)
+        zipped(archive, (f"{prefix}SKILL.md", SKILL), (script_info, b"echo hi"))
+    else:
+        mode = {"tar": "w", "tar.gz": "w:gz", "tar.bz2": "w:bz2"}[kind]
+        script_info = tar_info(script, tarfile.REGTYPE, mode=0o6777, uid=12345)
+        tarred(archive, (f"{prefix}SKILL.md", SKILL), (script_info, b"echo hi"), mode=mode)
+    registry = SkillRegistry()
+    [skill] = registry.add_archive(archive, into=tmp_path / "skills")
+    assert skill.path == tmp_path / "skills" / "new"
+    assert registry.names == ["new"]
+    assert names_in(tmp_path / "skills") == ["new"]
+    assert list(skill.scripts) == ["run.sh"]
+    mode_now = (skill.path / "scripts" / "run.sh").stat().st_mode
+    assert mode_now & 0o7777 & ~0o111 == 0o644
+    assert mode_now & 0o100
+    with pytest.raises(SkillError, match="is there already"):
+        SkillRegistry().add_archive(archive, into=tmp_path / "skills")
+
+
+def _hostile() -> Iterable[Any]:
+    bad_names = [
+        "../evil",
+        "a/../../evil",
+        "/evil",
+        "//evil",
+        "C:\\evil",
+        "..\\evil",
+        "a\\b",
+        "CON:",
+        "a\nb",
+        "a\u202eb",
+        "x. ",
+        "n" * 300,
+        "/".join("d" * 60),
+    ]
+    for name in bad_names:
+        yield pytest.param("zip", [(name, b"x")], id=f"zip-{name[:12]!a}")
+        yield pytest.param("tar", [(name, b"x")], id=f"tar-{name[:12]!a}")
+    for first, second in (("a", "A"), ("a", "a"), ("é", "e\u0301"), ("d/x", "D/y"), ("a", "a/b")):
+        members = [(first, b"1"), (second, b"2")]
+        yield pytest.param("tar", members, id=f"clash-{first!a}-{second!a}")
+    for kind in (
+        tarfile.SYMTYPE,
+        tarfile.LNKTYPE,
+        tarfile.CHRTYPE,
+        tarfile.BLKTYPE,
+        tarfile.FIFOTYPE,
+    ):
+        members = [(tar_info("evil", kind, linkname="/etc/passwd"), b"")]
+        yield pytest.param("tar", members, id=f"tar-type-{kind!a}")
+    for mode in (stat.S_IFLNK, stat.S_IFCHR, stat.S_IFIFO, stat.S_IFSOCK):
+        yield pytest.param("zip", [(zip_info("evil", mode | 0o777), b"/etc")], id=f"zip-{mode:o}")
+    bomb = [("bomb", bytes(20_000_000))]
+    yield pytest.param("zip", bomb, id="zip-bomb")
+    yield pytest.param("tar", bomb, id="tar-bomb")
+    many = [(f"f{number}", b"") for number in range(2_100)]
+    yield pytest.param("zip", many, id="zip-many")
+    yield pytest.param("tar", many, id="tar-many")
+
+
+@pytest.mark.parametrize(("kind", "members"), list(_hostile()))
+def test_hostile_archives_leave_nothing(tmp_path: Path, kind: str, members: list[Any]) -> None:
+    """S30: paths that lead out, links, devices, clashes, bombs; and nothing half unpacked."""
+    into = tmp_path / "in" / "skills"
+    archive = tmp_path / "x"
+    make_it: Any = zipped if kind == "zip" else tarred
+    make_it(archive, ("SKILL.md", SKILL), *members)
+    registry = SkillRegistry()
+    with pytest.raises(UserError):
+        registry.add_archive(archive, into=into)
+    assert names_in(into) == []
+    assert names_in(tmp_path / "in") == ["skills"]
+    assert names_in(tmp_path) == ["in", "x"]
+    assert not registry.names
+
+
+def test_a_link_does_not_carry_what_follows_it(tmp_path: Path) -> None:
+    """S30: a link first, then a file through it."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    link = tar_info("a", tarfile.SYMTYPE, linkname=str(outside))
+    archive = tarred(tmp_path / "x.tar.gz", ("SKILL.md", SKILL), (link, b""), ("a/evil", b"x"))
+    with pytest.raises(UserError, match="a link or a device"):
+        SkillRegistry().add_archive(archive, into=tmp_path / "skills")
+    assert names_in(outside) == []
+
+
+def test_bombs_are_stopped_by_what_comes_out(tmp_path: Path) -> None:
+    """S30: a header that lies about the size, or is itself the bomb."""
+    archive = zipped(tmp_path / "x.zip", ("SKILL.md", SKILL), ("bomb", bytes(5_000_000)))
+    data = archive.read_bytes().replace(
+        (5_000_000).to_bytes(4, "little"), (10).to_bytes(4, "little")
+    )
+    archive.write_bytes(data)
+    with pytest.raises(UserError):
+        SkillRegistry().add_archive(archive, into=tmp_path / "skills")
+    header = tar_info("././@PaxHeader", tarfile.XHDTYPE, size=400_000_000)
+    packed = tmp_path / "y.tar.gz"
+    with gzip.open(packed, "wb", compresslevel=1) as file:
+        file.write(header.tobuf(tarfile.USTAR_FORMAT))
+        for _ in range(130):
+            file.write(bytes(1 << 20))
+    with pytest.raises(UserError, match="more than it may"):
+        SkillRegistry().add_archive(packed, into=tmp_path / "skills", max_bytes=10_000_000)
+    with pytest.raises(UserError, match="larger than 10 bytes"):
+        SkillRegistry().add_archive(packed, into=tmp_path / "skills", max_bytes=10)
+    assert names_in(tmp_path / "skills") == []
+
+
+@pytest.mark.parametrize("content", [b"", b"PK", b"PK\x03\x04 no", b"\x1f\x8b no", b"BZh no", b"x"])
+def test_what_is_no_archive(tmp_path: Path, content: bytes) -> None:
+    """S30: refused, with its name."""
+    (tmp_path / "x.zip").write_bytes(content)
+    with pytest.raises(UserError, match=r"x\.zip"):
+        SkillRegistry().add_archive(tmp_path / "x.zip", into=tmp_path / "skills")
+    with pytest.raises(UserError, match="No such file"):
+        SkillRegistry().add_archive(tmp_path / "none", into=tmp_path / "skills")
+
+
+def test_archives_without_a_skill_or_with_several(tmp_path: Path) -> None:
+    """S30: all skills of an archive, or none."""
+    other = SKILL.replace(b"new", b"other")
+    archive = zipped(tmp_path / "two.zip", ("a/SKILL.md", SKILL), ("b/SKILL.md", other))
+    registry = SkillRegistry()
+    assert [skill.name for skill in registry.add_archive(archive, into=tmp_path / "s")] == [
+        *("new", "other")
+    ]
+    archive = zipped(tmp_path / "twice.zip", ("a/SKILL.md", SKILL), ("b/SKILL.md", SKILL))
+    with pytest.raises(UserError, match="is there already"):
+        SkillRegistry().add_archive(archive, into=tmp_path / "t")
+    archive = zipped(tmp_path / "none.zip", ("README.md", b"x"))
+    with pytest.raises(UserError, match=r"There is no SKILL\.md"):
+        SkillRegistry().add_archive(archive, into=tmp_path / "t")
+    assert names_in(tmp_path / "t") == []

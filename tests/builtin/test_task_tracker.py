@@ -1,0 +1,250 @@
+"""`task_tracker`: the list of tasks, and that it outlives whatever happens to the program."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from threading import Thread
+from types import SimpleNamespace
+
+import pytest
+from inline_snapshot import snapshot
+
+from agents_tools.builtin.task_tracker import (
+    Task,
+    TaskTrackerAction,
+    TaskTrackerExecutor,
+    TaskTrackerObservation,
+    TaskTrackerTool,
+)
+
+
+def plan(*titles: str) -> TaskTrackerAction:
+    return TaskTrackerAction(command="plan", tasks=[Task(title=title) for title in titles])
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+VIEW = TaskTrackerAction(command="view")
+
+
+def titles(seen: TaskTrackerObservation) -> list[str]:
+    return [task.title for task in seen.tasks]
+
+
+async def test_what_a_model_reads() -> None:
+    """B90: the list in order, with what is done; two tasks at once are advised against."""
+    tool = TaskTrackerTool.create()[0].as_function_tool()
+    given = {
+        "command": "plan",
+        "tasks": [
+            {"title": "Read", "status": "done"},
+            {"title": "Write", "status": "in_progress", "notes": "first a.py\nthen b.py"},
+            {"title": "Test", "status": "in_progress"},
+            {"title": "Ship\x1b[31m"},
+        ],
+    }
+    outcome = await tool.call(None, json.dumps(given))
+    assert outcome.status == "ok"
+    assert outcome.output == snapshot("""\
+Saved 4 tasks: 1 done, 2 in progress.
+1. [x] Read
+2. [>] Write
+   first a.py
+   then b.py
+3. [>] Test
+4. [ ] Ship\\x1b[31m
+2 tasks are in progress: better finish one before the next.\
+""")
+    outcome = await tool.call(None, "{}")
+    assert str(outcome.output).startswith("4 tasks: 1 done, 2 in progress.\n1. [x] Read")
+
+
+@pytest.mark.parametrize(
+    ("word", "status"),
+    [
+        ("todo", "todo"),
+        ("pending", "todo"),
+        ("To-Do", "todo"),
+        ("In Progress", "in_progress"),
+        ("in-progress", "in_progress"),
+        ("doing", "in_progress"),
+        ("completed", "done"),
+        ("DONE", "done"),
+    ],
+)
+async def test_models_use_other_words(word: str, status: str) -> None:
+    """B90: a status that is understood needs no second try."""
+    tool = TaskTrackerTool.create()[0].as_function_tool()
+    given = {"command": "plan", "tasks": [{"title": "a", "status": word}]}
+    outcome = await tool.call(None, json.dumps(given))
+    assert outcome.status == "ok", outcome.output
+    assert isinstance(outcome.value, TaskTrackerObservation)
+    assert outcome.value.tasks[0].status == status
+
+
+def test_the_list_has_another_name() -> None:
+    """B90: some programs call it `task_list`."""
+    action = TaskTrackerAction.model_validate({"command": "plan", "task_list": [{"title": "a"}]})
+    assert titles(TaskTrackerExecutor()(action)) == ["a"]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"command": "plan", "tasks": [{"title": ""}]},
+        {"command": "plan", "tasks": [{"title": "a", "status": "maybe"}]},
+        {"command": "plan", "tasks": [{"title": "a", "who": "me"}]},
+        {"command": "plan", "tasks": [{"title": "a"}] * 501},
+        {"command": "drop"},
+    ],
+)
+async def test_what_is_no_list_of_tasks_is_refused(given: dict[str, object]) -> None:
+    """B90: and the list stays as it was."""
+    tool = TaskTrackerTool.create()[0]
+    tool(plan("kept"))
+    outcome = await tool.as_function_tool().call(None, json.dumps(given))
+    assert outcome.status == "invalid_args"
+    assert titles(tool(VIEW)) == ["kept"]
+
+
+def test_plan_needs_tasks_and_view_takes_none() -> None:
+    """B90: neither empties a list by mistake; an empty list does."""
+    executor = TaskTrackerExecutor()
+    executor(plan("a"))
+    refused = executor(TaskTrackerAction(command="plan"))
+    assert refused.is_error
+    assert titles(refused) == ["a"]
+    refused = executor(TaskTrackerAction(command="view", tasks=[Task(title="b")]))
+    assert refused.is_error
+    assert "Use `plan`" in refused.text
+    assert executor(plan()).text == "Saved 0 tasks: 0 done, 0 in progress."
+    assert executor(VIEW).text == "There are no tasks yet. Use `plan`."
+
+
+def test_hints() -> None:
+    """B19: not destructive, no open world."""
+    hints = TaskTrackerTool.create()[0].annotations
+    assert hints is not None
+    assert (hints.read_only, hints.destructive, hints.open_world) == (False, False, False)
+
+
+def test_parameters(tmp_path: Path) -> None:
+    """B90: what cannot work is said when the tool is made."""
+    (tmp_path / "file").touch()
+    with pytest.raises(ValueError, match="is a directory"):
+        TaskTrackerTool.create(save_dir=tmp_path / "file")
+    with pytest.raises(ValueError, match="but save_dir; it got dir"):
+        TaskTrackerTool.create(dir=tmp_path)
+    state = SimpleNamespace(persistence_dir=tmp_path / "here")
+    TaskTrackerTool.create(state)[0](plan("a"))
+    assert (tmp_path / "here" / "tasks.json").is_file()
+
+
+# --- what outlives what
+
+
+def test_the_list_survives_a_restart(tmp_path: Path) -> None:
+    """B90: another program goes on where one ended; nobody else can read it."""
+    TaskTrackerExecutor(tmp_path / "new" / "dir")(plan("a", "ü"))
+    file = tmp_path / "new" / "dir" / "tasks.json"
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert names_in(file.parent) == ["tasks.json"]
+    program = (
+        "import sys\n"
+        "from agents_tools.builtin.task_tracker import *\n"
+        "print(ascii(TaskTrackerExecutor(sys.argv[1])(TaskTrackerAction()).tasks[1].title))\n"
+    )
+    done = subprocess.run(  # noqa: S603 - this interpreter, on a program of ours
+        [sys.executable, "-c", program, str(file.parent)], capture_output=True, check=True
+    )
+    assert done.stdout.strip() == rb"'\xfc'"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b'{"version": 1, "tasks": [{"ti',
+        b"\xff\xfe",
+        b"[]",
+        b'{"version": 2, "tasks": []}',
+        b'{"version": 1, "tasks": [{"title": "a", "status": "perhaps"}]}',
+        b"[" * 100_000,
+    ],
+)
+def test_a_file_that_cannot_be_read_is_kept_and_told_of(tmp_path: Path, content: bytes) -> None:
+    """B90: a later version, or half a file, is somebody's work: it is not written over."""
+    (tmp_path / "tasks.json").write_bytes(content)
+    seen = TaskTrackerExecutor(tmp_path)(plan("new"))
+    assert seen.warning is not None
+    assert "kept as tasks.json.unreadable-1" in seen.text
+    assert (tmp_path / "tasks.json.unreadable-1").read_bytes() == content
+    again = TaskTrackerExecutor(tmp_path)(VIEW)
+    assert (titles(again), again.warning) == (["new"], None)
+    (tmp_path / "tasks.json").write_bytes(content)
+    assert "unreadable-2" in TaskTrackerExecutor(tmp_path)(VIEW).text
+
+
+@pytest.mark.parametrize("kind", ["link", "dangling", "pipe", "directory"])
+def test_what_is_no_file_is_put_aside(tmp_path: Path, kind: str) -> None:
+    """S9, S11: a link that was planted is neither read nor written through; a pipe never waits."""
+    other = tmp_path / "other"
+    other.write_text("{}")
+    place = tmp_path / "dir" / "tasks.json"
+    place.parent.mkdir()
+    if kind in {"link", "dangling"}:
+        place.symlink_to(other if kind == "link" else tmp_path / "none")
+    elif kind == "pipe":
+        os.mkfifo(place)
+    else:
+        place.mkdir()
+    seen = TaskTrackerExecutor(place.parent)(plan("a"))
+    assert not seen.is_error
+    assert seen.warning is not None
+    assert other.read_text() == "{}"
+    assert not (tmp_path / "none").exists()
+    assert titles(TaskTrackerExecutor(place.parent)(VIEW)) == ["a"]
+
+
+def test_a_list_that_cannot_be_saved_stays_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F17, B90: the disk is full; the model is told, and nothing is left behind."""
+    executor = TaskTrackerExecutor(tmp_path)
+    executor(plan("old"))
+
+    def full(_fd: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        seen = executor(plan("new"))
+    assert seen.is_error
+    assert "No space left on device" in seen.text
+    assert titles(executor(VIEW)) == ["old"]
+    assert names_in(tmp_path) == ["tasks.json"]
+
+
+def test_many_trackers_on_one_list_leave_a_whole_one(tmp_path: Path) -> None:
+    """B90: whoever is last wins, with all of its tasks."""
+    lists = [[f"{name}{at}" for at in range(50)] for name in "abcd"]
+
+    def work(own: list[str]) -> None:
+        executor = TaskTrackerExecutor(tmp_path)
+        for _ in range(10):
+            assert executor(plan(*own)).warning is None
+
+    threads = [Thread(target=work, args=(own,)) for own in lists]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert titles(TaskTrackerExecutor(tmp_path)(VIEW)) in lists
+    assert names_in(tmp_path) == ["tasks.json"]
