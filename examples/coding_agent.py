@@ -1,0 +1,59 @@
+"""An agent with the built-in tools mends a program; the shell is watched while it works."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from pathlib import Path
+
+from agents_tools import Agent, NotifyStreamEvent, RunItemStreamEvent, Runner, get_default_tools
+from agents_tools.builtin import FinishTool
+from agents_tools.testing import ScriptedModel, tool_call
+
+PROGRAM = """def mean(numbers):
+    return sum(numbers) / len(number)
+"""
+TEST = """import unittest
+from stats import mean
+
+class Mean(unittest.TestCase):
+    def test_mean(self):
+        self.assertEqual(mean([1, 2, 3]), 2)
+"""
+SCRIPT = [
+    tool_call("execute_bash", command="python3 -m unittest 2>&1 | tail -n 3"),
+    tool_call("grep", pattern=r"len\(", include="*.py"),
+    tool_call(
+        "str_replace_editor",
+        command="str_replace",
+        path="stats.py",
+        old_str="len(number)",
+        new_str="len(numbers)",
+    ),
+    tool_call("execute_bash", command="python3 -m unittest 2>&1 | tail -n 1"),
+    tool_call("finish", result="The mean works: a name was misspelt."),
+]
+"""What a model might do; with `model="openai/gpt-5"` it is one that does."""
+
+
+async def main() -> None:
+    """Let the agent work in a directory of its own."""
+    with tempfile.TemporaryDirectory() as folder, get_default_tools(folder) as tools:
+        Path(folder, "stats.py").write_text(PROGRAM, encoding="utf-8")
+        Path(folder, "test_stats.py").write_text(TEST, encoding="utf-8")
+        agent = Agent(
+            "Mechanic",
+            tools=[*tools, *FinishTool.create()],
+            model=ScriptedModel(SCRIPT),
+            tool_use_behavior={"stop_at_tool_names": ["finish"]},
+        )
+        result = Runner.run_streamed(agent, "Mend the program.")
+        async for event in result.stream_events():
+            if isinstance(event, NotifyStreamEvent):  # what a tool says while it works
+                print("  live:", event.data.rstrip())
+            elif isinstance(event, RunItemStreamEvent) and event.name == "tool_output":
+                print(event.item["output"].rstrip())
+        print("finished:", result.final_output.text)
+
+
+asyncio.run(main())
