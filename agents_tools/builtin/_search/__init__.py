@@ -1,0 +1,1 @@
+"""Searching a workspace: patterns, ignore rules, walking, ripgrep, lines."""

@@ -1,0 +1,215 @@
+"""What the executors of `grep` and `glob` have in common."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from typing import TYPE_CHECKING, Any, Generic, Literal
+
+from typing_extensions import TypeVar
+
+from agents_tools._paths import Workspace
+from agents_tools._text import escape_for_model
+from agents_tools.action import Action, ToolExecutor
+from agents_tools.builtin._search.patterns import path_filter
+from agents_tools.builtin._search.ripgrep import (
+    LIST_FILES,
+    find_ripgrep,
+    run_ripgrep,
+)
+from agents_tools.builtin._search.running import Running
+from agents_tools.builtin._search.walk import Admission, shown_path, walk
+from agents_tools.context import current_context
+from agents_tools.errors import ToolError, UserValueError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator, Sequence
+    from pathlib import Path
+
+    from agents_tools._paths import Root
+
+__all__ = ["Engine", "Scope", "SearchExecutor", "as_line", "directory_of", "page_note"]
+
+Engine = Literal["auto", "ripgrep", "python"]
+ActionT = TypeVar("ActionT", bound=Action, default=Any)
+ObservationT = TypeVar("ObservationT", default=Any)
+
+
+class Scope:
+    """Which files one search is about.
+
+    Attributes:
+        root: The directory of the workspace that they are beneath.
+        base: What is searched, relative to it and without links.
+        is_file: Whether that is a single file.
+    """
+
+    def __init__(self, workspace: Workspace, path: str, *, hidden: bool, no_ignore: bool) -> None:
+        place = workspace.locate(path)
+        self.root: Root = place.root
+        try:
+            self.base = place.root.resolve(place.path)
+            mode = place.root.stat(self.base).st_mode
+        except OSError as error:
+            why = error.strerror or "it cannot be read"
+            raise ToolError(f"{place.shown} cannot be searched: {why}.") from None
+        self.is_file = stat.S_ISREG(mode)
+        if not (self.is_file or stat.S_ISDIR(mode)):
+            raise ToolError(f"{place.shown} is neither a file nor a directory.")
+        self.shown = place.shown
+        self.hidden = hidden
+        self.no_ignore = no_ignore
+        self._prefix = "" if place.root is workspace.roots[0] else f"{place.root.path}/"
+        self._start = "" if self.base == "." else f"{self.base}/"
+
+    def name(self, path: str) -> str:
+        """Give a path as the model may use it."""
+        return shown_path(f"{self._prefix}{path}")
+
+    def filter(self, glob: str | None) -> Callable[[str], bool]:
+        """Give what tells whether a path is meant by a glob, which starts at the base."""
+        if glob is None:
+            return lambda _: True
+        meant = path_filter(glob)
+        start = len(self._start)
+        return lambda path: meant(shown_path(path[start:]))
+
+    def walk(self, running: Running) -> Iterator[tuple[str, os.DirEntry[str]]]:
+        """List the files."""
+        return walk(
+            self.root,
+            self.base,
+            hidden=self.hidden,
+            no_ignore=self.no_ignore,
+            check=running.check,
+        )
+
+    def ripgrep(
+        self, program: str, options: Sequence[str], running: Running
+    ) -> Iterator[tuple[str, bytes]]:
+        """Let ripgrep list files, and what else it tells of each.
+
+        It follows the paths themselves, and may be led astray while it does: whatever it names
+        is to be opened beneath the root before anything is said about it.
+
+        Raises:
+            RipgrepRefused: It did not take the options.
+        """
+        admits = Admission(self.root, self.base, hidden=self.hidden, no_ignore=self.no_ignore)
+        more = ["--no-ignore"] * self.no_ignore + ["--hidden"] * (self.hidden or admits.rescues)
+        written = run_ripgrep(
+            program, [*more, *options], cwd=self.root.path, base=self.base, running=running
+        )
+        for name, told in _records(written, counted=options[0] not in LIST_FILES):
+            path = os.fsdecode(name).removeprefix("./")
+            if admits(path):
+                yield path, told
+
+
+def _records(written: bytes, *, counted: bool) -> Iterator[tuple[bytes, bytes]]:
+    """Part what ripgrep wrote: names that end with NUL, each with a line behind it if counted."""
+    start = 0
+    while (end := written.find(b"\0", start)) >= 0:
+        line_end = written.find(b"\n", end) if counted else end
+        if line_end < 0:
+            return
+        yield written[start:end], written[end + 1 : line_end]
+        start = line_end + 1
+
+
+class SearchExecutor(ToolExecutor[ActionT, ObservationT], Generic[ActionT, ObservationT]):
+    """Searches a workspace, by ripgrep or without it.
+
+    Args:
+        working_dir: Where to search; the current directory by default.
+        workspace: The directories to search, instead of `working_dir`; left open at the end.
+        engine: `python` never runs a program, `ripgrep` only works where it is installed, and
+            `auto` takes what is there and faster. What is found is the same.
+        timeout: After how many seconds a search is ended.
+
+    Raises:
+        UserError: There is no such directory, no such engine, or ripgrep is not there.
+    """
+
+    def __init__(
+        self,
+        working_dir: str | os.PathLike[str] | None = None,
+        *,
+        workspace: Workspace | None = None,
+        engine: Engine = "auto",
+        timeout: float = 30.0,
+    ) -> None:
+        if engine not in {"auto", "ripgrep", "python"}:
+            raise UserValueError(
+                f"There is no engine {engine!r}. Use 'auto', 'ripgrep' or 'python'."
+            )
+        if timeout <= 0:
+            raise UserValueError(f"timeout has to be more than 0 seconds; it is {timeout!r}.")
+        self.workspace = workspace or Workspace(working_dir)
+        self.engine: Engine = engine
+        self._owned = workspace is None
+        self._timeout = timeout
+        self._running: list[Running] = []
+        self.program = None if engine == "python" else find_ripgrep(self.workspace.roots)
+        if engine == "ripgrep" and self.program is None:
+            self.close()
+            raise UserValueError(
+                "ripgrep is not installed, or only inside of the workspace, from where nothing is "
+                "run. Install it so that `rg` is on the PATH, or use engine='auto'."
+            )
+
+    @property
+    def working_dir(self) -> Path:
+        """Where it searches."""
+        return self.workspace.working_dir
+
+    def close(self) -> None:
+        """End what runs, and close the directories that were opened for it."""
+        for running in list(self._running):
+            running.stop()
+        if self._owned:
+            self.workspace.close()
+
+    def interrupt(self) -> None:
+        """End the search of the call that was cancelled; outside of a call, all that run."""
+        context = current_context()
+        every = list(self._running)
+        own = [one for one in every if context is not None and one.context is context]
+        for running in own or every:
+            running.stop()
+
+    @contextlib.contextmanager
+    def _call(self) -> Generator[Running]:
+        running = Running(self._timeout)
+        self._running.append(running)
+        try:
+            yield running
+        finally:
+            self._running.remove(running)
+
+
+def directory_of(conv_state: Any) -> Any:
+    """Give the directory that the tools of a conversation work in; `None` without one."""
+    return conv_state.workspace.working_dir if conv_state is not None else None
+
+
+def as_line(text: str) -> str:
+    """Write a name or a line so that it stays a single line."""
+    return escape_for_model(text).replace("\r", "\\r").replace("\n", "\\n")
+
+
+def page_note(what: str, offset: int, shown: int, total: int) -> str:
+    """Say which part of the results is shown, and how to get the next.
+
+    Args:
+        what: What is counted, in the plural.
+        offset: How many were passed over.
+        shown: How many are shown.
+        total: How many there are.
+    """
+    if not shown:
+        return f"There is nothing behind offset={offset}: there are {total:,} {what} in all."
+    end = offset + shown
+    note = f"Showing {offset + 1:,}-{end:,} of {total:,} {what}."
+    return f"{note[:-1]}; offset={end} for more." if end < total else note

@@ -1,0 +1,370 @@
+r"""Patterns of models and repositories, compiled by an engine that needs linear time.
+
+Both kinds, regular expressions and globs, become patterns of Rust's `regex`, which pydantic brings
+along. Nothing here reaches Python's `re`, where a short pattern can run for hours.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from typing import TYPE_CHECKING, Any
+
+from pydantic_core import SchemaError, SchemaValidator, core_schema
+
+from agents_tools._text import escape_for_model, shorten
+from agents_tools.errors import ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = [
+    "PatternError",
+    "as_bytes_text",
+    "check_regex",
+    "compile_regex",
+    "escape_regex",
+    "glob_to_regex",
+    "path_filter",
+]
+
+
+class PatternError(ToolError):
+    """A pattern that means nothing; the message says where and why."""
+
+
+@functools.lru_cache(maxsize=64)
+def compile_regex(pattern: str) -> Callable[[str], bool]:
+    """Give a function that tells whether a pattern is found in a text.
+
+    Args:
+        pattern: In the syntax of Rust's `regex`.
+
+    Raises:
+        PatternError: The pattern is not valid.
+    """
+    try:
+        schema = core_schema.str_schema(pattern=pattern, regex_engine="rust-regex")
+        return SchemaValidator(schema).isinstance_python
+    except (SchemaError, ValueError) as error:
+        raise PatternError(_reason(pattern, str(error))) from None
+
+
+def _reason(pattern: str, text: str) -> str:
+    """Keep what the engine says of the pattern, with the mark below the place."""
+    lines = text.splitlines()
+    wanted = next((n for n, line in enumerate(lines) if "SchemaError:" in line), None)
+    if wanted is None:
+        return f"The pattern {_quoted(pattern)} is not valid: it is no text that can be encoded."
+    said = "\n".join([lines[wanted].split("SchemaError: ", 1)[-1], *lines[wanted + 1 :]])
+    return f"The pattern is not valid: {shorten(escape_for_model(said.strip()), 2_000)}"
+
+
+def _quoted(text: str) -> str:
+    safe = text.encode("utf-8", "replace").decode("utf-8")
+    return f"'{shorten(escape_for_model(safe), 100)}'"
+
+
+def escape_regex(text: str) -> str:
+    """Give a pattern that matches just a text."""
+    return "".join(f"\\{char}" if char in _META else char for char in text)
+
+
+_META = frozenset("\\.+*?()|[]{}^$#&-~")
+
+
+# --- regular expressions that are searched line by line
+
+
+def check_regex(pattern: str) -> None:
+    """Refuse what has no meaning when lines are looked at one by one.
+
+    Args:
+        pattern: As the model wrote it.
+
+    Raises:
+        PatternError: The pattern is not valid, names the end of a line as a character, or the
+            start or end of the whole text.
+    """
+    at, depth = 0, 0
+    sizes = _Sizes()
+    while at < len(pattern):
+        here = pattern[at]
+        fault = _UNFIT.get(here) or sizes.fault_of(pattern, at, in_class=depth > 0)
+        if here == "\\":
+            fault = fault or _escape_fault(pattern[at + 1 : at + 12], in_class=depth > 0)
+        elif here == "[":
+            depth += 1
+            at += _length_of_class_start(pattern, at) - 1
+        elif here == "]" and depth:
+            depth -= 1
+        elif here == "(" and depth == 0 and _switches_lines_off(pattern[at + 1 : at + 16]):
+            fault = "the flag m cannot be switched off: ^ and $ are the ends of each line"
+        if fault:
+            raise PatternError(
+                f"The pattern {_quoted(pattern)} cannot be used, because of what is at character "
+                f"{at + 1}: {fault}."
+            )
+        at += 2 if here == "\\" else 1
+    compile_regex(pattern)
+
+
+_MOST_REPEATED = 5_000
+
+
+class _Sizes:
+    """Counts how much counted repetitions, also those inside of others, ask the engine to do."""
+
+    def __init__(self) -> None:
+        self._groups = [0]
+        self._last = 1
+
+    def fault_of(self, pattern: str, at: int, *, in_class: bool) -> str | None:
+        """Take the next character, and say whether it asks for too much."""
+        here = pattern[at]
+        if in_class:
+            return None
+        if here == "(":
+            self._groups.append(0)
+        elif here == ")" and len(self._groups) > 1:
+            self._add(max(1, self._groups.pop()))
+        elif here == "{":
+            times = _most_times(pattern[at + 1 : at + 24])
+            self._groups[-1] += self._last * (times - 1)
+            self._last *= times
+            if self._last > _MOST_REPEATED:
+                return f"what is repeated there comes to more than {_MOST_REPEATED:,} steps"
+        elif here not in "}*+?|,0123456789":
+            self._add(1)
+        return None
+
+    def _add(self, size: int) -> None:
+        self._groups[-1] += size
+        self._last = size
+
+
+def _most_times(counts: str) -> int:
+    """Read `2}`, `2,}` or `2,5}`; 1 for what is no count."""
+    numbers = [part for part in counts.partition("}")[0].split(",") if part.strip().isdecimal()]
+    return max([1, *(int(number) for number in numbers)])
+
+
+_LINE_END = "lines are searched one by one, without their ends, so that it could never match"
+_NUL = "a file that holds NUL is binary and not searched"
+_ENDS = "lines are searched one by one: use ^ and $ for the start and the end of a line"
+_UNFIT = {"\n": _LINE_END, "\r": _LINE_END, "\0": _NUL}
+_CODES = {0x0A: _LINE_END, 0x0D: _LINE_END, 0x00: _NUL}
+
+
+def _escape_fault(rest: str, *, in_class: bool) -> str | None:
+    """Say what is wrong with an escape, `rest` being what follows its backslash."""
+    if in_class:  # one alternative of several, that just does not occur
+        return None
+    if rest[:1] in {"n", "r"}:
+        return _LINE_END
+    if rest[:1] in {"A", "z"}:
+        return _ENDS
+    if rest[:1] in {"x", "u", "U"}:
+        digits = rest[1 : 1 + {"x": 2, "u": 4, "U": 8}[rest[0]]]
+        if rest[1:2] == "{":
+            digits = rest[2:].partition("}")[0]
+        try:
+            return _CODES.get(int(digits, 16))
+        except ValueError:
+            return None
+    return None
+
+
+def _length_of_class_start(pattern: str, at: int) -> int:
+    """Count `[`, the `^` behind it, and a `]` there, which does not close the class."""
+    length = 2 if pattern.startswith("[^", at) else 1
+    return length + pattern.startswith("]", at + length)
+
+
+def _switches_lines_off(group: str) -> bool:
+    if not group.startswith("?"):
+        return False
+    flags = group[1:]
+    for end, char in enumerate(flags):
+        if char in ":)":
+            return "m" in flags[:end].partition("-")[2]
+        if not (char.isalpha() or char == "-"):
+            return False
+    return False
+
+
+# --- globs
+
+
+def path_filter(glob: str) -> Callable[[str], bool]:
+    """Give a function that tells whether a relative path is meant by a glob.
+
+    As with ripgrep's `--glob`: without a slash the glob is about names, at any depth; with one it
+    is about the path from the start. `!` in front means all that is neither meant nor inside of it.
+
+    Args:
+        glob: What to match; `/` at its end stands for all that is inside.
+
+    Raises:
+        PatternError: The glob is not valid.
+    """
+    others = glob.startswith("!")
+    text = glob[1:] if others else glob
+    anchored = text.startswith(("/", "./"))
+    text = text[text.index("/") + 1 :] if anchored else text
+    inside = text.endswith("/") and not text.endswith("\\/")
+    text = text.removesuffix("/") if inside else text
+    if not text:
+        raise PatternError(f"The glob {_quoted(glob)} names nothing. Use for example '**/*.py'.")
+    if not anchored and "/" not in text:
+        text = f"**/{text}"
+    regex = _Glob(text, shown=glob).translate()
+    if others:
+        matches = compile_regex(_anchored(f"(?:{regex}){'/.*' if inside else '(?:/.*)?'}"))
+        return lambda path: not matches(path)
+    return compile_regex(_anchored(f"(?:{regex})/.*" if inside else regex))
+
+
+def _anchored(regex: str) -> str:
+    return rf"(?s)\A(?:{regex})\z"
+
+
+def as_bytes_text(path: str) -> str:
+    """Spell a path with one character for each of its bytes.
+
+    This is how git and ripgrep read the names that rules are about: `?` is one byte.
+    """
+    return path if path.isascii() else os.fsencode(path).decode("latin-1")
+
+
+def glob_to_regex(glob: str) -> str:
+    r"""Translate a glob, in the dialect of ripgrep, to the pattern of whole paths.
+
+    `*` and `?` stay within a name, `**` between slashes crosses them, `[a-z]` and `[!a-z]` are
+    classes, `{a,b}` are alternatives, and a backslash takes the meaning from what follows.
+
+    Args:
+        glob: What to translate.
+
+    Raises:
+        PatternError: A class or a choice is not closed, or the last backslash stands alone.
+    """
+    return _Glob(glob).translate()
+
+
+_ANY = "[^/]"
+_PREFIX, _MIDDLE, _SUFFIX = "(?:/?|.*/)", "(?:/|/.*/)", "/.*"
+
+
+class _Glob:
+    """One translation."""
+
+    def __init__(self, glob: str, *, shown: str | None = None) -> None:
+        self._glob = glob
+        self._shown = shown or glob
+        self._at = 0
+        self._choices: list[list[list[str]]] = []  # of each open brace: its alternatives so far
+        self._tokens: list[str] = []
+
+    def translate(self) -> str:
+        """Go through the glob once."""
+        steps: dict[str, Any] = {
+            "?": lambda: self._tokens.append(_ANY),
+            "*": self._star,
+            "[": self._class,
+            "{": self._open,
+            "}": self._close,
+            ",": self._comma,
+            "\\": self._escape,
+        }
+        while self._at < len(self._glob):
+            char = self._glob[self._at]
+            self._at += 1
+            step = steps.get(char)
+            if step is None:
+                self._tokens.append(escape_regex(char))
+            else:
+                step()
+        if self._choices:
+            raise self._fault("a '{' is not closed; write '\\{' for the character")
+        return "".join(self._tokens) if self._tokens != [_PREFIX] else ".*"
+
+    def _fault(self, what: str) -> PatternError:
+        return PatternError(f"The glob {_quoted(self._shown)} is not valid: {what}.")
+
+    def _next(self) -> str:
+        return self._glob[self._at : self._at + 1]
+
+    def _star(self) -> None:
+        before = self._glob[self._at - 2 : self._at - 1] if self._at > 1 else ""
+        if self._next() != "*":
+            self._tokens.append(f"{_ANY}*")
+            return
+        self._at += 1
+        follows = self._next()
+        inside = bool(self._choices)
+        starts = not self._tokens
+        ends = not follows or (inside and follows in {",", "}"})
+        if starts and follows in {"", "/"}:
+            self._tokens.append(_PREFIX)
+            self._at += len(follows)
+        elif starts or (before != "/" and not (inside and before in {",", "{"})):
+            self._tokens.append(f"{_ANY}*")
+        elif ends or follows == "/":
+            self._at += 0 if ends else 1
+            last = self._tokens.pop()
+            kept = last if last in {_PREFIX, _SUFFIX} else None
+            self._tokens.append(kept or (_SUFFIX if ends else _MIDDLE))
+        else:
+            self._tokens.append(f"{_ANY}*")
+
+    def _escape(self) -> None:
+        if not self._next():
+            raise self._fault("it ends with a lone backslash")
+        self._tokens.append(escape_regex(self._next()))
+        self._at += 1
+
+    def _open(self) -> None:
+        if self._choices:
+            raise self._fault("a '{' is inside of another")
+        self._choices.append([self._tokens])
+        self._tokens = []
+
+    def _comma(self) -> None:
+        if not self._choices:
+            self._tokens.append(",")
+            return
+        self._choices[-1].append(self._tokens)
+        self._tokens = []
+
+    def _close(self) -> None:
+        if not self._choices:
+            raise self._fault("a '}' closes nothing; write '\\}' for the character")
+        outer, *rest = self._choices.pop()
+        choices = "|".join("".join(tokens) for tokens in [*rest, self._tokens])
+        self._tokens = [*outer, f"(?:{choices})"]
+
+    def _class(self) -> None:
+        negated = self._next() in {"!", "^"} and bool(self._next())
+        self._at += negated
+        end = self._glob.find("]", self._at + 1)
+        if end < 0:
+            raise self._fault("a '[' is not closed; write '\\[' for the character")
+        inside = self._glob[self._at : end]
+        self._at = end + 1
+        ranges = "".join(self._ranges(inside))
+        self._tokens.append(f"[{'^' if negated else ''}{ranges}]")
+
+    def _ranges(self, inside: str) -> list[str]:
+        found: list[str] = []
+        at = 0
+        while at < len(inside):
+            low = high = inside[at]
+            if inside[at + 1 : at + 2] == "-" and at + 2 < len(inside):
+                high = inside[at + 2]
+                at += 2
+            if high < low:
+                raise self._fault(f"the range {low}-{high} is empty")
+            found.append(f"{escape_regex(low)}-{escape_regex(high)}")
+            at += 1
+        return found

@@ -1,0 +1,165 @@
+"""Running ripgrep: found outside of the workspace, and told nothing but what is written here."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agents_tools.errors import ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from agents_tools._paths import Root
+    from agents_tools.builtin._search.running import Running
+
+__all__ = ["LIST_FILES", "SEARCH", "RipgrepRefused", "find_ripgrep", "run_ripgrep"]
+
+LIST_FILES = ("--files",)
+SEARCH = ("--count", "--with-filename", "--no-mmap", "--crlf")
+
+_ALWAYS = (
+    "--no-config",
+    "--color=never",
+    "--no-messages",
+    "--no-require-git",
+    "--no-ignore-parent",  # the rules of directories above are applied to what it gives
+    "--no-ignore-global",
+    "--no-ignore-exclude",
+    "--null",
+    "--glob=!.git",
+)
+_MOST_OUTPUT = 64 << 20
+_MEMORY = 4 << 30
+_BLOCK = 1 << 16
+
+
+class RipgrepRefused(Exception):  # noqa: N818 - what it did
+    """Ripgrep did not take what it was told: there are versions that know less."""
+
+
+def find_ripgrep(roots: Iterable[Root]) -> str | None:
+    """Give the path of ripgrep, if there is one that no tool can have written.
+
+    Args:
+        roots: The directories that tools may write in.
+    """
+    inside = {_identity(root.path) for root in roots}
+    name = "rg.exe" if os.name == "nt" else "rg"
+    for directory in os.environ.get("PATH", "").split(os.pathsep):
+        found = Path(directory, name)
+        if not (found.is_absolute() and found.is_file() and os.access(found, os.X_OK)):
+            continue
+        real = Path(os.path.realpath(found))
+        if not any(_identity(above) in inside for above in (*real.parents, *found.parents)):
+            return str(real)
+    return None
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def run_ripgrep(
+    program: str, options: Sequence[str], *, cwd: Path, base: str, running: Running
+) -> bytes:
+    """Run ripgrep on a directory and give what it writes.
+
+    Args:
+        program: Where it is.
+        options: What it is to do.
+        cwd: The workspace.
+        base: The directory, relative to the workspace.
+        running: The call that it is run for.
+
+    Raises:
+        RipgrepRefused: It did not take the options or the pattern.
+        ToolError: It took too long, or wrote too much.
+        ToolCancelledError: The call was interrupted.
+    """
+    running.check()
+    try:
+        process = subprocess.Popen(  # noqa: S603 - a list, of which a model gives values only
+            [program, *_ALWAYS, *options, "--", "./" if base == "." else f"./{base}"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=cwd,
+            env={"PATH": os.defpath, "LC_ALL": "C.UTF-8"},
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise RipgrepRefused(str(error)) from None
+    with process:
+        try:
+            written, said = _read(process, running)
+        finally:
+            running.killed_by(None)
+            _kill(process)
+    running.check()
+    if said or process.returncode < 0:
+        raise RipgrepRefused(said)
+    return written
+
+
+def _read(process: subprocess.Popen[bytes], running: Running) -> tuple[bytes, str]:
+    """Read until it ends, or is ended: by an interruption, or when its time is over."""
+    _limit(process.pid, running.left)
+    running.killed_by(lambda: _kill(process))
+    timer = threading.Timer(max(0.0, running.left), _kill, (process,))
+    timer.daemon = True
+    timer.start()
+    try:
+        written = _output(process, running)
+        said = process.stderr.read(_BLOCK) if process.stderr is not None else b""
+        process.wait()
+    finally:
+        timer.cancel()
+        timer.join()
+    return written, said.decode("utf-8", "replace")
+
+
+def _output(process: subprocess.Popen[bytes], running: Running) -> bytes:
+    blocks: list[bytes] = []
+    size = found = 0
+    out = process.stdout
+    while out is not None and (block := os.read(out.fileno(), _BLOCK)):
+        blocks.append(block)
+        size += len(block)
+        found += block.count(b"\0")
+        running.tell(found, None, "files found")
+        if size > _MOST_OUTPUT:
+            raise ToolError("There are too many files to list. Search a smaller directory.")
+    return b"".join(blocks)
+
+
+def _limit(pid: int, seconds: float) -> None:
+    """Bound what the program may use, whatever becomes of this process."""
+    if sys.platform != "linux":
+        return
+    import resource
+
+    cpu = int(max(1.0, seconds) + 1) * (os.cpu_count() or 1)
+    for which, most in ((resource.RLIMIT_CPU, cpu), (resource.RLIMIT_AS, _MEMORY)):
+        with contextlib.suppress(OSError, ValueError):
+            resource.prlimit(pid, which, (most, most))
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End the program with all that it may have started."""
+    if process.poll() is not None:
+        return
+    with contextlib.suppress(OSError):
+        if sys.platform != "win32":
+            os.killpg(process.pid, 9)
+        else:
+            process.kill()

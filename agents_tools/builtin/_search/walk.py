@@ -1,0 +1,142 @@
+"""Listing the files of a workspace through descriptors, so that no link or race leads out."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from typing import TYPE_CHECKING
+
+from agents_tools.builtin._search.ignore import GIT, Rules
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from agents_tools._paths import Root
+
+__all__ = ["Admission", "shown_path", "walk"]
+
+_DIRECTORY = (
+    os.O_RDONLY
+    | getattr(os, "O_DIRECTORY", 0)
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_NONBLOCK", 0)
+)
+
+
+def shown_path(path: str) -> str:
+    """Give a path as text that can be written and read anywhere."""
+    return path if path.isascii() else os.fsencode(path).decode("utf-8", "replace")
+
+
+def walk(
+    root: Root,
+    base: str,
+    *,
+    hidden: bool,
+    no_ignore: bool,
+    check: Callable[[], None],
+) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """List the files beneath a directory; links are neither listed nor followed.
+
+    Args:
+        root: The workspace.
+        base: The directory, relative to it and without links; `.` for itself.
+        hidden: Whether names that begin with a dot are listed.
+        no_ignore: Whether files that ignore rules leave out are listed.
+        check: Called for each directory; raises when the listing has to end.
+
+    Yields:
+        The path of a file relative to the workspace, and its entry, to be asked at once.
+    """
+    start = "" if base == "." else f"{base}/"
+    above = Rules(root) if no_ignore else Rules.above(root, base)
+    pending = [(start, above)]
+    while pending:
+        check()
+        directory, rules = pending.pop()
+        inherits = no_ignore or directory == start  # those of the first were read with those above
+        for entry, is_dir, own in _listed(root, directory, rules, inherits=inherits):
+            path = f"{directory}{entry.name}"
+            if own.leaves_out(path, entry.name, is_dir=is_dir, hidden=hidden):
+                continue
+            if is_dir:
+                pending.append((f"{path}/", own))
+            else:
+                yield path, entry
+
+
+def _listed(
+    root: Root, directory: str, rules: Rules, *, inherits: bool
+) -> Iterator[tuple[os.DirEntry[str], bool, Rules]]:
+    """List what is in one directory: each entry, whether it is a directory, and the rules."""
+    try:
+        fd = root.open(directory or ".", _DIRECTORY)
+    except (OSError, ValueError):
+        return  # gone, not readable, or no directory any more
+    try:
+        with os.scandir(fd) as found:
+            entries = list(found)
+        if not inherits:
+            rules = rules.inside(directory, {entry.name for entry in entries})
+        for entry in entries:
+            is_dir = _is_directory(entry)
+            if is_dir is not None and entry.name != GIT:
+                yield entry, is_dir, rules
+    except OSError:
+        return
+    finally:
+        os.close(fd)
+
+
+def _is_directory(entry: os.DirEntry[str]) -> bool | None:
+    """Tell a directory from a file; `None` for all that is neither, links among it."""
+    try:
+        if entry.is_dir(follow_symlinks=False):
+            return True
+        return False if entry.is_file(follow_symlinks=False) else None
+    except OSError:
+        return None
+
+
+class Admission:
+    """Tells of single paths whether `walk` would list them.
+
+    Args:
+        root: The workspace.
+        base: The directory that is listed.
+        hidden: Whether names that begin with a dot are listed.
+        no_ignore: Whether files that ignore rules leave out are listed.
+    """
+
+    def __init__(self, root: Root, base: str, *, hidden: bool, no_ignore: bool) -> None:
+        self._hidden = hidden
+        self._no_ignore = no_ignore
+        self._start = "" if base == "." else f"{base}/"
+        rules = Rules(root) if no_ignore else Rules.above(root, base)
+        self.rescues = rules.rescues
+        self._inside: dict[str, Rules | None] = {self._start: rules}
+
+    def __call__(self, path: str) -> bool:
+        """Tell it of a file, by its path relative to the workspace."""
+        return self._admits(path, is_dir=False)
+
+    def _admits(self, path: str, *, is_dir: bool) -> bool:
+        directory, name = posixpath.split(path)
+        rules = self._rules(f"{directory}/" if directory else "")
+        if rules is None or name == GIT:
+            return False
+        return not rules.leaves_out(path, name, is_dir=is_dir, hidden=self._hidden)
+
+    def _rules(self, directory: str) -> Rules | None:
+        if directory not in self._inside:
+            self._inside[directory] = self._made(directory)
+        return self._inside[directory]
+
+    def _made(self, directory: str) -> Rules | None:
+        """Make the rules of a directory; none where the directory is left out itself."""
+        path = directory.removesuffix("/")
+        if not directory.startswith(self._start) or not self._admits(path, is_dir=True):
+            return None
+        above, _, _ = path.rpartition("/")
+        rules = self._rules(f"{above}/" if above else "")
+        return rules if rules is None or self._no_ignore else rules.inside(directory)

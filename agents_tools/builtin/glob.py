@@ -1,0 +1,241 @@
+"""The `glob` tool: finds files by their names."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import stat
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from pydantic import Field
+
+from agents_tools._records import ToolAnnotations
+from agents_tools.builtin._search.executor import (
+    Engine,
+    Scope,
+    SearchExecutor,
+    as_line,
+    directory_of,
+    page_note,
+)
+from agents_tools.builtin._search.ripgrep import LIST_FILES, RipgrepRefused
+from agents_tools.definition import Action, Observation, ToolDefinition
+from agents_tools.errors import ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from agents_tools._paths import Workspace
+    from agents_tools.builtin._search.running import Running
+
+__all__ = ["GlobAction", "GlobExecutor", "GlobObservation", "GlobTool"]
+
+DESCRIPTION = """\
+Find files by a glob, the most recently changed first.
+* `*` and `?` stay within a name, `**` crosses directories, `[a-z]`, `[!a-z]` and `{a,b}` choose.
+* Without a slash the pattern is about names at any depth: `*.py`. With one it is about the path \
+from `path`: `src/**/*.ts`, `./*.md`.
+* Links are not followed. Hidden files and what .gitignore leaves out are not listed unless asked \
+for."""
+
+
+class GlobAction(Action):
+    """Which files to find."""
+
+    pattern: str = Field(
+        min_length=1,
+        max_length=4_096,
+        description="The glob that the files match, for example '**/*.py' or '*.{ts,tsx}'.",
+    )
+    path: str = Field(default=".", description="The directory to look in.")
+    hidden: bool = Field(default=False, description="Also files and directories named '.…'.")
+    no_ignore: bool = Field(default=False, description="Also what .gitignore leaves out.")
+    limit: int = Field(default=100, ge=1, le=1_000, description="How many files at most.")
+    offset: int = Field(default=0, ge=0, description="How many files to pass over.")
+
+
+class GlobObservation(Observation):
+    """The files that were found.
+
+    Attributes:
+        files: Their paths, relative to the working directory, the most recently changed first.
+        count: How many there are in all.
+        truncated: Whether there are more behind these.
+    """
+
+    files: list[str] = Field(default_factory=list[str])
+    count: int = 0
+    truncated: bool = False
+
+
+class GlobExecutor(SearchExecutor[GlobAction, GlobObservation]):
+    """Finds files; the arguments are those of `SearchExecutor`.
+
+    Here `auto` never runs ripgrep: looking the times of the files up takes longer than listing
+    them, and is part of listing them without it.
+    """
+
+    def __call__(self, action: GlobAction, conversation: Any = None) -> GlobObservation:
+        """Find files.
+
+        Args:
+            action: Which.
+            conversation: Not used.
+
+        Raises:
+            ToolError: The path or the pattern is none, or it took too long.
+        """
+        del conversation
+        path, pattern = self._split(action)
+        scope = Scope(self.workspace, path, hidden=action.hidden, no_ignore=action.no_ignore)
+        if scope.is_file:
+            raise ToolError(f"{scope.shown} is a file. Give the directory that it is in as path.")
+        meant = scope.filter(pattern)
+        with self._call() as running:
+            found = [(-time, scope.name(path)) for path, time in self._found(scope, meant, running)]
+        found.sort()
+        page = found[action.offset : action.offset + action.limit]
+        return _observed([name for _, name in page], len(found), action)
+
+    def _split(self, action: GlobAction) -> tuple[str, str]:
+        """Give the directory and the pattern, which may be absolute."""
+        pattern = action.pattern
+        if ".." in pattern.split("/"):
+            raise ToolError(
+                f"The pattern {as_line(pattern)!r} leads upwards. Give the directory to look in as "
+                "path, and a pattern without '..'."
+            )
+        if not pattern.startswith("/"):
+            return action.path, pattern
+        parts = pattern.split("/")
+        plain = next(
+            (n for n, part in enumerate(parts) if set(part) & set("*?[{\\")), len(parts) - 1
+        )
+        return "/".join(parts[:plain]) or "/", "/" + "/".join(parts[plain:])
+
+    def _found(
+        self, scope: Scope, meant: Callable[[str], bool], running: Running
+    ) -> Iterable[tuple[str, int]]:
+        if self.engine == "ripgrep" and self.program is not None:
+            try:
+                listed = scope.ripgrep(self.program, LIST_FILES, running)
+                return list(_dated(scope, (path for path, _ in listed if meant(path)), running))
+            except RipgrepRefused:
+                pass
+        return _walked(scope, meant, running)
+
+
+def _walked(
+    scope: Scope, meant: Callable[[str], bool], running: Running
+) -> Iterator[tuple[str, int]]:
+    """Walk the directory, and give the files that are meant with their times."""
+    found = 0
+    for path, entry in scope.walk(running):
+        if not meant(path):
+            continue
+        try:
+            time = entry.stat(follow_symlinks=False).st_mtime_ns
+        except OSError:
+            continue  # gone meanwhile
+        found += 1
+        running.tell(found, None, "files found")
+        yield path, time
+
+
+def _dated(scope: Scope, paths: Iterable[str], running: Running) -> Iterator[tuple[str, int]]:
+    """Look the times of files up, directory by directory, beneath the root."""
+    directory, fd = None, -1
+    try:
+        for path in sorted(paths, key=posixpath.split):
+            running.check()
+            head, name = posixpath.split(path)
+            if head != directory:
+                directory, fd = head, _reopened(scope, head, fd)
+            try:
+                status = os.stat(name, dir_fd=fd, follow_symlinks=False)
+            except OSError:
+                continue
+            if stat.S_ISREG(status.st_mode):
+                yield path, status.st_mtime_ns
+    finally:
+        if fd >= 0:
+            os.close(fd)
+
+
+def _reopened(scope: Scope, directory: str, before: int) -> int:
+    """Open a directory in place of another; -1 where it cannot be."""
+    if before >= 0:
+        os.close(before)
+    try:
+        return scope.root.open(directory or ".", os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
+    except (OSError, ValueError):
+        return -1
+
+
+def _observed(files: list[str], count: int, action: GlobAction) -> GlobObservation:
+    shown: list[str] = []
+    room = _ROOM
+    for name in files:
+        line = as_line(name)
+        room -= len(line) + 1
+        if room < 0 and shown:
+            break
+        shown.append(line)
+    end = action.offset + len(shown)
+    if not count:
+        text = f"No file in {as_line(action.path)} matches '{as_line(action.pattern)}'."
+    else:
+        text = "\n".join([page_note("files", action.offset, len(shown), count), *shown])
+    return GlobObservation.from_text(
+        text, files=files[: len(shown)], count=count, truncated=bool(shown) and end < count
+    )
+
+
+_ROOM = 60_000
+"""How many characters of names one answer holds."""
+
+
+class GlobTool(ToolDefinition[GlobAction, GlobObservation]):
+    """Finds files by their names."""
+
+    name: ClassVar[str] = "glob"
+
+    @classmethod
+    def create(
+        cls,
+        conv_state: Any = None,
+        *,
+        working_dir: str | os.PathLike[str] | None = None,
+        executor: GlobExecutor | None = None,
+        workspace: Workspace | None = None,
+        engine: Engine = "auto",
+        description: str | None = None,
+    ) -> Sequence[Self]:
+        """Make the tool.
+
+        Args:
+            conv_state: The conversation, whose working directory is used where none is given.
+            working_dir: The directory to look in.
+            executor: What does the work, instead of a new one.
+            workspace: The directories to look in, instead of `working_dir`.
+            engine: As for `GlobExecutor`.
+            description: What models are told, instead of what is usual.
+        """
+        own = executor or GlobExecutor(
+            working_dir or directory_of(conv_state), workspace=workspace, engine=engine
+        )
+        return [
+            cls(
+                description=description or DESCRIPTION,
+                action_type=GlobAction,
+                observation_type=GlobObservation,
+                executor=own,
+                annotations=ToolAnnotations(
+                    title="Find files",
+                    readOnlyHint=True,
+                    destructiveHint=False,
+                    idempotentHint=True,
+                    openWorldHint=False,
+                ),
+            )
+        ]

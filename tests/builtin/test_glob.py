@@ -1,0 +1,345 @@
+"""Finding files: the same with ripgrep and without, newest first, never outside of the workspace."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from inline_snapshot import snapshot
+
+from agents_tools._paths import Workspace
+from agents_tools.builtin.glob import GlobAction, GlobExecutor, GlobObservation, GlobTool
+from agents_tools.errors import ToolError, UserError
+from tests.waiting import BOUND
+
+posix_only = pytest.mark.skipif(sys.platform == "win32", reason="needs links")
+ENGINES = [
+    "python",
+    pytest.param(
+        "ripgrep", marks=pytest.mark.skipif(shutil.which("rg") is None, reason="not installed")
+    ),
+]
+Search = Callable[..., GlobObservation]
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    path = tmp_path / "work"
+    path.mkdir()
+    return path
+
+
+@pytest.fixture(params=ENGINES)
+def engine(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+@pytest.fixture
+def glob(work: Path, engine: Any) -> Iterator[Search]:
+    executor = GlobExecutor(work, engine=engine)
+    yield lambda pattern, **more: executor(GlobAction(pattern=pattern, **more))
+    executor.close()
+
+
+def plant(root: Path, *names: str) -> None:
+    """Make files, the first one the newest."""
+    for age, name in enumerate(names):
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+        os.utime(path, (0, 2_000_000_000 - age))
+
+
+def test_the_newest_files_come_first(work: Path, glob: Search) -> None:
+    """B88: by time, and those of one time by path."""
+    plant(work, "b.py", "src/a.py", "src/deep/c.py", "other.txt")
+    for name in ("z.py", "m/y.py"):
+        plant(work, name)
+    seen = glob("**/*.py")
+    assert seen.files == ["b.py", "m/y.py", "z.py", "src/a.py", "src/deep/c.py"]
+    assert (seen.count, seen.truncated) == (5, False)
+    assert seen.text == snapshot("""\
+Showing 1-5 of 5 files.
+b.py
+m/y.py
+z.py
+src/a.py
+src/deep/c.py\
+""")
+    assert glob("*.rs").text == "No file in . matches '*.rs'."
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("*.{ts,tsx}", ["a.ts", "b.tsx", "s/c.ts", "t/[x].ts"]),
+        ("{s,t}/*.ts", ["s/c.ts", "t/[x].ts"]),
+        ("./*.ts", ["a.ts"]),
+        ("s/**", ["s/c.ts", "s/u/d.js"]),
+        ("s/", ["s/c.ts", "s/u/d.js"]),
+        ("u/", ["s/u/d.js"]),
+        ("**/u/*", ["s/u/d.js"]),
+        ("[!a].ts", ["s/c.ts"]),
+        ("?.ts", ["a.ts", "s/c.ts"]),
+        (r"\[x\].ts", ["t/[x].ts"]),
+        ("[[]x].ts", ["t/[x].ts"]),
+        ("A.TS", []),
+        ("c.ts", ["s/c.ts"]),
+        ("s", []),
+    ],
+)
+def test_the_dialect_does_not_depend_on_what_is_installed(
+    work: Path, glob: Search, pattern: str, expected: list[str]
+) -> None:
+    """B88: choices, classes, escapes and `**` mean the same with ripgrep and without."""
+    plant(work, "a.ts", "b.tsx", "s/c.ts", "s/u/d.js", "t/[x].ts")
+    assert sorted(glob(pattern).files) == expected
+
+
+def test_hidden_and_ignored_files_are_asked_for(work: Path, glob: Search) -> None:
+    """B88: hidden directories and what .gitignore leaves out are the same in both engines."""
+    plant(work, "a.log", ".h/b.py", ".env", "build/c.py", "d.py", ".git/config", ".git/hooks/x.py")
+    (work / ".gitignore").write_text("*.log\nbuild/\n!.env\n")
+    assert sorted(glob("**").files) == [".env", "d.py"]
+    assert sorted(glob("**", hidden=True).files) == [".env", ".gitignore", ".h/b.py", "d.py"]
+    assert sorted(glob("**", no_ignore=True).files) == ["a.log", "build/c.py", "d.py"]
+    assert sorted(glob("*.py", hidden=True, no_ignore=True).files) == [
+        ".h/b.py",
+        "build/c.py",
+        "d.py",
+    ]
+    assert glob("*", path="build").files == ["build/c.py"]
+    assert glob("*", path=".h").files == [".h/b.py"]
+
+
+@pytest.mark.parametrize(
+    ("rules", "left"),
+    [
+        ("*.py\n!b.py", ["b.py", "s/c.txt", "t/s/e.txt"]),
+        ("/s", ["a.py", "b.py", "t/s/e.txt"]),
+        ("s/", ["a.py", "b.py"]),
+        ("s/*\n!s/c.txt", ["a.py", "b.py", "s/c.txt", "t/s/e.txt"]),
+        ("t/**/e.txt", ["a.py", "b.py", "s/c.txt", "s/d.py"]),
+        ("# a.py\n\\#x\n\n a.py", ["a.py", "b.py", "s/c.txt", "s/d.py", "t/s/e.txt"]),
+        ("*\n!*/\n!*.txt", ["s/c.txt", "t/s/e.txt"]),
+        ("[ab].py   \r\n*.txt\r", ["s/d.py"]),
+        ("[\n{a\na.py", ["b.py", "s/c.txt", "s/d.py", "t/s/e.txt"]),
+    ],
+)
+@pytest.mark.parametrize("name", [".gitignore", ".ignore", ".rgignore", ".git/info/exclude"])
+def test_rules_of_ignore_files(
+    work: Path, glob: Search, rules: str, left: list[str], name: str
+) -> None:
+    """Negation, anchors, rules for directories only, and lines that mean nothing."""
+    plant(work, "a.py", "b.py", "s/c.txt", "s/d.py", "t/s/e.txt", name)
+    (work / name).write_text(rules)
+    assert sorted(glob("**").files) == left
+
+
+def test_rules_below_come_before_those_above(work: Path, glob: Search) -> None:
+    """The nearest file decides, up to where a repository begins; .ignore beats .gitignore."""
+    plant(work, "a.log", "s/a.log", "r/a.log", "r/b.tmp", "u/a.log", "r/.git/HEAD")
+    (work / ".gitignore").write_text("*.log\n*.tmp\n")
+    (work / "s/.gitignore").write_text("!a.log\n")
+    (work / "u/.gitignore").write_text("!a.log\n")
+    (work / "u/.ignore").write_text("*.log\n")
+    assert sorted(glob("**").files) == ["r/a.log", "r/b.tmp", "s/a.log"]
+
+
+def test_the_note_says_exactly_whether_there_is_more(work: Path, glob: Search) -> None:
+    """100 of 100 files are all of them; the next page begins where the last one ended."""
+    plant(work, *(f"f{n:03}" for n in range(100)))
+    seen = glob("*")
+    assert (len(seen.files), seen.count, seen.truncated) == (100, 100, False)
+    plant(work, "one-more")
+    seen = glob("*")
+    assert (len(seen.files), seen.count, seen.truncated) == (100, 101, True)
+    assert seen.text.startswith("Showing 1-100 of 101 files; offset=100 for more.\n")
+    rest = glob("*", offset=100)
+    assert (len(rest.files), rest.truncated) == (1, False)
+    assert set(seen.files) | set(rest.files) == {f"f{n:03}" for n in range(100)} | {"one-more"}
+    assert "nothing behind offset=200: there are 101 files" in glob("*", offset=200).text
+
+
+def test_an_answer_is_bounded(work: Path, glob: Search) -> None:
+    """S29: long names make an answer of fewer files, not a longer one."""
+    folder = "/".join(["d" * 200] * 4)
+    plant(work, *(f"{folder}/{n:03}{'x' * 150}" for n in range(100)))
+    seen = glob("*")
+    assert seen.truncated
+    assert len(seen.text) < 70_000
+    assert f"offset={len(seen.files)} for more" in seen.text
+
+
+def test_a_pattern_may_be_absolute(work: Path, tmp_path: Path, glob: Search) -> None:
+    """Absolute patterns mean what they say inside of the workspace, and are refused outside."""
+    plant(work, "a.py", "s/b.py", "s/t/c.py")
+    assert glob(f"{work}/*.py").files == ["a.py"]
+    assert glob(f"{work}/s/**/*.py").files == ["s/b.py", "s/t/c.py"]
+    assert glob(f"{work}/s/b.py").files == ["s/b.py"]
+    for pattern in ("/*", "/etc/*", f"{tmp_path}/*", "//etc/*", f"{work}x/*"):
+        with pytest.raises(ToolError, match="outside of the workspace"):
+            glob(pattern)
+
+
+@pytest.mark.parametrize("pattern", ["../*", "a/../../*", "..", "**/../x", "/../etc/*"])
+def test_a_pattern_never_leads_upwards(work: Path, glob: Search, pattern: str) -> None:
+    """S8: what is above is never listed, in no engine."""
+    with pytest.raises(ToolError, match="leads upwards"):
+        glob(pattern)
+
+
+@posix_only
+@pytest.mark.parametrize(
+    "path", ["..", "a/../..", "/etc", "/", "link", "chain", "up", "\0", "", "x" * 5_000, "none"]
+)
+def test_no_path_leads_outside(work: Path, tmp_path: Path, glob: Search, path: str) -> None:
+    """S8, S9: a path that leads out is refused, whether by its text or by a link."""
+    plant(tmp_path, "secret/x")
+    (work / "link").symlink_to(tmp_path / "secret")
+    (work / "chain").symlink_to("link")
+    (work / "up").symlink_to("..")
+    with pytest.raises(ToolError):
+        glob("*", path=path)
+
+
+@posix_only
+def test_links_are_neither_listed_nor_followed(work: Path, tmp_path: Path, glob: Search) -> None:
+    """S9: nor are pipes; a link to a directory inside may be the path."""
+    plant(tmp_path, "secret/x")
+    plant(work, "d/a")
+    for name, target in [("out", tmp_path / "secret"), ("d/loop", work), ("file", work / "d/a")]:
+        (work / name).symlink_to(target)
+    (work / "inside").symlink_to("d")
+    os.mkfifo(work / "pipe")
+    assert glob("**").files == ["d/a"]
+    assert glob("*", path="inside").files == ["d/a"]
+
+
+def test_a_file_is_no_directory(work: Path, glob: Search) -> None:
+    """The message says what to give instead."""
+    plant(work, "a")
+    with pytest.raises(ToolError, match="a is a file"):
+        glob("*", path="a")
+
+
+@pytest.mark.parametrize("pattern", ["--pre=x", "--help", "-V", "--", "-", "--files"])
+def test_a_pattern_is_never_an_option(work: Path, glob: Search, pattern: str) -> None:
+    """S7: a dash in front is a character like others, in patterns and in names."""
+    plant(work, "a", pattern, f"-d/{pattern}")
+    assert sorted(glob(pattern).files) == sorted([pattern, f"-d/{pattern}"])
+    assert glob("*", path="-d").files == [f"-d/{pattern}"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "says"),
+    [
+        ("{a", "a '{' is not closed"),
+        ("a}", "a '}' closes nothing"),
+        ("{a,{b,c}}", "a '{' is inside of another"),
+        ("[a", "a '[' is not closed"),
+        ("[z-a]", "the range z-a is empty"),
+        ("a\\", "it ends with a lone backslash"),
+        ("!", "names nothing"),
+        ("./", "names nothing"),
+    ],
+)
+def test_a_bad_pattern_is_told(work: Path, glob: Search, pattern: str, says: str) -> None:
+    """Both engines say the same."""
+    with pytest.raises(ToolError, match=says.replace("[", r"\[").replace("{", r"\{")) as refused:
+        glob(pattern)
+    assert pattern in str(refused.value)
+
+
+EVIL = [
+    "*" * 4_000, "**/" * 1_000 + "x", "*a" * 1_000, "?" * 4_000, "{" + "a," * 2_000 + "b}", "{*,**}" * 500,
+    "[a-z]*" * 600, "(a+)+$", "(?:" * 500, "*?" * 1_500 + "b", "**" * 2_000, "{a*,*a}" * 400, ".*" * 1_000 + "/",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("pattern", EVIL, ids=range(len(EVIL)))
+def test_no_pattern_takes_the_program_along(work: Path, glob: Search, pattern: str) -> None:
+    """S28: globs that take others exponential time have an answer, or are given up."""
+    plant(work, "a" * 200, "/".join(["a" * 20] * 30), "ab" * 100)
+    try:
+        assert glob(pattern[:4_096]).count >= 0
+    except ToolError as given_up:
+        assert str(given_up)  # noqa: PT017 - an answer is as good
+
+
+@posix_only
+def test_names_that_are_no_text_are_shown(work: Path, glob: Search) -> None:
+    """Results stay JSON and single lines, whatever files are called."""
+    Path(os.fsdecode(os.fsencode(work) + b"/a\xff.txt")).touch()
+    plant(work, "b\nforged.txt")
+    seen = glob("*.txt")
+    assert sorted(seen.files) == ["a\ufffd.txt", "b\nforged.txt"]
+    assert "\nforged" not in seen.text
+    assert GlobObservation.model_validate_json(seen.model_dump_json()) == seen
+
+
+def _swap(work: str, outside: str, ready: Any) -> None:
+    """Put a link to outside in the place of a directory, and back, again and again."""
+    inside, kept, link = Path(work, "d"), Path(work, "kept"), Path(work, "new")
+    while True:
+        inside.rename(kept)
+        link.symlink_to(outside)
+        link.rename(inside)
+        inside.unlink()
+        kept.rename(inside)
+        ready.set()
+
+
+@posix_only
+def test_no_race_leads_outside(work: Path, tmp_path: Path, glob: Search) -> None:
+    """S10: while a directory is swapped with a link to outside, nothing of there is listed."""
+    plant(work, *(f"d/f{n}" for n in range(30)))
+    plant(tmp_path, *(f"outside/secret{n}" for n in range(30)))
+    spawn = multiprocessing.get_context("spawn")
+    ready = spawn.Event()
+    swapper = spawn.Process(target=_swap, args=(str(work), str(tmp_path / "outside"), ready))
+    swapper.start()
+    try:
+        assert ready.wait(BOUND)
+        for _ in range(100):
+            assert "secret" not in glob("**").text
+    finally:
+        swapper.kill()
+        swapper.join()
+
+
+async def test_the_tool(work: Path) -> None:
+    """B7, B19: read-only, idempotent, of a closed world; made for a conversation or alone."""
+    plant(work, "a.py")
+    state = SimpleNamespace(workspace=SimpleNamespace(working_dir=str(work)))
+    (tool,) = GlobTool.create(state)
+    notes = tool.annotations
+    assert notes is not None
+    assert (notes.read_only, notes.idempotent, notes.open_world) == (True, True, False)
+    before = os.getcwd()  # noqa: PTH109 - as text
+    outcome = await tool.as_function_tool().call(None, '{"pattern": "*.py"}')
+    assert (outcome.status, outcome.output) == ("ok", "Showing 1-1 of 1 files.\na.py")
+    assert os.getcwd() == before  # noqa: PTH109 - as text
+    seen = outcome.value
+    assert GlobObservation.model_validate_json(seen.model_dump_json()) == seen
+    tool.close()
+
+
+def test_a_workspace_is_shared_and_left_open(work: Path, tmp_path: Path, engine: Any) -> None:
+    """Further directories are reached by absolute paths, and shown by them."""
+    plant(tmp_path, "more/a")
+    with Workspace(work, also=[tmp_path / "more"]) as workspace:
+        (tool,) = GlobTool.create(workspace=workspace, engine=engine)
+        seen = tool(GlobAction(pattern=f"{tmp_path}/more/*"))
+        assert seen.files == [str((tmp_path / "more").resolve() / "a")]
+        tool.close()
+        assert workspace.roots[0].fd >= 0
+    with pytest.raises(UserError, match="no engine"):
+        GlobExecutor(work, engine="find")  # type: ignore[arg-type]
