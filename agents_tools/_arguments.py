@@ -713,6 +713,8 @@ _EXPECTED = {
     "model_type": "an object",
     "model_attributes_type": "an object",
     "dataclass_type": "an object",
+    "union_tag_not_found": "an object that says which kind it is",
+    "union_tag_invalid": "an object of one of the kinds there are",
     "agents_tools_json_value": "a JSON value (NaN and Infinity are none)",
 }
 

@@ -13,6 +13,7 @@ import ctypes
 import errno
 import os
 import sys
+import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -30,6 +31,9 @@ DEFAULT_PROTECTED = (
     ".mcp.json",
     ".git/hooks",
     ".git/config",
+    ".git/config.worktree",
+    ".git/commondir",
+    ".git/modules",
     ".vscode/mcp.json",
     ".cursor/mcp.json",
 )
@@ -194,9 +198,12 @@ class Root:
     def _walk(self, path: str, flags: int, mode: int) -> int:
         """Open without `openat2`: every component on its own, links resolved here."""
         with _Walk(self) as walk:
-            follow = not flags & _NOFOLLOW
+            exclusive = flags & os.O_CREAT and flags & os.O_EXCL
+            follow = path.endswith("/") or not (flags & _NOFOLLOW or exclusive)
             name = walk.to_the_last(path, follow=follow)
-            return os.open(name, flags | (_NOFOLLOW if follow else 0), mode, dir_fd=walk.fd)
+            if path.endswith(("/", "/.")):
+                flags |= _DIRECTORY
+            return os.open(name, flags | _NOFOLLOW, mode, dir_fd=walk.fd)
 
 
 class _Walk:
@@ -279,7 +286,7 @@ class _Walk:
         if not target.startswith("/"):
             return target.split("/")
         own = self._root.path.parts
-        parts = Path(target).parts
+        parts = _parts(target)
         if parts[: len(own)] != own:
             raise _outside(path, self._root)
         self._back_to_root()  # and by the same rules from there
@@ -382,7 +389,7 @@ class Workspace:
         if not text.startswith("/"):
             return Place(self.roots[0], text, _shown(text))
         for candidate in (text, os.path.realpath(text)):
-            parts = Path(candidate).parts
+            parts = _parts(candidate)
             for root, own in self._spellings:
                 if parts[: len(own)] == own:
                     return Place(root, "/".join(parts[len(own) :]) or ".", _shown(text))
@@ -407,21 +414,37 @@ class Workspace:
         self._check_protected(resolved, place.shown)
         parent, name = place.root.open_parent(resolved, make=make)
         try:
-            self._check_protected(f"{_path_of(parent) or ''}/{name}", place.shown)
+            self._check_protected(f"{_below(place.root, parent)}/{name}", place.shown)
         except PathRefused:
             os.close(parent)
             raise
         return parent, name
 
     def _check_protected(self, path: str, shown: str) -> None:
-        parts = [part.casefold() for part in path.split("/")]
+        """Refuse what is protected, lies in it, or would be a file in place of its directory."""
+        parts = [_plain(part) for part in path.split("/")]
         for name in self.protected:
-            own = [part.casefold() for part in name.split("/")]
-            if any(parts[at : at + len(own)] == own for at in range(len(parts))):
+            own = [_plain(part) for part in name.split("/")]
+            inside = any(parts[at : at + len(own)] == own for at in range(len(parts)))
+            if inside or any(parts[-count:] == own[:count] for count in range(1, len(own))):
                 raise PathRefused(
                     f"{shown} may be read, but not written: {name} is protected, because it "
                     "decides what is executed later. A person can change it."
                 )
+
+
+def _plain(name: str) -> str:
+    """Give a name as the least particular of file systems compares it."""
+    name = unicodedata.normalize("NFKC", safe_text(name)).casefold()
+    return name.split(":")[0].rstrip(". ") or name
+
+
+def _below(root: Root, directory: int) -> str:
+    """Give the path of an open directory from a root, as far as the system tells it."""
+    own, path = _path_of(root.fd), _path_of(directory)
+    if own is None or path is None:
+        return ""
+    return path.removeprefix(own.rstrip("/"))
 
 
 def _check_text(path: str) -> None:
@@ -429,8 +452,19 @@ def _check_text(path: str) -> None:
         raise PathRefused("The path is empty. Give the path of a file or directory.")
     if "\0" in path:
         raise PathRefused(f"The path {_shown(path)} holds a NUL character.")
-    if len(os.fsencode(path)) >= _MAX_PATH:
+    try:
+        encoded = os.fsencode(path)
+    except UnicodeEncodeError:
+        raise PathRefused(
+            f"The path {_shown(path)} holds half of a character (a lone surrogate)."
+        ) from None
+    if len(encoded) >= _MAX_PATH:
         raise PathRefused(f"The path {_shown(path)} is too long (at most {_MAX_PATH:,} bytes).")
+
+
+def _parts(path: str) -> tuple[str, ...]:
+    """Give the parts of an absolute path; several slashes at its start are as one."""
+    return Path("/" + path.lstrip("/")).parts
 
 
 def _outside(path: str, *roots: Root) -> PathRefused:
@@ -441,7 +475,7 @@ def _outside(path: str, *roots: Root) -> PathRefused:
 
 
 def _shown(path: str) -> str:
-    return shorten(safe_text(os.fsencode(path).decode("utf-8", "replace")), 200)
+    return shorten(safe_text(path), 200)
 
 
 # --- what the system offers
@@ -449,7 +483,7 @@ def _shown(path: str) -> str:
 _DIRECTORY = getattr(os, "O_DIRECTORY", 0)
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _CLOEXEC = getattr(os, "O_CLOEXEC", 0)
-_PATH = getattr(os, "O_PATH", os.O_RDONLY)
+_PATH = getattr(os, "O_PATH", os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
 
 
 def _path_of(fd: int) -> str | None:
@@ -481,13 +515,20 @@ def _find_openat2() -> Callable[[int, str, int, int], int] | None:
     if sys.platform != "linux":
         return None
     syscall = ctypes.CDLL(None, use_errno=True).syscall
+    syscall.restype = ctypes.c_long
 
     def openat2(directory: int, path: str, flags: int, mode: int) -> int:
         how = _OpenHow(flags, mode if flags & os.O_CREAT else 0, _RESOLVE)
         name = os.fsencode(path)
         number = 0
         for _ in range(_MAX_LINKS):
-            fd = syscall(_SYS_OPENAT2, directory, name, ctypes.byref(how), ctypes.sizeof(how))
+            fd = syscall(
+                ctypes.c_long(_SYS_OPENAT2),
+                ctypes.c_long(directory),
+                name,
+                ctypes.byref(how),
+                ctypes.c_size_t(ctypes.sizeof(how)),
+            )
             if fd >= 0:
                 return int(fd)
             number = ctypes.get_errno()

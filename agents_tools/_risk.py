@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Literal, cast, get_args
 
+from agents_tools._json import check_bounds, check_keys
 from agents_tools.errors import ModelBehaviorError, UserValueError
 
 __all__ = ["RISK", "SecurityRisk", "take_risk", "with_risk"]
@@ -56,9 +57,13 @@ def take_risk(args_json: str, tool: str) -> tuple[str, SecurityRisk]:
         ModelBehaviorError: The model said something else.
     """
     try:
+        check_bounds(args_json)
+        check_keys(args_json)
         data: Any = json.loads(args_json)
     except ValueError:
         return args_json, "UNKNOWN"  # whoever reads it says what is wrong with it
+    if isinstance(data, str) and data.lstrip().startswith("{"):
+        return take_risk(data, tool)  # an object in a string, as some models send it
     if not isinstance(data, dict) or RISK not in data:
         return args_json, "UNKNOWN"
     arguments = cast("dict[str, Any]", data)

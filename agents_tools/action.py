@@ -7,6 +7,7 @@ import binascii
 import contextlib
 import json
 import logging
+import os
 import threading
 import weakref
 from abc import ABC, abstractmethod
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, cast
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from typing_extensions import TypeVar
 
-from agents_tools._text import safe_text, shorten
+from agents_tools._text import describe_value, safe_text, shorten
 from agents_tools.errors import UserTypeError, UserValueError
 from agents_tools.outputs import (
     ContentBlock,
@@ -37,6 +38,7 @@ __all__ = [
     "Schema",
     "TextContent",
     "ToolExecutor",
+    "close_at_exit",
     "close_executors",
     "kinds_of",
 ]
@@ -78,19 +80,33 @@ class Schema(BaseModel):
     def visualize(self) -> Any:
         """How a person sees it: a rich `Text` with all its fields; plain text without rich."""
         lines = [type(self).__name__]
-        for name in type(self).model_fields:
-            value = getattr(self, name)
+        for name, value in self:
             if value not in (None, "", [], {}):
                 shown = value if isinstance(value, str) else repr(value)
                 lines.append(f"  {name}: {shorten(safe_text(shown), 2_000)}")
         return rich_text("\n".join(lines))
 
     @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        """Refuse fields that would hide what the class itself has."""
+        super().__pydantic_init_subclass__(**kwargs)
+        for name in ("visualize", "to_llm_content", "text", "from_text"):
+            if (
+                name in cls.model_fields
+                and hasattr(Observation, name)
+                and (name == "visualize" or issubclass(cls, Observation))
+            ):
+                raise UserTypeError(
+                    f"{cls.__name__} has a field {name!r}, which hides what every "
+                    f"{cls.__mro__[1].__name__} has. Call it something else, with an alias."
+                )
+
+    @classmethod
     def from_mcp_schema(cls, name: str, schema: Mapping[str, Any]) -> type[Self]:
         """Make a class of a JSON Schema; it takes and shows exactly what the schema says.
 
         Nothing of the schema is lost: it is enforced and published as it stands. What it calls
-        properties become attributes.
+        properties become attributes; one that was not given is its default, or `None`.
 
         Args:
             name: The name of the class.
@@ -103,6 +119,7 @@ class Schema(BaseModel):
 
         given = cast("dict[str, Any]", json.loads(json.dumps(dict(schema))))
         reader = SchemaReader(name, given)
+        properties: dict[str, Any] = given.get("properties", {})
 
         def enforce(value: Any) -> Any:
             if not isinstance(value, Mapping):
@@ -114,12 +131,21 @@ class Schema(BaseModel):
         ) -> dict[str, Any]:
             return cast("dict[str, Any]", json.loads(json.dumps(given)))
 
+        def missing(instance: Any, attribute: str) -> Any:
+            extra: dict[str, Any] = instance.__pydantic_extra__ or {}
+            if attribute in extra:
+                return extra[attribute]
+            if attribute in properties:
+                return properties[attribute].get("default")
+            raise AttributeError(f"{name!r} has no attribute {attribute!r}")
+
         members: dict[str, Any] = {
             "__module__": cls.__module__,
             "__doc__": given.get("description"),
             "model_config": ConfigDict(extra="allow", frozen=True, protected_namespaces=()),
             "_enforced": model_validator(mode="before")(enforce),
             "__get_pydantic_json_schema__": classmethod(describe),
+            "__getattr__": missing,
         }
         return cast("type[Self]", type(name, (cls,), members))
 
@@ -127,7 +153,8 @@ class Schema(BaseModel):
 class Action(Schema):
     """What a model asks a tool for: the fields are the tool's parameters.
 
-    Subclass it, with a `Field(description=...)` for each parameter. Unknown fields are refused.
+    Subclass it, with a `Field(description=...)` for each parameter. Unknown fields are refused. The
+    arguments of a model are read by the rules for the parameters of functions.
     """
 
 
@@ -181,6 +208,9 @@ class Observation(Schema):
     def __tool_result__(self) -> ToolResult:
         """Say what the model reads of it and what programs do."""
         blocks = [block for item in self.to_llm_content for block in _blocks(item)]
+        if not blocks:  # an observation of fields only: the model reads those
+            facts = self.model_dump(mode="json", exclude={"content", "is_error"})
+            return ToolResult(content=facts or "", structured=self, is_error=self.is_error)
         texts = [block.text for block in blocks if isinstance(block, ToolOutputText)]
         return ToolResult(
             content=_joined(texts) if len(texts) == len(blocks) else blocks,
@@ -239,7 +269,7 @@ class ToolExecutor(ABC, Generic[ActionT, ObservationT]):
     def __new__(cls, *_args: Any, **_kwargs: Any) -> Self:
         """Make an executor that is closed at the exit of the program at the latest."""
         made = super().__new__(cls)
-        _open.add(made)
+        close_at_exit(made)
         return made
 
     @abstractmethod
@@ -260,60 +290,88 @@ class ToolExecutor(ABC, Generic[ActionT, ObservationT]):
     def interrupt(self) -> None:
         """End what nobody waits for any more. Nothing by default.
 
-        Called from another thread than those that run calls, after `cancelled` of the context of
-        the call has become true: where several calls run at once, that tells which one it is.
+        Called in a thread of its own, after `cancelled` of the context of the call has become
+        true: where several calls run at once, that tells which one it is.
         """
+
+
+def close_at_exit(closable: Any) -> None:
+    """Close something at the exit of the program, unless that was done before."""
+    _open.add(closable)
 
 
 def close_executors(executors: Iterable[Any]) -> None:
     """Close each executor once, those that were closed this way before not again.
 
+    What one of them raises is logged, and keeps none of the others open.
+
     Args:
-        executors: The executors; one may be there several times. What is none is passed over.
+        executors: The executors; one may be there several times. What has no `close` is passed
+            over.
     """
+    leaving: BaseException | None = None
     for executor in executors:
-        with _closing:
-            if executor not in _open:
-                continue
-            _open.discard(executor)
+        close = getattr(executor, "close", None)
+        if close is None or not _closed.add(executor):
+            continue
+        _open.discard(executor)
         try:
-            executor.close()
+            close()
         except Exception:  # whatever one of them does, the others are closed
             logger.exception("%s could not be closed.", type(executor).__name__)
+        except BaseException as error:  # noqa: BLE001 - raised again below
+            leaving = error
+    if leaving is not None:
+        raise leaving
 
 
-class _Identities:
+class Identities:
     """A set of objects by identity that keeps none of them alive."""
 
     def __init__(self) -> None:
         self._known: dict[int, weakref.ref[Any]] = {}
+        self._lock = threading.Lock()
 
-    def __contains__(self, item: object) -> bool:
-        known = self._known.get(id(item))
-        return known is not None and known() is item
-
-    def add(self, item: object) -> None:
-        """Put an object in."""
-        with contextlib.suppress(TypeError):  # a class with slots and without weak references
-            key = id(item)
-            self._known[key] = weakref.ref(item, lambda _: self._known.pop(key, None))
+    def add(self, item: object) -> bool:
+        """Put an object in, and tell whether it was not there."""
+        key = id(item)
+        with self._lock:
+            known = self._known.get(key)
+            if known is not None and known() is item:
+                return False
+            with contextlib.suppress(TypeError):  # a class without weak references
+                self._known[key] = weakref.ref(item, lambda _: self._known.pop(key, None))
+        return True
 
     def discard(self, item: object) -> None:
         """Take an object out."""
         self._known.pop(id(item), None)
 
+    def clear(self) -> None:
+        """Take everything out."""
+        self._known.clear()
+
     def alive(self) -> list[Any]:
-        """Give what is still there."""
+        """Give what is still there, in the order it came."""
         return [item for ref in list(self._known.values()) if (item := ref()) is not None]
 
 
-_open = _Identities()
-_closing = threading.Lock()
+_open = Identities()
+_closed = Identities()
 
 
 @atexit.register
 def _close_all() -> None:
     close_executors(_open.alive())
+
+
+def _start_anew() -> None:
+    """Leave the executors to the parent in a forked process."""
+    _open.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_start_anew)
 
 
 def kinds_of(base: type[Any]) -> dict[str, list[type[Any]]]:
@@ -334,6 +392,8 @@ def resolved_kind(base: type[Any], kind: str) -> Any:
     Raises:
         UserError: There is none, or more than one.
     """
+    if not isinstance(kind, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise UserValueError(f"The kind of a {base.__name__} is text, not {describe_value(kind)}.")
     known = kinds_of(base)
     found = list(dict.fromkeys(known.get(kind, [])))
     if len(found) == 1:
@@ -343,21 +403,23 @@ def resolved_kind(base: type[Any], kind: str) -> Any:
         raise UserValueError(f"{kind!r} is the name of several classes: {places}.")
     names = ", ".join(sorted(known)[:50])
     raise UserValueError(
-        f"No class {kind!r} of kind {base.__name__} is known. Known are: {names}. "
+        f"No class {shorten(kind, 100)!r} of kind {base.__name__} is known. Known are: {names}. "
         "Import the module that defines it first."
     )
 
 
-def normalized(given: Any, name: str, base: type[Schema]) -> type[Any]:
+def normalized(given: Any, field: str, tool: str, base: type[Schema]) -> type[Any]:
     """Give a class for a class or a JSON Schema.
 
     Raises:
         UserError: It is neither.
     """
     if isinstance(given, Mapping):
-        return base.from_mcp_schema(name, cast("Mapping[str, Any]", given))
+        plain = Schema if base is Observation else base  # an observation is what the schema says
+        return plain.from_mcp_schema(tool, cast("Mapping[str, Any]", given))
     if isinstance(given, type) and issubclass(given, BaseModel):
         return given
     raise UserTypeError(
-        f"{name} must be a subclass of {base.__name__} or a JSON Schema; it is {given!r:.80}."
+        f"The {field} of tool {tool!r} must be a subclass of {base.__name__} or a JSON Schema; it "
+        f"is {given!r:.80}."
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, cast
@@ -14,7 +14,7 @@ from agents_tools.errors import Interruption, ToolDeniedError, UserTypeError, Us
 from agents_tools.hosted import HostedTool
 from agents_tools.items import input_items
 from agents_tools.loop import Run
-from agents_tools.tool import DEFAULT, FunctionTool
+from agents_tools.tool import DEFAULT, FunctionTool, function_tools
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -118,7 +118,7 @@ class Agent(Generic[ContextT]):
                 )
         if self.mcp_config is not None:
             import_module("agents_tools.mcp.config").load_config(self.mcp_config)
-        for tool in _flat(self.tools):
+        for tool in function_tools(self.tools):
             if isinstance(tool, FunctionTool):
                 cast("FunctionTool[..., Any]", tool).build()
         self._box(self.tools)
@@ -136,7 +136,7 @@ class Agent(Generic[ContextT]):
     @property
     def tools_map(self) -> dict[str, Any]:
         """Its tools by name, without those of servers."""
-        return {tool.name: tool for tool in _flat(self.tools)}
+        return {tool.name: tool for tool in function_tools(self.tools)}
 
     @property
     def output(self) -> AnswerType | None:
@@ -192,7 +192,7 @@ class Agent(Generic[ContextT]):
         known: Toolbox | None = self._cache.get("box")
         if known is not None and self._cache["tools"] == tools:
             return known
-        flat = list(_flat(tools))
+        flat = list(function_tools(tools))
         for tool in flat:
             if not isinstance(tool, (FunctionTool, HostedTool)):
                 raise UserTypeError(
@@ -285,17 +285,6 @@ class Agent(Generic[ContextT]):
             enable_bracketing=enable_bracketing,
             failure_error_function=failure_error_function,
         )
-
-
-def _flat(tools: Iterable[Any]) -> Iterator[Any]:
-    """Yield tools out of lists in lists, class-based ones as the function tools they stand for."""
-    for tool in tools:
-        if isinstance(tool, (list, tuple)):
-            yield from _flat(cast("list[Any]", tool))
-        elif not isinstance(tool, type) and hasattr(tool, "as_function_tool"):
-            yield tool.as_function_tool()
-        else:
-            yield tool
 
 
 async def _is_enabled(tool: Any, context: Any, agent: Agent[Any]) -> bool:

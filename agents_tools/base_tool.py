@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import inspect
+import json
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 from pydantic import BaseModel, ConfigDict
 
-from agents_tools._records import ToolAnnotations, ToolOrigin
+from agents_tools._class_tool import ClassDeclaration, ClassReader, in_thread, plain_arguments
 from agents_tools._text import describe_value
-from agents_tools._threads import run_in_thread
+from agents_tools.action import close_at_exit
 from agents_tools.errors import UserTypeError
 from agents_tools.outputs import ToolResult
-from agents_tools.tool import FunctionTool, check_tool_name, reader_of
+from agents_tools.tool import FunctionTool, check_tool_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from agents_tools._records import Call
+    from agents_tools._records import ToolAnnotations
     from agents_tools.context import ToolContext
 
 __all__ = ["BaseTool", "BaseToolParams"]
@@ -52,8 +51,13 @@ class BaseTool(ABC):
     params_class: ClassVar[type[BaseToolParams]]
     annotations: ClassVar[ToolAnnotations | None] = None
 
-    _tool: FunctionTool[..., Any] | None = None
-    _read: tuple[dict[str, Any], Any] | None = None
+    _made: tuple[int, FunctionTool[..., Any], ClassReader] | None = None
+
+    def __new__(cls, *_args: Any, **_kwargs: Any) -> Self:
+        """Make a tool that is closed at the exit of the program at the latest."""
+        made = super().__new__(cls)
+        close_at_exit(made)
+        return made
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Check that the class says what it is."""
@@ -98,7 +102,7 @@ class BaseTool(ABC):
         Raises:
             ModelBehaviorError: They are not what the tool accepts; the message says where.
         """
-        return self._reading[1].read(args_json)
+        return self._parts[1].read(args_json)
 
     def get_tool_spec(self) -> dict[str, Any]:
         """Describe the tool for function calling, in the form of the Chat Completions API."""
@@ -112,58 +116,34 @@ class BaseTool(ABC):
         A sync `execute` runs in a worker thread. The dictionary it returns is the `metadata` of
         the call's outcome.
         """
-        if self._tool is None:
-            self._tool = FunctionTool.declared(
-                _Declared(self, lambda: self._reading),
-                strict_json_schema=True,
-                annotations=self.annotations,
+        return self._parts[0]
+
+    @property
+    def _parts(self) -> tuple[FunctionTool[..., Any], ClassReader]:
+        """The tool and what reads its arguments; a copy of a tool makes its own."""
+        made = self._made
+        if made is None or made[0] != id(self):
+            kind: Any = self.params_class
+            reader = ClassReader(self.name, kind)
+            reader.schema.pop("description", None)  # it is that of the tool
+            declaration = ClassDeclaration(
+                name=self.name,
+                description=inspect.getdoc(self.params_class) or inspect.getdoc(self) or "",
+                kind=type(self),
+                reader=lambda: reader,
+                perform=self._perform,
             )
-        return self._tool
+            tool = FunctionTool[..., Any].declared(declaration, annotations=self.annotations)
+            made = self._made = (id(self), tool, reader)
+        return made[1:]
 
-    @property
-    def _reading(self) -> tuple[dict[str, Any], Any]:
-        if self._read is None:
-            described, settled = reader_of(self.name, self.params_class, enforce=True, strict=True)
-            self._read = (described, cast("Any", settled).__self__)
-        return self._read
-
-
-_PAIR = 2
-
-
-class _Declared:
-    """The declaration behind the `FunctionTool` of such a tool."""
-
-    direct: None = None
-    output_json_schema: dict[str, Any] | None = None
-
-    def __init__(self, tool: BaseTool, reading: Callable[[], tuple[dict[str, Any], Any]]) -> None:
-        self._tool = tool
-        self._reading = reading
-        self.name = tool.name
-        self.description = inspect.getdoc(tool.params_class) or inspect.getdoc(tool) or ""
-        kind = type(tool)
-        self.origin = ToolOrigin(kind="class", place=f"{kind.__module__}.{kind.__qualname__}")
-
-    @property
-    def json_schema(self) -> dict[str, Any]:
-        """The JSON Schema of the parameters."""
-        schema = self._reading()[0]
-        return {key: value for key, value in schema.items() if key != "description"}
-
-    @property
-    def body(self) -> Call:
-        """Check the arguments, and execute."""
-        return self._run
-
-    async def _run(self, context: ToolContext[Any], args_json: str) -> Any:
-        settled = self._reading()[1].settled(args_json)
-        context.validated = True
-        execute = self._tool.execute
-        if inspect.iscoroutinefunction(execute):
-            answer: Any = await cast("Any", execute(context.context, settled))
+    async def _perform(self, _: Any, args_json: str, context: ToolContext[Any]) -> ToolResult:
+        arguments = plain_arguments(args_json)
+        settled = args_json if arguments is None else json.dumps(arguments, ensure_ascii=False)
+        if inspect.iscoroutinefunction(self.execute):
+            answer: Any = await cast("Any", self.execute(context.context, settled))
         else:
-            answer = await run_in_thread(execute, context.context, settled)
+            answer = await in_thread(self.execute, context.context, settled)
         if not isinstance(answer, tuple) or len(cast("Any", answer)) != _PAIR:
             raise UserTypeError(
                 f"execute() of tool {self.name!r} returns (text, info); it gave "
@@ -172,18 +152,5 @@ class _Declared:
         text, info = cast("tuple[Any, Any]", answer)
         return ToolResult(content=text, metadata=info or None)
 
-    def check(self, args_json: str) -> None:
-        """Check arguments without running anything."""
-        self._reading()[1].read(args_json)
 
-    def serializer(self) -> Any:
-        """Give none: the tool answers in text."""
-        return None
-
-    def method_of(self) -> None:
-        """Change nothing: there is no function that could be a method."""
-
-    def bind(self, instance: object) -> _Declared:
-        """Give itself: there is no function that could be a method."""
-        del instance
-        return self
+_PAIR = 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import logging
 from dataclasses import dataclass, field
@@ -14,14 +15,16 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SecretStr
 
 from agents_tools._bridge import run_sync
 from agents_tools._secrets import register_secret
+from agents_tools._text import describe_value
 from agents_tools.action import ImageContent, TextContent, close_executors
 from agents_tools.agent import Agent as CoreAgent
-from agents_tools.errors import AgentsToolsError
+from agents_tools.errors import UserTypeError
 from agents_tools.events import RunItemStreamEvent
 from agents_tools.items import MessageInputItem, MessageOutputItem, ToolCallItem, ToolCallOutputItem
 from agents_tools.model import load_model
 from agents_tools.registry import ToolRegistry, ToolSpec, default_registry
 from agents_tools.runner import Runner
+from agents_tools.tool import opened
 
 if TYPE_CHECKING:
     import os
@@ -88,7 +91,7 @@ class Agent(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    llm: LLM
+    llm: LLM = Field(default_factory=lambda: LLM(model=None))
     tools: list[Any] = Field(default_factory=list[Any])
     mcp_config: Any = None
     system_prompt: str = DEFAULT_PROMPT
@@ -102,15 +105,22 @@ class Agent(BaseModel):
         """Make the agent that runs in one conversation, and the tools that are made for it."""
         specs = [tool for tool in self.tools if isinstance(tool, ToolSpec)]
         given = [tool for tool in self.tools if not isinstance(tool, ToolSpec)]
-        made = [tool for spec in specs for tool in registry.make(spec, state)]
-        known = CoreAgent[Any]("agent", tools=[*given, *made]).tools_map
-        for name in self.include_default_tools:
-            made += registry.make(name, state) if name not in known else []
+        made: list[Any] = []
+        try:
+            for spec in specs:
+                made += registry.make(spec, state)
+            known = CoreAgent[Any]("agent", tools=[*given, *made]).tools_map
+            for name in self.include_default_tools:
+                made += registry.make(name, state) if name not in known else []
+            model = self.llm.resolved()
+        except BaseException:
+            close_executors(getattr(tool, "executor", tool) for tool in made)
+            raise
         self._core = CoreAgent(
             "agent",
             instructions=self.system_prompt,
             tools=[*given, *made],
-            model=self.llm.resolved(),
+            model=model,
             mcp_config=self.mcp_config,
             tool_use_behavior={"stop_at_tool_names": ["finish"]},
         )
@@ -211,12 +221,14 @@ class Conversation:
         self.agent = agent
         self.state = ConversationState(workspace=workspace)
         self._callbacks = list(callbacks)
+        if late := next(filter(inspect.iscoroutinefunction, self._callbacks), None):
+            raise UserTypeError(f"Callbacks are sync functions; {late!r:.80} is async.")
         self._max_iterations = max_iterations
         self._core, self._made = agent.initialize(self.state, registry)
         self._items: list[Any] = []
         self._readers: dict[str, Any] = {
             tool.name: tool.action_from_arguments
-            for tool in [*self._made, *agent.tools]
+            for tool in opened([*self._made, *agent.tools])
             if hasattr(tool, "action_from_arguments")
         }
 
@@ -230,10 +242,12 @@ class Conversation:
 
     def close(self) -> None:
         """Close what the tools that were made for it hold."""
-        close_executors(getattr(tool, "executor", None) for tool in self._made)
+        close_executors(getattr(tool, "executor", tool) for tool in self._made)
 
     def send_message(self, message: str) -> None:
         """Add what the user says; `run` lets the agent do something about it."""
+        if not isinstance(message, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UserTypeError(f"A message is text, not {describe_value(message)}.")
         self._items.append(MessageInputItem(content=message))
         self._tell(MessageEvent(source="user", message={"role": "user", "content": message}))
 
@@ -252,7 +266,11 @@ class Conversation:
         ) as result:
             try:
                 async for event in result.stream_events():
-                    if isinstance(event, RunItemStreamEvent) and not event.path:
+                    if (
+                        isinstance(event, RunItemStreamEvent)
+                        and not event.path
+                        and event.name != "input"  # what it was given
+                    ):
                         self._take(cast("RunItemStreamEvent[Any]", event).value)
             finally:
                 self.agent.llm.charge(result.usage.input_tokens, result.usage.output_tokens)
@@ -278,7 +296,7 @@ class Conversation:
             action = json.loads(item.arguments)
             if item.name in self._readers:
                 action = self._readers[item.name](action)
-        except (ValueError, TypeError, AgentsToolsError):
+        except Exception:  # noqa: BLE001 - whatever is wrong with them, the call tells the model
             action = item.arguments  # as the model wrote them
         return ActionEvent(
             source="agent",

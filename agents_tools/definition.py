@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
-import json
+import logging
 import re
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, cast, runtime_checkable
@@ -14,15 +15,17 @@ from pydantic import (
     ConfigDict,
     Field,
     PrivateAttr,
+    ValidationError,
     field_serializer,
     model_serializer,
     model_validator,
 )
+from pydantic_core import to_json
 from typing_extensions import TypeVar
 
-from agents_tools._records import ToolAnnotations, ToolOrigin
+from agents_tools._class_tool import ClassDeclaration, ClassReader, in_thread, plain_arguments
+from agents_tools._records import ToolAnnotations  # noqa: TC001 - the type of a field
 from agents_tools._risk import with_risk
-from agents_tools._threads import run_in_thread
 from agents_tools.action import (
     Action,
     ImageContent,
@@ -35,14 +38,13 @@ from agents_tools.action import (
     resolved_kind,
 )
 from agents_tools.errors import UserError, UserTypeError, UserValueError
-from agents_tools.tool import FunctionTool, check_tool_name, reader_of
+from agents_tools.tool import FunctionTool, check_tool_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pydantic import SerializerFunctionWrapHandler
 
-    from agents_tools._records import Call
     from agents_tools.context import ToolContext
 
 __all__ = [
@@ -57,6 +59,8 @@ __all__ = [
     "ToolExecutor",
     "close_executors",
 ]
+
+logger = logging.getLogger("agents_tools")
 
 ActionT = TypeVar("ActionT", bound=Action, default=Any)
 ObservationT = TypeVar("ObservationT", default=Any)
@@ -132,25 +136,31 @@ class ToolDefinition(ToolBase[ActionT, ObservationT], Generic[ActionT, Observati
     meta: dict[str, Any] | None = None
     given_title: str | None = Field(default=None, alias="title")
 
-    _made: dict[str, Any] = PrivateAttr(default_factory=dict[str, Any])
+    _made: _Made = PrivateAttr(default_factory=lambda: _Made())  # noqa: PLW0108 - defined below
 
     def __init__(self, *, name: str | None = None, **fields: Any) -> None:
+        known = {"title", *(one for one in type(self).model_fields if one != "given_title")}
+        if unknown := [one for one in fields if one not in known]:
+            raise UserTypeError(
+                f"{type(self).__name__} takes no {', '.join(unknown)}; it takes name, "
+                f"{', '.join(sorted(known))}."
+            )
         own = name or type(self).name
         if not own:
             raise UserValueError(
                 "A ToolDefinition needs a name: give name=, or make a subclass of it."
             )
         check_tool_name(own)
-        action = normalized(fields.get("action_type"), own, Action)
-        fields["action_type"] = action
-        if fields.get("observation_type") is not None:
+        fields["action_type"] = normalized(fields.get("action_type"), "action_type", own, Action)
+        if (observation := fields.get("observation_type")) is not None:
             fields["observation_type"] = normalized(
-                fields["observation_type"], f"{own}_observation", Observation
+                observation, "observation_type", own, Observation
             )
         executor = fields.get("executor")
-        if executor is not None and not callable(executor):
+        if executor is not None and (not callable(executor) or isinstance(executor, type)):
             raise UserTypeError(
-                f"The executor of tool {own!r} is a ToolExecutor; it is {executor!r:.80}."
+                f"The executor of tool {own!r} is an instance of a ToolExecutor; it is "
+                f"{executor!r:.80}."
             )
         super().__init__(**fields)
         object.__setattr__(self, "name", own)
@@ -159,6 +169,8 @@ class ToolDefinition(ToolBase[ActionT, ObservationT], Generic[ActionT, Observati
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
         """Name the tools of a class after it."""
         super().__pydantic_init_subclass__(**kwargs)
+        if "name" in cls.model_fields:
+            raise UserTypeError(f"Write `name: ClassVar[str] = ...` in {cls.__name__}.")
         if "name" not in cls.__dict__ and "[" not in cls.__name__:
             snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", cls.__name__)
             cls.name = snake.lower().removesuffix("_tool")
@@ -187,9 +199,19 @@ class ToolDefinition(ToolBase[ActionT, ObservationT], Generic[ActionT, Observati
         Args:
             executor: What does the work of the copy.
         """
-        copy = self.model_copy(update={"executor": executor})
+        return self.model_copy(update={"executor": executor})
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Give a copy; what was made of the original is made anew."""
+        copy = super().model_copy(update=update, deep=deep)
         object.__setattr__(copy, "name", self.name)
-        object.__setattr__(copy, "_made", {})
+        copy._made = _Made()  # noqa: SLF001 - its own class
+        return copy
+
+    def __copy__(self) -> Self:
+        """Give a copy; what was made of the original is made anew."""
+        copy = super().__copy__()
+        copy._made = _Made()  # noqa: SLF001 - its own class
         return copy
 
     def as_executable(self) -> ExecutableTool:
@@ -214,7 +236,8 @@ class ToolDefinition(ToolBase[ActionT, ObservationT], Generic[ActionT, Observati
         Raises:
             ModelBehaviorError: They are not what the tool accepts.
         """
-        return self._reader.read(json.dumps(dict(arguments)))
+        text = to_json(dict(arguments)).decode()
+        return self._reader.read(self._declaration.without_risk(text))
 
     def __call__(self, action: ActionT, conversation: Any = None) -> Any:
         """Run the executor and give what it observes; of an async one, an awaitable.
@@ -236,13 +259,24 @@ class ToolDefinition(ToolBase[ActionT, ObservationT], Generic[ActionT, Observati
     def _observation(self, result: Any) -> Any:
         """Make what was declared of what the executor gave."""
         wanted = self.observation_type
-        if wanted is None or isinstance(result, (wanted, Observation)):
+        if (
+            wanted is None
+            or isinstance(result, wanted)
+            or (isinstance(result, Observation) and result.is_error)
+        ):
             return result
         if isinstance(result, Mapping):
-            return wanted.model_validate(dict(cast("Mapping[str, Any]", result)))
+            try:
+                return wanted.model_validate(dict(cast("Mapping[str, Any]", result)))
+            except ValidationError as error:
+                first = error.errors(include_url=False)[0]
+                raise UserTypeError(
+                    f"What the executor of tool {self.name!r} gave is no {wanted.__name__}: "
+                    f"{'.'.join(map(str, first['loc']))}: {first['msg']}."
+                ) from None
         raise UserTypeError(
-            f"The executor of tool {self.name!r} gave a {type(result).__name__}, not a "
-            f"{wanted.__name__}. Return one, or leave observation_type out."
+            f"The executor of tool {self.name!r} gave a value of type {type(result).__name__}, "
+            f"not of type {wanted.__name__}. Return one, or leave observation_type out."
         )
 
     def close(self) -> None:
@@ -253,32 +287,66 @@ class ToolDefinition(ToolBase[ActionT, ObservationT], Generic[ActionT, Observati
 
     @property
     def _reader(self) -> Any:
-        return self._described[1]
+        made = self._made
+        if made.reader is None:
+            kind: Any = self.action_type
+            made.reader = ClassReader(self.name, kind)
+        return made.reader
 
     @property
-    def _described(self) -> tuple[dict[str, Any], Any]:
-        known = self._made.get("reader")
-        if known is None:
-            described, settled = reader_of(self.name, self.action_type, enforce=True, strict=True)
-            known = self._made["reader"] = (described, cast("Any", settled).__self__)
-        return known
+    def _declaration(self) -> ClassDeclaration:
+        made = self._made
+        if made.declaration is None:
+            read_only = self.annotations is not None and self.annotations.read_only
+            made.declaration = ClassDeclaration(
+                name=self.name,
+                description=self.description,
+                kind=type(self),
+                reader=lambda: self._reader,
+                perform=self._perform,
+                output=self._output_schema,
+                asks_risk=not read_only,
+            )
+        return made.declaration
+
+    async def _perform(self, action: Any, args_json: str, context: ToolContext[Any]) -> Any:
+        executor: Any = self.as_executable().executor
+        if type(self).action_from_arguments is not ToolDefinition.action_from_arguments:
+            arguments = plain_arguments(args_json)
+            action = self.action_from_arguments(arguments if arguments is not None else {})
+        if inspect.iscoroutinefunction(type(executor).__call__):
+            return self._observation(await executor(action, context.context))
+        try:
+            result = await in_thread(executor, action, context.context)
+        except BaseException as error:
+            if not isinstance(error, Exception):  # nobody waits for the thread any more
+                context.cancel()
+                interrupt(executor)
+            raise
+        return self._observation(result)
+
+    def _output_schema(self) -> dict[str, Any] | None:
+        kind = self.observation_type
+        if kind is not None and self._made.output is None:
+            self._made.output = kind.model_json_schema(mode="serialization")
+        return self._made.output
 
     def as_function_tool(self) -> AnyTool:
         """Give the tool as a `FunctionTool`: what agents, exports, servers and UIs take.
 
-        The same one each time. Arguments are read strictly, by the published schema; a sync
-        executor runs in a worker thread, and is told by `interrupt()` when nobody waits any more.
+        The same one each time. Arguments are read by the rules for the parameters of functions; a
+        sync executor runs in a worker thread, and is told by `interrupt()` when nobody waits any
+        more.
         """
-        tool = self._made.get("tool")
-        if tool is None:
-            meta = {"mcp": {"_meta": dict(self.meta)}} if self.meta else None
-            tool = self._made["tool"] = FunctionTool.declared(
-                _Defined(self, lambda: self._described, self._observation),
+        made = self._made
+        if made.tool is None:
+            made.tool = FunctionTool.declared(
+                self._declaration,
                 strict_json_schema=True,
                 annotations=self.annotations,
-                metadata=meta,
+                metadata={"mcp": {"_meta": dict(self.meta)}} if self.meta else None,
             )
-        return tool
+        return made.tool
 
     def to_openai_tool(
         self,
@@ -340,9 +408,7 @@ class ToolDefinition(ToolBase[ActionT, ObservationT], Generic[ActionT, Observati
 
         tool = self.as_function_tool()
         if action_type is not None:
-            tool = self.model_copy(
-                update={"action_type": action_type, "_made": {}}
-            ).as_function_tool()
+            tool = self.model_copy(update={"action_type": action_type}).as_function_tool()
         wire: dict[str, Any] = to_openai_chat(tool, strict=False)["function"]["parameters"]
         read_only = self.annotations is not None and self.annotations.read_only
         return with_risk(wire, self.name) if risk and not read_only else wire
@@ -367,7 +433,9 @@ class ToolDefinition(ToolBase[ActionT, ObservationT], Generic[ActionT, Observati
 
     @model_serializer(mode="wrap")
     def _dump(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {"kind": type(self).__name__, "name": self.name, **handler(self)}
+        data = handler(self)
+        title = data.pop("given_title", None) or data.pop("title", None)
+        return {"kind": type(self).__name__, "name": self.name, **data, "title": title}
 
     @model_validator(mode="wrap")
     @classmethod
@@ -377,90 +445,46 @@ class ToolDefinition(ToolBase[ActionT, ObservationT], Generic[ActionT, Observati
             return handler(data)
         given = dict(cast("Mapping[str, Any]", data))
         kind = cls.resolve_kind(given.pop("kind"))
+        if not issubclass(kind, cls):
+            raise UserValueError(f"The dump is one of a {kind.__name__}, not of a {cls.__name__}.")
         for field, base in (("action_type", Action), ("observation_type", Observation)):
             if isinstance(given.get(field), str):
                 given[field] = resolved_kind(base, given[field])
         if given.get("name") == kind.name:
             del given["name"]
-        given["title"] = given.pop("given_title", None)
         return kind(**given)
 
 
-class _Defined:
-    """The declaration behind the `FunctionTool` of a definition."""
+class _Made:
+    """What is made of a definition when it is first needed; no part of what it is."""
 
-    direct: None = None
+    def __init__(self) -> None:
+        self.reader: Any = None
+        self.declaration: ClassDeclaration | None = None
+        self.tool: AnyTool | None = None
+        self.output: dict[str, Any] | None = None
 
-    def __init__(
-        self,
-        definition: ToolDefinition[Any, Any],
-        describe: Callable[[], tuple[dict[str, Any], Any]],
-        observe: Callable[[Any], Any],
-    ) -> None:
-        self._definition = definition
-        self._describe = describe
-        self._observe = observe
-        self.name = definition.name
-        self.description = definition.description
-        kind = type(definition)
-        self.origin = ToolOrigin(kind="class", place=f"{kind.__module__}.{kind.__qualname__}")
-        self._output: dict[str, Any] | None = None
-        self._reads_itself = kind.action_from_arguments is ToolDefinition.action_from_arguments
+    def __eq__(self, other: object) -> bool:
+        """Say that definitions do not differ by what was made of them."""
+        return isinstance(other, _Made)
 
-    @property
-    def json_schema(self) -> dict[str, Any]:
-        """The JSON Schema of the action."""
-        return self._describe()[0]
+    __hash__ = None  # type: ignore[assignment]
 
-    @property
-    def output_json_schema(self) -> dict[str, Any] | None:
-        """The JSON Schema of the observation."""
-        kind = self._definition.observation_type
-        if kind is not None and self._output is None:
-            self._output = kind.model_json_schema(mode="serialization")
-        return self._output
+    def __reduce__(self) -> Any:
+        """Leave behind what was made: it is made anew where the definition arrives."""
+        return _Made, ()
 
-    @property
-    def body(self) -> Call:
-        """Read the arguments as an action, and run the executor with it."""
-        return self._run
 
-    async def _run(self, context: ToolContext[Any], args_json: str) -> Any:
-        executor = self._definition.as_executable().executor
-        action = self._action(args_json)
-        context.validated = True
-        given = context.context
-        if inspect.iscoroutinefunction(type(executor).__call__):
-            return self._observe(await executor(action, given))
+def interrupt(executor: Any) -> None:
+    """Let an executor end what nobody waits for, in a thread that nobody waits for either."""
+    end = getattr(executor, "interrupt", None)
+    if end is None:
+        return
+
+    def run() -> None:
         try:
-            result = await run_in_thread(executor, action, given)
-        except BaseException as error:
-            interrupt = getattr(executor, "interrupt", None)
-            if not isinstance(error, Exception) and interrupt is not None:
-                context.cancel()
-                interrupt()  # nobody waits for the thread any more
-            raise
-        return self._observe(await result if inspect.isawaitable(result) else result)
+            end()
+        except BaseException:
+            logger.exception("%s could not be interrupted.", type(executor).__name__)
 
-    def _action(self, args_json: str) -> Any:
-        action = self._describe()[1].read(args_json)
-        if self._reads_itself:
-            return action
-        arguments = action.model_dump(mode="json", by_alias=True, exclude_unset=True)
-        return self._definition.action_from_arguments(arguments)
-
-    def check(self, args_json: str) -> None:
-        """Check arguments without running anything."""
-        self._describe()[1].read(args_json)
-
-    def serializer(self) -> Any:
-        """Give none: observations say themselves what is seen of them."""
-        return None
-
-    def method_of(self) -> None:
-        """Change nothing: there is no function that could be a method."""
-
-    def bind(self, instance: object) -> _Defined:
-        """Give itself: there is no function that could be a method."""
-        del instance
-        return self
+    threading.Thread(target=run, name="agents_tools-interrupt", daemon=True).start()

@@ -14,7 +14,7 @@ from typing import Any, Self, TypeAlias, cast
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from agents_tools.action import close_executors
+from agents_tools.action import Identities, close_executors
 from agents_tools.errors import UserError, UserKeyError, UserTypeError, UserValueError
 from agents_tools.tool import FunctionTool, check_tool_name
 
@@ -104,7 +104,7 @@ class ToolRegistry:
         self._entries: dict[str, _Entry] = {}
         self._lock = threading.RLock()
         self._listeners: dict[object, Callable[[RegistryChange], object]] = {}
-        self._executors: list[Any] = []
+        self._held = Identities()
 
     def __repr__(self) -> str:
         """Show the first names."""
@@ -174,6 +174,8 @@ class ToolRegistry:
                     )
                 fresh[entry.name] = entry
             replaced = tuple(name for name in fresh if name in self._entries)
+            for name in replaced:
+                self._hold([self._entries[name].given])
             self._entries.update(fresh)
         added = tuple(name for name in fresh if name not in replaced)
         self._tell(RegistryChange(added=added, replaced=replaced))
@@ -306,8 +308,7 @@ class ToolRegistry:
                 fails to make tools.
         """
         made = self.make(spec, conv_state)
-        with self._lock:
-            self._executors += [getattr(one, "executor", one) for one in made]
+        self._hold(made)
         return [_function_tool(one) for one in made]
 
     def make(self, spec: ToolSpec | str, conv_state: Any = None) -> list[Any]:
@@ -323,10 +324,27 @@ class ToolRegistry:
             UserError: As `resolve`.
         """
         wanted = ToolSpec(name=spec) if isinstance(spec, str) else spec
+        if not isinstance(wanted, ToolSpec):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UserTypeError(f"A tool is resolved by a ToolSpec or a name, not by {spec!r:.80}.")
         entries = self._found(wanted.name)
         if entries is None:
             raise UserKeyError(self._unknown(wanted.name))
-        return [tool for entry in entries for tool in _made(entry, wanted, conv_state)]
+        made: list[Any] = []
+        try:
+            for entry in entries:
+                made += _made(entry, wanted, conv_state)
+        except BaseException:
+            close_executors(_holders([one for one in made if not self._has(one)]))
+            raise
+        return made
+
+    def _has(self, item: Any) -> bool:
+        return any(entry.given is item for entry in self._entries.values())
+
+    def _hold(self, tools: Iterable[Any]) -> None:
+        """Remember what the tools hold, for as long as somebody has it."""
+        for holder in _holders(tools):
+            self._held.add(holder)
 
     def _found(self, name: str) -> list[_Entry] | None:
         with self._lock:
@@ -337,10 +355,13 @@ class ToolRegistry:
                 return None
             return [self._entries[one] for one in self.find(name)] or None
 
+    def _known_names(self) -> list[str]:
+        return self.get_tool_names()
+
     def _unknown(self, name: str) -> str:
         import difflib
 
-        names = self.get_tool_names()
+        names = self._known_names()
         near = difflib.get_close_matches(name, names, 3)
         hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
         known = ", ".join(names[:20]) or "none"
@@ -349,9 +370,8 @@ class ToolRegistry:
     def close(self) -> None:
         """Close what its tools hold, registered ones and those it has made, once each."""
         with self._lock:
-            executors, self._executors = self._executors, []
-            executors += [getattr(one.given, "executor", None) for one in self._entries.values()]
-        close_executors(executors)
+            given = [entry.given for entry in self._entries.values()]
+        close_executors([*self._held.alive(), *_holders(given)])
 
     # --- what other packages offer
 
@@ -366,14 +386,15 @@ class ToolRegistry:
         """
         from importlib.metadata import entry_points
 
-        found = {
-            point.name: _Entry(
-                name=check_tool_name(point.name),
-                source=f"{point.value} of package {point.dist.name if point.dist else '?'}",
-                make=_loading(point.load, point.value),
-            )
-            for point in entry_points(group=group)
-        }
+        found: dict[str, _Entry] = {}
+        for point in entry_points(group=group):
+            source = f"{point.value} of package {point.dist.name if point.dist else '?'}"
+            try:
+                name = check_tool_name(point.name)
+            except UserError as error:
+                logger.warning("%s offers a tool that is left out: %s", source, error)
+                continue
+            found[name] = _Entry(name=name, source=source, make=_loading(point.load, point.value))
         with self._lock:
             fresh = [entry for name, entry in found.items() if name not in self._entries]
             self._entries.update({entry.name: entry for entry in fresh})
@@ -386,12 +407,20 @@ class ToolRegistry:
 # --- what is registered
 
 
+def _holders(tools: Iterable[Any]) -> list[Any]:
+    """Give what is to be closed for tools: their executors, or themselves."""
+    return [getattr(tool, "executor", tool) for tool in tools if tool is not None]
+
+
 def _entry(tool: Any, item: Any) -> _Entry:
+    if isinstance(tool, type):
+        raise UserTypeError(
+            f"A class is registered under a name: register({tool.__name__!r}, {tool.__name__})."
+        )
     if not isinstance(tool, str):
         made = _function_tool(tool)
         return _Entry(name=made.name, source=_source(tool, made), tool=made, given=tool)
-    if not tool.strip():
-        raise UserValueError("A tool is registered under a name; it is empty.")
+    check_tool_name(tool)
     if item is None:
         raise UserTypeError(
             f"register({tool!r}) lacks what is to be registered: a tool, a class or a function."
@@ -466,6 +495,10 @@ def _made(entry: _Entry, spec: ToolSpec, conv_state: Any) -> list[Any]:
 def _call(entry: _Entry, params: Mapping[str, Any], conv_state: Any) -> list[Any]:
     make = cast("Callable[..., Any]", entry.make)
     given = dict(params)
+    if "conv_state" in given:
+        raise UserValueError(
+            f"Tool {entry.name!r} gets its conv_state from who resolves it, not as a parameter."
+        )
     try:
         signature = inspect.signature(make)
     except (TypeError, ValueError):
@@ -508,10 +541,8 @@ def _loading(load: Callable[[], Any], value: str) -> Callable[..., Any]:
             item = load()
         except Exception as error:
             raise UserError(f"{value} cannot be loaded: {type(error).__name__}: {error}") from error
-        entry = _entry(value, item)
-        if entry.tool is not None:
-            return [entry.tool]
-        return _call(entry, params, conv_state)
+        named = value.rpartition(":")[2].rpartition(".")[2]
+        return _made(_entry(named, item), ToolSpec(name=named, params=params), conv_state)
 
     return make
 
@@ -569,11 +600,10 @@ _BUILTIN = {
 
 _ALIASES = {
     "terminal": "execute_bash",
-    "TerminalTool": "execute_bash",
     "BashTool": "execute_bash",
     "file_editor": "str_replace_editor",
-    "FileEditorTool": "str_replace_editor",
     "EditorTool": "str_replace_editor",
+    **{place.partition(":")[2]: name for name, place in _BUILTIN.items()},
 }
 """Other names that programs know them by."""
 
@@ -582,16 +612,21 @@ class _DefaultRegistry(ToolRegistry):
     """The shared registry; behind what is registered in it stand the built-in tools."""
 
     def _found(self, name: str) -> list[_Entry] | None:
-        return super()._found(name) or _builtin(name)
+        found = super()._found(name)
+        if found is not None and name in self:
+            return found
+        own = _ALIASES.get(name, name)
+        wanted = fnmatch.filter(_BUILTIN, own)
+        return [*(found or []), *(_builtin(one) for one in wanted if one not in self)] or None
+
+    def _known_names(self) -> list[str]:
+        return list(dict.fromkeys([*self.get_tool_names(), *_BUILTIN]))
 
 
-def _builtin(name: str) -> list[_Entry] | None:
-    own = _ALIASES.get(name, name)
-    if own not in _BUILTIN:
-        return None
-    module, _, kind = _BUILTIN[own].partition(":")
+def _builtin(name: str) -> _Entry:
+    module, _, kind = _BUILTIN[name].partition(":")
     found = getattr(import_module(f"agents_tools.builtin.{module}"), kind)
-    return [_Entry(name=own, source=_place(found), make=found.create)]
+    return _Entry(name=name, source=_place(found), make=found.create)
 
 
 default_registry: ToolRegistry = _DefaultRegistry()

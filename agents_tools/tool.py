@@ -27,7 +27,14 @@ from agents_tools.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+    from collections.abc import (
+        AsyncIterator,
+        Awaitable,
+        Callable,
+        Coroutine,
+        Iterable,
+        Iterator,
+    )
     from typing import Self
 
     from typing_extensions import ParamSpec, TypeVar
@@ -57,8 +64,12 @@ else:  # defaults of type variables are for type checkers; they come with a heav
 __all__ = [
     "FunctionTool",
     "ToolStream",
+    "aliases_of",
     "check_tool_name",
     "default_tool_error_function",
+    "function_tools",
+    "json_schema_of",
+    "opened",
     "reader_of",
     "set_default_tool_error_function",
 ]
@@ -794,8 +805,7 @@ class FunctionTool(Generic[P, R_co]):
             result = result_of(value)
             seen = value if result is None else result
             output = to_output(seen, self._declaration.serializer())
-            if isinstance(output, str):
-                output = mask_registered(output)
+            output = _for_model(output)
         shortened, rest = truncate_output(output, self._max_output)
         if rest is not None:
             context.artifact(f"{self._name}-output", rest, mime_type="text/plain")
@@ -939,16 +949,9 @@ def check_tool_name(name: str) -> str:
 
 
 def reader_of(
-    name: str, schema: Any, *, enforce: bool, strict: bool = False
+    name: str, schema: Any, *, enforce: bool
 ) -> tuple[dict[str, Any], Callable[[str], str] | None]:
-    """Give the JSON Schema of a type or a raw schema, and what settles arguments by it.
-
-    Args:
-        name: The name of the tool.
-        schema: The type, or the raw schema.
-        enforce: Whether arguments are checked.
-        strict: Whether a pydantic model gets only values of the JSON types that it declares.
-    """
+    """Give the JSON Schema of a type or a raw schema, and what settles arguments by it."""
     from agents_tools._arguments import SchemaReader, TypeReader
     from agents_tools._leaf import NoSchemaError, leaf_of
 
@@ -962,22 +965,43 @@ def reader_of(
             f"The schema of tool {name!r}, {schema!r:.80}, has no JSON form ({error}). "
             "Give a pydantic model, a dataclass, a TypedDict or a raw JSON Schema."
         ) from error
-    described = {**leaf.json, **({"$defs": leaf.defs} if leaf.defs else {})}
-    if list(described) in (["$ref", "$defs"], ["$ref"]):
-        described = _inlined_root(described)
+    described = json_schema_of(leaf)
     if not enforce:
         return described, None
-    reader = TypeReader(name, leaf, described, strict=strict, other_keys=_aliases(schema))
-    return described, reader.settled
+    return described, TypeReader(name, leaf, described, other_keys=aliases_of(schema)).settled
 
 
-def _aliases(schema: Any) -> Iterator[str]:
+def json_schema_of(leaf: Any) -> dict[str, Any]:
+    """Give the JSON Schema of a type that stands for all arguments of a tool."""
+    described = {**leaf.json, **({"$defs": leaf.defs} if leaf.defs else {})}
+    if list(described) in (["$ref", "$defs"], ["$ref"]):
+        return _inlined_root(described)
+    return described
+
+
+def aliases_of(schema: Any) -> Iterator[str]:
     """Yield the names by which the fields of a pydantic model can be given."""
     fields: Mapping[str, Any] = getattr(schema, "__pydantic_fields__", {})
     for name, field in fields.items():
         yield name
         choices = getattr(field.validation_alias, "choices", [field.validation_alias])
         yield from (choice for choice in choices if isinstance(choice, str))
+
+
+def opened(given: Iterable[Any]) -> Iterator[Any]:
+    """Yield what a list has, lists in it opened."""
+    for tool in given:
+        if isinstance(tool, (list, tuple)):
+            yield from opened(typing.cast("list[Any]", tool))
+        else:
+            yield tool
+
+
+def function_tools(given: Iterable[Any]) -> Iterator[Any]:
+    """Yield what a list has, lists in it opened, and class-based tools as function tools."""
+    for tool in opened(given):
+        become = None if isinstance(tool, type) else getattr(tool, "as_function_tool", None)
+        yield tool if become is None else become()
 
 
 def _inlined_root(schema: dict[str, Any]) -> dict[str, Any]:
@@ -1054,6 +1078,21 @@ def _message_of(error: BaseException) -> str:
         return str(error)
     except BaseException:  # noqa: BLE001 - a broken __str__ of the tool's own exception
         return "(its message cannot be shown)"
+
+
+def _for_model(output: ToolOutput) -> ToolOutput:
+    """Escape what no text should hold, and mask secrets, in texts and in blocks of text."""
+    from agents_tools._text import escape_for_model
+    from agents_tools.outputs import ToolOutputText
+
+    if isinstance(output, str):
+        return mask_registered(output if _is_plain(output) else escape_for_model(output))
+    return [
+        ToolOutputText(mask_registered(escape_for_model(block.text)))
+        if isinstance(block, ToolOutputText)
+        else block
+        for block in output
+    ]
 
 
 def _is_plain(text: str) -> bool:

@@ -136,7 +136,7 @@ def test_a_name_is_registered_once() -> None:
         registry.register(3)
     with pytest.raises(UserError, match="lacks what is to be registered"):
         registry.register("name")
-    with pytest.raises(UserError, match="it is empty"):
+    with pytest.raises(UserError, match="tool name ' ' is not acceptable"):
         registry.register(" ", add)
 
 

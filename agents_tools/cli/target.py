@@ -12,14 +12,14 @@ import re
 import sys
 import traceback
 import types
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
 from agents_tools.cli.errors import CommandError
 from agents_tools.cli.mcp_target import connect, is_mcp
 from agents_tools.cli.screen import prints_on_stderr, short_path
-from agents_tools.tool import FunctionTool
+from agents_tools.tool import FunctionTool, function_tools
 
 __all__ = [
     "Tool",
@@ -263,16 +263,11 @@ def attribute_of(module: types.ModuleType, attribute: str, place: str) -> Any:
 
 
 def _tools_of_module(module: types.ModuleType, target: str) -> list[Tool]:
-    tools = {
-        cast("Tool", value): None
-        for value in vars(module).values()
-        if isinstance(value, FunctionTool)
-    }
+    tools: dict[Tool, None] = {}
     for value in vars(module).values():
-        if isinstance(value, (list, tuple)):
-            members = cast("Sequence[Any]", value)
-            if all(isinstance(member, FunctionTool) for member in members):
-                tools |= dict.fromkeys(members)
+        members = list(function_tools([value]))
+        if all(isinstance(member, FunctionTool) for member in members):
+            tools |= dict.fromkeys(members)
     if tools:
         return list(tools)
     functions = [
@@ -295,8 +290,9 @@ def _tools_of_module(module: types.ModuleType, target: str) -> list[Tool]:
 
 
 def _tools_of(value: Any, target: str) -> list[Tool]:
-    if isinstance(value, FunctionTool):
-        return [cast("Tool", value)]
+    found = list(function_tools([value]))
+    if found and isinstance(found[0], FunctionTool) and hasattr(value, "name"):
+        return [cast("Tool", found[0])]
     if isinstance(value, types.ModuleType):
         return _tools_of_module(value, target)
     if is_agent(value):
@@ -329,7 +325,9 @@ def is_agent(value: object) -> bool:
 
 
 def _tools_of_agent(agent: Any, target: str) -> list[Tool]:
-    tools = [cast("Tool", tool) for tool in agent.tools if isinstance(tool, FunctionTool)]
+    tools = [
+        cast("Tool", tool) for tool in function_tools(agent.tools) if isinstance(tool, FunctionTool)
+    ]
     if not tools:
         raise CommandError(
             f"{target} is the agent {agent.name!r}, which has no function tools.",

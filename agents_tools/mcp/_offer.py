@@ -27,7 +27,7 @@ from agents_tools.outputs import (
     result_of,
     to_json,
 )
-from agents_tools.tool import FunctionTool, default_tool_error_function
+from agents_tools.tool import FunctionTool, default_tool_error_function, function_tools
 from agents_tools.wire.mcp import output_is_wrapped, to_mcp
 
 if TYPE_CHECKING:
@@ -379,7 +379,8 @@ def _as_text(data: bytes) -> str | None:
 
 
 def _listed(tools: Any) -> list[AnyTool]:
-    given: Any = [cast("Any", tools)] if isinstance(tools, FunctionTool) else tools
+    single = isinstance(tools, FunctionTool) or hasattr(tools, "as_function_tool")
+    given: Any = [cast("Any", tools)] if single else cast("Any", tools)
     if isinstance(given, Mapping):
         given = list(cast("Mapping[Any, Any]", given).values())
     if isinstance(given, (str, bytes)) or not isinstance(given, (Sequence, set, frozenset)):
@@ -387,14 +388,15 @@ def _listed(tools: Any) -> list[AnyTool]:
             f"What is served are function tools; it got a {type(given).__name__}. Give a list of "
             "tools, or an object with get_tools()."
         )
-    for tool in cast("Sequence[Any]", given):
+    listed = list(function_tools(cast("Any", given)))
+    for tool in listed:
         if not isinstance(tool, FunctionTool):
             remedy = "Write agent.as_tool()." if hasattr(tool, "as_tool") else "Use @function_tool."
             raise UserTypeError(
                 f"What is served are function tools; {tool!r:.80} is none. {remedy}"
             )
         cast("AnyTool", tool).build()
-    return list(cast("Sequence[AnyTool]", given))
+    return listed
 
 
 def _cursor(name: str) -> str:

@@ -18,10 +18,10 @@ from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from agents_tools import _guardian
 from agents_tools._json import JsonLimits, check_bounds
 from agents_tools._text import safe_text
 from agents_tools.errors import MCPConnectionError
-from agents_tools import _guardian
 from agents_tools.mcp._exchange import passed
 from agents_tools.mcp._programs import child_environment, program_of
 from agents_tools.mcp._streams import Sink, Source

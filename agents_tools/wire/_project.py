@@ -128,8 +128,12 @@ def project(
     except KeyError:
         pass
     except TypeError:
-        _refuse_other_tools(tool)
-        raise
+        if not hasattr(tool, "as_function_tool"):
+            _refuse_other_tools(tool)
+            raise
+    become: Any = getattr(tool, "as_function_tool", None)  # a class-based tool
+    if become is not None:
+        return project(become(), provider, strict, inline_refs=inline_refs)
     chosen = _provider(provider) if isinstance(provider, str) else provider
     made = _made(tool, chosen, strict=strict, inline_refs=inline_refs)
     _projections.setdefault(tool, {})[key] = made
