@@ -8,7 +8,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from importlib import import_module
 from typing import Any, Self, TypeAlias, cast
 
@@ -500,9 +500,11 @@ def _call(entry: _Entry, params: Mapping[str, Any], conv_state: Any) -> list[Any
             f"Tool {entry.name!r} gets its conv_state from who resolves it, not as a parameter."
         )
     try:
-        signature = inspect.signature(make)
-    except (TypeError, ValueError):
-        raise UserTypeError(f"{entry.source} does not say what parameters it takes.") from None
+        signature = _signature(make)
+    except TypeError:  # a callable without a hash
+        signature = _signature.__wrapped__(make)
+    if signature is None:
+        raise UserTypeError(f"{entry.source} does not say what parameters it takes.")
     accepted = signature.parameters
     if "conv_state" in accepted or any(one.kind is _ANY for one in accepted.values()):
         given.setdefault("conv_state", conv_state)
@@ -528,6 +530,14 @@ def _call(entry: _Entry, params: Mapping[str, Any], conv_state: Any) -> list[Any
         f"Tool {entry.name!r} cannot be made: {entry.source} has to return a list of tools, and "
         f"gave a {type(made).__name__}."
     )
+
+
+@lru_cache(maxsize=256)
+def _signature(make: Callable[..., Any]) -> inspect.Signature | None:
+    try:
+        return inspect.signature(make)
+    except (TypeError, ValueError):
+        return None
 
 
 _ANY = inspect.Parameter.VAR_KEYWORD

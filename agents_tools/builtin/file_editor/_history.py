@@ -1,0 +1,243 @@
+"""What was changed, kept in a private directory, so that it can be taken back to the byte."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections import OrderedDict
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+__all__ = ["Change", "History", "changed_region", "digest"]
+
+_FILES = 1_000
+_PIECE = 1 << 16
+
+
+def digest(data: bytes) -> bytes:
+    """Give what tells a content from every other."""
+    return sha256(data).digest()
+
+
+def changed_region(old: bytes, new: bytes) -> tuple[int, int, int]:
+    """Say where two contents differ: the start, and the ends in the one and in the other."""
+    shortest = min(len(old), len(new))
+    start = _common(old, new, shortest)
+    rest = shortest - start
+    tail = _common_end(old, new, rest)
+    return start, len(old) - tail, len(new) - tail
+
+
+def _common(old: bytes, new: bytes, most: int) -> int:
+    at = 0
+    while at < most and old[at : at + _PIECE] == new[at : at + _PIECE] and at + _PIECE <= most:
+        at += _PIECE
+    low, high = at, min(at + _PIECE, most)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if old[at:middle] == new[at:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _common_end(old: bytes, new: bytes, most: int) -> int:
+    def equal(begin: int, end: int) -> bool:
+        return old[len(old) - end : len(old) - begin] == new[len(new) - end : len(new) - begin]
+
+    at = 0
+    while at + _PIECE <= most and equal(at, at + _PIECE):
+        at += _PIECE
+    low, high = at, min(at + _PIECE, most)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if equal(at, middle):
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One change of a file, as it has to be known to take it back.
+
+    Attributes:
+        existed: Whether the file was there before.
+        after: The digest of what the change left.
+        start: Where the changed region begins.
+        end: Where it ends in what the change left.
+        stored: The file that holds what was in the region before.
+        size: How many bytes these are.
+        made: The directories that were made for the file, the outermost first.
+    """
+
+    existed: bool
+    after: bytes
+    start: int = 0
+    end: int = 0
+    stored: str | None = None
+    size: int = 0
+    made: tuple[str, ...] = ()
+
+
+class History:
+    """The last changes of each file.
+
+    Only the bytes that a change replaced are kept, in a directory that nobody else can read and
+    that goes with the history. What is oldest is forgotten when there is too much.
+
+    Args:
+        count: How many changes of one file are kept.
+        size: How many bytes are kept in all.
+    """
+
+    def __init__(self, count: int, size: int) -> None:
+        self._count = count
+        self._size = size
+        self._used = 0
+        self._number = 0
+        self._directory: str | None = None
+        self._changes: OrderedDict[Hashable, list[Change]] = OrderedDict()
+
+    def __enter__(self) -> Self:
+        """Give itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Forget everything."""
+        self.close()
+
+    def close(self) -> None:
+        """Forget everything, and remove the directory."""
+        directory, self._directory = self._directory, None
+        self._changes.clear()
+        self._used = 0
+        if directory is not None:
+            shutil.rmtree(directory, ignore_errors=True)
+
+    @property
+    def directory(self) -> Path | None:
+        """Where it is kept, as soon as there is something to keep."""
+        return None if self._directory is None else Path(self._directory)
+
+    def prepare(self, old: bytes | None, new: bytes, made: tuple[str, ...] = ()) -> Change | None:
+        """Store what a change is about to replace; nothing if that is more than may be kept.
+
+        Args:
+            old: The content before; `None` where there was no file.
+            new: The content after.
+            made: The directories that are made for the file.
+
+        Raises:
+            OSError: It cannot be stored.
+        """
+        if not self._count:
+            return None
+        if old is None:
+            return Change(existed=False, after=digest(new), made=made)
+        start, end, new_end = changed_region(old, new)
+        size = end - start
+        if size > self._size:
+            return None
+        return Change(
+            existed=True,
+            after=digest(new),
+            start=start,
+            end=new_end,
+            stored=self._store(old[start:end]) if size else None,
+            size=size,
+        )
+
+    def add(self, key: Hashable, change: Change | None) -> None:
+        """Remember a change that was made.
+
+        Args:
+            key: Which file it was.
+            change: The change; without it nothing before it can be taken back either.
+        """
+        if change is None:
+            self._forget(key)
+            return
+        changes = self._changes.setdefault(key, [])
+        self._changes.move_to_end(key)
+        changes.append(change)
+        self._used += change.size
+        if len(changes) > self._count:
+            self.drop(changes.pop(0), counted=True)
+        while self._used > self._size or len(self._changes) > _FILES:
+            self._drop_oldest()
+
+    def last(self, key: Hashable) -> Change | None:
+        """Give the last change of a file."""
+        changes = self._changes.get(key)
+        return changes[-1] if changes else None
+
+    def before(self, change: Change, data: bytes) -> bytes:
+        """Give what a file held before a change.
+
+        Args:
+            change: The change.
+            data: What it holds now, which is what the change left.
+
+        Raises:
+            OSError: What was kept cannot be read.
+        """
+        old = b"" if change.stored is None else Path(change.stored).read_bytes()
+        return data[: change.start] + old + data[change.end :]
+
+    def taken_back(self, key: Hashable) -> None:
+        """Forget the last change of a file."""
+        changes = self._changes.get(key)
+        if changes:
+            self.drop(changes.pop(), counted=True)
+            if not changes:
+                del self._changes[key]
+
+    def drop(self, change: Change | None, *, counted: bool = False) -> None:
+        """Remove what is stored of a change.
+
+        Args:
+            change: The change; it may be none.
+            counted: Whether it was remembered.
+        """
+        if change is None:
+            return
+        if counted:
+            self._used -= change.size
+        if change.stored is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(change.stored)  # noqa: PTH108 - a name, not a path that is worked with
+
+    def _store(self, data: bytes) -> str:
+        if self._directory is None:
+            self._directory = tempfile.mkdtemp(prefix="agents-tools-undo-")
+        self._number += 1
+        path = f"{self._directory}/{self._number}"
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        try:
+            with open(fd, "wb") as file:  # noqa: PTH123 - by descriptor
+                file.write(data)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(path)  # noqa: PTH108 - as above
+            raise
+        return path
+
+    def _forget(self, key: Hashable) -> None:
+        for change in self._changes.pop(key, []):
+            self.drop(change, counted=True)
+
+    def _drop_oldest(self) -> None:
+        key, changes = next(iter(self._changes.items()))
+        self.drop(changes.pop(0), counted=True)
+        if not changes:
+            del self._changes[key]

@@ -1,0 +1,357 @@
+"""How a text is stored in a file: encoding, byte order mark, line ends, where lines begin."""
+
+from __future__ import annotations
+
+import bisect
+import codecs
+import os
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from agents_tools.errors import ToolError
+
+__all__ = ["BytesSource", "FileSource", "Form", "Shape", "Source", "binary_kind", "body_of", "scan"]
+
+_BLOCK = 1 << 16
+_HEAD = 8192
+_HIGH = bytes(range(128, 256))
+_UNDEFINED = (b"\x81", b"\x8d", b"\x8f", b"\x90", b"\x9d")
+"""Bytes that mean nothing in cp1252."""
+_WIDE = (  # the longer marks first: that of UTF-32 begins with that of UTF-16
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_KINDS = (
+    (b"%PDF-", "a PDF document"),
+    (b"PK\x03\x04", "a ZIP archive, or a document stored as one"),
+    (b"\x1f\x8b", "gzip data"),
+    (b"BZh", "bzip2 data"),
+    (b"\xfd7zXZ\0", "xz data"),
+    (b"\x28\xb5\x2f\xfd", "Zstandard data"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive"),
+    (b"\x7fELF", "an ELF program"),
+    (b"MZ", "a Windows program"),
+    (b"\xca\xfe\xba\xbe", "compiled Java or a Mach-O program"),
+    (b"\xcf\xfa\xed\xfe", "a Mach-O program"),
+    (b"\0asm", "a WebAssembly module"),
+    (b"SQLite format 3\0", "a SQLite database"),
+    (b"\x89PNG\r\n\x1a\n", "a PNG image"),
+    (b"\xff\xd8\xff", "a JPEG image"),
+    (b"GIF8", "a GIF image"),
+    (b"ID3", "MP3 audio"),
+    (b"OggS", "Ogg audio"),
+)
+_TEXT_TOO = frozenset({b"BZh", b"MZ", b"GIF8", b"ID3", b"OggS"})
+"""Marks with which a text may begin as well."""
+_ODD = bytes(set(range(32)) - set(b"\t\n\r\f\b\x1b")) + b"\x7f"
+
+
+class Source(Protocol):
+    """Bytes that can be read in pieces."""
+
+    size: int
+
+    def read(self, start: int, length: int) -> bytes:
+        """Give the bytes from a place on, fewer at the end."""
+        ...
+
+
+class BytesSource:
+    """Bytes in memory, read in pieces."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self.size = len(data)
+
+    def read(self, start: int, length: int) -> bytes:
+        """Give the bytes from a place on, fewer at the end."""
+        return self._data[start : start + length]
+
+
+class FileSource:
+    """An open file, read in pieces."""
+
+    def __init__(self, fd: int, size: int) -> None:
+        self._fd = fd
+        self.size = size
+
+    def read(self, start: int, length: int) -> bytes:
+        """Give the bytes from a place on, fewer at the end."""
+        pieces: list[bytes] = []
+        length = min(length, self.size - start)
+        while length > 0:
+            piece = os.pread(self._fd, length, start)
+            if not piece:
+                break
+            pieces.append(piece)
+            start += len(piece)
+            length -= len(piece)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    r"""How a text is stored.
+
+    Everything is worked on in a body: bytes in an encoding that has the bytes of ASCII, with line
+    ends that end with `\\n`, and without byte order mark. What is not changed in the body is not
+    changed in the file either, to the byte.
+
+    Attributes:
+        codec: The encoding of the body.
+        bom: The byte order mark of the file.
+        wide: The encoding of the file, where it has not the bytes of ASCII.
+        strays: How many bytes of a UTF-8 file are not UTF-8.
+        returns: Whether lines end with a carriage return alone.
+    """
+
+    codec: str = "utf-8"
+    bom: bytes = b""
+    wide: str = ""
+    strays: int = 0
+    returns: bool = False
+
+    @property
+    def name(self) -> str:
+        """The encoding, for people."""
+        name = (self.wide or self.codec).upper().removesuffix("-LE").removesuffix("-BE")
+        if self.codec == "cp1252":
+            name = "cp1252"
+        if self.bom and not self.wide:
+            name += " with BOM"
+        return f"{name} with {self.strays:,} bytes that are not" if self.strays else name
+
+    @property
+    def converted(self) -> bool:
+        """Whether the body is anything else than the end of the file."""
+        return bool(self.wide) or self.returns
+
+    def body(self, raw: bytes) -> bytes:
+        """Give the body of the content of a file."""
+        body = raw[len(self.bom) :] if self.bom else raw
+        if self.wide:
+            body = body.decode(self.wide, "surrogatepass").encode("utf-8", "surrogatepass")
+        return body.replace(b"\r", b"\n") if self.returns else body
+
+    def raw(self, body: bytes) -> bytes:
+        """Give the content of a file with a body."""
+        if self.returns:
+            body = body.replace(b"\n", b"\r")
+        if self.wide:
+            body = body.decode("utf-8", "surrogatepass").encode(self.wide, "surrogatepass")
+        return self.bom + body if self.bom else body
+
+    def decode(self, data: bytes) -> str:
+        """Give the text of a part of the body; what is no text becomes lone surrogates."""
+        if self.wide:
+            return data.decode("utf-8", "surrogatepass")
+        return data.decode(self.codec, "surrogateescape")
+
+    def encode(self, text: str, what: str) -> bytes:
+        """Give the bytes of a text in the body.
+
+        Args:
+            text: The text.
+            what: What it is, for the message.
+
+        Raises:
+            ToolError: It cannot be stored this way.
+        """
+        try:
+            return text.encode(self.codec)
+        except UnicodeEncodeError as error:
+            character = text[error.start]
+            shown = f"U+{ord(character):04X}"
+            if character.isprintable():
+                shown = f"{character!r} ({shown})"
+            advice = "Leave it out."
+            if self.codec != "utf-8":
+                advice = (
+                    "Use other characters, or view the file and write all of it with create, "
+                    "which stores UTF-8."
+                )
+            raise ToolError(
+                f"{what} holds {shown}, which cannot be stored: the file is {self.name}. {advice}"
+            ) from None
+
+
+@dataclass(slots=True)
+class Shape:
+    """What a scan found out about a text.
+
+    Attributes:
+        form: How it is stored.
+        size: How many bytes the body has.
+        ends: How many line ends there are.
+        crlf: How many of these are CRLF.
+        open_end: Whether the last line has no line end.
+        before: For each block, how many line ends are before it.
+    """
+
+    form: Form
+    size: int = 0
+    ends: int = 0
+    crlf: int = 0
+    open_end: bool = False
+    before: list[int] = field(default_factory=list[int])
+
+    @property
+    def lines(self) -> int:
+        """How many lines there are."""
+        return self.ends + self.open_end
+
+    def start(self, line: int, source: Source) -> int:
+        """Say where a line begins in the body.
+
+        Args:
+            line: Its number, from 1; one after the last is the end.
+            source: The body.
+        """
+        if line <= 1:
+            return 0
+        if line > self.lines:
+            return self.size
+        block = bisect.bisect_left(self.before, line - 1) - 1
+        data = source.read(block * _BLOCK, _BLOCK)
+        at = -1
+        for _ in range(line - 1 - self.before[block]):
+            at = data.index(b"\n", at + 1)
+        return block * _BLOCK + at + 1
+
+    def line_at(self, place: int, source: Source) -> int:
+        """Say in which line a place of the body is."""
+        block = min(place // _BLOCK, len(self.before) - 1)
+        if block < 0:
+            return 1
+        data = source.read(block * _BLOCK, place - block * _BLOCK)
+        return self.before[block] + data.count(b"\n") + 1
+
+
+class _After:
+    """What comes after the byte order mark."""
+
+    def __init__(self, source: Source, mark: int) -> None:
+        self._source = source
+        self._mark = mark
+        self.size = max(source.size - mark, 0)
+
+    def read(self, start: int, length: int) -> bytes:
+        """Give the bytes from a place on, fewer at the end."""
+        return self._source.read(start + self._mark, length)
+
+
+def body_of(source: Source, form: Form) -> Source:
+    """Give the body of a file, to be read in pieces.
+
+    Args:
+        source: The content of the file.
+        form: How it is stored.
+    """
+    if form.converted:
+        return BytesSource(form.body(source.read(0, source.size)))
+    return _After(source, len(form.bom)) if form.bom else source
+
+
+def scan(source: Source) -> Shape:
+    """Find out how a text is stored and where its lines are.
+
+    Args:
+        source: The content of a file that is not binary. It is read block by block.
+    """
+    head = source.read(0, 4)
+    form = Form(bom=codecs.BOM_UTF8 if head.startswith(codecs.BOM_UTF8) else b"")
+    for bom, codec in _WIDE:
+        if head.startswith(bom):
+            form = Form(bom=bom, wide=codec)
+            break
+    shape = _scan(body_of(source, form), form)
+    if shape.form.returns:
+        shape = _scan(body_of(source, shape.form), shape.form)
+    return shape
+
+
+def _scan(body: Source, form: Form) -> Shape:
+    guess = _Guess()
+    shape = Shape(form, body.size)
+    last = b""
+    returns = form.returns
+    for at in range(0, body.size, _BLOCK):
+        block = body.read(at, _BLOCK)
+        shape.before.append(shape.ends)
+        shape.ends += block.count(b"\n")
+        if b"\r" in block or last == b"\r":
+            returns = True
+            shape.crlf += (last + block).count(b"\r\n")
+        guess.look(block)
+        last = block[-1:]
+    shape.open_end = bool(last) and last != b"\n"
+    codec, strays = guess.result()
+    if form.wide:
+        codec, strays = "utf-8", 0
+    returns = form.returns or (returns and not shape.ends)
+    shape.form = Form(codec, form.bom, form.wide, strays, returns)
+    return shape
+
+
+class _Guess:
+    """Which encoding a text has, as far as its bytes tell."""
+
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
+        self._wrong = self._right = 0
+        self._undefined = self._pending = False
+
+    def look(self, block: bytes) -> None:
+        """Take the next bytes into account."""
+        if block.isascii() and not self._pending:
+            return
+        self._count(self._decoder.decode(block), block)
+        self._pending = bool(self._decoder.getstate()[0])
+        self._undefined = self._undefined or any(byte in block for byte in _UNDEFINED)
+
+    def _count(self, text: str, block: bytes) -> None:
+        beyond = len(text) - len(block.translate(None, _HIGH))
+        try:
+            text.encode()
+            wrong = 0
+        except UnicodeEncodeError:
+            wrong = len(text) - len(text.encode(errors="ignore").decode())
+        self._wrong += wrong
+        self._right += beyond - wrong
+
+    def result(self) -> tuple[str, int]:
+        """Give the encoding, and how many bytes do not belong to it."""
+        self._count(self._decoder.decode(b"", final=True), b"")
+        if not self._wrong or self._right > self._wrong:
+            return "utf-8", self._wrong
+        return "latin-1" if self._undefined else "cp1252", 0
+
+
+def binary_kind(source: Source) -> str | None:
+    """Say what a file is that is no text; nothing if it is one.
+
+    Args:
+        source: The content of the file; only its start is read.
+    """
+    head = source.read(0, _HEAD)
+    for bom, codec in _WIDE:
+        if head.startswith(bom):
+            return _not_wide(source, bom, codec)
+    odd = len(head) - len(head.translate(None, _ODD))
+    binary = b"\0" in head or odd * 10 > len(head)
+    for mark, kind in _KINDS:
+        if head.startswith(mark) and (binary or mark not in _TEXT_TOO):
+            return kind
+    if head.startswith(b"RIFF") and head[8:12] == b"WEBP":
+        return "a WebP image"
+    return "binary data" if binary else None
+
+
+def _not_wide(source: Source, bom: bytes, codec: str) -> str | None:
+    try:
+        source.read(len(bom), source.size).decode(codec, "surrogatepass")
+    except UnicodeDecodeError:
+        return f"binary data that begins like {codec[:6].upper()}"
+    return None

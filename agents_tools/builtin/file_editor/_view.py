@@ -1,0 +1,198 @@
+"""How files and directories are shown to a model."""
+
+from __future__ import annotations
+
+import base64
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from agents_tools._text import escape_for_model
+
+if TYPE_CHECKING:
+    from agents_tools.builtin.file_editor._text_file import Shape, Source
+
+__all__ = ["Text", "image_type", "image_url", "listing", "size_text", "snippet"]
+
+LINE_LIMIT = 2_000
+"""How many characters of a line are shown."""
+_ENOUGH = LINE_LIMIT * 4
+"""In how many bytes these are, whatever the encoding."""
+_PER_DIRECTORY = 200
+_ENTRIES = 1_000
+_READ = 100_000
+_IMAGES = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+)
+
+
+def size_text(size: int) -> str:
+    """Give a number of bytes as people write it."""
+    for power, unit in ((3, "GB"), (2, "MB"), (1, "kB")):
+        if size >= 10 * 1_000**power:
+            return f"{size / 1_000**power:,.1f} {unit}"
+    return f"{size:,} bytes"
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text whose lines are read where they are, only those that are shown.
+
+    Attributes:
+        shape: What is known of it.
+        body: Its bytes.
+    """
+
+    shape: Shape
+    body: Source
+
+    def numbered(self, first: int, last: int, limit: int) -> str:
+        """Show lines with their numbers; if that is too long, the first and last of them.
+
+        Args:
+            first: The first line.
+            last: The last line.
+            limit: How many characters may be shown.
+        """
+        head, following = self._forward(first, last, limit)
+        if following > last:
+            return "".join(head)
+        head, following = self._forward(first, last, limit * 2 // 3)
+        tail = self._backward(following, last, limit // 3)
+        until = last - len(tail)
+        if until < following:
+            return "".join([*head, *tail])
+        count = until - following + 1
+        notice = (
+            f"[{count:,} line{'s' * (count > 1)} not shown: {following} to {until}. See more with "
+            f"view_range, for example [{following}, {min(until, following + 199)}].]\n"
+        )
+        return "".join([*head, notice, *tail])
+
+    def _forward(self, line: int, last: int, limit: int) -> tuple[list[str], int]:
+        """Show lines until a limit, at least one; also give the number of the next."""
+        shown: list[str] = []
+        begin = self.shape.start(line, self.body)
+        data, at, window = b"", 0, limit * 4 + _ENOUGH
+        while line <= last:
+            if at + _ENOUGH > len(data) and begin + len(data) < self.body.size:
+                begin, at = begin + at, 0
+                data = self.body.read(begin, window)
+            end = data.find(b"\n", at)
+            following = end + 1 if end >= 0 else self.shape.start(line + 1, self.body) - begin
+            text = self._line(line, data[at : min(following, at + _ENOUGH)], following - at)
+            if shown and len(text) > limit:
+                break
+            shown.append(text)
+            limit -= len(text)
+            line, at = line + 1, following
+        return shown, line
+
+    def _backward(self, first: int, last: int, limit: int) -> list[str]:
+        """Show the last lines that fit in a limit, from a line on."""
+        start, end = self.shape.start(first, self.body), self.shape.start(last + 1, self.body)
+        begin = max(start, end - limit * 4)
+        pieces = self.body.read(begin, end - begin).split(b"\n")
+        if not pieces[-1]:
+            pieces.pop()
+        if begin > start:
+            del pieces[0]  # its start is missing
+        shown: list[str] = []
+        for line, piece in zip(range(last, first - 1, -1), reversed(pieces), strict=False):
+            text = self._line(line, piece[:_ENOUGH], len(piece))
+            limit -= len(text)
+            if limit < 0:
+                break
+            shown.append(text)
+        return shown[::-1]
+
+    def _line(self, number: int, data: bytes, whole: int) -> str:
+        text = self.shape.form.decode(data).removesuffix("\n").removesuffix("\r")
+        if len(text) > LINE_LIMIT or whole > len(data):
+            text = f"{text[:LINE_LIMIT]}… [cut here: the line has {whole:,} bytes]"
+        return f"{number:6}\t{escape_for_model(text)}\n"
+
+
+def snippet(text: Text, first: int, last: int, *, around: int = 3, limit: int = 6_000) -> str:
+    """Show lines that were changed, with some around them."""
+    first = max(1, first - around)
+    last = min(text.shape.lines, last + around)
+    return text.numbered(first, last, limit) if last >= first else ""
+
+
+def image_type(head: bytes) -> str | None:
+    """Say which kind of image a file is that begins like this; nothing if it is none."""
+    for mark, kind in _IMAGES:
+        if head.startswith(mark):
+            return kind
+    return "image/webp" if head.startswith(b"RIFF") and head[8:12] == b"WEBP" else None
+
+
+def image_url(data: bytes, kind: str) -> str:
+    """Give an image as an address that holds it."""
+    return f"data:{kind};base64,{base64.b64encode(data).decode()}"
+
+
+def listing(fd: int) -> tuple[list[str], int]:
+    """List a directory, two levels deep, without what is hidden.
+
+    Args:
+        fd: The directory.
+
+    Returns:
+        One line for each entry, and how many hidden entries were left out.
+    """
+    lines: list[str] = []
+    names, hidden, more = _names(fd)
+    for at, (name, mark) in enumerate(names):
+        if len(lines) >= _ENTRIES:
+            more += len(names) - at
+            break
+        lines.append(escape_for_model(name) + mark)
+        if mark == "/":
+            below, hidden_below = _below(fd, name)
+            lines += below
+            hidden += hidden_below
+    return lines + _and_more(more, ""), hidden
+
+
+def _below(fd: int, name: str) -> tuple[list[str], int]:
+    try:
+        inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=fd)
+    except OSError as error:
+        return [f"  [cannot be read: {error.strerror}]"], 0
+    try:
+        names, hidden, more = _names(inner)
+    finally:
+        os.close(inner)
+    more += max(0, len(names) - _PER_DIRECTORY)
+    lines = [f"  {escape_for_model(name)}{mark}" for name, mark in names[:_PER_DIRECTORY]]
+    return lines + _and_more(more, "  "), hidden
+
+
+def _names(fd: int) -> tuple[list[tuple[str, str]], int, int]:
+    """Give the visible names in a directory, how many are hidden, and how many were not read."""
+    names: list[tuple[str, str]] = []
+    hidden = unread = 0
+    with os.scandir(fd) as entries:
+        for number, entry in enumerate(entries):
+            if number >= _READ:
+                unread += 1
+            elif entry.name.startswith("."):
+                hidden += 1
+            else:
+                names.append((entry.name, _mark(entry)))
+    return sorted(names), hidden, unread
+
+
+def _mark(entry: os.DirEntry[str]) -> str:
+    if entry.is_symlink():
+        return "@"
+    return "/" if entry.is_dir(follow_symlinks=False) else ""
+
+
+def _and_more(count: int, indent: str) -> list[str]:
+    return [f"{indent}[and {count:,} more]"] if count else []

@@ -1,0 +1,386 @@
+"""Nothing that is opened through a workspace lies outside of it, whatever the path and the race."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from agents_tools import _paths
+from agents_tools._paths import PathRefused, Root, Workspace
+from agents_tools.errors import ToolError, UserError
+
+needs_openat2 = pytest.mark.skipif(_paths._openat2 is None, reason="the system has no openat2")
+WAYS = [pytest.param("kernel", marks=needs_openat2), "walk"]
+
+
+@pytest.fixture(params=WAYS)
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Resolve by the kernel, or component by component."""
+    if request.param == "walk":
+        monkeypatch.setattr(_paths, "_openat2", None)
+    return request.param
+
+
+@pytest.fixture
+def inside(tmp_path: Path) -> Path:
+    """A directory with files, beside one that must not be reached."""
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "secret").write_text("outside")
+    root = tmp_path / "inside"
+    (root / "a" / "b").mkdir(parents=True)
+    (root / "a" / "file").write_text("inside")
+    (root / "a" / "b" / "deep").write_text("inside")
+    return root
+
+
+def names(path: Path) -> list[str]:
+    return sorted(entry.name for entry in path.iterdir())
+
+
+def content(fd: int) -> str:
+    with open(fd) as file:
+        return file.read()
+
+
+# --- names
+
+GOOD = [
+    "a/file",
+    "./a/file",
+    "a//file",
+    "a/./file",
+    "a/b/../file",
+    "a/../a/file",
+    "a/b/../../a/file",
+]
+OUT = ["..", "../outside/secret", "a/../../outside/secret", "../inside/a/file", "a/b/../../../x"]
+
+
+@pytest.mark.parametrize("path", GOOD)
+def test_ways_to_write_a_path_lead_to_the_same_file(inside: Path, way: str, path: str) -> None:
+    """S8: `..` and double slashes are resolved, not compared."""
+    with Root(inside) as root:
+        assert content(root.open(path)) == "inside"
+        assert root.resolve(path) == "a/file"
+
+
+@pytest.mark.parametrize("path", OUT)
+def test_paths_that_lead_outside_are_refused(inside: Path, way: str, path: str) -> None:
+    """S8: also when they come back later."""
+    with Root(inside) as root:
+        for use in (root.open, root.stat, root.resolve):
+            with pytest.raises((PathRefused, FileNotFoundError)):
+                use(path)
+        with pytest.raises((PathRefused, FileNotFoundError)):
+            root.open_parent(path)
+
+
+def test_an_absolute_path_is_only_taken_beneath(inside: Path, way: str) -> None:
+    """S8: CVE-2025-53110 took `/ws-other` for `/ws`."""
+    sibling = inside.with_name("inside-other")
+    sibling.mkdir()
+    (sibling / "x").write_text("outside")
+    with Workspace(inside) as workspace:
+        assert content(workspace.locate(str(inside / "a/file")).open()) == "inside"
+        assert content(workspace.locate(f"//{inside}/a/file").open()) == "inside"
+        for path in (sibling / "x", "/etc/passwd", inside.parent, "/", f"{inside}x"):
+            with pytest.raises(PathRefused, match="outside of the workspace"):
+                workspace.locate(path)
+        with pytest.raises(PathRefused):
+            workspace.locate(f"{inside}/../outside/secret").open()
+
+
+@pytest.mark.parametrize(
+    "path", ["", "a\0b", "a/fi\0le", "x" * 5000, "a/" * 2500, "\ud800", "a/\udfff\ud800"]
+)
+def test_what_cannot_be_a_path_is_refused(inside: Path, path: str) -> None:
+    """S8: NUL characters, 4 KB names and lone surrogates never reach the system."""
+    with Workspace(inside) as workspace, pytest.raises(PathRefused) as refused:
+        workspace.locate(path).open()
+    assert len(str(refused.value)) < 500
+    str(refused.value).encode()
+
+
+def test_a_name_that_is_no_text_can_be_opened(inside: Path, way: str) -> None:
+    """S8: names are bytes; those that are not UTF-8 come as surrogate escapes."""
+    name = os.fsdecode(b"latin-\xe9")
+    (inside / name).write_text("inside")
+    with Root(inside) as root:
+        assert content(root.open(name)) == "inside"
+
+
+def test_a_name_with_a_slash_at_the_end_is_a_directory(inside: Path, way: str) -> None:
+    """S8: `file/` names nothing, both ways to resolve agree."""
+    with Root(inside) as root:
+        os.close(root.open("a/", os.O_RDONLY))
+        for path in ("a/file/", "a/file/."):
+            with pytest.raises(NotADirectoryError):
+                root.open(path)
+
+
+def test_the_refusal_says_what_may_be_used(inside: Path) -> None:
+    """S8: a model can correct itself, and no terminal is harmed."""
+    with Workspace(inside) as workspace:
+        with pytest.raises(ToolError, match="outside of the workspace") as refused:
+            workspace.locate("../\x1b[31mx").open()
+        assert str(inside) in str(refused.value)
+        assert "\x1b" not in str(refused.value)
+
+
+def test_a_workspace_that_is_not_there_is_an_error_of_the_caller(tmp_path: Path) -> None:
+    """A wrong directory is found when the workspace is made."""
+    (tmp_path / "file").touch()
+    for path in (tmp_path / "missing", tmp_path / "file"):
+        with pytest.raises(UserError, match="cannot be used"):
+            Workspace(path)
+
+
+def test_further_directories_are_reached_by_absolute_paths(inside: Path) -> None:
+    """Several roots are one workspace."""
+    with Workspace(inside, also=[inside.parent / "outside"]) as workspace:
+        assert content(workspace.locate(inside.parent / "outside/secret").open()) == "outside"
+        with pytest.raises(PathRefused):
+            workspace.locate("../outside/secret").open()
+
+
+def test_nothing_is_opened_after_the_end(inside: Path, way: str) -> None:
+    """A closed workspace is no way to the current directory."""
+    workspace = Workspace(inside)
+    place = workspace.locate("a/file")
+    workspace.close()
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        place.open()
+
+
+# --- links
+
+LINKS = {
+    "file inside": ("a/file", "l", "inside"),
+    "up inside": ("../inside/a/file", "l", None),
+    "file outside": ("../outside/secret", "l", None),
+    "absolute inside": ("{root}/a/file", "l", "inside"),
+    "absolute outside": ("{root}/../outside/secret", "l", None),
+    "system": ("/etc/passwd", "l", None),
+    "directory inside": ("a/b", "l/deep", "inside"),
+    "directory outside": ("../outside", "l/secret", None),
+    "absolute directory outside": ("{root}/../outside", "l/secret", None),
+    "process": ("/proc/self/root/etc/passwd", "l", None),
+    "dangling": ("nothing", "l", None),
+    "loop": ("l", "l", None),
+    "upwards": ("a/../a/file", "l", "inside"),
+    "up and over": ("a/../../outside/secret", "l", None),
+}
+
+
+@pytest.mark.parametrize("case", LINKS)
+def test_links_are_followed_as_long_as_they_stay(inside: Path, way: str, case: str) -> None:
+    """S9: the matrix of links, opened, looked at and resolved."""
+    target, path, expected = LINKS[case]
+    (inside / "l").symlink_to(target.format(root=inside))
+    with Root(inside) as root:
+        if expected is not None:
+            assert content(root.open(path)) == expected
+            assert root.stat(path).st_size == 6
+            assert root.resolve(path) in {"a/file", "a/b/deep"}
+            return
+        for use in (root.open, root.stat):
+            with pytest.raises((PathRefused, OSError)):
+                use(path)
+
+
+def test_a_chain_of_links_is_followed_to_its_end(inside: Path, way: str) -> None:
+    """S9: and refused when its last link leads outside."""
+    for number in range(10):
+        (inside / f"l{number}").symlink_to(f"l{number + 1}")
+    (inside / "l10").symlink_to("a/file")
+    with Root(inside) as root:
+        assert content(root.open("l0")) == "inside"
+        (inside / "l10").unlink()
+        (inside / "l10").symlink_to("../outside/secret")
+        with pytest.raises(PathRefused):
+            root.open("l0")
+
+
+def test_nothing_is_made_through_a_link_that_leads_outside(inside: Path, way: str) -> None:
+    """S9: a dangling link is no way to make a file elsewhere."""
+    (inside / "l").symlink_to("../outside/new")
+    (inside / "d").symlink_to("../outside")
+    flags = os.O_WRONLY | os.O_CREAT
+    with Root(inside) as root:
+        for path in ("l", "d/new"):
+            with pytest.raises(PathRefused):
+                root.open(path, flags)
+            with pytest.raises((PathRefused, OSError)):
+                root.open(path, flags | os.O_EXCL)
+        with pytest.raises(PathRefused):
+            root.open_parent("d/new/x", make=True)
+    assert names(inside.parent / "outside") == ["secret"]
+
+
+def test_an_exclusive_file_is_not_made_through_a_link(inside: Path, way: str) -> None:
+    """S11: `O_EXCL` finds the link itself, as it does everywhere."""
+    (inside / "l").symlink_to("new")
+    with Root(inside) as root, pytest.raises(FileExistsError):
+        root.open("l", os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    assert not (inside / "new").exists()
+
+
+def test_looking_at_a_pipe_does_not_wait(inside: Path, way: str) -> None:
+    """S8: what something is can be told without opening it for reading."""
+    os.mkfifo(inside / "pipe")
+    with Root(inside) as root:
+        assert root.stat("pipe").st_size == 0
+
+
+# --- what is protected
+
+PROTECTED = [
+    ".mcp.json",
+    "a/.mcp.json",
+    ".git/config",
+    ".git/hooks/pre-commit",
+    "a/.git/hooks/x/y",
+    ".GIT/Config",
+    ".agents_tools/tools.json",
+    ".vscode/mcp.json",
+    ".mcp.json.",
+    ".mcp.json ",
+    ".mcp.json::$DATA",
+    ".g\u200cit/config",
+    "\uff0egit/config",
+    ".git",
+    ".vscode",
+    "b/../.mcp.json",
+    ".git/./config",
+    ".git//hooks",
+    ".git/modules/x/config",
+]
+
+
+@pytest.mark.parametrize("path", PROTECTED)
+def test_protected_names_are_not_written_even_when_absent(
+    inside: Path, way: str, path: str
+) -> None:
+    """S12: nor is a file made where the directory of one would be."""
+    with Workspace(inside) as workspace, pytest.raises(PathRefused, match="protected"):
+        workspace.open_writable_parent(workspace.locate(path), make=True)
+    assert names(inside) == ["a"]
+
+
+def test_links_do_not_hide_what_is_protected(inside: Path, way: str) -> None:
+    """S12: the name that counts is that of what would be written."""
+    (inside / ".git" / "hooks").mkdir(parents=True)
+    (inside / "innocent").symlink_to(".git/hooks")
+    (inside / "config").symlink_to(".git/config")
+    with Workspace(inside) as workspace:
+        for path in ("innocent/pre-commit", "config"):
+            with pytest.raises(PathRefused, match="protected"):
+                workspace.open_writable_parent(workspace.locate(path))
+
+
+def test_what_is_not_protected_can_be_written(inside: Path, way: str) -> None:
+    """S12: names that only look like it, and a workspace that lies below such a name."""
+    work = inside / ".agents_tools" / "sessions"
+    work.mkdir(parents=True)
+    for root, path in ((inside, "mcp.json"), (inside, ".gitignore"), (inside, "git/config"),
+                       (inside, ".git/info/exclude"), (work, "notes")):  # fmt: skip
+        with Workspace(root) as workspace:
+            parent, name = workspace.open_writable_parent(workspace.locate(path), make=True)
+            os.close(parent)
+            assert name == Path(path).name
+
+
+# --- races
+
+SWAPPER = """
+import os, sys
+os.chdir(sys.argv[1])
+os.symlink("../outside", "link")
+print("ready", flush=True)
+while True:
+    os.rename("d", "kept")
+    os.rename("link", "d")
+    os.rename("d", "link")
+    os.rename("kept", "d")
+"""
+
+
+@contextlib.contextmanager
+def swapping(inside: Path) -> Generator[None, None, None]:
+    """Let another process put a link to outside in the place of a directory, all the time."""
+    (inside / "d").mkdir()
+    (inside / "d" / "secret").write_text("inside")
+    process = subprocess.Popen(  # noqa: S603 - our own program
+        [sys.executable, "-I", "-S", "-c", SWAPPER, str(inside)], stdout=subprocess.PIPE
+    )
+    with process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        try:
+            yield
+        finally:
+            process.kill()
+
+
+def test_no_open_escapes_while_a_directory_is_swapped(inside: Path, way: str) -> None:
+    """S10: 30,000 opens against a swapper, 0 escapes; fewer by the slower way."""
+    seen = {"inside": 0, "refused": 0}
+    with swapping(inside), Root(inside) as root:
+        for _ in range(30_000 if way == "kernel" else 6_000):
+            try:
+                fd = root.open("d/secret")
+            except (PathRefused, OSError):
+                seen["refused"] += 1
+                continue
+            try:
+                seen[os.read(fd, 10).decode()] += 1  # "outside" is no key
+            finally:
+                os.close(fd)
+    assert seen["inside"] > 0
+    assert seen["refused"] > 0
+
+
+def test_no_file_is_made_outside_while_a_directory_is_swapped(inside: Path, way: str) -> None:
+    """S10: the directory that a file is written to is the one that was opened."""
+    with swapping(inside), Workspace(inside) as workspace:
+        for number in range(2_000):
+            try:
+                parent, name = workspace.open_writable_parent(workspace.locate(f"d/{number}"))
+            except (PathRefused, OSError):
+                continue
+            try:
+                os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, dir_fd=parent))
+            finally:
+                os.close(parent)
+    assert names(inside.parent / "outside") == ["secret"]
+
+
+def test_no_descriptor_is_left_open(inside: Path, way: str) -> None:
+    """S22: neither by what succeeds nor by what is refused."""
+    (inside / "l").symlink_to("../outside")
+    before = len(names(Path("/proc/self/fd"))) if sys.platform == "linux" else 0
+    with Workspace(inside) as workspace:
+        for path in [*GOOD, *OUT, "l/secret", "missing/x", "a/file/x", ".mcp.json"]:
+            place = workspace.locate(path)
+            with contextlib.suppress(PathRefused, OSError):
+                os.close(place.open())
+            with contextlib.suppress(PathRefused, OSError):
+                os.close(workspace.open_writable_parent(place)[0])
+    if sys.platform == "linux":
+        assert len(names(Path("/proc/self/fd"))) == before
+
+
+def test_a_socket_is_seen_and_not_opened(inside: Path, way: str) -> None:
+    """S8: special files are told apart before they are opened."""
+    with socket.socket(socket.AF_UNIX) as server, Root(inside) as root:
+        server.bind(os.path.relpath(inside / "s"))
+        assert root.stat("s").st_size == 0
+        with pytest.raises(OSError, match="No such device or address"):
+            root.open("s")
