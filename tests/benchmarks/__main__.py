@@ -9,23 +9,31 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import statistics
 import subprocess
 import sys
+from time import monotonic
 from typing import Any
 
 from tests.benchmarks import tokens
+from tests.benchmarks.builtin import BUILTIN_IMPORTS, BUILTIN_TIMED, BUILTIN_TITLES, together
 from tests.benchmarks.mcp import MCP_TIMED
 from tests.benchmarks.subjects import BENCH, MCP, SUBJECTS, Subject
+from tests.benchmarks.timing import BUDGET_SECONDS
 from tests.benchmarks.worker import TIMED
 
 PYDANTIC = "from pydantic import BaseModel, TypeAdapter, create_model, Field"
 HEAVY = (
-    *("anthropic", "click", "httpx", "mcp", "openai", "rich", "starlette"),
+    *("anthropic", "click", "httpx", "litellm", "mcp", "openai", "rich", "starlette"),
     *("anyio", "asyncio", "griffe", "json", "pydantic", "pydantic_core"),
 )
 NONE = "not measured"
 MCP_IMPORT = "mcp_import"
-CHOICES = (*TIMED, *MCP_TIMED, MCP_IMPORT)
+HEAD = 2
+"""Rows of a table before the first figure."""
+BUILTIN = "builtin"
+"""Stands for all of class-based and built-in tools."""
+CHOICES = (*TIMED, *MCP_TIMED, MCP_IMPORT, BUILTIN, *BUILTIN_TITLES)
 TITLES = {
     "import": "import the decorator, CPU (limit: names of pydantic)",
     "decorate": "decorate, per tool (limit: build)",
@@ -63,18 +71,23 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=CHOICES, help="time these workloads alone")
     parser.add_argument("--quick", action="store_true", help="fewer batches, smaller catalogue")
     options = parser.parse_args()
+    only: list[str] | None = options.only
+    if only and BUILTIN in only:
+        only = [*only, *BUILTIN_TITLES]
+    for name in options.subjects:
+        SUBJECTS[name].install()
     results: dict[str, Any] = {}
     for name in options.subjects:
         subject = SUBJECTS[name]
-        subject.install()
         print(f"Timing {name} …", file=sys.stderr)
-        results[name] = report = _tools(subject, options.only, quick=options.quick)
-        client = _client(subject, options.only, quick=options.quick)
-        report["workloads"] = report.get("workloads", {}) | client.pop("workloads", {})
-        report["versions"] = report.get("versions", {}) | client.get("versions", {})
+        results[name] = report = _tools(subject, only, quick=options.quick)
+        client = _client(subject, only, quick=options.quick)
+        _add(report, client)
+    for name, builtin in _builtin(options.subjects, only, quick=options.quick).items():
+        _add(results[name], builtin)
     BENCH.mkdir(exist_ok=True)
     (BENCH / "results.json").write_text(json.dumps(results, indent=2) + "\n")
-    print(table(results))
+    print("\n\n".join(filter(None, [table(results), builtin_table(results)])))
 
 
 def table(results: dict[str, Any]) -> str:
@@ -96,7 +109,44 @@ def table(results: dict[str, Any]) -> str:
     if any("tokens" in report for report in results.values()):
         counts = [report.get("tokens") for report in results.values()]
         rows.append(["definitions of 5 tools", *(f"{n} tokens" if n else NONE for n in counts)])
+    return _rows(rows) if len(rows) > HEAD else ""
+
+
+def builtin_table(results: dict[str, Any]) -> str:
+    """Lay the medians of class-based and built-in tools out, with the first subject beside the rest.
+
+    What is beside the others is how many times as long as the first subject they took.
+    """
+    measured = {
+        name: report["workloads"]
+        for name, report in results.items()
+        if any(report["workloads"].get(title) for title in BUILTIN_TITLES)
+    }
+    if not measured:
+        return ""
+    first, *others = measured
+    beside = [f"{name} / {first}" for name in others]
+    rows = [["", *measured, *beside], ["---"] + ["---:"] * (len(measured) + len(beside))]
+    for name, title in BUILTIN_TITLES.items():
+        figures = [workloads.get(name) for workloads in measured.values()]
+        if any(figures):
+            ratios = [_beside(figure, figures[0]) for figure in figures[1:]]
+            rows.append([title, *map(_median, figures), *ratios])
+        if name in BUILTIN_IMPORTS and any(figures):
+            rows.append(
+                ["heavy modules loaded by it", *map(_loaded, figures), *("" for _ in others)]
+            )
+    return _rows(rows)
+
+
+def _rows(rows: list[list[str]]) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _beside(figure: dict[str, Any] | None, first: dict[str, Any] | None) -> str:
+    if figure is None or first is None:
+        return NONE
+    return f"{figure['median'] / first['median']:.3g}x"
 
 
 def _cell(figure: dict[str, Any] | None) -> str:
@@ -151,10 +201,42 @@ def _client(subject: Subject, only: list[str] | None, *, quick: bool) -> dict[st
     return report
 
 
+def _builtin(
+    subjects: list[str], only: list[str] | None, *, quick: bool
+) -> dict[str, dict[str, Any]]:
+    """Time the class-based and built-in tools of the subjects that have any, by turns."""
+    chosen = [SUBJECTS[name] for name in subjects if SUBJECTS[name].builtin]
+    reports: dict[str, dict[str, Any]] = {one.distribution: {"workloads": {}} for one in chosen}
+    names = [name for name in BUILTIN_TIMED if not only or name in only]
+    if names and chosen:
+        print("Timing class-based and built-in tools …", file=sys.stderr)
+        reports = together.measure(chosen, names, batches=10 if quick else 50)
+    for name in BUILTIN_IMPORTS:
+        if only and name not in only:
+            continue
+        for one in chosen:
+            statement = one.classes_statement if name == "class_import" else one.builtin_statement
+            figure = _import(one, statement, PYDANTIC, quick=quick)
+            reports[one.distribution]["workloads"][name] = figure
+    return reports
+
+
+def _add(report: dict[str, Any], more: dict[str, Any]) -> None:
+    for key in ("workloads", "versions"):
+        report[key] = report.get(key, {}) | more.get(key, {})
+    if "python" in more:
+        report["python"] = more["python"]
+
+
 def _work(subject: Subject, worker: str, scale: list[str], names: list[str]) -> dict[str, Any]:
     command = [str(subject.python), "-m", worker, subject.distribution, *scale]
     only = ["--only", *names] if names else []
-    done = subprocess.run([*command, *only], check=True, stdout=subprocess.PIPE)
+    done = subprocess.run(
+        [*command, *only],
+        check=True,
+        stdout=subprocess.PIPE,
+        env={**os.environ, **subject.environment},
+    )
     report: dict[str, Any] = json.loads(done.stdout)
     return report
 
@@ -162,10 +244,19 @@ def _work(subject: Subject, worker: str, scale: list[str], names: list[str]) -> 
 def _import(subject: Subject, statement: str, limit: str, *, quick: bool) -> dict[str, Any]:
     """Time an import in fresh processes, by turns with the limit's, by the CPU each took."""
     times = 3 if quick else 10
-    pairs = [(_once(subject, limit), _once(subject, statement)) for _ in range(times)]
+    pairs: list[tuple[dict[str, Any], dict[str, Any]]] = []
+    stop = monotonic() + BUDGET_SECONDS
+    while not pairs or (len(pairs) < times and monotonic() < stop):
+        pairs.append((_once(subject, limit), _once(subject, statement)))
     least = min(one["seconds"] for one, _ in pairs)
     seconds = min(own["seconds"] for _, own in pairs)
-    return pairs[0][1] | {"seconds": seconds, "limit": least, "ratio": seconds / least}
+    return pairs[0][1] | {
+        "seconds": seconds,
+        "limit": least,
+        "ratio": seconds / least,
+        "median": statistics.median(own["seconds"] for _, own in pairs),
+        "limit_median": statistics.median(one["seconds"] for one, _ in pairs),
+    }
 
 
 def _once(subject: Subject, statement: str) -> dict[str, Any]:
@@ -180,6 +271,7 @@ import json
 print(json.dumps({{"seconds": seconds, "modules": modules, "heavy": heavy}}))
 """
     compiled = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    compiled |= subject.environment
     done = subprocess.run(
         [str(subject.python), "-c", code], check=True, stdout=subprocess.PIPE, env=compiled
     )

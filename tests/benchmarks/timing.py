@@ -59,19 +59,21 @@ async def by_turns(
     *,
     batches: int,
     single: bool = False,
+    budget: float = BUDGET_SECONDS,
 ) -> Measure:
     """Run both by turns and compare their fastest batches.
 
     Args:
         subject: Runs an operation n times and gives the seconds it took.
         limit: The same for the limit.
-        batches: How many turns; fewer when they take longer than ten seconds.
+        batches: How many turns; fewer when they take longer than the budget.
         single: Whether one operation is a batch, for operations of milliseconds.
+        budget: Seconds.
     """
     size, limit_size = (1, 1) if single else (await _fit(subject), await _fit(limit))
     taken: list[float] = []
     least: list[float] = []
-    stop = perf_counter() + BUDGET_SECONDS
+    stop = perf_counter() + budget
     for _ in range(batches):
         if len(taken) >= LEAST_BATCHES and perf_counter() > stop:
             break
