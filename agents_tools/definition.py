@@ -487,4 +487,4 @@ def interrupt(executor: Any) -> None:
         except BaseException:
             logger.exception("%s could not be interrupted.", type(executor).__name__)
 
-    threading.Thread(target=run, name="agents_tools-interrupt", daemon=True).start()
+    threading.Thread(target=run, name="agents-tools-interrupt", daemon=True).start()

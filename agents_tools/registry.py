@@ -409,7 +409,8 @@ class ToolRegistry:
 
 def _holders(tools: Iterable[Any]) -> list[Any]:
     """Give what is to be closed for tools: their executors, or themselves."""
-    return [getattr(tool, "executor", tool) for tool in tools if tool is not None]
+    instances = (tool for tool in tools if not (tool is None or isinstance(tool, type)))
+    return [getattr(tool, "executor", tool) for tool in instances]
 
 
 def _entry(tool: Any, item: Any) -> _Entry:

@@ -243,6 +243,8 @@ class SandboxedProcess:
                 left = self.kill_tree()
                 if left:
                     logger.warning("%d processes of %r could not be ended.", left, self)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self.process.wait(GRACE)  # it was ended above: this reaps it
             finally:
                 for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
                     if pipe is not None:

@@ -1,0 +1,180 @@
+"""What the terminal tool takes, what it gives, and what models are told about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence  # noqa: TC003 - as in the signature of the base
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from pydantic import Field
+
+from agents_tools._records import ToolAnnotations
+from agents_tools.definition import (
+    Action,
+    ImageContent,
+    Observation,
+    TextContent,
+    ToolDefinition,
+)
+
+if TYPE_CHECKING:
+    import os
+
+    from agents_tools.builtin.sandbox import Sandbox
+    from agents_tools.builtin.terminal.impl import TerminalExecutor
+
+__all__ = ["BashTool", "TerminalAction", "TerminalObservation", "TerminalTool"]
+
+_DESCRIPTION = """\
+Run a command in a bash session that stays: working directory, variables, functions and background \
+jobs last from one call to the next.
+
+- Several lines and here-documents are fine. For a server or anything that does not end, add `&` \
+and send its output to a file.
+- With `timeout`, the command is stopped after so many seconds (exit code 124). Without, the call \
+returns when the command has written nothing for {soft:g} s, or waits for input; it goes on \
+running. Then: an empty `command` waits for more, `is_input` types a line or a key (`C-c` stops \
+it, `C-d` ends the input), `reset` starts a new session.
+- Output above {limit:,} characters is cut in the middle; all of it is in a file, to be searched \
+with grep or sed.
+- {sandbox}"""
+
+_LEVELS = {
+    "process": "Commands are not confined: they can do what this program can.",
+    "landlock": "Commands can write only in the working directory and $TMPDIR{network}.",
+    "bwrap": "Commands can write only in the working directory and /tmp{network}.",
+}
+
+
+class TerminalAction(Action):
+    """A command to run, or input for the one that runs."""
+
+    command: str = Field(
+        description="The command. With is_input: a line to type, or a key such as C-c, C-d, C-z. "
+        "Empty: wait for more output of the command that runs."
+    )
+    timeout: float | None = Field(
+        default=None,
+        gt=0,
+        description="Seconds after which the command is stopped. By default it is not.",
+    )
+    is_input: bool = Field(default=False, description="Whether to type into the program that runs.")
+    reset: bool = Field(
+        default=False,
+        description="Whether to end the session and all that it runs, and start a new one first.",
+    )
+
+
+class TerminalObservation(Observation):
+    """What a command has written, and how it ended.
+
+    Attributes:
+        command: What was asked for.
+        exit_code: Its exit code; 124 if it was stopped at its timeout, 130 if it was interrupted;
+            `None` while it runs.
+        timed_out: Whether it was stopped at its timeout.
+        running: Whether it still runs; the session is busy with it.
+        waits_for_input: Whether it runs and waits for a line or a key.
+        working_dir: Where the session is now.
+        duration: Seconds that the call took.
+        truncated: Whether `text` has not all of the output.
+        output_file: The file with all of it, as it was written, where it is truncated.
+        background: The background jobs that run or are stopped, a line each.
+        notes: What models are told beside the output.
+        sandbox: The level of confinement in force: `process`, `landlock` or `bwrap`.
+    """
+
+    command: str = ""
+    exit_code: int | None = None
+    timed_out: bool = False
+    running: bool = False
+    waits_for_input: bool = False
+    working_dir: str = ""
+    duration: float = 0.0
+    truncated: bool = False
+    output_file: str | None = None
+    background: list[str] = Field(default_factory=list[str])
+    notes: list[str] = Field(default_factory=list[str])
+    sandbox: str = ""
+
+    @property
+    def to_llm_content(self) -> Sequence[TextContent | ImageContent]:
+        """The output, and below it in brackets what is to be known beside it."""
+        lines = [*self._ending(), *self.notes]
+        lines += [f"background job: {job}" for job in self.background]
+        content = list(super().to_llm_content)
+        if lines:
+            content.append(TextContent(text="\n".join(f"[{line}]" for line in lines)))
+        return content
+
+    def _ending(self) -> list[str]:
+        if self.exit_code:
+            return [f"exit code {self.exit_code}"]
+        return [] if self.text or self.notes else ["no output"]
+
+
+class TerminalTool(ToolDefinition[TerminalAction, TerminalObservation]):
+    """Runs commands in a bash session that stays."""
+
+    name: ClassVar[str] = "execute_bash"
+
+    @classmethod
+    def create(
+        cls,
+        conv_state: Any = None,
+        *,
+        working_dir: str | os.PathLike[str] | None = None,
+        executor: TerminalExecutor | None = None,
+        sandbox: Sandbox | None = None,
+        timeout: float | None = None,
+        max_output: int = 30_000,
+        description: str | None = None,
+        **params: Any,
+    ) -> Sequence[Self]:
+        """Make the tool.
+
+        Args:
+            conv_state: Its `workspace.working_dir` is the directory, unless one is given.
+            working_dir: Where the session begins, and what confined commands may write.
+            executor: What runs the commands, shared with other tools; then `working_dir`,
+                `sandbox`, `timeout` and `max_output` are its own.
+            sandbox: How far commands are confined; not at all by default.
+            timeout: Seconds after which a command is stopped whose call does not say.
+            max_output: The most characters of an output that are shown.
+            description: What models are told about it.
+            **params: Further arguments of `TerminalExecutor`.
+        """
+        from agents_tools.builtin.terminal.impl import TerminalExecutor
+
+        if executor is None:
+            place = working_dir
+            if place is None and conv_state is not None:
+                place = conv_state.workspace.working_dir
+            executor = TerminalExecutor(
+                place, sandbox=sandbox, timeout=timeout, max_output=max_output, **params
+            )
+        return [
+            cls(
+                description=description or _describe(executor),
+                action_type=TerminalAction,
+                observation_type=TerminalObservation,
+                executor=executor,
+                annotations=ToolAnnotations(
+                    readOnlyHint=False,
+                    destructiveHint=True,
+                    idempotentHint=False,
+                    openWorldHint=True,
+                ),
+            )
+        ]
+
+
+BashTool = TerminalTool
+
+
+def _describe(executor: TerminalExecutor) -> str:
+    """Write the description for the limits and the level in force."""
+    network = "" if executor.sandbox.network else ", and have no network"
+    sandbox = _LEVELS[executor.level].format(network=network)
+    return _DESCRIPTION.format(
+        soft=executor.soft_timeout, limit=executor.max_output, sandbox=sandbox
+    )
