@@ -290,8 +290,8 @@ class ToolExecutor(ABC, Generic[ActionT, ObservationT]):
     def interrupt(self) -> None:
         """End what nobody waits for any more. Nothing by default.
 
-        Called in a thread of its own, after `cancelled` of the context of the call has become
-        true: where several calls run at once, that tells which one it is.
+        Called in a thread of its own. `current_context()` is the call that was left there, and its
+        `cancelled` is true: where several calls run at once, that tells which one it is.
         """
 
 

@@ -8,6 +8,7 @@ import re
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, cast, runtime_checkable
 
 from pydantic import (
@@ -487,4 +488,7 @@ def interrupt(executor: Any) -> None:
         except BaseException:
             logger.exception("%s could not be interrupted.", type(executor).__name__)
 
-    threading.Thread(target=run, name="agents-tools-interrupt", daemon=True).start()
+    own = copy_context()  # in which current_context() is the call that was left
+    threading.Thread(
+        target=own.run, args=(run,), name="agents-tools-interrupt", daemon=True
+    ).start()
