@@ -466,23 +466,28 @@ def _instance(kind: type[Any], /, **params: Any) -> list[Any]:
     return [kind(**params)]
 
 
-def _function_tool(item: Any, source: str | None = None) -> AnyTool:
+def _function_tool(item: Any) -> AnyTool:
     if isinstance(item, FunctionTool):
         return cast("AnyTool", item)
     become = getattr(item, "as_function_tool", None)
     if become is None:
-        raise UserTypeError(
-            f"{source or repr(item)[:80]} gives no tool, but a {type(item).__name__}. Make one "
-            "with @function_tool, a ToolDefinition, a BaseTool, or Agent.as_tool()."
-        )
+        raise _no_tool(item, repr(item)[:80])
     return become()
+
+
+def _no_tool(item: Any, source: str) -> UserTypeError:
+    return UserTypeError(
+        f"{source} gives no tool, but a value of type {type(item).__name__}. Make one with "
+        "@function_tool, a ToolDefinition, a BaseTool, or Agent.as_tool()."
+    )
 
 
 def _made(entry: _Entry, spec: ToolSpec, conv_state: Any) -> list[Any]:
     if entry.tool is None:
         made = _call(entry, spec.params, conv_state)
         for one in made:
-            _function_tool(one, entry.source)
+            if not _is_tool(one):
+                raise _no_tool(one, entry.source)
         return made
     if spec.params:
         raise UserValueError(

@@ -132,7 +132,7 @@ def test_a_name_is_registered_once() -> None:
         registry.register("add", GreetTool)
     registry.register("add", GreetTool, replace=True)
     assert registry.get_tool("add") is None
-    with pytest.raises(UserError, match="gives no tool, but a int"):
+    with pytest.raises(UserError, match="gives no tool, but a value of type int"):
         registry.register(3)
     with pytest.raises(UserError, match="lacks what is to be registered"):
         registry.register("name")
@@ -297,7 +297,7 @@ def test_what_fails_to_make_tools_is_named() -> None:
         registry.resolve("broken")
     with pytest.raises(UserError, match="has to return a list of tools, and gave a FunctionTool"):
         registry.resolve("single")
-    with pytest.raises(UserError, match="gives no tool, but a int"):
+    with pytest.raises(UserError, match="gives no tool, but a value of type int"):
         registry.resolve("strange")
     with pytest.raises(UserError, match=r"cannot be made with these parameters: .*'colour'"):
         registry.resolve(ToolSpec(name="greeter", params={"colour": "red"}))

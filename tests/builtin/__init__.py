@@ -1,0 +1,1 @@
+"""The built-in tools: sandbox, shell, editor, search, plan and skills."""
