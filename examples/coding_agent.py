@@ -36,11 +36,16 @@ SCRIPT = [
 """What a model might do; with `model="openai/gpt-5"` it is one that does."""
 
 
+def write_program(folder: Path) -> None:
+    """Write the program that is to be mended, and its test."""
+    (folder / "stats.py").write_text(PROGRAM, encoding="utf-8")
+    (folder / "test_stats.py").write_text(TEST, encoding="utf-8")
+
+
 async def main() -> None:
     """Let the agent work in a directory of its own."""
     with tempfile.TemporaryDirectory() as folder, get_default_tools(folder) as tools:
-        Path(folder, "stats.py").write_text(PROGRAM, encoding="utf-8")
-        Path(folder, "test_stats.py").write_text(TEST, encoding="utf-8")
+        write_program(Path(folder))
         agent = Agent(
             "Mechanic",
             tools=[*tools, *FinishTool.create()],

@@ -16,7 +16,7 @@ MARKERS = {
     "agents_as_tools.py": "4 requests, those of the translators included",
     "approvals.py": "the model reads: We do not know this person.",
     "class_based_tool.py": "The oldest owl is Bo, who is seven.\nthe database is closed",
-    "coding_agent.py": "",
+    "coding_agent.py": "finished: The mean works: a name was misspelt.",
     "custom_model_provider.py": "large heard: Where is the key?",
     "custom_output_extractor.py": 'the caretaker reads: {"temperature":12.5,"humidity":81.0}',
     "errors_for_models.py": "- nmae: unknown, did you mean 'name'?",
