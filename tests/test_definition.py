@@ -32,6 +32,7 @@ from agents_tools import (
     ToolExecutor,
     ToolOutputImage,
     ToolOutputText,
+    ToolRegistry,
     UserError,
     policies,
     to_mcp,
@@ -652,3 +653,21 @@ async def test_agents_take_class_based_tools_and_lists_of_them() -> None:
     assert list(agent.tools_map) == ["weigh", "other"]
     with pytest.raises(UserError, match=r"WeighTool\.create\(\)"):
         Agent("a", tools=[WeighTool])
+
+
+def test_annotations_have_the_defaults_of_the_protocol() -> None:
+    """B18: nothing is promised that was not said, and hints never change."""
+    hints = ToolAnnotations()
+    assert (hints.readOnlyHint, hints.destructiveHint) == (False, True)
+    assert (hints.idempotentHint, hints.openWorldHint, hints.title) == (False, True, None)
+    with pytest.raises(AttributeError):
+        hints.readOnlyHint = True  # type: ignore[misc]
+
+
+def test_an_agent_has_its_tools_by_name() -> None:
+    """B27, B28: also those that one factory made together."""
+    registry = ToolRegistry()
+    registry.register("pair", lambda: [the_tool()])
+    agent = Agent("a", tools=registry.resolve("pair"))
+    assert set(agent.tools_map) == {"weigh"}
+    assert isinstance(agent.tools_map["weigh"], FunctionTool)
