@@ -32,6 +32,7 @@ __all__ = ["GlobAction", "GlobExecutor", "GlobObservation", "GlobTool"]
 
 DESCRIPTION = """\
 Find files by a glob, the most recently changed first.
+
 * `*` and `?` stay within a name, `**` crosses directories, `[a-z]`, `[!a-z]` and `{a,b}` choose.
 * Without a slash the pattern is about names at any depth: `*.py`. With one it is about the path \
 from `path`: `src/**/*.ts`, `./*.md`.

@@ -33,6 +33,7 @@ __all__ = ["GrepAction", "GrepExecutor", "GrepMatch", "GrepObservation", "GrepTo
 DESCRIPTION = """\
 Find lines by a regular expression (the syntax of Rust and ripgrep: no look-around, no \
 back-references), ordered by path.
+
 * Lines are searched one by one: a pattern never matches across lines.
 * `include` says which files, by a glob: `*.py`, `src/**/*.{ts,tsx}`, `!*.md`.
 * `output`: `content` gives the lines, `files` the paths, `count` how many lines match in each.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import difflib
 import importlib
 import importlib.machinery
@@ -33,6 +34,8 @@ __all__ = [
 ]
 
 Tool = FunctionTool[..., Any]
+BUILTIN = "builtin"
+"""The target that is the built-in tools."""
 
 
 def load_tools(target: str) -> list[Tool]:
@@ -41,7 +44,8 @@ def load_tools(target: str) -> list[Tool]:
     Args:
         target: `file.py`, `package.module`, or either with `:attribute`. The attribute is a tool,
             a list, tuple or mapping of tools, an agent, an object whose methods are tools, or a
-            function, which becomes a tool. Or MCP servers: an address, or an `mcpServers` file.
+            function, which becomes a tool. Or MCP servers: an address, or an `mcpServers` file. Or
+            `builtin`: the built-in tools, in the current directory.
 
     Raises:
         CommandError: There is no such thing, it cannot be imported, or it holds no tools.
@@ -57,10 +61,22 @@ def load_target(target: str) -> Any:
     """
     if is_mcp(target):
         return connect(target)
+    if target == BUILTIN:
+        return _builtin_tools()
     place, attribute = parted(target)
     with prints_on_stderr():
         module = _module_of(place)
         return attribute_of(module, attribute, place) if attribute else module
+
+
+def _builtin_tools() -> list[Any]:
+    """Give the built-in tools, confined as strongly as this machine can."""
+    from agents_tools.builtin.presets import get_default_tools
+    from agents_tools.builtin.sandbox import Sandbox
+
+    tools = get_default_tools(sandbox=Sandbox(level="auto"))
+    atexit.register(tools.close)
+    return tools
 
 
 def tools_in(value: Any, target: str) -> list[Tool]:

@@ -310,3 +310,17 @@ def test_commands_load_when_they_are_asked_for(capsys: pytest.CaptureFixture[str
     for name in app._COMMANDS:
         assert main([name, "--help"]) == 0
         assert f"agents-tools {name}" in capsys.readouterr().out
+
+
+def test_the_built_in_tools_are_a_target(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They work in the current directory, and say how they are confined."""
+    monkeypatch.chdir(tmp_path)
+    listed = run("list", "builtin", "--json").json
+    assert {tool["name"] for tool in listed} >= {"execute_bash", "str_replace_editor", "grep"}
+    (tmp_path / "a.txt").write_text("an owl\n")
+    assert "a.txt" in run("call", "builtin", "grep", "pattern=owl").out
+    told = run("call", "builtin", "execute_bash", "command=pwd; cat a.txt", "--json").json
+    assert told["value"]["content"][0]["text"] == f"{tmp_path.resolve()}\nan owl\n"
+    assert told["value"]["sandbox"] in {"bwrap", "landlock", "process"}

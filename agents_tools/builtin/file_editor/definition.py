@@ -26,6 +26,7 @@ __all__ = [
 Command = Literal["view", "create", "str_replace", "insert", "undo_edit"]
 
 DESCRIPTION = """Views, creates and edits text files; also lists directories and shows images.
+
 * `view` shows a file with line numbers (a part of it with `view_range`), a directory two levels \
 deep, or an image.
 * `create` writes `file_text` to a new file and makes its directories. An existing file is only \
