@@ -34,7 +34,7 @@ from agents_tools.builtin._protected import Protection
 from agents_tools.errors import UserValueError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 __all__ = [
     "Limits",
@@ -268,6 +268,10 @@ def sandbox_report(sandbox: Sandbox | None = None) -> SandboxReport:
     return choose(asked.level, network=asked.network)
 
 
+def _beneath(path: Path, directories: Iterable[_Path]) -> bool:
+    return any(path.is_relative_to(one) for one in directories)
+
+
 # --- one start
 
 
@@ -407,6 +411,9 @@ class _Launch:
         for path in _TEMPORARY:
             if Path(path).is_dir() and not Path(path).is_symlink():
                 found[path] = Mount(path, str(self.hidden_temp), writable=True)
+        for path in map(Path, (sys.prefix, sys.base_prefix)):  # a Python that would be hidden
+            if _beneath(path, _TEMPORARY) and not _beneath(path, self.writable):
+                found[str(path)] = Mount(str(path), str(path))
         for path in map(str, (*self.writable, self.temp_dir)):
             found[path] = Mount(path, path, writable=True)
         return sorted(found.values(), key=lambda mount: len(Path(mount.target).parts))
