@@ -9,6 +9,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -126,15 +127,23 @@ class SkillExecutor(ToolExecutor[SkillAction, SkillObservation]):
     def _script(self, action: SkillAction, skill: Skill) -> SkillObservation:
         name = _found("script", action.script_name, list(skill.scripts))
         arguments = _arguments(action.script_args)
-        skill.check_scripts()
-        argv = [*_command(skill.path / SCRIPTS / name), *arguments]
+        with tempfile.TemporaryDirectory(prefix="agents-tools-skill-") as folder:
+            scripts = Path(folder, SCRIPTS)
+            scripts.mkdir()
+            try:
+                skill.copy_scripts(scripts)
+                running = self._start(skill, [*_command(scripts / name), *arguments], folder)
+            except SkillError:
+                raise
+            except (UserError, OSError, ValueError) as error:
+                why = getattr(error, "strerror", None) or error
+                raise _Refused(f"The script {name!r} cannot be started: {why}") from None
+            return self._finished(action, running)
+
+    def _finished(self, action: SkillAction, running: SandboxedProcess) -> SkillObservation:
+        """Wait for the end of a script, and tell of it."""
         context = current_context()
         seconds = _seconds_left(self._timeout, context)
-        try:
-            running = self._start(skill, argv)
-        except (UserError, OSError, ValueError) as error:
-            why = getattr(error, "strerror", None) or error
-            raise _Refused(f"The script {name!r} cannot be started: {why}") from None
         run = _Run(running, context, self._max_output)
         with self._lock:
             self._runs.add(run)
@@ -147,9 +156,13 @@ class SkillExecutor(ToolExecutor[SkillAction, SkillObservation]):
                 self._runs.discard(run)
         return _told(action, run, code, seconds)
 
-    def _start(self, skill: Skill, argv: Sequence[str]) -> SandboxedProcess:
+    def _start(self, skill: Skill, argv: Sequence[str], copy: str) -> SandboxedProcess:
         own = {**_NO_CACHE, "SKILL_DIR": str(skill.path)}
-        sandbox = dataclasses.replace(self._sandbox, env={**own, **self._sandbox.env})
+        sandbox = dataclasses.replace(
+            self._sandbox,
+            env={**own, **self._sandbox.env},
+            writable=(*self._sandbox.writable, copy),  # where temporary directories are hidden
+        )
         return sandbox.start(
             argv,
             workspace=[self.working_dir],

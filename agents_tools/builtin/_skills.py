@@ -104,14 +104,18 @@ class Skill:
             except FileNotFoundError:
                 return _open_file(root, name)
 
-    def check_scripts(self) -> None:
-        """See that all scripts are what they were when the skill was added.
+    def copy_scripts(self, target: Path) -> None:
+        """Copy the scripts as they were when the skill was added: what is run is what was seen.
+
+        Args:
+            target: An empty directory that only this program writes.
 
         Raises:
-            SkillError: One has changed, has come or is gone; it is named.
+            SkillError: One has changed, has come or is gone since; it is named.
+            OSError: They cannot be read, or not be copied.
         """
         with Root(self.path) as root:
-            found = _digests(root)
+            found = _digests(root, target)
         for name in sorted({*found, *self.scripts}):
             if found.get(name) != self.scripts.get(name):
                 raise SkillError(
@@ -310,8 +314,12 @@ class SkillRegistry:
         if not skills:
             raise SkillError(f"There is no {FILE_NAME} in {archive.name}.")
         for skill in skills:
-            twice = sum(other.name == skill.name for other in skills) > 1
-            if twice or skill.name in self or os.path.lexists(target / skill.name):
+            own = skill.name.casefold()  # a folder whose case does not count has room for one
+            twice = sum(other.name.casefold() == own for other in skills) > 1
+            there = {
+                name.casefold() for name in [*self.names, *(one.name for one in target.iterdir())]
+            }
+            if twice or own in there:
                 raise SkillError(
                     f"The skill {skill.name!r} of {archive.name} is there already. Remove it first."
                 )
@@ -467,21 +475,36 @@ def _is_file(root: Root, path: str) -> bool:
         return False
 
 
-def _digests(root: Root) -> dict[str, str]:
-    """Give what is in the folder of scripts: each file with the digest of its content."""
+def _digests(root: Root, copy_to: Path | None = None) -> dict[str, str]:
+    """Give what is in the folder of scripts: each file with the digest of its content.
+
+    Args:
+        root: The folder of the skill.
+        copy_to: Where the bytes that make up the digests are written as well.
+    """
     digests: dict[str, str] = {}
     left = _LARGEST_SCRIPTS
     for path in _files(root, SCRIPTS, strict=True):
-        digest = hashlib.sha256()
-        with os.fdopen(_open_file(root, path), "rb") as file:
-            digest.update(b"x" if os.fstat(file.fileno()).st_mode & 0o111 else b"-")
-            while chunk := file.read(1 << 16):
-                digest.update(chunk)
-                left -= len(chunk)
-                if left < 0:
-                    raise OSError(f"the scripts have more than {_LARGEST_SCRIPTS:,} bytes")
-        digests[path.removeprefix(f"{SCRIPTS}/")] = digest.hexdigest()
+        name = path.removeprefix(f"{SCRIPTS}/")
+        content, executable = _read_script(root, path, left)
+        left -= len(content)
+        mark = b"x" if executable else b"-"
+        digests[name] = hashlib.sha256(mark + content).hexdigest()
+        if copy_to is not None:
+            copy = copy_to / name
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(content)
+            copy.chmod(0o700 if executable else 0o600)
     return digests
+
+
+def _read_script(root: Root, path: str, most: int) -> tuple[bytes, bool]:
+    with os.fdopen(_open_file(root, path), "rb") as file:
+        content = file.read(most + 1)
+        executable = bool(os.fstat(file.fileno()).st_mode & 0o111)
+    if len(content) > most:
+        raise OSError(f"the scripts have more than {_LARGEST_SCRIPTS:,} bytes")
+    return content, executable
 
 
 def _folders(directory: Path) -> list[Path]:

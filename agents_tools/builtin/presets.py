@@ -29,7 +29,16 @@ __all__ = ["ToolSet", "create_default_registry", "get_default_tools"]
 
 
 class ToolSet(list[Any]):
-    """Tools in a list that closes what they hold, once each; a context manager."""
+    """Tools in a list that closes what they hold, once each; a context manager.
+
+    Args:
+        tools: The tools.
+        workspace: The directories they share, which are closed with them.
+    """
+
+    def __init__(self, tools: Iterable[Any] = (), workspace: Workspace | None = None) -> None:
+        super().__init__(tools)
+        self._workspace = workspace
 
     def __enter__(self) -> Self:
         """Give itself."""
@@ -42,6 +51,8 @@ class ToolSet(list[Any]):
     def close(self) -> None:
         """Close the executors of the tools."""
         close_executors(getattr(tool, "executor", None) for tool in self)
+        if self._workspace is not None:
+            self._workspace.close()
 
 
 def get_default_tools(
@@ -62,9 +73,10 @@ def get_default_tools(
     """
     place = Path(working_dir or ".")
     known = () if skills is None else skills.protected(place)
-    workspace = Workspace(place, protected=(*DEFAULT_PROTECTED, *known))
+    protected = (*DEFAULT_PROTECTED, *known)
+    workspace = Workspace(place, protected=protected)
     made: Iterable[Iterable[ToolDefinition[Any, Any]]] = (
-        TerminalTool.create(working_dir=place, sandbox=sandbox),
+        TerminalTool.create(working_dir=place, sandbox=sandbox, protected=protected),
         FileEditorTool.create(workspace=workspace),
         GlobTool.create(workspace=workspace),
         GrepTool.create(workspace=workspace),
@@ -73,7 +85,7 @@ def get_default_tools(
         if skills is None
         else SkillTool.create(skill_registry=skills, working_dir=place, sandbox=sandbox),
     )
-    return ToolSet(tool for tools in made for tool in tools)
+    return ToolSet((tool for tools in made for tool in tools), workspace)
 
 
 def create_default_registry(

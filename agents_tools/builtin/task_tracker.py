@@ -225,7 +225,9 @@ def _answer(
     active = sum(task.status == "in_progress" for task in tasks)
     lines = [*([warning] if warning else []), said]
     for number, task in enumerate(tasks, 1):
-        lines.append(f"{number}. {_MARKS[task.status]} {escape_for_model(task.title)}")
+        lines.append(
+            f"{number}. {_MARKS[task.status]} {escape_for_model(' '.join(task.title.split()))}"
+        )
         lines += [f"   {line}" for line in escape_for_model(task.notes).splitlines()]
     if active > 1:
         lines.append(f"{active} tasks are in progress: better finish one before the next.")

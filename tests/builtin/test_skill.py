@@ -879,3 +879,38 @@ def test_archives_without_a_skill_or_with_several(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"There is no SKILL\.md"):
         SkillRegistry().add_archive(archive, into=tmp_path / "t")
     assert names_in(tmp_path / "t") == []
+
+
+def test_what_runs_is_what_was_seen(tmp_path: Path) -> None:
+    """S10, S12: a script that somebody swaps all the time runs as it was added, or not at all."""
+    write_skill(tmp_path / "skills", swap__sh="echo seen\n")
+    script = tmp_path / "skills" / "pdf" / "scripts" / "swap.sh"
+    seen, other = script.read_bytes(), b"echo other\n"
+    tool = make(tmp_path / "skills", working_dir=tmp_path)
+    over = threading.Event()
+
+    def swap() -> None:
+        beside = script.parent.parent / "beside"
+        while not over.is_set():
+            for content in (other, seen):
+                beside.write_bytes(content)
+                beside.chmod(script.stat().st_mode)
+                beside.replace(script)
+
+    swapper = threading.Thread(target=swap)
+    swapper.start()
+    try:
+        answers = [run_or_refusal(tool, "swap.sh") for _ in range(60)]
+    finally:
+        over.set()
+        swapper.join()
+    assert not [answer for answer in answers if "other" in answer]
+    script.write_bytes(seen)
+    assert run(tool, "swap.sh").text == "seen\n[Exit code 0.]"
+
+
+def run_or_refusal(tool: SkillTool, script: str) -> str:
+    try:
+        return run(tool, script).text
+    except SkillError as error:
+        return f"refused: {error}"

@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agents_tools._paths import DEFAULT_PROTECTED
 from agents_tools.builtin.terminal._blocked import waits_for_input
 from agents_tools.builtin.terminal._output import Output
 
@@ -131,12 +132,14 @@ class Start:
         working_dir: The workspace.
         cwd: Where it begins; the workspace if that is not there.
         exports: Commands that set variables of the environment, from the session before.
+        protected: Names that commands may not change.
     """
 
     sandbox: Sandbox
     working_dir: Path
     cwd: str | None = None
     exports: str = ""
+    protected: tuple[str, ...] = DEFAULT_PROTECTED
 
 
 class Session:
@@ -358,6 +361,7 @@ class Session:
             stdout=out,
             stderr=subprocess.STDOUT,
             pass_fds=(slave, status),
+            protected=start.protected,
         )
         self._undo.callback(self._end)
         theirs.close()

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agents_tools._paths import DEFAULT_PROTECTED
 from agents_tools.builtin.sandbox import Limits, Sandbox, sandbox_report
 from agents_tools.builtin.terminal._keys import key_named, typed
 from agents_tools.builtin.terminal._live import Live
@@ -23,7 +24,7 @@ from agents_tools.definition import ToolExecutor
 from agents_tools.errors import ToolCancelledError, ToolError, UserValueError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from agents_tools.builtin.terminal._session import Session
 
@@ -58,6 +59,7 @@ class TerminalExecutor(ToolExecutor[TerminalAction, TerminalObservation]):
             confined, get few variables of the environment, and are ended with all that they start.
         env: Variables that commands get, beside those of the sandbox.
         limits: What each process may use, instead of the limits of the sandbox.
+        protected: Names that commands may not change, where the level has that.
         timeout: Seconds after which a command is stopped whose call does not say; `None` for never.
         soft_timeout: Seconds without output after which a call without timeout returns while its
             command goes on. It also returns after ten times as many, or 1 GiB of output.
@@ -75,6 +77,7 @@ class TerminalExecutor(ToolExecutor[TerminalAction, TerminalObservation]):
         sandbox: Sandbox | None = None,
         env: Mapping[str, str] | None = None,
         limits: Limits | None = None,
+        protected: Sequence[str] = DEFAULT_PROTECTED,
         timeout: float | None = None,
         soft_timeout: float = 30.0,
         max_output: int = 30_000,
@@ -88,6 +91,7 @@ class TerminalExecutor(ToolExecutor[TerminalAction, TerminalObservation]):
         self.sandbox = dataclasses.replace(
             asked, env={**asked.env, **(env or {})}, limits=limits or asked.limits
         )
+        self.protected = tuple(protected)
         self.working_dir = Path(working_dir or ".").absolute()
         self.timeout = timeout
         self.soft_timeout = soft_timeout
@@ -176,7 +180,13 @@ class TerminalExecutor(ToolExecutor[TerminalAction, TerminalObservation]):
         if self._files is None:
             self._files = Files(self.max_file)
         cwd, exports = self._kept
-        start = Start(sandbox=self.sandbox, working_dir=self.working_dir, cwd=cwd, exports=exports)
+        start = Start(
+            sandbox=self.sandbox,
+            working_dir=self.working_dir,
+            cwd=cwd,
+            exports=exports,
+            protected=self.protected,
+        )
         try:
             session = Session(start, self._files)
         except OSError as error:
