@@ -18,13 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from agents_tools._text import safe_text, shorten
+from agents_tools._text import escape_for_model, safe_text, shorten
 from agents_tools.errors import ToolError, UserValueError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Generator, Sequence
 
-__all__ = ["DEFAULT_PROTECTED", "PathRefused", "Place", "Root", "Workspace"]
+__all__ = ["DEFAULT_PROTECTED", "PathRefused", "Place", "Root", "Workspace", "one_line"]
 
 DEFAULT_PROTECTED = (
     ".agents_tools",
@@ -34,17 +34,26 @@ DEFAULT_PROTECTED = (
     ".git/config.worktree",
     ".git/commondir",
     ".git/modules",
+    ".git/worktrees",
     ".vscode/mcp.json",
     ".cursor/mcp.json",
 )
 """What is executed or decides what is executed later: read, but not written, by tools."""
 
+_REPOSITORY = frozenset({"HEAD", "objects", "refs"})
+"""What makes a directory a repository to git, whatever the name of the directory."""
+_EXECUTED = frozenset({"commondir", "config", "config.worktree", "hooks", "modules", "worktrees"})
+"""What in a repository decides what git executes."""
 _MAX_LINKS = 40
 _MAX_PATH = 4096
 
 
 class PathRefused(ToolError, ValueError):  # noqa: N818 - says what happened to the path
     """A path that a tool may not use; the message says which, why, and what may be used."""
+
+
+class _Outside(PathRefused):
+    """A path that leads out of its directory."""
 
 
 class Root:
@@ -314,15 +323,31 @@ class Place:
 
     def open(self, flags: int = os.O_RDONLY, mode: int = 0o666) -> int:
         """Open it; see `Root.open`."""
-        return self.root.open(self.path, flags, mode)
+        with self._as_given():
+            return self.root.open(self.path, flags, mode)
 
     def open_parent(self, *, make: bool = False) -> tuple[int, str]:
         """Open the directory it is in; see `Root.open_parent`."""
-        return self.root.open_parent(self.path, make=make)
+        with self._as_given():
+            return self.root.open_parent(self.path, make=make)
 
     def stat(self, *, follow: bool = True) -> os.stat_result:
         """Tell what it is; see `Root.stat`."""
-        return self.root.stat(self.path, follow=follow)
+        with self._as_given():
+            return self.root.stat(self.path, follow=follow)
+
+    def resolve(self) -> str:
+        """Give its path without links; see `Root.resolve`."""
+        with self._as_given():
+            return self.root.resolve(self.path)
+
+    @contextlib.contextmanager
+    def _as_given(self) -> Generator[None, None, None]:
+        """Name the path in a refusal as the caller gave it."""
+        try:
+            yield
+        except _Outside:
+            raise _outside(self.shown, self.root) from None
 
 
 class Workspace:
@@ -391,7 +416,7 @@ class Workspace:
         for candidate in (text, os.path.realpath(text)):
             parts = _parts(candidate)
             for root, own in self._spellings:
-                if parts[: len(own)] == own:
+                if parts[: len(own)] == own and not _goes_above(parts[len(own) :]):
                     return Place(root, "/".join(parts[len(own) :]) or ".", _shown(text))
         raise _outside(text, *self.roots)
 
@@ -410,8 +435,10 @@ class Workspace:
             PathRefused: The path leads outside, or the file is protected.
             OSError: The directory cannot be opened or made.
         """
-        resolved = place.root.resolve(place.path)
+        resolved = place.resolve()
         self._check_protected(resolved, place.shown)
+        if any(_plain(name).startswith(".git") for name in self.protected):
+            _check_repository(place.root, resolved, place.shown)
         parent, name = place.root.open_parent(resolved, make=make)
         try:
             self._check_protected(f"{_below(place.root, parent)}/{name}", place.shown)
@@ -427,10 +454,53 @@ class Workspace:
             own = [_plain(part) for part in name.split("/")]
             inside = any(parts[at : at + len(own)] == own for at in range(len(parts)))
             if inside or any(parts[-count:] == own[:count] for count in range(1, len(own))):
-                raise PathRefused(
-                    f"{shown} may be read, but not written: {name} is protected, because it "
-                    "decides what is executed later. A person can change it."
-                )
+                raise _protected(shown, f"{name} is")
+
+
+def _protected(shown: str, what: str) -> PathRefused:
+    return PathRefused(
+        f"{shown} may be read, but not written: {what} protected, because it decides what is "
+        "executed later. A person can change it."
+    )
+
+
+def _check_repository(root: Root, path: str, shown: str) -> None:
+    """Refuse what git executes in a repository of any name, and what would make one around it."""
+    parts = path.split("/")
+    for depth, part in enumerate(parts):
+        name = _plain(part)
+        own = "HEAD" if name == "head" else name
+        if own not in _EXECUTED | _REPOSITORY:
+            continue
+        try:
+            directory = root.open("/".join(parts[:depth]) or ".", _PATH | _DIRECTORY)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        try:
+            there = {one for one in _EXECUTED | _REPOSITORY if _is_in(directory, one)}
+        finally:
+            os.close(directory)
+        made = own in _REPOSITORY - there and there & _EXECUTED
+        if there | {own} >= _REPOSITORY and (own in _EXECUTED or made):
+            raise _protected(shown, f"{part} in a git repository (HEAD, objects and refs) is")
+
+
+def _is_in(directory: int, name: str) -> bool:
+    try:
+        os.stat(name, dir_fd=directory, follow_symlinks=False)
+    except OSError:
+        return False
+    return True
+
+
+def _goes_above(parts: Sequence[str]) -> bool:
+    """Tell whether a path leaves, as it is written, the directory that it starts from."""
+    depth = 0
+    for part in parts:
+        depth += -1 if part == ".." else 1
+        if depth < 0:
+            return True
+    return False
 
 
 def _plain(name: str) -> str:
@@ -469,13 +539,22 @@ def _parts(path: str) -> tuple[str, ...]:
 
 def _outside(path: str, *roots: Root) -> PathRefused:
     allowed = " and ".join(str(root.path) for root in roots)
-    return PathRefused(
-        f"{_shown(path)} is outside of the workspace. Paths have to stay in {allowed}."
-    )
+    return _Outside(f"{_shown(path)} is outside of the workspace. Paths have to stay in {allowed}.")
+
+
+def one_line(text: str) -> str:
+    """Write a name out in one line, so that it cannot pretend to be more than a name."""
+    text = escape_for_model(text)
+    return text if text.isprintable() else text.translate(_BREAKS)
+
+
+_BREAKS = str.maketrans(
+    {"\n": r"\n", "\r": r"\r", "\t": r"\t", "\u2028": r"\u2028", "\u2029": r"\u2029"}
+)
 
 
 def _shown(path: str) -> str:
-    return shorten(safe_text(path), 200)
+    return shorten(one_line(path), 200)
 
 
 # --- what the system offers

@@ -261,6 +261,8 @@ PROTECTED = [
     ".git/./config",
     ".git//hooks",
     ".git/modules/x/config",
+    ".git/worktrees/x/commondir",
+    ".git/worktrees/x/gitdir",
 ]
 
 
@@ -283,6 +285,58 @@ def test_links_do_not_hide_what_is_protected(inside: Path, way: str) -> None:
         for path in ("innocent/pre-commit", "config"):
             with pytest.raises(PathRefused, match="protected"):
                 workspace.open_writable_parent(workspace.locate(path))
+
+
+@pytest.mark.parametrize("name", ["config", "Config", "hooks/post-checkout", "commondir", "hooks"])
+@pytest.mark.parametrize("where", ["", "a/bare/"])
+def test_a_repository_of_any_name_is_protected(
+    inside: Path, way: str, name: str, where: str
+) -> None:
+    """S12: git takes every directory for a repository that has a HEAD, objects and refs."""
+    bare = inside / where
+    for entry in ("objects", "refs"):
+        (bare / entry).mkdir(parents=True)
+    (bare / "HEAD").write_text("ref: refs/heads/main\n")
+    with Workspace(inside) as workspace:
+        with pytest.raises(PathRefused, match="protected"):
+            workspace.open_writable_parent(workspace.locate(where + name), make=True)
+        for other in ("HEAD", "description", "refs/x", "sub/config"):
+            parent, _ = workspace.open_writable_parent(workspace.locate(where + other), make=True)
+            os.close(parent)
+    with Workspace(inside, protected=()) as workspace:
+        parent, _ = workspace.open_writable_parent(workspace.locate(where + name), make=True)
+        os.close(parent)
+
+
+@pytest.mark.parametrize("last", ["HEAD", "head", "objects/x", "refs/x"])
+def test_a_configuration_does_not_become_one_of_a_repository(
+    inside: Path, way: str, last: str
+) -> None:
+    """S12: nor is the repository made around what it would execute."""
+    (inside / "config").write_text("[core]\n")
+    for entry in {"HEAD", "objects", "refs"} - {last.partition("/")[0], last.upper()}:
+        (inside / entry).mkdir()
+    with Workspace(inside) as workspace, pytest.raises(PathRefused, match="git repository"):
+        workspace.open_writable_parent(workspace.locate(last), make=True)
+
+
+def test_absolute_paths_may_go_up_and_come_back(inside: Path, way: str) -> None:
+    """S8: what a path means decides; a refusal names the path as it was given."""
+    with Workspace(inside) as workspace:
+        for path in ("{0}/../{0.name}/a/file", "{0}/a/../../{0.name}/a/../a/file"):
+            assert content(workspace.locate(path.format(inside)).open()) == "inside"
+        (inside / "l").symlink_to("../outside")
+        for path in (f"{inside}/../outside/secret", f"{inside}/l/secret"):
+            with pytest.raises(PathRefused) as refused:
+                workspace.locate(path).open()
+            assert str(refused.value).startswith(f"{path} is outside")
+
+
+def test_a_path_is_shown_in_one_line(inside: Path) -> None:
+    """S19: with everything in it that could pass for something else written out."""
+    with Workspace(inside) as workspace:
+        shown = workspace.locate("a\nb\r\u2028c\td\x85\x1b[1m").shown
+    assert shown == r"a\nb\r\u2028c\td\x85\x1b[1m"
 
 
 def test_what_is_not_protected_can_be_written(inside: Path, way: str) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import codecs
+import contextlib
 import errno
 import json
 import os
@@ -28,10 +30,13 @@ from agents_tools.builtin.file_editor import (
     FileEditorExecutor,
     FileEditorObservation,
     FileEditorTool,
+    _edit,
     _write,
 )
+from agents_tools.builtin.file_editor._history import History
 from agents_tools.definition import ImageContent
 from agents_tools.errors import UserError
+from tests.waiting import BOUND
 
 
 class Editor:
@@ -347,6 +352,57 @@ def test_several_places_are_all_told(editor: Editor) -> None:
     assert "100 times" in editor.fails("str_replace", "h", old_str="x", new_str="b")
 
 
+def test_a_line_is_named_once_however_often_it_has_the_text(editor: Editor) -> None:
+    """C25: a model learns in which lines, and that there are more of them."""
+    editor.put("f", b"aaa\na\n")
+    assert "4 times in f, beginning in lines 1, 2;" in editor.fails(
+        "str_replace", "f", old_str="a", new_str="b"
+    )
+    editor.put("f", b"aa\n" * 30)
+    text = editor.fails("str_replace", "f", old_str="a", new_str="b")
+    assert "60 times" in text
+    assert "19, 20 and more;" in text
+
+
+def test_lines_around_several_places_are_shown_once(editor: Editor) -> None:
+    """C25: places near each other are one piece."""
+    editor.put("f", b"".join(b"%d x x\n" % number for number in range(1, 40)))
+    text = editor.ok("str_replace", "f", old_str="x", new_str="y", replace_all=True)
+    numbers = re.findall(r"^ *(\d+)\t", text, re.MULTILINE)
+    assert numbers == ["1", "2", "3", "4", "5", "6"]
+    assert "73 more places" in text
+
+
+@pytest.mark.parametrize("old", ["aa", "a", "a\n", "a\nb", "ab", "\n"])
+@pytest.mark.parametrize("new", ["", "x", "x\ny\n", "aa\n"])
+@pytest.mark.parametrize("ends", [b"\n", b"\r\n", b"mixed"])
+def test_replacing_many_places_is_exact(editor: Editor, old: str, new: str, ends: bytes) -> None:
+    """C26: as Python would replace, with the lines that are named, however many places."""
+    text = "aaa\nb\naaaab\n\n" * 30
+    raw = text.encode()
+    raw = raw.replace(b"b\n", b"b\r\n") if ends == b"mixed" else raw.replace(b"\n", ends)
+    editor.put("f", raw)
+    seen = editor("str_replace", "f", old_str=old, new_str=new, replace_all=True)
+    expected = text.replace(old, new)
+    assert editor.get("f").replace(b"\r\n", b"\n").decode() == expected
+    assert seen.replaced == text.count(old)
+    assert seen.total_lines == len(expected.splitlines())
+    assert seen.lines is not None
+    assert 1 <= seen.lines[0] <= seen.lines[1] <= len(expected.split("\n"))
+    if ends != b"mixed":
+        assert editor.get("f").count(b"\r\n") == (ends == b"\r\n") * expected.count("\n")
+
+
+def test_a_replacement_that_is_too_large_is_refused_before_it_is_made(tmp_path: Path) -> None:
+    """F17: a thousand times the file is never in memory."""
+    editor = Editor(tmp_path, max_file=1_000_000)
+    editor.put("f", b"a" * 900_000)
+    text = editor.fails("str_replace", "f", old_str="a", new_str="b" * 100_000, replace_all=True)
+    assert "90,000,000,000 bytes" in text
+    assert editor.get("f") == b"a" * 900_000
+    editor.executor.close()
+
+
 def test_all_places_are_replaced_when_that_is_asked_for(editor: Editor) -> None:
     """Once from left to right: what is new is not searched again."""
     editor.put("f", b"a b a\na\n" + b"-\n" * 20 + b"a\n")
@@ -510,20 +566,21 @@ def test_what_others_changed_is_not_undone(editor: Editor) -> None:
 
 
 def test_the_history_is_private_and_goes_with_the_executor(editor: Editor) -> None:
-    """S11: a 0700 directory, 0600 files, nothing in the workspace, even with umask 0."""
+    """S11: a 0600 file without a name, nothing in the workspace, even with umask 0."""
+    descriptors = Path("/proc/self/fd")
     before = os.umask(0)
+    known = set(descriptors.iterdir())
     try:
-        editor.put("f", b"secret\n")
-        editor.ok("str_replace", "f", old_str="secret", new_str="x")
+        for number in range(100):
+            editor.put(f"f{number}", b"secret\n")
+            editor.ok("str_replace", f"f{number}", old_str="secret", new_str="x")
     finally:
         os.umask(before)
-    directory = editor.executor._history.directory
-    assert directory is not None
-    assert stat.S_IMODE(directory.stat().st_mode) == 0o700
-    assert [stat.S_IMODE(file.stat().st_mode) for file in directory.iterdir()] == [0o600]
-    assert editor.names() == ["f"]
+    opened = [fd.stat() for fd in set(descriptors.iterdir()) - known if fd.exists()]
+    assert [(stat.S_IMODE(one.st_mode), one.st_nlink) for one in opened] == [(0o600, 0)]
+    assert all(name.startswith("f") for name in editor.names())
     editor.executor.close()
-    assert not directory.exists()
+    assert editor.executor._history.size == 0
 
 
 def test_the_history_is_bounded(tmp_path: Path) -> None:
@@ -532,15 +589,33 @@ def test_the_history_is_bounded(tmp_path: Path) -> None:
     for name in "abc":
         editor.put(name, name.encode() * 400 + b"\n")
         editor.ok("str_replace", name, old_str=name * 400, new_str="x")
-    directory = editor.executor._history.directory
-    assert directory is not None
-    assert sum(file.stat().st_size for file in directory.iterdir()) <= 1_000
+    assert editor.executor._history.size <= 1_200  # and never more, as places are used again
     assert "no change" in editor.fails("undo_edit", "a")
     editor.ok("undo_edit", "c")
     editor.put("big", b"y" * 2_000)
     editor.ok("str_replace", "big", old_str="y" * 2_000, new_str="x")
     assert "no change" in editor.fails("undo_edit", "big")
     editor.executor.close()
+
+
+def test_the_place_of_what_is_forgotten_is_used_again() -> None:
+    """The file of the history grows no further than what is kept, and gives back the bytes."""
+    with History(3, 10_000) as history:
+        for number in range(200):
+            size = 100 + number * 37 % 400
+            old, new = bytes([number]) * size, b""
+            change = history.prepare(old, new)
+            history.add(number % 5, change)
+            assert change is not None
+            assert history.before(change, new) == old
+            kept = history.last((number + 1) % 5)
+            if kept is not None:
+                assert set(history.before(kept, b"")) == {(number - 4) % 256}
+        assert history.size <= 20_000
+        for key in range(5):
+            while history.last(key) is not None:
+                history.taken_back(key)
+        assert history.size == 0
 
 
 # --- encodings
@@ -554,6 +629,25 @@ ENCODINGS = {
     "cp1252": "grün “x” €\nx\n".encode("cp1252"),
     "LATIN-1": b"gr\xfcn \x81\x8d\x90\nx\n",
 }
+
+
+@pytest.mark.parametrize("codec", ["utf-8", "utf-16", "utf-32"])
+@pytest.mark.parametrize("length", [665, 666, 667, 668, 1_999, 2_000, 2_001, 2_666, 2_667, 5_000])
+@pytest.mark.parametrize("character", ["日", "ü", "😀"])
+def test_long_lines_are_cut_between_characters(
+    editor: Editor, codec: str, length: int, character: str
+) -> None:
+    """F17: in a view, in a diff, in what is said of an edit; nothing else is shown than is there."""
+    old = "a" + character * length + "old\nlast\n"
+    editor.put("f", old.encode(codec))
+    shown = editor.ok("view", "f")
+    edited = editor("str_replace", "f", old_str="old", new_str="new")
+    taken = editor("undo_edit", "f")
+    assert editor.get("f").decode(codec) == old
+    for text in (shown, edited.text, edited.diff, taken.text):
+        assert text is not None
+        assert character * min(length, 490) in text
+        assert "\\udc" not in text
 
 
 @pytest.mark.parametrize("name", ENCODINGS)
@@ -890,3 +984,83 @@ def test_loading_the_definition_does_not_load_the_implementation() -> None:
         "assert 'agents_tools.builtin.file_editor.impl' in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)  # noqa: S603 - our own program
+
+
+# --- several editors
+
+
+def test_an_editor_waits_for_the_lock_of_another_process(
+    editor: Editor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S10: what another process writes while it holds the lock is not written over."""
+    editor.put("f", b"old\n")
+    code = """
+import fcntl, os, sys
+fd = os.open(sys.argv[1], os.O_RDONLY)
+fcntl.flock(fd, fcntl.LOCK_EX)
+print("locked", flush=True)
+for line in sys.stdin:
+    break
+os.close(os.open(sys.argv[1] + "2", os.O_CREAT | os.O_WRONLY))
+os.replace(sys.argv[1] + "2", sys.argv[1])
+"""
+    command = [sys.executable, "-c", code, str(editor.root / "f")]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as other:  # noqa: S603 - of this test
+        assert other.stdout is not None
+        assert other.stdin is not None
+        assert other.stdout.readline() == "locked\n"
+        told = other.stdin
+        wait = _write._lock
+
+        def lock(fd: int) -> None:
+            told.write("go\n")
+            told.flush()
+            wait(fd)
+
+        monkeypatch.setattr(_write, "_lock", lock)
+        monkeypatch.setattr(_write, "_LOCK_SECONDS", 15.0)
+        text = editor.fails("str_replace", "f", old_str="old", new_str="new")
+        assert other.wait(10) == 0
+    assert "changed by something else" in text
+    assert editor.get("f") == b""
+
+
+def test_turns_leave_nothing_behind(editor: Editor) -> None:
+    """A lock is forgotten with the last editor that waits for it."""
+    for number in range(50):
+        editor.ok("create", f"f{number}", file_text="x")
+    assert len(_write._turns) == 0
+
+
+async def test_a_replacement_that_nobody_waits_for_is_not_made(
+    editor: Editor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F17: a call that was cancelled stops among many places, and the file stays as it is."""
+    content = b"a\r\na\n" * 10_000
+    editor.put("f", content)
+    begun, goes_on = threading.Event(), threading.Event()
+    check = _write.check_cancelled
+    stopped: list[BaseException] = []
+
+    def checked() -> None:
+        begun.set()
+        goes_on.wait(BOUND)
+        try:
+            check()
+        except BaseException as error:
+            stopped.append(error)
+            raise
+
+    monkeypatch.setattr(_edit, "check_cancelled", checked)
+    tool = FileEditorTool.create(executor=editor.executor)[0].as_function_tool()
+    arguments = {"command": "str_replace", "path": "f", "old_str": "a\n", "new_str": "b\n"}
+    call = asyncio.create_task(tool.call(None, json.dumps({**arguments, "replace_all": True})))
+    assert await asyncio.to_thread(begun.wait, BOUND)
+    call.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await call
+    goes_on.set()
+    await asyncio.to_thread(editor.ok, "create", "other", file_text="")  # has its turn afterwards
+    assert [type(error).__name__ for error in stopped] == ["ToolCancelledError"]
+    assert editor.get("f") == content

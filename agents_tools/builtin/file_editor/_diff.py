@@ -87,7 +87,7 @@ def _lines_after(data: bytes, at: int) -> list[bytes]:
 
 
 def _shown(mark: bytes, line: bytes, form: Form) -> str:
-    text = form.decode(line[:_LONGEST]).removesuffix("\n").removesuffix("\r")
+    text = form.decode_start(line, _LONGEST).removesuffix("\n").removesuffix("\r")
     more = "…" if len(line) > _LONGEST else ""
     end = "\n" if line.endswith(b"\n") else "\n\\ No newline at end of file\n"
     return mark.decode() + escape_for_model(text) + more + end

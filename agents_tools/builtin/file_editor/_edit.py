@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agents_tools.builtin.file_editor._near import near_misses
+from agents_tools.builtin.file_editor._write import check_cancelled
 from agents_tools.errors import ToolError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from agents_tools.builtin.file_editor._text_file import Shape
 
 __all__ = ["Edit", "insert", "replace"]
@@ -23,14 +25,20 @@ class Edit:
 
     Attributes:
         body: The new body.
-        places: For each place, the first and the last line that is new, in the new body.
+        places: For the first places, the first and the last line that is new, in the new body.
+        count: How many places there are.
+        last: The last line that is new.
     """
 
     body: bytes
     places: list[tuple[int, int]]
+    count: int
+    last: int
 
 
-def replace(body: bytes, shape: Shape, old: str, new: str, *, everywhere: bool, shown: str) -> Edit:
+def replace(
+    body: bytes, shape: Shape, old: str, new: str, *, everywhere: bool, shown: str, limit: int
+) -> Edit:
     r"""Replace a text that is there once, or everywhere.
 
     `\\n` in the text stands for the line end of the place, be it LF or CRLF.
@@ -42,9 +50,11 @@ def replace(body: bytes, shape: Shape, old: str, new: str, *, everywhere: bool, 
         new: What takes its place.
         everywhere: Replace it wherever it is.
         shown: The file, for messages.
+        limit: How many bytes the new body may have.
 
     Raises:
-        ToolError: It is not there, or several times, or the new text cannot be stored.
+        ToolError: It is not there, or several times, or the new text cannot be stored, or there
+            would be too much of it.
     """
     old, new = _unified(old), _unified(new)
     if old == new:
@@ -54,18 +64,19 @@ def replace(body: bytes, shape: Shape, old: str, new: str, *, everywhere: bool, 
         )
     into = shape.form.encode(new, "new_str")
     wanted = _encoded(old, shape)
-    if shape.crlf and shape.crlf == shape.ends and "\r" not in old + new:
-        found = _places(body, _crlf(wanted or b"\n"), overlapping=not everywhere)
-        if wanted and found and (everywhere or len(found) == 1):
-            return _replaced(body, found, _crlf(wanted), _crlf(into), None)
-    flat = body.replace(b"\r\n", b"\n") if shape.crlf else body
-    found = [] if wanted is None else _places(flat, wanted, overlapping=not everywhere)
-    if wanted is None or not found:
-        raise ToolError(near_misses(flat, shape.form, old, shown))
-    if len(found) > 1 and not everywhere:
-        raise ToolError(_several(flat, found, shown))
-    ends = _Ends(body, flat) if shape.crlf else None
-    return _replaced(flat, found, wanted, into, ends)
+    if wanted and shape.crlf and shape.crlf == shape.ends and "\r" not in old + new:
+        count = _count(body, _crlf(wanted), overlapping=not everywhere)
+        if count == 1 or (count and everywhere):
+            return _replaced(body, _crlf(wanted), _crlf(into), count, (shown, limit))
+    mixed = bool(shape.crlf) and any(end in old + new for end in "\r\n")
+    flat = body.replace(b"\r\n", b"\n") if mixed else body
+    count = 0 if wanted is None else _count(flat, wanted, overlapping=not everywhere)
+    if wanted is None or not count:
+        raise ToolError(near_misses(body.replace(b"\r\n", b"\n"), shape.form, old, shown))
+    if count > 1 and not everywhere:
+        raise ToolError(_several(flat, wanted, count, shown))
+    ends = _Ends(body) if mixed else None
+    return _replaced(flat, wanted, into, count, (shown, limit), ends)
 
 
 def insert(body: bytes, shape: Shape, line: int, start: int, text: str) -> Edit:
@@ -82,15 +93,16 @@ def insert(body: bytes, shape: Shape, line: int, start: int, text: str) -> Edit:
         ToolError: The text cannot be stored.
     """
     text = _unified(text)
-    last = line == shape.lines
+    at_end = line == shape.lines
     lines = shape.form.encode(text.removesuffix("\n"), "new_str").split(b"\n")
     end = _end_at(body, start)
     added = end.join(lines)
-    if not (last and shape.open_end):
+    if not (at_end and shape.open_end):
         added += end
     else:
         added = end + added + (end if text.endswith("\n") else b"")
-    return Edit(body[:start] + added + body[start:], [(line + 1, line + len(lines))])
+    last = line + len(lines)
+    return Edit(body[:start] + added + body[start:], [(line + 1, last)], 1, last)
 
 
 def _end_at(body: bytes, start: int) -> bytes:
@@ -115,31 +127,45 @@ def _encoded(text: str, shape: Shape) -> bytes | None:
         return None
 
 
-def _places(body: bytes, wanted: bytes, *, overlapping: bool) -> list[int]:
-    found: list[int] = []
+def _count(body: bytes, wanted: bytes, *, overlapping: bool) -> int:
+    """Count the places of a text; those that overlap with others only as far as they are told."""
+    if not overlapping:
+        return body.count(wanted)
+    return sum(1 for _ in _places(body, wanted, 1, _MOST + 1))
+
+
+def _places(body: bytes, wanted: bytes, step: int, most: int) -> Iterator[int]:
+    """Give where a text is; each time, look further so many bytes after the place before."""
     at = body.find(wanted)
-    while at >= 0:
-        found.append(at)
-        at = body.find(wanted, at + (1 if overlapping else len(wanted)))
-        if overlapping and len(found) > _MOST:
-            break
-    return found
+    for number in range(most):
+        if at < 0:
+            return
+        if number % _OFTEN == _OFTEN - 1:
+            check_cancelled()
+        yield at
+        at = body.find(wanted, at + step)
 
 
 _MOST = 10_000
+_OFTEN = 4_096
+"""After how many places it is looked whether the call still goes on."""
 
 
-def _several(flat: bytes, found: list[int], shown: str) -> str:
+def _several(flat: bytes, wanted: bytes, count: int, shown: str) -> str:
     lines: list[str] = []
     line, before = 1, 0
-    for at in found[:_PLACES]:
+    for at in _places(flat, wanted, 1, _MOST):
         line += flat.count(b"\n", before, at)
         before = at
-        lines.append(f"{line}")
-    count = f"more than {_MOST:,}" if len(found) > _MOST else f"{len(found):,}"
-    more = f" and {len(found) - _PLACES:,} more" if len(found) > _PLACES else ""
+        if not lines or lines[-1] != f"{line}":
+            lines.append(f"{line}")
+        if len(lines) > _PLACES:
+            break
+    times = f"more than {_MOST:,}" if count > _MOST else f"{count:,}"
+    which = f"line{'s' * (len(lines) > 1)} {', '.join(lines[:_PLACES])}"
+    more = " and more" if len(lines) > _PLACES else ""
     return (
-        f"old_str is {count} times in {shown}, beginning in lines {', '.join(lines)}{more}; "
+        f"old_str is {times} times in {shown}, beginning in {which}{more}; "
         "nothing was changed. Give more of the lines around the one meant, or set replace_all."
     )
 
@@ -147,9 +173,9 @@ def _several(flat: bytes, found: list[int], shown: str) -> str:
 class _Ends:
     """Which line ends a body has, by the number of the line."""
 
-    def __init__(self, body: bytes, flat: bytes) -> None:
-        self._crlf = [b"\r" if match[0] != b"\n" else b"" for match in _END.finditer(body)]
-        self._flat = flat
+    def __init__(self, body: bytes) -> None:
+        ends = body.translate(_ONLY_ENDS).replace(b"\r\n", _CRLF)
+        self._ends = ends.translate(None, b"x\r")
 
     def give(self, piece: bytes, first: int) -> bytes:
         """Give a piece of the flat body its line ends back.
@@ -159,18 +185,8 @@ class _Ends:
             first: How many line ends are before it.
         """
         count = piece.count(b"\n")
-        if not count:
-            return piece
-        own = self._crlf[first : first + count]
-        if b"" not in own:
-            return piece.replace(b"\n", b"\r\n")
-        if b"\r" not in own:
-            return piece
-        parts = piece.split(b"\n")
-        return (
-            b"".join(part + end + b"\n" for part, end in zip(parts[:-1], own, strict=True))
-            + parts[-1]
-        )
+        own = self._ends[first : first + count]
+        return _with_ends(piece, own)
 
     def like(self, piece: bytes, first: int, count: int) -> bytes:
         """Give new text the line ends of what it replaces, and for more lines the last of these.
@@ -181,40 +197,92 @@ class _Ends:
             count: How many line ends it replaces.
         """
         needed = piece.count(b"\n")
-        own = self._crlf[first : first + count][:needed]
-        neighbour = self._crlf[min(first, len(self._crlf) - 1)]
-        own += [own[-1] if own else neighbour] * (needed - len(own))
-        parts = piece.split(b"\n")
-        return (
-            b"".join(part + end + b"\n" for part, end in zip(parts[:-1], own, strict=True))
-            + parts[-1]
-        )
+        if not needed:
+            return piece
+        own = self._ends[first : first + count][:needed]
+        at = min(first, len(self._ends) - 1)
+        own += (own[-1:] or self._ends[at : at + 1]) * (needed - len(own))
+        return _with_ends(piece, own)
 
 
-_END = re.compile(rb"\r?\n")
+_CRLF = b"C"
+_ONLY_ENDS = bytes(byte if byte in b"\r\n" else ord("x") for byte in range(256))
+
+
+def _with_ends(piece: bytes, ends: bytes) -> bytes:
+    if _CRLF not in ends:
+        return piece
+    if b"\n" not in ends:
+        return _crlf(piece)
+    out = bytearray()
+    at = 0
+    for number, end in enumerate(ends):
+        if number % _OFTEN == _OFTEN - 1:
+            check_cancelled()
+        following = piece.index(b"\n", at)
+        out += piece[at:following]
+        out += b"\r\n" if end == _CRLF[0] else b"\n"
+        at = following + 1
+    return bytes(out + piece[at:])
 
 
 def _replaced(
-    flat: bytes, found: list[int], wanted: bytes, into: bytes, ends: _Ends | None
+    flat: bytes,
+    wanted: bytes,
+    into: bytes,
+    count: int,
+    allowed: tuple[str, int],
+    ends: _Ends | None = None,
 ) -> Edit:
+    shown, limit = allowed
+    size = len(flat) + count * (len(into) - len(wanted))
+    if size > limit:
+        raise ToolError(
+            f"{shown} would have about {size:,} bytes, more than the {limit:,} that the editor "
+            "works on; nothing was changed."
+        )
     same, tail = _kept(wanted, into)
-    out: list[bytes] = []
+    more = into.count(b"\n") - wanted.count(b"\n")  # lines, for each place
+    core = into[same : len(into) - tail].removesuffix(b"\n").count(b"\n")
     places: list[tuple[int, int]] = []
+    line, before = 1, 0
+    for place in _places(flat, wanted, len(wanted), min(count, _PLACES)):
+        line += flat.count(b"\n", before, place + same)
+        before = place + same
+        first = line + more * len(places)
+        places.append((first, first + core))
+    last = places[-1][1]
+    if count > len(places):
+        begin = _last(flat, wanted, count) + same
+        last = 1 + flat.count(b"\n", 0, begin) + more * (count - 1) + core
+    if ends is None:
+        return Edit(flat.replace(wanted, into), places, count, last)
+    return Edit(_mixed(flat, wanted, into, (same, tail), ends), places, count, last)
+
+
+def _last(flat: bytes, wanted: bytes, count: int) -> int:
+    """Give where the last of the places is that are replaced one after the other."""
+    other = next((byte for byte in range(256) if byte not in wanted), 0)
+    return flat.replace(wanted, bytes([other]) * len(wanted), count - 1).rfind(wanted)
+
+
+def _mixed(
+    flat: bytes, wanted: bytes, into: bytes, kept_ends: tuple[int, int], ends: _Ends
+) -> bytes:
+    """Replace a text everywhere in a body whose lines have their own line ends."""
+    same, tail = kept_ends
+    core = into[same : len(into) - tail]
+    gone = wanted[same : len(wanted) - tail].count(b"\n")
+    out = bytearray()
     at = before = 0  # in the flat body: how far it is written, and how many line ends that has
-    line = 1  # in the new body
-    for place in found:
-        begin, end = place + same, place + len(wanted) - tail
-        kept, core = flat[at:begin], into[same : len(into) - tail]
-        kept_ends, gone = kept.count(b"\n"), flat.count(b"\n", begin, end)
-        first = before + kept_ends
-        out.append(ends.give(kept, before) if ends else kept)
-        out.append(ends.like(core, first, gone) if ends else core)
-        line += kept_ends
-        places.append((line, line + core.removesuffix(b"\n").count(b"\n")))
-        line += core.count(b"\n")
-        at, before = end, first + gone
-    out.append(ends.give(flat[at:], before) if ends else flat[at:])
-    return Edit(b"".join(out), places)
+    for place in _places(flat, wanted, len(wanted), len(flat)):
+        kept = flat[at : place + same]
+        first = before + kept.count(b"\n")
+        out += ends.give(kept, before)
+        out += ends.like(core, first, gone)
+        at, before = place + len(wanted) - tail, first + gone
+    out += ends.give(flat[at:], before)
+    return bytes(out)
 
 
 def _kept(old: bytes, new: bytes) -> tuple[int, int]:

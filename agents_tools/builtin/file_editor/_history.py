@@ -1,16 +1,13 @@
-"""What was changed, kept in a private directory, so that it can be taken back to the byte."""
+"""What was changed, kept in a file without a name, so that it can be taken back to the byte."""
 
 from __future__ import annotations
 
 import contextlib
-import os
-import shutil
 import tempfile
 from collections import OrderedDict
 from dataclasses import dataclass
 from hashlib import sha256
-from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import IO, TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -75,7 +72,7 @@ class Change:
         after: The digest of what the change left.
         start: Where the changed region begins.
         end: Where it ends in what the change left.
-        stored: The file that holds what was in the region before.
+        stored: Where in the store what was in the region before begins.
         size: How many bytes these are.
         made: The directories that were made for the file, the outermost first.
     """
@@ -84,16 +81,91 @@ class Change:
     after: bytes
     start: int = 0
     end: int = 0
-    stored: str | None = None
+    stored: int | None = None
     size: int = 0
     made: tuple[str, ...] = ()
+
+
+class _Store:
+    """Bytes in one file that has no name: the system removes it, however the program ends."""
+
+    def __init__(self) -> None:
+        self._file: IO[bytes] | None = None
+        self._free: list[tuple[int, int]] = []  # start and size of what is unused, in order
+        self.end = 0
+
+    def close(self) -> None:
+        """Give the file back to the system."""
+        file, self._file = self._file, None
+        self._free, self.end = [], 0
+        if file is not None:
+            with contextlib.suppress(OSError):
+                file.close()
+
+    def put(self, data: bytes) -> int:
+        """Store bytes, and say where they begin.
+
+        Raises:
+            OSError: There is no room for them.
+        """
+        if self._file is None:
+            self._file = tempfile.TemporaryFile(prefix="agents-tools-undo-", buffering=0)  # noqa: SIM115 - closed with the store
+        start = self._take(len(data))
+        try:
+            self._file.seek(start)
+            left = memoryview(data)
+            while left:
+                left = left[self._file.write(left) :]
+        except BaseException:
+            self.release(start, len(data))
+            raise
+        return start
+
+    def get(self, start: int, size: int) -> bytes:
+        """Give stored bytes.
+
+        Raises:
+            OSError: They cannot be read.
+        """
+        pieces: list[bytes] = []
+        if self._file is not None:
+            self._file.seek(start)
+            while size and (piece := self._file.read(size)):
+                pieces.append(piece)
+                size -= len(piece)
+        if size:
+            raise OSError("what was kept to take changes back is gone")
+        return b"".join(pieces)
+
+    def release(self, start: int, size: int) -> None:
+        """Let a place be used again."""
+        free: list[tuple[int, int]] = []
+        for begin, length in sorted([*self._free, (start, size)]):
+            if free and sum(free[-1]) == begin:
+                begin, length = free[-1][0], free.pop()[1] + length  # noqa: PLW2901 - joined
+            free.append((begin, length))
+        if free and sum(free[-1]) == self.end:
+            self.end = free.pop()[0]
+            if self._file is not None:
+                with contextlib.suppress(OSError):
+                    self._file.truncate(self.end)
+        self._free = free
+
+    def _take(self, size: int) -> int:
+        for at, (start, length) in enumerate(self._free):
+            if length >= size:
+                rest = [(start + size, length - size)] if length > size else []
+                self._free[at : at + 1] = rest
+                return start
+        start, self.end = self.end, self.end + size
+        return start
 
 
 class History:
     """The last changes of each file.
 
-    Only the bytes that a change replaced are kept, in a directory that nobody else can read and
-    that goes with the history. What is oldest is forgotten when there is too much.
+    Only the bytes that a change replaced are kept, in a file that nobody else can read and that
+    goes with the process. What is oldest is forgotten when there is too much.
 
     Args:
         count: How many changes of one file are kept.
@@ -104,8 +176,7 @@ class History:
         self._count = count
         self._size = size
         self._used = 0
-        self._number = 0
-        self._directory: str | None = None
+        self._store = _Store()
         self._changes: OrderedDict[Hashable, list[Change]] = OrderedDict()
 
     def __enter__(self) -> Self:
@@ -117,17 +188,15 @@ class History:
         self.close()
 
     def close(self) -> None:
-        """Forget everything, and remove the directory."""
-        directory, self._directory = self._directory, None
+        """Forget everything."""
         self._changes.clear()
         self._used = 0
-        if directory is not None:
-            shutil.rmtree(directory, ignore_errors=True)
+        self._store.close()
 
     @property
-    def directory(self) -> Path | None:
-        """Where it is kept, as soon as there is something to keep."""
-        return None if self._directory is None else Path(self._directory)
+    def size(self) -> int:
+        """How many bytes the file takes that it is kept in."""
+        return self._store.end
 
     def prepare(self, old: bytes | None, new: bytes, made: tuple[str, ...] = ()) -> Change | None:
         """Store what a change is about to replace; nothing if that is more than may be kept.
@@ -153,7 +222,7 @@ class History:
             after=digest(new),
             start=start,
             end=new_end,
-            stored=self._store(old[start:end]) if size else None,
+            stored=self._store.put(old[start:end]) if size else None,
             size=size,
         )
 
@@ -191,7 +260,7 @@ class History:
         Raises:
             OSError: What was kept cannot be read.
         """
-        old = b"" if change.stored is None else Path(change.stored).read_bytes()
+        old = b"" if change.stored is None else self._store.get(change.stored, change.size)
         return data[: change.start] + old + data[change.end :]
 
     def taken_back(self, key: Hashable) -> None:
@@ -214,23 +283,7 @@ class History:
         if counted:
             self._used -= change.size
         if change.stored is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(change.stored)  # noqa: PTH108 - a name, not a path that is worked with
-
-    def _store(self, data: bytes) -> str:
-        if self._directory is None:
-            self._directory = tempfile.mkdtemp(prefix="agents-tools-undo-")
-        self._number += 1
-        path = f"{self._directory}/{self._number}"
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-        try:
-            with open(fd, "wb") as file:  # noqa: PTH123 - by descriptor
-                file.write(data)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(path)  # noqa: PTH108 - as above
-            raise
-        return path
+            self._store.release(change.stored, change.size)
 
     def _forget(self, key: Hashable) -> None:
         for change in self._changes.pop(key, []):

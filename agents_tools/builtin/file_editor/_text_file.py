@@ -10,7 +10,17 @@ from typing import Protocol
 
 from agents_tools.errors import ToolError
 
-__all__ = ["BytesSource", "FileSource", "Form", "Shape", "Source", "binary_kind", "body_of", "scan"]
+__all__ = [
+    "BytesSource",
+    "ChangedMeanwhileError",
+    "FileSource",
+    "Form",
+    "Shape",
+    "Source",
+    "binary_kind",
+    "body_of",
+    "scan",
+]
 
 _BLOCK = 1 << 16
 _HEAD = 8192
@@ -48,6 +58,10 @@ _TEXT_TOO = frozenset({b"BZh", b"MZ", b"GIF8", b"ID3", b"OggS"})
 _ODD = bytes(set(range(32)) - set(b"\t\n\r\f\b\x1b")) + b"\x7f"
 
 
+class ChangedMeanwhileError(Exception):
+    """A file is not what it was when reading it began."""
+
+
 class Source(Protocol):
     """Bytes that can be read in pieces."""
 
@@ -71,7 +85,7 @@ class BytesSource:
 
 
 class FileSource:
-    """An open file, read in pieces."""
+    """An open file, read in pieces; a `ChangedMeanwhileError` says that it has become shorter."""
 
     def __init__(self, fd: int, size: int) -> None:
         self._fd = fd
@@ -84,7 +98,7 @@ class FileSource:
         while length > 0:
             piece = os.pread(self._fd, length, start)
             if not piece:
-                break
+                raise ChangedMeanwhileError
             pieces.append(piece)
             start += len(piece)
             length -= len(piece)
@@ -132,7 +146,11 @@ class Form:
         """Give the body of the content of a file."""
         body = raw[len(self.bom) :] if self.bom else raw
         if self.wide:
-            body = body.decode(self.wide, "surrogatepass").encode("utf-8", "surrogatepass")
+            try:
+                text = body.decode(self.wide, "surrogatepass")
+            except UnicodeDecodeError:  # it was looked at before, and could be decoded
+                raise ChangedMeanwhileError from None
+            body = text.encode("utf-8", "surrogatepass")
         return body.replace(b"\r", b"\n") if self.returns else body
 
     def raw(self, body: bytes) -> bytes:
@@ -146,8 +164,28 @@ class Form:
     def decode(self, data: bytes) -> str:
         """Give the text of a part of the body; what is no text becomes lone surrogates."""
         if self.wide:
-            return data.decode("utf-8", "surrogatepass")
+            try:
+                return data.decode("utf-8", "surrogatepass")
+            except UnicodeDecodeError:  # it begins or ends within a character
+                return data.decode("utf-8", "surrogateescape")
         return data.decode(self.codec, "surrogateescape")
+
+    def decode_start(self, data: bytes, length: int) -> str:
+        """Give the text of the start of a part of the body; no character is cut in two.
+
+        Args:
+            data: The part.
+            length: How many bytes of it are looked at.
+        """
+        if len(data) <= length:
+            return self.decode(data)
+        end = length
+        if self.codec == "utf-8":
+            while end > max(length - 3, 0) and data[end] & 0xC0 == 0x80:  # noqa: PLR2004 - goes on
+                end -= 1
+            if data[end] & 0xC0 == 0x80:  # noqa: PLR2004 - no character at all
+                end = length
+        return self.decode(data[:end])
 
     def encode(self, text: str, what: str) -> bytes:
         """Give the bytes of a text in the body.
@@ -217,7 +255,9 @@ class Shape:
         data = source.read(block * _BLOCK, _BLOCK)
         at = -1
         for _ in range(line - 1 - self.before[block]):
-            at = data.index(b"\n", at + 1)
+            at = data.find(b"\n", at + 1)
+            if at < 0:
+                raise ChangedMeanwhileError
         return block * _BLOCK + at + 1
 
     def line_at(self, place: int, source: Source) -> int:
@@ -259,6 +299,9 @@ def scan(source: Source) -> Shape:
 
     Args:
         source: The content of a file that is not binary. It is read block by block.
+
+    Raises:
+        ChangedMeanwhileError: The file is another one than when it was opened.
     """
     head = source.read(0, 4)
     form = Form(bom=codecs.BOM_UTF8 if head.startswith(codecs.BOM_UTF8) else b"")

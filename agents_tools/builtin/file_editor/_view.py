@@ -7,12 +7,15 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from agents_tools._paths import one_line
 from agents_tools._text import escape_for_model
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from agents_tools.builtin.file_editor._text_file import Shape, Source
 
-__all__ = ["Text", "image_type", "image_url", "listing", "size_text", "snippet"]
+__all__ = ["Text", "image_type", "image_url", "listing", "size_text", "snippets"]
 
 LINE_LIMIT = 2_000
 """How many characters of a line are shown."""
@@ -78,12 +81,12 @@ class Text:
         begin = self.shape.start(line, self.body)
         data, at, window = b"", 0, limit * 4 + _ENOUGH
         while line <= last:
-            if at + _ENOUGH > len(data) and begin + len(data) < self.body.size:
+            if at + _ENOUGH >= len(data) and begin + len(data) < self.body.size:
                 begin, at = begin + at, 0
                 data = self.body.read(begin, window)
             end = data.find(b"\n", at)
             following = end + 1 if end >= 0 else self.shape.start(line + 1, self.body) - begin
-            text = self._line(line, data[at : min(following, at + _ENOUGH)], following - at)
+            text = self._line(line, data[at : min(following, at + _ENOUGH + 1)], following - at)
             if shown and len(text) > limit:
                 break
             shown.append(text)
@@ -99,10 +102,10 @@ class Text:
         if not pieces[-1]:
             pieces.pop()
         if begin > start:
-            del pieces[0]  # its start is missing
+            del pieces[:1]  # its start is missing
         shown: list[str] = []
         for line, piece in zip(range(last, first - 1, -1), reversed(pieces), strict=False):
-            text = self._line(line, piece[:_ENOUGH], len(piece))
+            text = self._line(line, piece, len(piece))
             limit -= len(text)
             if limit < 0:
                 break
@@ -110,17 +113,32 @@ class Text:
         return shown[::-1]
 
     def _line(self, number: int, data: bytes, whole: int) -> str:
-        text = self.shape.form.decode(data).removesuffix("\n").removesuffix("\r")
-        if len(text) > LINE_LIMIT or whole > len(data):
+        text = self.shape.form.decode_start(data, _ENOUGH)
+        text = text.removesuffix("\n").removesuffix("\r")
+        if len(text) > LINE_LIMIT or whole > _ENOUGH:
             text = f"{text[:LINE_LIMIT]}… [cut here: the line has {whole:,} bytes]"
         return f"{number:6}\t{escape_for_model(text)}\n"
 
 
-def snippet(text: Text, first: int, last: int, *, around: int = 3, limit: int = 6_000) -> str:
-    """Show lines that were changed, with some around them."""
-    first = max(1, first - around)
-    last = min(text.shape.lines, last + around)
-    return text.numbered(first, last, limit) if last >= first else ""
+def snippets(
+    text: Text, places: Sequence[tuple[int, int]], *, around: int = 3, limit: int = 6_000
+) -> list[str]:
+    """Show lines that were changed, with some around them, no line twice.
+
+    Args:
+        text: The text.
+        places: For each change, its first and its last line, from the start on.
+        around: How many lines are shown around each.
+        limit: How many characters may be shown of each piece.
+    """
+    pieces: list[tuple[int, int]] = []
+    for first, last in places:
+        begin, end = max(1, first - around), min(text.shape.lines, last + around)
+        if pieces and begin <= pieces[-1][1] + 1:
+            begin, end = pieces[-1][0], max(end, pieces.pop()[1])
+        if end >= begin:
+            pieces.append((begin, end))
+    return [text.numbered(begin, end, limit) for begin, end in pieces]
 
 
 def image_type(head: bytes) -> str | None:
@@ -151,7 +169,7 @@ def listing(fd: int) -> tuple[list[str], int]:
         if len(lines) >= _ENTRIES:
             more += len(names) - at
             break
-        lines.append(escape_for_model(name) + mark)
+        lines.append(one_line(name) + mark)
         if mark == "/":
             below, hidden_below = _below(fd, name)
             lines += below
@@ -169,7 +187,7 @@ def _below(fd: int, name: str) -> tuple[list[str], int]:
     finally:
         os.close(inner)
     more += max(0, len(names) - _PER_DIRECTORY)
-    lines = [f"  {escape_for_model(name)}{mark}" for name, mark in names[:_PER_DIRECTORY]]
+    lines = [f"  {one_line(name)}{mark}" for name, mark in names[:_PER_DIRECTORY]]
     return lines + _and_more(more, "  "), hidden
 
 

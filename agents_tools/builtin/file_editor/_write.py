@@ -1,4 +1,10 @@
-"""Reads and replaces one file in an open directory, so that no change of others is lost."""
+"""Reads and replaces one file in an open directory, so that no change of others is lost.
+
+Editors of one process take turns at a file (`turn`). Between the last look at a file and its
+replacement the file that was read is locked (`flock`), which editors in other processes wait for.
+What remains: a program that does not ask for that lock, and writes in the microseconds between the
+look and the rename, loses what it wrote; so does one that goes on writing to the file it had open.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +13,13 @@ import errno
 import os
 import secrets
 import stat
+import threading
+import time
+import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from agents_tools.context import current_context
 from agents_tools.errors import ToolError
 
 if TYPE_CHECKING:
@@ -18,10 +28,13 @@ if TYPE_CHECKING:
 __all__ = [
     "NO_WAIT",
     "Stamp",
+    "changed_meanwhile",
+    "check_cancelled",
     "check_regular",
     "open_regular",
     "read_file",
     "remove_file",
+    "turn",
     "write_file",
 ]
 
@@ -35,6 +48,7 @@ _KINDS = (
     (stat.S_ISBLK, "a device, not a file"),
     (stat.S_ISLNK, "a link that changed while it was followed; try again"),
 )
+_LOCK_SECONDS = 1.0
 _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 
 
@@ -52,6 +66,45 @@ class Stamp:
     def of(cls, found: os.stat_result) -> Stamp:
         """Take the stamp of a file."""
         return cls(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+def check_cancelled() -> None:
+    """Stop here if nobody waits for the call any more.
+
+    Raises:
+        ToolCancelledError: The call was cancelled.
+        ToolTimeoutError: Its deadline has passed.
+    """
+    context = current_context()
+    if context is not None:
+        context.check()
+
+
+_turns: weakref.WeakValueDictionary[tuple[int, int, str], threading.Lock]
+_turns = weakref.WeakValueDictionary()
+_making = threading.Lock()
+
+
+@contextlib.contextmanager
+def turn(name: str, parent: int) -> Generator[None, None, None]:
+    """Wait until no other editor of this process works on a file, and keep the others waiting.
+
+    Args:
+        name: The name of the file.
+        parent: The directory it is in.
+    """
+    directory = os.fstat(parent)
+    key = directory.st_dev, directory.st_ino, name.casefold()
+    with _making:
+        lock = _turns.get(key)
+        if lock is None:
+            lock = _turns[key] = threading.Lock()
+    while not lock.acquire(timeout=0.2):
+        check_cancelled()
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def check_regular(found: os.stat_result, shown: str) -> None:
@@ -106,11 +159,12 @@ def read_file(name: str, parent: int, shown: str, limit: int) -> tuple[bytes, os
         while len(data) < found.st_size and (more := file.read(found.st_size - len(data))):
             data += more
         if len(data) != found.st_size or Stamp.of(os.fstat(fd)) != Stamp.of(found):
-            raise _changed(shown)
+            raise changed_meanwhile(shown)
     return data, found
 
 
-def _changed(shown: str) -> ToolError:
+def changed_meanwhile(shown: str) -> ToolError:
+    """Say that a file is not the one that was read."""
     return ToolError(
         f"{shown} was changed by something else meanwhile; nothing was done. View it again."
     )
@@ -152,8 +206,9 @@ def write_file(
         if read is None:
             _place_new(beside, name, parent, shown)
         else:
-            _check_same(name, parent, shown, *read)
-            os.replace(beside, name, src_dir_fd=parent, dst_dir_fd=parent)
+            with _locked(name, parent):
+                _check_same(name, parent, shown, *read)
+                os.replace(beside, name, src_dir_fd=parent, dst_dir_fd=parent)
         with contextlib.suppress(OSError):
             os.fsync(parent)
         return os.fstat(fd)
@@ -166,8 +221,40 @@ def remove_file(name: str, parent: int, shown: str, found: os.stat_result, data:
         ToolError: It was changed meanwhile.
         OSError: It cannot be removed.
     """
-    _check_same(name, parent, shown, found, data)
-    os.unlink(name, dir_fd=parent)
+    with _locked(name, parent):
+        _check_same(name, parent, shown, found, data)
+        os.unlink(name, dir_fd=parent)
+
+
+@contextlib.contextmanager
+def _locked(name: str, parent: int) -> Generator[None, None, None]:
+    """Lock a file against editors in other processes, as far as the system and others let it."""
+    fd = -1
+    try:
+        with contextlib.suppress(OSError):  # what is wrong with the file is found out afterwards
+            fd = os.open(name, os.O_RDONLY | NO_WAIT | _NOFOLLOW, dir_fd=parent)
+            _lock(fd)
+        yield
+    finally:
+        if fd >= 0:
+            os.close(fd)
+
+
+def _lock(fd: int) -> None:
+    try:
+        import fcntl
+    except ImportError:  # not on Windows
+        return
+    end = time.monotonic() + _LOCK_SECONDS  # others may hold locks for reasons of their own
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > end:
+                return
+            time.sleep(0.005)
+        else:
+            return
 
 
 @contextlib.contextmanager
@@ -228,12 +315,12 @@ def _check_same(name: str, parent: int, shown: str, found: os.stat_result, data:
     """Refuse a file that is not the one that was read; times alone are too coarse to tell."""
     try:
         if Stamp.of(os.stat(name, dir_fd=parent, follow_symlinks=False)) != Stamp.of(found):
-            raise _changed(shown)
+            raise changed_meanwhile(shown)
         now, again = read_file(name, parent, shown, len(data))
     except FileNotFoundError:
-        raise _changed(shown) from None
+        raise changed_meanwhile(shown) from None
     if now != data or Stamp.of(again) != Stamp.of(found):
-        raise _changed(shown)
+        raise changed_meanwhile(shown)
 
 
 def _place_new(beside: str, name: str, parent: int, shown: str) -> None:

@@ -12,13 +12,13 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace as changed
 from typing import TYPE_CHECKING, Any
 
-from agents_tools._paths import PathRefused, Place, Workspace
-from agents_tools._text import escape_for_model
+from agents_tools._paths import PathRefused, Place, Workspace, one_line
 from agents_tools.builtin.file_editor import _edit, _view, _write
 from agents_tools.builtin.file_editor._diff import unified_diff
 from agents_tools.builtin.file_editor._history import History, digest
 from agents_tools.builtin.file_editor._text_file import (
     BytesSource,
+    ChangedMeanwhileError,
     FileSource,
     Form,
     Shape,
@@ -127,6 +127,8 @@ class FileEditorExecutor(ToolExecutor[FileEditorAction, FileEditorObservation]):
             found = os.fstat(fd)
             _write.check_regular(found, place.shown)
             return self._view_file(action, place, fd, found)
+        except ChangedMeanwhileError:
+            raise _write.changed_meanwhile(place.shown) from None
         finally:
             os.close(fd)
 
@@ -240,9 +242,21 @@ class FileEditorExecutor(ToolExecutor[FileEditorAction, FileEditorObservation]):
                 "Make it with a command in the terminal."
             )
         made = _missing(place)
-        with self._opened(place, make=True, exists=None) as file:
-            self._check_replaceable(file)
-            notes = self._write(file, new, made)
+        try:
+            with self._opened(place, make=True, exists=None) as file:
+                self._check_replaceable(file)
+                seen = self._created(action, file, new)
+                self._write(file, new, made)
+        except BaseException:
+            _remove_made(place, made)
+            raise
+        return seen
+
+    def _created(
+        self, action: FileEditorAction, file: _Opened, new: bytes
+    ) -> FileEditorObservation:
+        """Give what is said when a whole file has been written."""
+        place = file.place
         if file.found is None:
             said = f"{place.shown} was made, with {_count(new)}."
         else:
@@ -251,7 +265,8 @@ class FileEditorExecutor(ToolExecutor[FileEditorAction, FileEditorObservation]):
         diff = unified_diff(old, new, _NEW, place.shown)
         facts: dict[str, Any] = {"prev_exists": file.found is not None, "encoding": "UTF-8"}
         lines = scan(BytesSource(new)).lines
-        return self._said(action, place, said + notes, diff=diff, total_lines=lines, **facts)
+        said += _links_note(file)
+        return self._said(action, place, said, diff=diff, total_lines=lines, **facts)
 
     def _check_replaceable(self, file: _Opened) -> None:
         if file.found is not None and file.raw and not self._has_viewed(file.found):
@@ -266,9 +281,10 @@ class FileEditorExecutor(ToolExecutor[FileEditorAction, FileEditorObservation]):
             raise ToolError("old_str is empty. Use insert to add lines, or create for a new file.")
         with self._opened(place) as file:
             shape, body = self._text(file)
+            limit = self._max_file * 3 // 2 if shape.form.wide else self._max_file
             edit = _edit.replace(
                 body, shape, old, action.new_str or "", everywhere=action.replace_all,
-                shown=place.shown,
+                shown=place.shown, limit=limit,
             )  # fmt: skip
             return self._edited(action, file, shape, body, edit)
 
@@ -291,28 +307,33 @@ class FileEditorExecutor(ToolExecutor[FileEditorAction, FileEditorObservation]):
     def _edited(
         self, action: FileEditorAction, file: _Opened, shape: Shape, body: bytes, edit: _edit.Edit
     ) -> FileEditorObservation:
-        """Write an edit, and show the lines that are new."""
+        """Write an edit, and show the lines that are new; what is said is ready before."""
         raw = shape.form.raw(edit.body)
         if len(raw) > self._max_file:
             raise ToolError(
                 f"{file.place.shown} would have {len(raw):,} bytes, more than the "
                 f"{self._max_file:,} that the editor works on; nothing was changed."
             )
-        notes = self._write(file, raw)
-        source = BytesSource(edit.body)
-        shape = changed(scan(source), form=shape.form)
-        first, last = edit.places[0][0], edit.places[-1][1]
-        count = len(edit.places)
+        seen = self._changed(action, file, (shape, body), edit)
+        self._write(file, raw)
+        return seen
+
+    def _changed(
+        self, action: FileEditorAction, file: _Opened, before: tuple[Shape, bytes], edit: _edit.Edit
+    ) -> FileEditorObservation:
+        """Give what is said of an edit when it has been written."""
+        source, notes = BytesSource(edit.body), _links_note(file)
+        shape = changed(scan(source), form=before[0].form)
+        first, last, count = edit.places[0][0], edit.last, edit.count
         where = f"{count:,} places" if count > 1 else _lines(first, last)
-        text = Text(shape, source)
-        parts = [_view.snippet(text, *place) for place in edit.places[:_SNIPPETS]]
+        parts = _view.snippets(Text(shape, source), edit.places[:_SNIPPETS])
         more = f"[and {count - _SNIPPETS:,} more places]\n" if count > _SNIPPETS else ""
         said = f"{file.place.shown} was changed, {where}{notes}:\n" + "   ...\n".join(parts) + more
         return self._said(
             action,
             file.place,
             said if shape.lines else f"{file.place.shown} was changed and is empty now{notes}.",
-            diff=unified_diff(body, edit.body, shape.form, file.place.shown),
+            diff=unified_diff(before[1], edit.body, shape.form, file.place.shown),
             lines=(first, last),
             total_lines=shape.lines,
             replaced=count if action.command == "str_replace" else None,
@@ -331,16 +352,17 @@ class FileEditorExecutor(ToolExecutor[FileEditorAction, FileEditorObservation]):
                     "nothing was done. View it, and make the change you want."
                 )
             if not change.existed:
-                _write.remove_file(file.name, file.parent, place.shown, file.found, file.raw)
-                self._history.taken_back(file.key)
-                _remove_made(place, change.made)
                 diff = unified_diff(_body(file.raw), None, _NEW, place.shown)
                 said = f"{place.shown} was removed: the last change had made it."
-                return self._said(action, place, said, diff=diff)
-            old = self._history.before(change, file.raw)
-            _write.write_file(file.name, file.parent, old, place.shown, (file.found, file.raw))
+                seen = self._said(action, place, said, diff=diff)
+                _write.remove_file(file.name, file.parent, place.shown, file.found, file.raw)
+                _remove_made(place, change.made)
+            else:
+                old = self._history.before(change, file.raw)
+                seen = self._taken_back(action, place, old, file.raw)
+                _write.write_file(file.name, file.parent, old, place.shown, (file.found, file.raw))
             self._history.taken_back(file.key)
-        return self._taken_back(action, place, old, file.raw)
+        return seen
 
     def _taken_back(
         self, action: FileEditorAction, place: Place, old: bytes, raw: bytes
@@ -365,17 +387,17 @@ class FileEditorExecutor(ToolExecutor[FileEditorAction, FileEditorObservation]):
     def _opened(
         self, place: Place, *, make: bool = False, exists: bool | None = True
     ) -> Generator[_Opened, None, None]:
-        """Open the directory of a file and read the file; with `exists=None` it may be missing."""
+        """Read a file and keep other editors from it; with `exists=None` it may be missing."""
         parent, name = self.workspace.open_writable_parent(place, make=make)
         try:
-            key = str(place.root.path), place.root.resolve(place.path)
-            try:
-                raw, found = _write.read_file(name, parent, place.shown, self._max_file)
-            except FileNotFoundError:
-                if exists:
-                    raise
-                yield _Opened(place, parent, name, key)
-            else:
+            key = str(place.root.path), place.resolve()
+            with _write.turn(name, parent):
+                raw, found = b"", None
+                try:
+                    raw, found = _write.read_file(name, parent, place.shown, self._max_file)
+                except FileNotFoundError:
+                    if exists:
+                        raise
                 yield _Opened(place, parent, name, key, found, raw)
         finally:
             os.close(parent)
@@ -388,25 +410,18 @@ class FileEditorExecutor(ToolExecutor[FileEditorAction, FileEditorObservation]):
         shape = scan(source)
         return shape, shape.form.body(file.raw)
 
-    def _write(self, file: _Opened, new: bytes, made: tuple[str, ...] = ()) -> str:
-        """Write a file so that it can be taken back, and give notes about it."""
+    def _write(self, file: _Opened, new: bytes, made: tuple[str, ...] = ()) -> None:
+        """Write a file so that it can be taken back."""
         old = None if file.found is None else file.raw
+        _write.check_cancelled()
         change = self._history.prepare(old, new, made)
         read = None if file.found is None else (file.found, file.raw)
         try:
             _write.write_file(file.name, file.parent, new, file.place.shown, read)
         except BaseException:
             self._history.drop(change)
-            if file.found is None:
-                _remove_made(file.place, made)
             raise
         self._history.add(file.key, change)
-        if file.found is not None and file.found.st_nlink > 1:
-            return (
-                f" (note: the file has {file.found.st_nlink - 1} more name(s), hard links, which "
-                "keep the old content)"
-            )
-        return ""
 
     def _said(
         self, action: FileEditorAction, place: Place, text: str, **facts: Any
@@ -438,7 +453,7 @@ class FileEditorExecutor(ToolExecutor[FileEditorAction, FileEditorObservation]):
             names = os.listdir(fd)[:2_000]  # noqa: PTH208 - by descriptor
         finally:
             os.close(fd)
-        alike = [escape_for_model(one) for one in difflib.get_close_matches(name, names, 3, 0.6)]
+        alike = [one_line(one) for one in difflib.get_close_matches(name, names, 3, 0.6)]
         near = f" Beside it there is: {', '.join(alike)}." if alike else ""
         return near or " View its directory to see what there is, or create it."
 
@@ -460,7 +475,7 @@ _ADVICE = {
 
 
 def _named(path: str) -> str:
-    return escape_for_model(path if len(path) <= 200 else path[:199] + "…")  # noqa: PLR2004 - enough to know it by
+    return one_line(path if len(path) <= 200 else path[:199] + "…")  # noqa: PLR2004 - enough to know it by
 
 
 def _given(value: Any, name: str, command: str, what: str) -> Any:
@@ -487,6 +502,15 @@ def _notes(shape: Shape) -> str:
     if shape.open_end:
         notes.append("no line end at the end")
     return f" ({', '.join(notes)})" if notes else ""
+
+
+def _links_note(file: _Opened) -> str:
+    if file.found is None or file.found.st_nlink < 2:  # noqa: PLR2004 - another name
+        return ""
+    return (
+        f" (note: the file has {file.found.st_nlink - 1} more name(s), hard links, which "
+        "keep the old content)"
+    )
 
 
 def _range(given: list[int] | None, lines: int, shown: str) -> tuple[int, int]:
@@ -528,7 +552,7 @@ def _settled(stamp: Stamp) -> bool:
 
 def _missing(place: Place) -> tuple[str, ...]:
     """Give the directories that would have to be made for a file, the outermost first."""
-    parts = place.root.resolve(place.path).split("/")[:-1]
+    parts = place.resolve().split("/")[:-1]
     for count in range(len(parts), 0, -1):
         with contextlib.suppress(FileNotFoundError):
             place.root.stat("/".join(parts[:count]))
@@ -538,8 +562,8 @@ def _missing(place: Place) -> tuple[str, ...]:
 
 def _remove_made(place: Place, made: tuple[str, ...]) -> None:
     """Remove directories that were made for a file, as far as they are empty."""
-    with contextlib.suppress(OSError):
-        for path in reversed(made):
+    for path in reversed(made):
+        with contextlib.suppress(OSError, PathRefused):
             parent, name = place.root.open_parent(path)
             try:
                 os.rmdir(name, dir_fd=parent)
