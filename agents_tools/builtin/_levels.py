@@ -74,7 +74,7 @@ def choose(asked: str, *, network: bool, outside: Sequence[Path] = ()) -> Sandbo
 
 
 def restrict(ruleset: int, *, network: bool) -> None:
-    """Put the calling thread under Landlock and, without network, under a filter for sockets.
+    """Put the calling thread under Landlock and a filter for limits and, without network, sockets.
 
     Args:
         ruleset: What Landlock is to allow.
@@ -86,8 +86,9 @@ def restrict(ruleset: int, *, network: bool) -> None:
     _seccomp.no_new_privileges()
     _landlock.restrict_thread(ruleset)
     _seccomp.drop_capabilities([_OVERRIDE])
-    if not network:
-        _seccomp.install(_seccomp.socket_filter(_seccomp.LOCAL))
+    if _seccomp.supported():
+        families = None if network else _seccomp.LOCAL
+        _seccomp.install(_seccomp.filter_calls(families=families, own_limits=True))
 
 
 def _why_not(level: Level, *, network: bool, outside: Sequence[Path]) -> str:
@@ -125,26 +126,38 @@ def _landlock_fails(network: bool) -> str:
 
 def _says(level: Level, network: bool) -> str:
     if level == "bwrap":
+        abstract = " and abstract ones" if network else ""
         return (
-            "Commands write only in the workspace and a private /tmp, read everything else but "
-            f"/run, {_of_the_network(network, 'have a loopback of their own only')}, see no other "
-            "processes, end with this program, and cannot change protected names at the top of "
-            "the workspace."
+            "Commands write only in the workspace, `writable` and a private /tmp, read everything "
+            f"else but /run, {_of_the_network(network, 'have a loopback of their own only')}, see "
+            "no other processes, end with this program, and cannot change protected names at the "
+            f"top of the workspace; not confined are Unix sockets outside of /run{abstract}."
         )
     if level == "landlock":
-        signals = _landlock.abi() >= _landlock.SIGNALS
+        scoped = _landlock.abi() >= _landlock.SIGNALS
         return (
-            "Commands write only in the workspace and a private temporary directory, read "
-            f"everything, {_of_the_network(network, 'have no network')}, and "
-            f"{'cannot' if signals else 'can'} signal other processes; not confined are the "
-            "permissions of files outside, Unix sockets of services, protected names in the "
-            "workspace, and daemons that cut every tie."
+            "Commands write only in the workspace, `writable` and a private temporary directory, "
+            f"read everything, {_of_the_network(network, 'have no network')}, and "
+            f"{_of_others(scoped)}; not confined are the attributes of files outside (permissions, "
+            f"times), Unix sockets{' that have a path' if scoped else ''}, priorities and System V "
+            "memory of other processes, protected names in the workspace, and daemons that cut "
+            "every tie."
         )
     return (
         "Nothing is confined: commands can do what this user can, protected names and the network "
         "included; they only get a short environment, no open files, limits and a private "
-        "temporary directory, and are ended with their children."
+        "temporary directory, and are ended with their children, except daemons that cut every tie."
     )
+
+
+def _of_others(scoped: bool) -> str:
+    """Say what can be done to other processes under Landlock."""
+    filtered = _seccomp.supported()
+    if not scoped:
+        return f"can signal{'' if filtered else ' and limit'} other processes"
+    if not filtered:
+        return "cannot signal other processes, but limit them"
+    return "cannot signal or limit other processes"
 
 
 def _of_the_network(network: bool, without: str) -> str:

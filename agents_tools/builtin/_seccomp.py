@@ -1,4 +1,4 @@
-"""What a thread gives up before it starts a program: new privileges, capabilities, sockets."""
+"""What a thread gives up before it starts a program: privileges, capabilities, system calls."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ __all__ = [
     "LOCAL",
     "NAMESPACED",
     "drop_capabilities",
+    "filter_calls",
     "install",
     "no_new_privileges",
-    "socket_filter",
     "supported",
 ]
 
@@ -29,9 +29,9 @@ LOCAL = tuple(int(getattr(socket, name, -1)) for name in ("AF_UNIX", "AF_NETLINK
 NAMESPACED = (*LOCAL, int(socket.AF_INET), int(socket.AF_INET6))
 """Those that do not leave a network namespace of one's own."""
 
-_MACHINES = {  # name: (audit architecture, number of `socket`)
-    "x86_64": (0xC000003E, 41),
-    "aarch64": (0xC00000B7, 198),
+_MACHINES = {  # name: (audit architecture, number of `socket`, number of `prlimit64`)
+    "x86_64": (0xC000003E, 41, 302),
+    "aarch64": (0xC00000B7, 198, 261),
 }
 _X32 = 0x40000000
 _IO_URING = (425, 426, 427)
@@ -57,18 +57,18 @@ def supported() -> bool:
     return sys.platform == "linux" and platform.machine() in _MACHINES
 
 
-def socket_filter(families: Sequence[int]) -> bytes:
-    """Give the filter under which sockets of some families only can be made, and no io_uring.
+def filter_calls(*, families: Sequence[int] | None, own_limits: bool) -> bytes:
+    """Give the filter that some system calls do not come through.
 
     Args:
-        families: The ones that stay allowed.
+        families: The only ones of which sockets can be made, without io_uring; `None` is all.
+        own_limits: Whether the limits of other processes are out of reach; a process names
+            itself by 0 then.
 
     Returns:
         A program for `install`, and for bubblewrap.
     """
-    architecture, number = _MACHINES[platform.machine()]
-    checks = [(family, _ALLOW) for family in families]
-    refused = [(call, _REFUSE | errno.EPERM) for call in _IO_URING]
+    architecture, make_socket, limit = _MACHINES[platform.machine()]
     program = [
         _step(_LOAD, value=_ARCHITECTURE),
         _step(_EQUAL, 1, 0, architecture),
@@ -76,14 +76,13 @@ def socket_filter(families: Sequence[int]) -> bytes:
         _step(_LOAD, value=_NUMBER),
         _step(_AT_LEAST, 0, 1, _X32),  # the same calls by other numbers
         _step(_RETURN, value=_REFUSE | errno.ENOSYS),
-        *_table(refused),
-        _step(_EQUAL, 1, 0, number),
-        _step(_RETURN, value=_ALLOW),
-        _step(_LOAD, value=_FIRST_ARGUMENT),
-        *_table(checks),
-        _step(_RETURN, value=_REFUSE | errno.EACCES),
     ]
-    return b"".join(program)
+    if families is not None:
+        program += _table([(call, _REFUSE | errno.EPERM) for call in _IO_URING])
+        program += _when(make_socket, families, errno.EACCES)
+    if own_limits:
+        program += _when(limit, [0], errno.EPERM)
+    return b"".join([*program, _step(_RETURN, value=_ALLOW)])
 
 
 def no_new_privileges() -> None:
@@ -95,7 +94,7 @@ def install(program: bytes) -> None:
     """Put the calling thread, and what it starts from now on, under a filter.
 
     Args:
-        program: What `socket_filter` gave.
+        program: What `filter_calls` gave.
 
     Raises:
         OSError: The kernel does not take it.
@@ -126,6 +125,16 @@ _INHERITABLE = 2
 
 def _step(code: int, then: int = 0, otherwise: int = 0, value: int = 0) -> bytes:
     return struct.pack("=HBBI", code, then, otherwise, value)
+
+
+def _when(call: int, allowed: Sequence[int], error: int) -> list[bytes]:
+    """Decide about a system call by its first argument; others go on behind."""
+    body = [
+        _step(_LOAD, value=_FIRST_ARGUMENT),
+        *_table([(value, _ALLOW) for value in allowed]),
+        _step(_RETURN, value=_REFUSE | error),
+    ]
+    return [_step(_EQUAL, 0, len(body), call), *body]
 
 
 def _table(rows: Sequence[tuple[int, int]]) -> list[bytes]:

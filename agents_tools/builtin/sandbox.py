@@ -56,8 +56,8 @@ _INHERITED = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG")
 _INHERITED_ON_WINDOWS = ("COMSPEC", "PATHEXT", "SYSTEMROOT", "USERPROFILE", "WINDIR")
 _SHELL = "/bin/sh"
 _UMASK = 0o077
-_DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts")
-"""What is in `/dev` for everybody; shared memory is not: it has other programs' in it."""
+_DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx")
+"""What is in `/dev` for everybody; not what has other programs' in it: shared memory, terminals."""
 _TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 - hidden behind a private directory
 
 
@@ -104,7 +104,8 @@ class Sandbox:
             level or none).
         network: Whether they may use the network; the level `process` cannot keep them from it.
         writable: Directories and files outside of the workspace that they may write; under
-            Landlock, programs that share memory need `/dev/shm` here.
+            Landlock, programs that share memory need `/dev/shm` here, and those that make
+            terminals `/dev/pts`.
         inherit_env: Further variables of this process that they get.
         env: Variables that they get.
         limits: What they may use.
@@ -296,8 +297,9 @@ class _Launch:
                 raise UserValueError(f"There is no directory {self.cwd} to start in.")
             self.undo = undo.pop_all()
         self.marker = secrets.token_hex(16)
-        holder = Path(tempfile.mkdtemp(prefix="agents-tools-")).resolve()
+        holder = Path(tempfile.mkdtemp(prefix=_guardian.TEMPORARY)).resolve()
         self.undo.callback(_remove, holder)
+        _guardian.clear(holder)
         self.temp_dir = holder / "own"
         self.hidden_temp = holder / "tmp"
         self.environment: dict[str, str] = {}
@@ -340,7 +342,9 @@ class _Launch:
                 self._close_fds()
         if self.report.level == "process":
             return start()
-        writable = [*self.writable, self.temp_dir, *(Path("/dev", name) for name in _DEVICES)]
+        terminals = [Path(f"/proc/self/fd/{fd}") for fd in pass_fds if os.isatty(fd)]
+        devices = [Path("/dev", name) for name in _DEVICES]
+        writable = [*self.writable, self.temp_dir, *devices, *terminals]
         network = self.sandbox.network
         ruleset = _landlock.make_ruleset([str(one) for one in writable], network=network)
         try:
@@ -391,10 +395,8 @@ class _Launch:
         self._protection = Protection(roots, protected, descriptors=descriptors)
         self.undo.callback(self._protection.close)
         self._fds = list(self._protection.fds)
-        if self._protection.links:
-            names = ", ".join(self._protection.links)
-            says = f"{self.report.says} Not protected, because they are links: {names}."
-            self.report = dataclasses.replace(self.report, says=says)
+        if said := self._protection.says:
+            self.report = dataclasses.replace(self.report, says=f"{self.report.says} {said}")
         seccomp = self._filter()
         self.argv = _bubblewrap.command(
             program,
@@ -411,11 +413,12 @@ class _Launch:
         for path in _TEMPORARY:
             if Path(path).is_dir() and not Path(path).is_symlink():
                 found[path] = Mount(path, str(self.hidden_temp), writable=True)
-        for path in map(Path, (sys.prefix, sys.base_prefix)):  # a Python that would be hidden
-            if _beneath(path, _TEMPORARY) and not _beneath(path, self.writable):
-                found[str(path)] = Mount(str(path), str(path))
+        for prefix in map(Path, (sys.prefix, sys.base_prefix)):  # a Python that would be hidden
+            if _beneath(prefix, _TEMPORARY) and not _beneath(prefix, self.writable):
+                found[str(prefix)] = Mount(str(prefix), str(prefix))
         for path in map(str, (*self.writable, self.temp_dir)):
-            found[path] = Mount(path, path, writable=True)
+            kept = self._protection is not None and path in self._protection.read_only
+            found[path] = Mount(path, path, writable=not kept)
         return sorted(found.values(), key=lambda mount: len(Path(mount.target).parts))
 
     def _filter(self) -> int | None:
@@ -425,7 +428,7 @@ class _Launch:
         fd = os.memfd_create("seccomp")
         self._fds.append(fd)
         self.undo.callback(self._close_fds)
-        os.write(fd, _seccomp.socket_filter(_seccomp.NAMESPACED))
+        os.write(fd, _seccomp.filter_calls(families=_seccomp.NAMESPACED, own_limits=False))
         os.lseek(fd, 0, os.SEEK_SET)
         return fd
 
@@ -495,3 +498,4 @@ def _remove(directory: Path) -> None:
                     with contextlib.suppress(OSError):
                         one.chmod(0o700)
         shutil.rmtree(directory, ignore_errors=True)
+    _guardian.cleared(directory)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import socket
 import stat
@@ -318,6 +319,29 @@ def test_the_rest_of_a_protected_directory_can_be_changed(bwrap, repository):
     assert (repository / ".git" / "index").exists()
 
 
+GIT = """
+export GIT_CONFIG_NOSYSTEM=1 HOME="$TMPDIR"
+git config --file "$TMPDIR/.gitconfig" user.name a
+git config --file "$TMPDIR/.gitconfig" user.email a@localhost
+echo x > file && git add file && git commit -q -m one && git checkout -q -b other
+git gc -q && git status --short && git log --format=%s
+"""
+
+
+def test_git_works_with_all_the_placeholders(bwrap, inside):
+    """S12: the program whose files they are takes them as if they were not there."""
+    if shutil.which("git") is None:
+        pytest.skip("git is not installed")
+    subprocess.run(["git", "init", "-q", str(inside)], check=True, timeout=10)  # noqa: S603, S607 - of this system
+    before = {path.name for path in (inside / ".git").iterdir()}
+    code, output = run(Sandbox(level=bwrap), GIT, inside)
+    assert (code, output.splitlines()[-1]) == (0, "one"), output
+    assert before <= {path.name for path in (inside / ".git").iterdir()}
+    assert not (inside / ".git" / "commondir").exists()
+    result = subprocess.run(["git", "-C", str(inside), "fsck"], check=False, timeout=10)  # noqa: S603, S607 - as above
+    assert result.returncode == 0
+
+
 def test_a_placeholder_stays_as_long_as_a_command_needs_it(bwrap, inside):
     """S12: the end of one command does not take the protection of another."""
     sandbox = Sandbox(level=bwrap)
@@ -353,6 +377,109 @@ def test_names_are_protected_by_path_where_bubblewrap_takes_no_descriptors(
     monkeypatch.setattr(_bubblewrap, "takes_descriptors", lambda program: False)
     argv = python(REPLACE, str(repository), ".git/hooks", str(outside))
     assert run(Sandbox(level=bwrap), argv, repository) == (0, "")
+
+
+# --- names that cannot be mounted
+
+
+NOBODY = 65534
+BLOCKED = """
+import os, resource, sys
+from agents_tools.builtin.sandbox import Sandbox
+from agents_tools.errors import UserError
+root, blocked, script = sys.argv[1:]
+if os.geteuid() == 0:
+    os.setgroups([]); os.setgid(int(blocked)); os.setuid(int(blocked))
+os.chdir("/")
+try:
+    running = Sandbox(level="required:bwrap").start(["sh", "-c", script], workspace=[root])
+except UserError as error:
+    print("REFUSED", error)
+else:
+    with running:
+        running.process.communicate(timeout=10)
+        print(running.report.says)
+"""
+
+
+@pytest.fixture
+def of_nobody() -> Iterator[Path]:
+    """A workspace of an unprivileged user, which that user reaches."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as made:
+        Path(made).chmod(0o755)
+        path = Path(made, "work")
+        (path / ".git" / "hooks").mkdir(parents=True)
+        (path / "src").mkdir()
+        yield path
+
+
+def _as_nobody(path: Path, script: str) -> str:
+    if os.geteuid() == 0:
+        for one in (path, *path.rglob("*")):
+            os.chown(one, NOBODY, NOBODY)
+    result = subprocess.run(  # noqa: S603 - this interpreter, with the program above
+        [PYTHON, "-c", BLOCKED, str(path), str(NOBODY), script],
+        capture_output=True,
+        timeout=15,
+        check=False,
+        cwd=Path(__file__).parents[2],
+    )
+    if b"cannot be had" in result.stdout:
+        pytest.skip("not possible as another user")
+    assert result.returncode == 0, result.stderr
+    return result.stdout.decode()
+
+
+@pytest.mark.parametrize("mode", [0, 0o100, 0o200, 0o300, 0o400, 0o500])
+def test_a_directory_in_which_nothing_can_be_mounted_is_not_written(bwrap, of_nobody, mode):
+    """S12: its owner may unlock it, so it is kept as it is, and that is said."""
+    (of_nobody / ".git").chmod(mode)
+    script = "chmod 700 .git; mkdir -p .git/hooks; echo x > .git/hooks/x; echo x > .git/config"
+    says = _as_nobody(of_nobody, f"{script}; mv .git old; echo x > src/made")
+    (of_nobody / ".git").chmod(0o700)
+    made = {str(path.relative_to(of_nobody)) for path in of_nobody.rglob("*")}
+    assert made == {".git", ".git/hooks", "src", "src/made"}
+    if mode != 0o300:
+        assert f"Cannot be written, because names in them cannot be protected: {of_nobody}" in says
+
+
+def test_a_workspace_in_which_nothing_can_be_made_is_not_written(bwrap, of_nobody):
+    """S12: with a permission taken from it, which its owner could give back."""
+    (of_nobody / ".git" / "hooks").rmdir()
+    (of_nobody / ".git").rmdir()
+    of_nobody.chmod(0o500)
+    says = _as_nobody(of_nobody, "chmod 700 .; mkdir -p .git/hooks; echo x > src/made")
+    assert f"cannot be protected: {of_nobody}." in says
+    of_nobody.chmod(0o700)
+    assert [path.name for path in of_nobody.rglob("*")] == ["src"]
+
+
+def test_a_start_without_descriptors_is_refused(bwrap, inside):
+    """S12: EMFILE is no reason to leave the names open; nothing is left behind."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    held: list[int] = []
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+        with contextlib.suppress(OSError):
+            while True:
+                held.append(os.open("/dev/null", os.O_RDONLY))
+        for free in range(16):
+            os.close(held.pop())
+            started = None
+            with contextlib.suppress(OSError, UserError):
+                started = Sandbox(level=bwrap).start(
+                    ["mkdir", "-p", ".git/hooks"], workspace=[inside]
+                )
+            if started is not None:
+                with started:
+                    assert started.process.wait(10) != 0, free
+            assert list(inside.iterdir()) == [], free
+    finally:
+        for fd in held:
+            os.close(fd)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 # --- network
@@ -525,6 +652,64 @@ def test_signals_do_not_leave(confined, inside):
         assert other.poll() is None
     finally:
         other.communicate()
+
+
+LIMIT = """
+import resource, sys
+other = int(sys.argv[1])
+for change in ((), ((64, 64),)):
+    try:
+        resource.prlimit(other, resource.RLIMIT_NOFILE, *change)
+    except OSError:
+        continue
+    print("LIMITED", change)
+resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32))
+print(resource.getrlimit(resource.RLIMIT_NOFILE))
+"""
+
+
+@pytest.mark.parametrize("network", [True, False])
+def test_other_programs_are_not_limited(confined, inside, network):
+    """S9: a limit ends a program as well as a signal does; one's own can be set."""
+    with subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE) as other:
+        before = Path(f"/proc/{other.pid}/limits").read_text()
+        code, output = run(
+            Sandbox(level=confined, network=network), python(LIMIT, str(other.pid)), inside
+        )
+        assert Path(f"/proc/{other.pid}/limits").read_text() == before
+    assert (code, output) == (0, "(32, 32)\n")
+
+
+def test_the_terminal_that_is_passed_can_be_opened_and_others_not(confined, inside):
+    """S19: the terminals of the user and of other programs are outside of the workspace."""
+    outer, own = os.openpty()
+    other, others = os.openpty()
+    code = f"""
+    import os
+    os.close(os.open("/proc/self/fd/{own}", os.O_WRONLY | os.O_NOCTTY)); print("own")
+    try: os.write(os.open({os.ttyname(others)!r}, os.O_WRONLY | os.O_NOCTTY), b"escape")
+    except OSError: print("closed")
+    """
+    try:
+        with Sandbox(level=confined).start(
+            python(code), workspace=[inside], pass_fds=[own], stderr=subprocess.STDOUT
+        ) as running:
+            output, _ = running.process.communicate(timeout=10)
+        os.set_blocking(other, False)
+        with pytest.raises(BlockingIOError):
+            os.read(other, 100)
+    finally:
+        for fd in (outer, own, other, others):
+            os.close(fd)
+    if confined == "required:landlock":  # under bubblewrap the terminals are those of its own
+        assert output.split() == [b"own", b"closed"]
+
+
+def test_programs_may_be_let_make_terminals(confined, inside):
+    """S19: under Landlock with all the others, so it has to be asked for."""
+    writable = ("/dev/pts",) if confined == "required:landlock" else ()
+    code = "import os; os.write(os.openpty()[1], b'x')"
+    assert run(Sandbox(level=confined, writable=writable), python(code), inside) == (0, "")
 
 
 FAMILY = """
@@ -726,6 +911,66 @@ def test_nobody_is_left_when_this_process_is_killed(level, inside, tmp_path):
         parent.communicate()
 
 
+LEFT = """
+import os, sys
+from agents_tools.builtin.sandbox import Sandbox
+script = 'mkdir -p "$TMPDIR/a/b" && touch "$TMPDIR/a/b/c" && chmod 0 "$TMPDIR/a"; echo ready; cat'
+running = [Sandbox(level=sys.argv[1]).start(["sh", "-c", script], workspace=[one])
+           for one in sys.argv[2:]]
+for one in running: one.process.stdout.readline()
+assert sys.argv[1] != "required:bwrap" or os.path.exists(sys.argv[3] + "/.git/commondir")
+Sandbox(level=sys.argv[1]).start(["true"], workspace=[sys.argv[2]]).close()
+for one in sys.argv[2:]: print(sorted(os.listdir(one)))
+sys.stdout.flush()
+open(os.path.join(sys.argv[2], ".mcp.json"), "w").write("{}")
+os.kill(os.getpid(), 9)
+"""
+
+
+def test_nothing_is_left_when_this_process_is_killed(level, inside, tmp_path):
+    """F16, S11: neither temporary directories nor placeholders; what somebody wrote stays."""
+    odd = tmp_path / "an odd 'name' $HOME * "
+    (odd / ".git").mkdir(parents=True)
+    temporary = tmp_path / "with space "
+    temporary.mkdir()
+    (temporary / "agents-tools-other").mkdir()
+    result = subprocess.run(  # noqa: S603 - this interpreter, with the program above
+        [PYTHON, "-c", LEFT, level, str(inside), str(odd)],
+        capture_output=True,
+        check=False,
+        timeout=15,
+        env={**os.environ, "TMPDIR": str(temporary)},
+    )
+    assert result.returncode == -signal.SIGKILL, result.stderr
+    assert (b".mcp.json" in result.stdout) == (level == "required:bwrap")
+    until(lambda: [path.name for path in temporary.iterdir()] == ["agents-tools-other"])
+    until(lambda: list(odd.rglob("*")) == [odd / ".git"])
+    until(lambda: [path.name for path in inside.iterdir()] == [".mcp.json"])
+
+
+def test_the_guardian_ends_with_what_it_looks_after(tmp_path):
+    """F16: it removes what its name or its emptiness says is ours, and follows no link."""
+    kept, full, link = tmp_path / "kept", tmp_path / "full", tmp_path / "agents-tools-link"
+    for one in (kept, full, tmp_path / "empty"):
+        one.mkdir()
+    (full / "file").touch()
+    link.symlink_to(full)
+    code = """
+import os, sys
+from agents_tools import _guardian
+os.chdir(sys.argv[1])
+for name in ("kept", "agents-tools-link"): _guardian.clear(os.path.abspath(name))
+for name in ("full", "empty", "none"): _guardian.clear(os.path.abspath(name), only_empty=True)
+_guardian.clear("/tmp/a\\nb"); _guardian.cleared("/tmp/a\\nb"); _guardian.cleared("unknown")
+os.kill(os.getpid(), 9)
+"""
+    code = code.replace("\\\\n", "\\n")
+    subprocess.run([PYTHON, "-c", code, str(tmp_path)], check=False, timeout=15)  # noqa: S603 - this interpreter
+    until(lambda: not (tmp_path / "empty").exists())
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["agents-tools-link", "full", "kept"]
+    assert (full / "file").exists()
+
+
 def _with_marker(ancestor: int) -> list[int]:
     """Give the processes with a marker that come from one."""
     table = _processes._table(0)
@@ -861,6 +1106,29 @@ def test_a_level_that_is_not_asked_for_is_not_tried():
         "bwrap": "not asked for. Use level='auto' or 'required:bwrap'.",
         "landlock": "not asked for. Use level='auto' or 'required:landlock'.",
     }
+
+
+@pytest.mark.parametrize("network", [True, False])
+def test_what_is_not_confined_is_said(network):
+    """S13: sockets, daemons and what else a level does not have."""
+    said = {
+        level: sandbox_report(Sandbox(level=level, network=network)).says
+        for level in LEVELS
+        if _works(level)
+    }
+    assert "daemons that cut every tie" in said["process"]
+    if "required:landlock" in said:
+        assert "cannot signal or limit other processes" in said["required:landlock"]
+        assert "Unix sockets" in said["required:landlock"]
+    if "required:bwrap" in said:
+        assert "Unix sockets outside of /run" in said["required:bwrap"]
+        assert ("abstract" in said["required:bwrap"]) == network
+
+
+def _works(level: str) -> bool:
+    with contextlib.suppress(UserError):
+        return bool(sandbox_report(Sandbox(level=level)))
+    return False
 
 
 def test_a_level_that_does_not_exist_is_refused():
