@@ -165,10 +165,14 @@ class Protection:
             return passable
 
     def _place(self, root: Root, path: str, last: bool) -> int:
-        """Make what is missing: a file where a file is expected, otherwise a directory."""
+        """Make what is missing: a file where git expects one of its own, otherwise a directory.
+
+        An empty directory is nothing to git: what a command adds and commits is without it.
+        """
         parent, name = root.open_parent(path)
+        of_git = path.startswith(".git/") and "." in name[1:]
         try:
-            if last and ("." in name[1:] or name in _CONTENT):
+            if last and (of_git or name in _CONTENT):
                 fd = _make_file(parent, name)
             else:
                 fd = _make_directory(parent, name)

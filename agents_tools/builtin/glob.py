@@ -87,12 +87,14 @@ class GlobExecutor(SearchExecutor[GlobAction, GlobObservation]):
             ToolError: The path or the pattern is none, or it took too long.
         """
         del conversation
-        path, pattern = self._split(action)
-        scope = Scope(self.workspace, path, hidden=action.hidden, no_ignore=action.no_ignore)
-        if scope.is_file:
-            raise ToolError(f"{scope.shown} is a file. Give the directory that it is in as path.")
-        meant = scope.filter(pattern)
         with self._call() as running:
+            path, pattern = self._split(action)
+            scope = Scope(self.workspace, path, hidden=action.hidden, no_ignore=action.no_ignore)
+            if scope.is_file:
+                raise ToolError(
+                    f"{scope.shown} is a file. Give the directory that it is in as path."
+                )
+            meant = scope.filter(pattern)
             found = [(-time, scope.name(path)) for path, time in self._found(scope, meant, running)]
         found.sort()
         page = found[action.offset : action.offset + action.limit]

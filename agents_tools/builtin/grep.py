@@ -127,9 +127,11 @@ class GrepExecutor(SearchExecutor[GrepAction, GrepObservation]):
             ToolError: The path or a pattern is none, or it took too long.
         """
         del conversation
-        scope = Scope(self.workspace, action.path, hidden=action.hidden, no_ignore=action.no_ignore)
-        meant = scope.filter(action.include)
         with self._call() as running:
+            scope = Scope(
+                self.workspace, action.path, hidden=action.hidden, no_ignore=action.no_ignore
+            )
+            meant = scope.filter(action.include)
             matcher = Matcher(
                 action.pattern, running, literal=action.literal, ignore_case=action.ignore_case
             )

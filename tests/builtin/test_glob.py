@@ -153,6 +153,29 @@ def test_rules_below_come_before_those_above(work: Path, glob: Search) -> None:
     assert sorted(glob("**").files) == ["r/a.log", "r/b.tmp", "s/a.log"]
 
 
+@pytest.mark.parametrize("name", [".rgignore", ".ignore"])
+def test_rules_above_the_path_bring_back_what_weaker_ones_leave_out(
+    work: Path, glob: Search, name: str
+) -> None:
+    """Where only a directory is searched, the rules above it hold as they do for the whole."""
+    plant(work, "inner/kept", "inner/other", "inner/d/kept", "inner/.gitignore")
+    (work / name).write_text("!kept\n")
+    (work / "inner/.gitignore").write_text("*\n!d/\n")
+    expected = ["inner/d/kept", "inner/kept"]
+    assert sorted(glob("*", path="inner").files) == sorted(glob("**").files) == expected
+
+
+@posix_only
+def test_what_was_opened_is_searched(work: Path, tmp_path: Path, glob: Search) -> None:
+    """S9, S10: a link in the place of a workspace that was renamed leads nowhere."""
+    plant(work, "s/mine")
+    plant(tmp_path, "outside/s/secret")
+    work.rename(tmp_path / "renamed")
+    work.symlink_to(tmp_path / "outside")
+    assert glob("*").files == ["s/mine"]
+    assert glob("*", path="s").files == ["s/mine"]
+
+
 def test_the_note_says_exactly_whether_there_is_more(work: Path, glob: Search) -> None:
     """100 of 100 files are all of them; the next page begins where the last one ended."""
     plant(work, *(f"f{n:03}" for n in range(100)))

@@ -18,6 +18,7 @@ from inline_snapshot import snapshot
 import agents_tools
 from agents_tools._paths import Workspace
 from agents_tools.builtin._search import running
+from agents_tools.builtin._search.walk import walk
 from agents_tools.builtin.grep import (
     GrepAction,
     GrepExecutor,
@@ -257,6 +258,11 @@ def test_a_line_that_never_ends_is_searched_in_parts(work: Path) -> None:
         (b"f\xffo\n", "f.o", []),
         (b"\xfffoo\n", "foo", ["\ufffdfoo"]),
         (b"\xfffoo\n", "^foo", []),
+        (b"a\xc3\n", r"\S$", []),
+        (b"a\xc3\n", r"[^x]$|(?s:.)$|\s$", []),
+        (b"\xc3a\xc3\n", r"^[^x]|^\b", []),
+        (b"$\xc3\n", r"[$]|\$$", ["$\ufffd"]),
+        (b"foo\xc3\n", r"^f.o\b", ["foo\ufffd"]),
         (b"foo", "foo$", ["foo"]),
         (b"", "^$", []),
         (b"\n", "^$", [""]),
@@ -298,6 +304,54 @@ def test_names_that_are_no_text_are_shown(work: Path, grep: Search) -> None:
     assert seen.files == ["--help", "-e", "a\ufffd.txt", "b\n9:forged"]
     assert "\n9:forged" not in seen.text
     assert GrepObservation.model_validate_json(seen.model_dump_json()) == seen
+
+
+@posix_only
+@pytest.mark.parametrize("name", ["a\nb", "a\rb", "a\x1bb", "a\u2028b", "a\x85b"])
+def test_a_name_cannot_make_two_lines_of_one(work: Path, grep: Search, name: str) -> None:
+    """S19: neither in an answer nor in what is said of a file that cannot be searched."""
+    plant(work, {name: "foo\n", f"{name}.bin": b"\0"})
+    assert len(grep("foo", output="files").text.splitlines()) == 2
+    assert len(grep("bar", path=name).text.splitlines()) == 1
+    with pytest.raises(ToolError) as refused:
+        grep("foo", path=f"{name}.bin")
+    assert len(str(refused.value).splitlines()) == 1
+
+
+# --- rules that are too many
+
+
+def test_a_file_of_too_many_rules_is_read_in_part(work: Path, grep: Search) -> None:
+    """S28, S29: what is behind is passed over, without half of a rule; both engines agree."""
+    plant(work, {"a.log": "foo\n", "b.txt": "foo\n", "s/.gitignore": "x\n" * 50_000 + "*\n"})
+    plant(work, {".gitignore": "*.log\n" + "# a comment\n" * 50_000, "s/c": "foo\n"})
+    rules = b"*.log\n" + b"#" * ((1 << 18) - 8) + b"\n*.none\n"
+    (work / ".gitignore").write_bytes(rules)
+    assert grep("foo", output="files").files == ["b.txt", "s/c"]
+
+
+def test_rules_of_many_directories_are_bounded_together(work: Path, grep: Search) -> None:
+    """S29: each directory may bring rules, but those that hold for a file stay few enough."""
+    folder = ""
+    for number in range(20):
+        rules = "".join(f"{number}n{at}*x[a-z]\n" for at in range(1_500))
+        plant(work, {f"{folder}.gitignore": rules, f"{folder}file": "foo\n"})
+        folder += "d/"
+    assert grep("foo", limit=1_000).count == 20
+
+
+def test_the_time_of_a_search_is_looked_at_between_rules(work: Path) -> None:
+    """S28: rules are neither read nor applied when the search is over."""
+    plant(work, {".gitignore": "".join(f"n{n}*x\n" for n in range(2_000)), "a": "foo\n"})
+    looked: list[int] = []
+
+    def check() -> None:
+        looked.append(1)
+        if len(looked) > 100:
+            raise ToolError("over")
+
+    with Workspace(work) as workspace, pytest.raises(ToolError, match="over"):
+        list(walk(workspace.roots[0], ".", hidden=False, no_ignore=False, check=check))
 
 
 # --- patterns
@@ -553,6 +607,27 @@ async def test_only_the_call_that_was_cancelled_ends(work: Path, sleeper: Path) 
     await asyncio.wait([other], timeout=BOUND)
     await asyncio.to_thread(until, lambda: gone(second))
     tool.close()
+
+
+async def test_a_call_that_was_left_already_does_not_search(work: Path, engine: Any) -> None:
+    """Its interruption ends no call of others, and it ends by itself when it begins."""
+    import asyncio
+
+    plant(work, {"a": "foo\n"})
+    executor = GrepExecutor(work, engine=engine)
+
+    @agents_tools.function_tool
+    def late() -> str:
+        context = agents_tools.current_context()
+        assert context is not None
+        context.cancel()
+        executor.interrupt()
+        return executor(GrepAction(pattern="foo")).text
+
+    outcome = await asyncio.wait_for(late.call(None, "{}"), BOUND)
+    assert isinstance(outcome.error, ToolCancelledError)
+    assert executor(GrepAction(pattern="foo")).count == 1
+    executor.close()
 
 
 async def test_progress_is_told_while_it_runs(work: Path, engine: Any, monkeypatch: Any) -> None:

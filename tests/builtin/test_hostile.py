@@ -398,7 +398,7 @@ async def test_cancelling_one_search_leaves_the_others_alone(work: Path) -> None
     workspace = Slow(work)
     executor = GrepExecutor(workspace=workspace, engine="python")
     tool = GrepTool.create(executor=executor)[0].as_function_tool()
-    other = asyncio.create_task(tool.call(None, '{"pattern": "zzz(a|b){10}q"}'))
+    other = asyncio.create_task(tool.call(None, r'{"pattern": "(?:\\w+\\W+){12}z"}'))
     running = executor._running  # pyright: ignore[reportPrivateUsage]
     await asyncio.to_thread(until, lambda: running)
     cancelled = asyncio.create_task(tool.call(None, '{"pattern": "x", "path": "slow"}'))

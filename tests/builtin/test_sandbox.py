@@ -352,13 +352,15 @@ def test_a_placeholder_stays_as_long_as_a_command_needs_it(bwrap, inside):
         assert run(sandbox, "true", inside) == (0, "")
         assert (inside / ".mcp.json").exists()
         _, errors = running.process.communicate(b"\n", timeout=10)
-        assert errors.count(b"Read-only file system") == 2
+        assert errors.count(b"Is a directory") == 1
+        assert errors.count(b"Read-only file system") == 1
     assert list(inside.iterdir()) == []
 
 
 def test_a_placeholder_that_somebody_wrote_to_stays(bwrap, inside):
     """S12: a person may put a configuration there meanwhile."""
     with Sandbox(level=bwrap).start(["cat"], workspace=[inside]):
+        (inside / ".mcp.json").rmdir()
         (inside / ".mcp.json").write_text("{}")
     assert _listing(inside) == {".mcp.json": "{}"}
 
@@ -922,7 +924,9 @@ assert sys.argv[1] != "required:bwrap" or os.path.exists(sys.argv[3] + "/.git/co
 Sandbox(level=sys.argv[1]).start(["true"], workspace=[sys.argv[2]]).close()
 for one in sys.argv[2:]: print(sorted(os.listdir(one)))
 sys.stdout.flush()
-open(os.path.join(sys.argv[2], ".mcp.json"), "w").write("{}")
+mine = os.path.join(sys.argv[2], ".mcp.json")
+if os.path.isdir(mine): os.rmdir(mine)
+open(mine, "w").write("{}")
 os.kill(os.getpid(), 9)
 """
 
@@ -1187,3 +1191,13 @@ def test_the_group_is_ended_where_there_is_no_proc(inside, monkeypatch, kind):
         assert running.process.returncode is not None
         with pytest.raises(ProcessLookupError):
             os.killpg(running.pgid, 0)
+
+
+def test_placeholders_are_nothing_to_git(bwrap, inside):
+    """S12: what a command adds and commits in a repository is what it has made, and no more."""
+    subprocess.run(["git", "init", "-q", str(inside)], check=True, timeout=10)  # noqa: S603, S607 - the git that is here
+    script = (
+        "echo x > own && git add -A && git -c user.name=a -c user.email=a@b commit -qm one && "
+        "git status --porcelain && git ls-files"
+    )
+    assert run(Sandbox(level=bwrap), script, inside) == (0, "own\n")

@@ -50,13 +50,14 @@ RULES = [
 CONTENTS = [
     b"", b"foo\n", b"foo", b"\n", b"foo\r\nbar\r\n\r\n", b"a foo b\nbar\n\nFOO foo\n", b"\xef\xbb\xbffoo\n",
     b"foo\0\n", b"foo\n" * 5 + b"\0", b"\xff\xfe" + "foo é\nbar\n".encode("utf-16-le"),
-    b"\xfe\xff" + "bar\nfoo".encode("utf-16-be"), b"fo\xffo\nfoo\xff\n\xfffoo\n", "é foo\nÉ\n日本 foo\n".encode(),
+    b"\xfe\xff" + "bar\nfoo".encode("utf-16-be"), b"fo\xffo\nfoo\xff\n\xfffoo\n", "é foo\nÉ\n日本 foo\n".encode(), b"foo\xc3\na\xffo\n",
     b"x = 1\n  y = 22\nreturn foo_bar(x)\n", b"-e\n--pre=x\n[x]\n", b"tab\tfoo\n \nfoo ", b"foo\rbar\n",
 ]  # fmt: skip
 PATTERNS = [
     "foo", "^foo", "foo$", "^foo$", "^$", ".", "^.$", "fo+", "foo|bar", "\\d+", "(foo)", "\\bfoo\\b", "\\w+_\\w+",
     "é", "(?i)É", "[^f]oo", "\\s", "^\\s*$", "-e", "--pre=x", "[[:alpha:]]+ =", "o.b", "f.o", "\\pL{3}", "x*", "$",
     "(?-u:\\w)oo", "bar$|^-", "a{2,}", "2{2}", "\\[x\\]",
+    "\\S$", "^\\S", "[^x]$", "^[^x]", "\\b$", "o\\b", "(?s).$", "(^|x)o", "[$^]|o$",
 ]  # fmt: skip
 GLOBS = [
     "*.py", "**/*.py", "*", "**", "lib/*", "src/**", "**/lib/**", "*.{py,log}", "{src,lib}/**/*", "[a-c]*", "[!a-c]*",

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Generic, Literal
 from typing_extensions import TypeVar
 
 from agents_tools._paths import Workspace
-from agents_tools._text import escape_for_model
 from agents_tools.action import Action, ToolExecutor
-from agents_tools.builtin._search.patterns import path_filter
+from agents_tools.builtin._search.patterns import as_line, path_filter
 from agents_tools.builtin._search.ripgrep import (
     LIST_FILES,
+    RipgrepRefused,
     find_ripgrep,
     run_ripgrep,
 )
@@ -48,16 +48,16 @@ class Scope:
     def __init__(self, workspace: Workspace, path: str, *, hidden: bool, no_ignore: bool) -> None:
         place = workspace.locate(path)
         self.root: Root = place.root
+        self.shown = as_line(place.shown)
         try:
             self.base = place.root.resolve(place.path)
             mode = place.root.stat(self.base).st_mode
         except OSError as error:
             why = error.strerror or "it cannot be read"
-            raise ToolError(f"{place.shown} cannot be searched: {why}.") from None
+            raise ToolError(f"{self.shown} cannot be searched: {why}.") from None
         self.is_file = stat.S_ISREG(mode)
         if not (self.is_file or stat.S_ISDIR(mode)):
-            raise ToolError(f"{place.shown} is neither a file nor a directory.")
-        self.shown = place.shown
+            raise ToolError(f"{self.shown} is neither a file nor a directory.")
         self.hidden = hidden
         self.no_ignore = no_ignore
         self._prefix = "" if place.root is workspace.roots[0] else f"{place.root.path}/"
@@ -90,21 +90,43 @@ class Scope:
     ) -> Iterator[tuple[str, bytes]]:
         """Let ripgrep list files, and what else it tells of each.
 
-        It follows the paths themselves, and may be led astray while it does: whatever it names
-        is to be opened beneath the root before anything is said about it.
+        It starts in the directory that was opened, but follows the paths below by itself, and may
+        be led astray while it does: whatever it names is to be opened beneath the root before
+        anything is said about it.
 
         Raises:
-            RipgrepRefused: It did not take the options.
+            RipgrepRefused: It did not take the options, or there are more rules than are read here.
         """
-        admits = Admission(self.root, self.base, hidden=self.hidden, no_ignore=self.no_ignore)
-        more = ["--no-ignore"] * self.no_ignore + ["--hidden"] * (self.hidden or admits.rescues)
-        written = run_ripgrep(
-            program, [*more, *options], cwd=self.root.path, base=self.base, running=running
+        admits = Admission(
+            self.root,
+            self.base,
+            hidden=self.hidden,
+            no_ignore=self.no_ignore,
+            check=running.check,
         )
+        if admits.cut:
+            raise RipgrepRefused("There are too many ignore rules.")
+        more = ["--no-ignore"] * (self.no_ignore or admits.overrides)
+        more += ["--hidden"] * (self.hidden or admits.rescues)
+        directory = _opened(self.root, self.base)
+        try:
+            written = run_ripgrep(program, [*more, *options], directory=directory, running=running)
+        finally:
+            os.close(directory)
         for name, told in _records(written, counted=options[0] not in LIST_FILES):
-            path = os.fsdecode(name).removeprefix("./")
+            path = f"{self._start}{os.fsdecode(name).removeprefix('./')}"
             if admits(path):
                 yield path, told
+        if admits.cut:
+            raise RipgrepRefused("There are too many ignore rules.")
+
+
+def _opened(root: Root, directory: str) -> int:
+    """Open a directory that ripgrep is to start in."""
+    try:
+        return root.open(directory, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
+    except (OSError, ValueError):
+        raise RipgrepRefused("The directory is gone.") from None
 
 
 def _records(written: bytes, *, counted: bool) -> Iterator[tuple[bytes, bytes]]:
@@ -174,16 +196,16 @@ class SearchExecutor(ToolExecutor[ActionT, ObservationT], Generic[ActionT, Obser
     def interrupt(self) -> None:
         """End the search of the call that was cancelled; outside of a call, all that run."""
         context = current_context()
-        every = list(self._running)
-        own = [one for one in every if context is not None and one.context is context]
-        for running in own or every:
-            running.stop()
+        for running in list(self._running):
+            if context is None or running.context is context or running.left_alone:
+                running.stop()
 
     @contextlib.contextmanager
     def _call(self) -> Generator[Running]:
         running = Running(self._timeout)
         self._running.append(running)
         try:
+            running.check()
             yield running
         finally:
             self._running.remove(running)
@@ -192,11 +214,6 @@ class SearchExecutor(ToolExecutor[ActionT, ObservationT], Generic[ActionT, Obser
 def directory_of(conv_state: Any) -> Any:
     """Give the directory that the tools of a conversation work in; `None` without one."""
     return conv_state.workspace.working_dir if conv_state is not None else None
-
-
-def as_line(text: str) -> str:
-    """Write a name or a line so that it stays a single line."""
-    return escape_for_model(text).replace("\r", "\\r").replace("\n", "\\n")
 
 
 def page_note(what: str, offset: int, shown: int, total: int) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import stat
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from agents_tools.builtin._search.patterns import (
+    Kept,
     PatternError,
     as_bytes_text,
     compile_regex,
@@ -20,50 +20,112 @@ if TYPE_CHECKING:
 
     from agents_tools._paths import Root
 
-__all__ = ["GIT", "Rules", "read_file"]
+__all__ = ["GIT", "IgnoreFiles", "Rules", "read_file"]
 
 GIT = ".git"
-_MOST_BYTES = 1 << 22
+
+# What is read of the rules of a repository. What is behind is passed over: it may leave out less.
+_MOST_BYTES = 1 << 18  # of one file
+_MOST_RULES = 2_000
+_LONGEST_RULE = 1 << 12
+_MOST_CHARS = 1 << 17  # of the patterns that hold in one directory: all of them are kept compiled
+_MOST_BYTES_OF_ALL = 1 << 23  # in one search
+_MOST_RULES_OF_ALL = 100_000
+
+# Rules are tested several at once, as most paths match none of them.
+_AT_ONCE = 64
+_LONGEST_AT_ONCE = 1 << 13
+
+# How many bytes a pattern takes when it is compiled, at least and for each of its characters.
+_BYTES, _BYTES_EACH = 16_000, 300
+_compiled: Kept[Callable[[str], bool]] = Kept(48 << 20)
+
+
+def _test_of(regex: str, otherwise: bool) -> Callable[[str], bool]:
+    """Give what tells whether a whole path matches; `otherwise` if the pattern is too large."""
+
+    def make() -> Callable[[str], bool]:
+        try:
+            return compile_regex(rf"(?s)\A(?:{regex})\z")
+        except PatternError:
+            return lambda _: otherwise
+
+    return _compiled.get(regex, _BYTES + _BYTES_EACH * len(regex), make)
 
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    matches: Callable[[str], bool]
+    regex: str
     wanted: bool
     only_directories: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Several:
+    """Some rules that follow each other, from the last one, and what one of them matches."""
+
+    rules: tuple[_Rule, ...]
+    regex: str
 
 
 class _RuleFile:
     """The rules of one file: the last one that matches decides."""
 
-    def __init__(self, text: str) -> None:
-        found = [_rule(line) for line in text.split("\n")]
-        rules = [pair for pair in found if pair is not None]
-        self._rules = [rule for rule, _ in reversed(rules)]
-        self.rescues = any(rule.wanted for rule in self._rules)
-        self._any = _one_of([regex for _, regex in rules])
+    def __init__(self, content: bytes, check: Callable[[], None]) -> None:
+        self.cut = len(content) > _MOST_BYTES
+        if self.cut:  # half a rule may mean much more than the whole
+            content = content[: content.rfind(b"\n", 0, _MOST_BYTES) + 1]
+        self.chars = 0
+        rules: list[_Rule] = []
+        for line in content.split(b"\n"):
+            check()
+            try:
+                rule = _rule(line.decode())
+            except UnicodeDecodeError:
+                break  # as ripgrep: what follows is not read
+            if len(line) > _LONGEST_RULE or len(rules) == _MOST_RULES:
+                self.cut = True
+                break
+            if rule is None:
+                continue
+            self.chars += len(rule.regex)
+            if self.chars > _MOST_CHARS:
+                self.chars -= len(rule.regex)
+                self.cut = True
+                break
+            rules.append(rule)
+        self.count = len(rules)
+        self.rescues = any(rule.wanted for rule in rules)
+        self._several = list(_grouped(rules[::-1]))
 
-    def decide(self, path: str, *, is_dir: bool) -> bool | None:
+    def decide(self, path: str, check: Callable[[], None], *, is_dir: bool) -> bool | None:
         """Tell whether a path is wanted; `None` where no rule is about it."""
-        if not self._any(path):
-            return None
-        for rule in self._rules:
-            if (is_dir or not rule.only_directories) and rule.matches(path):
-                return rule.wanted
+        for several in self._several:
+            check()
+            if not _test_of(several.regex, otherwise=True)(path):
+                continue
+            for rule in several.rules:
+                if is_dir or not rule.only_directories:
+                    check()
+                    if _test_of(rule.regex, otherwise=False)(path):
+                        return rule.wanted
         return None
 
 
-def _one_of(regexes: list[str]) -> Callable[[str], bool]:
-    """Give one test in front of all rules: most paths match none of them."""
-    if not regexes:
-        return lambda _: False
-    try:
-        return compile_regex(rf"(?s)\A(?:{'|'.join(regexes)})\z")
-    except PatternError:  # too large to be one pattern
-        return lambda _: True
+def _grouped(rules: list[_Rule]) -> Iterator[_Several]:
+    group: list[_Rule] = []
+    size = 0
+    for rule in rules:
+        if group and (len(group) == _AT_ONCE or size + len(rule.regex) > _LONGEST_AT_ONCE):
+            yield _Several(tuple(group), "|".join(one.regex for one in group))
+            group, size = [], 0
+        group.append(rule)
+        size += len(rule.regex) + 1
+    if group:
+        yield _Several(tuple(group), "|".join(one.regex for one in group))
 
 
-def _rule(line: str) -> tuple[_Rule, str] | None:
+def _rule(line: str) -> _Rule | None:
     """Read one line; a line that means nothing is passed over."""
     line = line.removesuffix("\r")
     if line.startswith("#"):
@@ -88,23 +150,53 @@ def _rule(line: str) -> tuple[_Rule, str] | None:
         line += "/*"
     try:
         regex = glob_to_regex(line.encode().decode("latin-1"))
-        return _Rule(compile_regex(rf"(?s)\A(?:{regex})\z"), wanted, only_directories), regex
     except PatternError:
         return None
-
-
-@functools.lru_cache(maxsize=256)
-def _rules_of(content: bytes) -> _RuleFile:
-    lines: list[str] = []
-    for line in content.split(b"\n"):
-        try:
-            lines.append(line.decode())
-        except UnicodeDecodeError:
-            break  # as ripgrep: what follows is not read
-    return _RuleFile("\n".join(lines))
+    return _Rule(regex, wanted, only_directories)
 
 
 _Chain = tuple[tuple[int, _RuleFile], ...]
+_parsed: Kept[_RuleFile] = Kept(1 << 20)
+
+
+class IgnoreFiles:
+    """The files with rules that one search reads, and how much of them there may be.
+
+    Args:
+        root: The workspace; no file above it is read.
+        check: Called again and again; raises when the search has to end.
+
+    Attributes:
+        cut: Whether there was more than is read.
+    """
+
+    def __init__(self, root: Root, check: Callable[[], None]) -> None:
+        self.root = root
+        self.check = check
+        self.cut = False
+        self._bytes = _MOST_BYTES_OF_ALL
+        self._rules = _MOST_RULES_OF_ALL
+
+    def read(self, path: str) -> _RuleFile | None:
+        """Read the rules of a file; none where it cannot be read, or too much was read before."""
+        content = read_file(self.root, path, _MOST_BYTES + 1)
+        if not content:
+            return None
+        self._bytes -= len(content)
+        if self._bytes < 0 or self._rules < 0:
+            self.cut = True
+            return None
+        found = _parsed.get(content, len(content), lambda: _RuleFile(content, self.check))
+        self._rules -= found.count
+        self.cut = self.cut or found.cut
+        return found
+
+    def room_for(self, file: _RuleFile, chains: list[_Chain]) -> bool:
+        """Tell whether the rules of a file can hold together with others."""
+        held = sum(other.chars for chain in chains for _, other in chain)
+        fits = held + file.chars <= _MOST_CHARS
+        self.cut = self.cut or not fits
+        return fits
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,25 +204,25 @@ class Rules:
     """The rules that hold for what is in one directory: those of it and of those above.
 
     Attributes:
-        root: The workspace; no file above it is read.
+        files: What reads them.
         own: Files of one kind each, from the strongest; the nearest of a kind comes first. With
             each: how long the path of its directory is.
         rescues: Whether a rule may bring back what is hidden.
     """
 
-    root: Root
+    files: IgnoreFiles
     own: tuple[_Chain, _Chain, _Chain, _Chain] = ((), (), (), ())
     rescues: bool = False
 
     @classmethod
-    def above(cls, root: Root, directory: str) -> Rules:
+    def above(cls, files: IgnoreFiles, directory: str) -> Rules:
         """Give the rules that hold in a directory, with those of it.
 
         Args:
-            root: The workspace.
-            directory: Relative to it, without links; `.` for itself.
+            files: What reads them.
+            directory: Relative to the workspace, without links; `.` for itself.
         """
-        rules = cls(root).inside("")
+        rules = cls(files).inside("")
         path = ""
         for name in [] if directory == "." else directory.split("/"):
             path = f"{path}{name}/"
@@ -156,19 +248,28 @@ class Rules:
             chains[2] = chains[3] = ()
         rescues = self.rescues
         for kind, path in enumerate(paths):
-            content = read_file(self.root, path) if there[kind] else None
-            if content:
-                found = _rules_of(content)
+            found = self.files.read(path) if there[kind] else None
+            if found is not None and self.files.room_for(found, chains):
                 chains[kind] = ((len(os.fsencode(directory)), found), *chains[kind])
                 rescues = rescues or found.rescues
         return replace(self, own=(chains[0], chains[1], chains[2], chains[3]), rescues=rescues)
 
     def _is_there(self, path: str) -> bool:
         try:
-            self.root.stat(path)
+            self.files.root.stat(path)
         except (OSError, ValueError):
             return False
         return True
+
+    def overrides_below(self, directory: str) -> bool:
+        """Tell whether a rule from above a directory may bring back what one in it leaves out.
+
+        Rules of one kind cannot: those in the directory come first. `.git/info/exclude` is no
+        reason, as it begins a repository, in which no `.gitignore` from above holds.
+        """
+        own = len(os.fsencode(directory))
+        stronger = (*self.own[0], *self.own[1])
+        return any(length < own and file.rescues for length, file in stronger)
 
     def leaves_out(self, path: str, name: str, *, is_dir: bool, hidden: bool) -> bool:
         """Tell whether something in the directory is left out.
@@ -190,12 +291,12 @@ class Rules:
     def _decisions(self, path: str, *, is_dir: bool) -> Iterator[bool]:
         for chain in self.own:
             for length, file in chain:
-                decided = file.decide(path[length:], is_dir=is_dir)
+                decided = file.decide(path[length:], self.files.check, is_dir=is_dir)
                 if decided is not None:
                     yield decided
 
 
-def read_file(root: Root, path: str, limit: int = _MOST_BYTES) -> bytes | None:
+def read_file(root: Root, path: str, limit: int) -> bytes | None:
     """Read a small file beneath a directory; nothing where it cannot be read.
 
     Args:

@@ -10,7 +10,12 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from agents_tools.builtin._search.patterns import check_regex, compile_regex, escape_regex
+from agents_tools.builtin._search.patterns import (
+    check_regex,
+    compile_regex,
+    escape_regex,
+    without_ends,
+)
 from agents_tools.errors import ToolError
 
 if TYPE_CHECKING:
@@ -75,7 +80,10 @@ class Matcher:
     ) -> None:
         own = escape_regex(pattern) if literal else pattern
         check_regex(own)
-        self._test = compile_regex(f"(?{'i' if ignore_case else ''}m){own}")
+        self._own = own
+        self._flags = f"(?{'i' if ignore_case else ''}m)"
+        self._test = compile_regex(f"{self._flags}{own}")
+        self._of_pieces: dict[tuple[bool, bool], Callable[[str], bool]] = {}
         self._running = running
         self._step = _SMALLEST
         self._slowest = 0.0  # seconds for a character
@@ -91,9 +99,17 @@ class Matcher:
         if not last:
             return self._tested(line) if len(line) > _SHORT_LINE else self._test(line)
         return any(
-            self._tested(piece) and self._test(f"{'~' * (at > 0)}{piece}{'~' * (at < last)}")
+            self._tested(piece) and self._found_in_piece(piece, (at > 0, at < last))
             for at, piece in enumerate(pieces)
         )
+
+    def _found_in_piece(self, piece: str, missing: tuple[bool, bool]) -> bool:
+        """Test a piece of a line, whose start or end may be missing."""
+        if missing not in self._of_pieces:
+            start, end = missing
+            regex = without_ends(self._own, start=start, end=end)
+            self._of_pieces[missing] = compile_regex(f"{self._flags}{regex}")
+        return self._of_pieces[missing](piece)
 
     def may_be_in(self, text: str) -> bool:
         """Tell whether a line of a text may match.

@@ -6,36 +6,82 @@ along. Nothing here reaches Python's `re`, where a short pattern can run for hou
 
 from __future__ import annotations
 
-import functools
+import itertools
 import os
-from typing import TYPE_CHECKING, Any
+import threading
+import time
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, Generic
 
 from pydantic_core import SchemaError, SchemaValidator, core_schema
+from typing_extensions import TypeVar
 
 from agents_tools._text import escape_for_model, shorten
 from agents_tools.errors import ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Hashable, Iterator
 
 __all__ = [
+    "Kept",
     "PatternError",
     "as_bytes_text",
+    "as_line",
     "check_regex",
     "compile_regex",
     "escape_regex",
     "glob_to_regex",
     "path_filter",
+    "without_ends",
 ]
+
+ValueT = TypeVar("ValueT")
 
 
 class PatternError(ToolError):
     """A pattern that means nothing; the message says where and why."""
 
 
-@functools.lru_cache(maxsize=64)
+class Kept(Generic[ValueT]):
+    """What was made once and may be needed again: the latest, as far as there is room for them.
+
+    Args:
+        room: How large they may be together.
+    """
+
+    def __init__(self, room: int) -> None:
+        self._room = room
+        self._used = 0
+        self._lock = threading.Lock()
+        self._items: OrderedDict[Hashable, tuple[ValueT, int]] = OrderedDict()
+
+    def get(self, key: Hashable, size: int, make: Callable[[], ValueT]) -> ValueT:
+        """Give what belongs to a key.
+
+        Args:
+            key: What it is made of.
+            size: How large it is; what is larger than the room is made anew each time.
+            make: Makes it.
+        """
+        with self._lock:
+            if (item := self._items.get(key)) is not None:
+                self._items.move_to_end(key)
+                return item[0]
+        value = make()
+        with self._lock:
+            if size <= self._room and key not in self._items:
+                self._items[key] = value, size
+                self._used += size
+            while self._used > self._room:
+                _, (_, freed) = self._items.popitem(last=False)
+                self._used -= freed
+        return value
+
+
 def compile_regex(pattern: str) -> Callable[[str], bool]:
     """Give a function that tells whether a pattern is found in a text.
+
+    It is not kept for the next call: a short pattern can take megabytes.
 
     Args:
         pattern: In the syntax of Rust's `regex`.
@@ -43,11 +89,42 @@ def compile_regex(pattern: str) -> Callable[[str], bool]:
     Raises:
         PatternError: The pattern is not valid.
     """
+    began = time.perf_counter()
     try:
-        schema = core_schema.str_schema(pattern=pattern, regex_engine="rust-regex")
-        return SchemaValidator(schema).isinstance_python
+        return _compiled(pattern)
     except (SchemaError, ValueError) as error:
         raise PatternError(_reason(pattern, str(error))) from None
+    finally:
+        _engine.worked(time.perf_counter() - began)
+
+
+def _compiled(pattern: str) -> Callable[[str], bool]:
+    schema = core_schema.str_schema(pattern=pattern, regex_engine="rust-regex")
+    return SchemaValidator(schema).isinstance_python
+
+
+class _Engine:
+    """Sees to it that the engine keeps no large patterns: it keeps as many as 64 of any size.
+
+    How long it has compiled says how large they are; small ones take the place of the others.
+    """
+
+    def __init__(self) -> None:
+        self._seconds = 0.0
+        self._names = itertools.count()
+
+    def worked(self, seconds: float) -> None:
+        """Say how long a pattern was compiled."""
+        self._seconds += seconds
+        if self._seconds > _MOST_SECONDS_KEPT:
+            self._seconds = 0.0
+            for _ in range(_KEPT_BY_ENGINE):
+                _compiled(f"{next(self._names)}")
+
+
+_MOST_SECONDS_KEPT = 0.1
+_KEPT_BY_ENGINE = 64
+_engine = _Engine()
 
 
 def _reason(pattern: str, text: str) -> str:
@@ -62,7 +139,18 @@ def _reason(pattern: str, text: str) -> str:
 
 def _quoted(text: str) -> str:
     safe = text.encode("utf-8", "replace").decode("utf-8")
-    return f"'{shorten(escape_for_model(safe), 100)}'"
+    return f"'{shorten(as_line(safe), 100)}'"
+
+
+def as_line(text: str) -> str:
+    """Write a name or a line so that it stays a single line."""
+    return escape_for_model(text).translate(_LINE_ENDS)
+
+
+_LINE_ENDS = {
+    ord(end): escaped
+    for end, escaped in {"\n": "\\n", "\r": "\\r", "\u2028": "\\u2028", "\u2029": "\\u2029"}.items()
+}
 
 
 def escape_regex(text: str) -> str:
@@ -86,29 +174,53 @@ def check_regex(pattern: str) -> None:
         PatternError: The pattern is not valid, names the end of a line as a character, or the
             start or end of the whole text.
     """
-    at, depth = 0, 0
     sizes = _Sizes()
-    while at < len(pattern):
+    for at, in_class in _places(pattern):
         here = pattern[at]
-        fault = _UNFIT.get(here) or sizes.fault_of(pattern, at, in_class=depth > 0)
+        fault = _UNFIT.get(here) or sizes.fault_of(pattern, at, in_class=in_class)
         if here == "\\":
-            fault = fault or _escape_fault(pattern[at + 1 : at + 12], in_class=depth > 0)
-        elif here == "[":
-            depth += 1
-            at += _length_of_class_start(pattern, at) - 1
-        elif here == "]" and depth:
-            depth -= 1
-        elif here == "(" and depth == 0 and _switches_lines_off(pattern[at + 1 : at + 16]):
+            fault = fault or _escape_fault(pattern[at + 1 : at + 12], in_class=in_class)
+        elif here == "(" and not in_class and _switches_lines_off(pattern[at + 1 : at + 16]):
             fault = "the flag m cannot be switched off: ^ and $ are the ends of each line"
         if fault:
             raise PatternError(
                 f"The pattern {_quoted(pattern)} cannot be used, because of what is at character "
                 f"{at + 1}: {fault}."
             )
-        at += 2 if here == "\\" else 1
     compile_regex(pattern)
 
 
+def _places(pattern: str) -> Iterator[tuple[int, bool]]:
+    """Go through a pattern: where a character or an escape is, and whether that is in a class."""
+    at, depth = 0, 0
+    while at < len(pattern):
+        here = pattern[at]
+        yield at, depth > 0
+        if here == "[":
+            depth += 1
+            at += _length_of_class_start(pattern, at) - 1
+        elif here == "]" and depth:
+            depth -= 1
+        at += 2 if here == "\\" else 1
+
+
+def without_ends(pattern: str, *, start: bool, end: bool) -> str:
+    """Give a pattern for a piece of a line, which is found where the whole one is found in it.
+
+    Args:
+        pattern: One that `check_regex` let pass.
+        start: Whether the start of the line is missing, so that `^` matches nowhere.
+        end: Whether the end of the line is missing, so that `$` matches nowhere.
+    """
+    missing = "^" * start + "$" * end
+    chars = list(pattern)
+    for at, in_class in _places(pattern):
+        if chars[at] in missing and not in_class:
+            chars[at] = _NOWHERE
+    return "".join(chars)
+
+
+_NOWHERE = "(?:[a&&b])"
 _MOST_REPEATED = 5_000
 
 

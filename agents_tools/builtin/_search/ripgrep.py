@@ -69,31 +69,28 @@ def _identity(path: Path) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def run_ripgrep(
-    program: str, options: Sequence[str], *, cwd: Path, base: str, running: Running
-) -> bytes:
+def run_ripgrep(program: str, options: Sequence[str], *, directory: int, running: Running) -> bytes:
     """Run ripgrep on a directory and give what it writes.
 
     Args:
         program: Where it is.
         options: What it is to do.
-        cwd: The workspace.
-        base: The directory, relative to the workspace.
+        directory: A descriptor of the directory.
         running: The call that it is run for.
 
     Raises:
-        RipgrepRefused: It did not take the options or the pattern.
+        RipgrepRefused: It did not take the options or the pattern, or cannot be started there.
         ToolError: It took too long, or wrote too much.
         ToolCancelledError: The call was interrupted.
     """
     running.check()
     try:
         process = subprocess.Popen(  # noqa: S603 - a list, of which a model gives values only
-            [program, *_ALWAYS, *options, "--", "./" if base == "." else f"./{base}"],
+            [program, *_ALWAYS, *options, "--", "./"],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            cwd=cwd,
+            cwd=_way_to(directory),
             env={"PATH": os.defpath, "LC_ALL": "C.UTF-8"},
             start_new_session=True,
         )
@@ -109,6 +106,16 @@ def run_ripgrep(
     if said or process.returncode < 0:
         raise RipgrepRefused(said)
     return written
+
+
+def _way_to(directory: int) -> str:
+    """Give a path that leads to an open directory, whatever has its name by now."""
+    for folder in ("/proc/self/fd", "/dev/fd"):
+        path = f"{folder}/{directory}"
+        with contextlib.suppress(OSError):
+            if os.path.samestat(os.stat(f"{path}/."), os.fstat(directory)):  # noqa: PTH116 - as text
+                return path
+    raise OSError("no path leads to an open directory on this system")
 
 
 def _read(process: subprocess.Popen[bytes], running: Running) -> tuple[bytes, str]:

@@ -39,6 +39,11 @@ class Running:
         """How many seconds there are."""
         return self._deadline - time.monotonic()
 
+    @property
+    def left_alone(self) -> bool:
+        """Whether nobody waits for it any more."""
+        return self._stopped or (self.context is not None and self.context.cancelled)
+
     def check(self) -> None:
         """Go on, if the search may.
 
@@ -46,7 +51,7 @@ class Running:
             ToolCancelledError: Nobody waits for it any more.
             ToolError: It has taken too long.
         """
-        if self._stopped:
+        if self.left_alone:
             raise ToolCancelledError("The search was interrupted.")
         if self.left <= 0:
             raise self.too_long()

@@ -6,7 +6,7 @@ import os
 import posixpath
 from typing import TYPE_CHECKING
 
-from agents_tools.builtin._search.ignore import GIT, Rules
+from agents_tools.builtin._search.ignore import GIT, IgnoreFiles, Rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -43,13 +43,14 @@ def walk(
         base: The directory, relative to it and without links; `.` for itself.
         hidden: Whether names that begin with a dot are listed.
         no_ignore: Whether files that ignore rules leave out are listed.
-        check: Called for each directory; raises when the listing has to end.
+        check: Called again and again; raises when the listing has to end.
 
     Yields:
         The path of a file relative to the workspace, and its entry, to be asked at once.
     """
     start = "" if base == "." else f"{base}/"
-    above = Rules(root) if no_ignore else Rules.above(root, base)
+    files = IgnoreFiles(root, check)
+    above = Rules(files) if no_ignore else Rules.above(files, base)
     pending = [(start, above)]
     while pending:
         check()
@@ -106,37 +107,60 @@ class Admission:
         base: The directory that is listed.
         hidden: Whether names that begin with a dot are listed.
         no_ignore: Whether files that ignore rules leave out are listed.
+        check: Called again and again; raises when the listing has to end.
+
+    Attributes:
+        rescues: Whether a rule of the directory or above may bring back what is hidden.
+        overrides: Whether one above may bring back what rules in the directory leave out.
     """
 
-    def __init__(self, root: Root, base: str, *, hidden: bool, no_ignore: bool) -> None:
+    def __init__(
+        self,
+        root: Root,
+        base: str,
+        *,
+        hidden: bool,
+        no_ignore: bool,
+        check: Callable[[], None],
+    ) -> None:
         self._hidden = hidden
         self._no_ignore = no_ignore
         self._start = "" if base == "." else f"{base}/"
-        rules = Rules(root) if no_ignore else Rules.above(root, base)
+        self._files = IgnoreFiles(root, check)
+        rules = Rules(self._files) if no_ignore else Rules.above(self._files, base)
         self.rescues = rules.rescues
+        self.overrides = rules.overrides_below(self._start)
         self._inside: dict[str, Rules | None] = {self._start: rules}
+
+    @property
+    def cut(self) -> bool:
+        """Whether there were more rules than are read."""
+        return self._files.cut
 
     def __call__(self, path: str) -> bool:
         """Tell it of a file, by its path relative to the workspace."""
-        return self._admits(path, is_dir=False)
-
-    def _admits(self, path: str, *, is_dir: bool) -> bool:
         directory, name = posixpath.split(path)
-        rules = self._rules(f"{directory}/" if directory else "")
+        return self._admits(self._rules(f"{directory}/" if directory else ""), path, name)
+
+    def _admits(self, rules: Rules | None, path: str, name: str, *, is_dir: bool = False) -> bool:
         if rules is None or name == GIT:
             return False
         return not rules.leaves_out(path, name, is_dir=is_dir, hidden=self._hidden)
 
     def _rules(self, directory: str) -> Rules | None:
-        if directory not in self._inside:
-            self._inside[directory] = self._made(directory)
-        return self._inside[directory]
-
-    def _made(self, directory: str) -> Rules | None:
-        """Make the rules of a directory; none where the directory is left out itself."""
-        path = directory.removesuffix("/")
-        if not directory.startswith(self._start) or not self._admits(path, is_dir=True):
-            return None
-        above, _, _ = path.rpartition("/")
-        rules = self._rules(f"{above}/" if above else "")
-        return rules if rules is None or self._no_ignore else rules.inside(directory)
+        """Give the rules of a directory; none where the directory is left out itself."""
+        missing: list[str] = []
+        while directory not in self._inside:
+            if not directory.startswith(self._start):
+                return None
+            missing.append(directory)
+            directory = directory[: directory.rfind("/", 0, -1) + 1]
+        rules = self._inside[directory]
+        for below in reversed(missing):
+            path = below.removesuffix("/")
+            if not self._admits(rules, path, posixpath.basename(path), is_dir=True):
+                rules = None
+            elif rules is not None and not self._no_ignore:
+                rules = rules.inside(below)
+            self._inside[below] = rules
+        return rules

@@ -83,8 +83,10 @@ class FileEditorExecutor(ToolExecutor[FileEditorAction, FileEditorObservation]):
     ) -> None:
         if min(max_file, max_image, max_view, history, max_history) < 0:
             raise UserValueError("The limits of FileEditorExecutor are numbers from 0.")
-        self._own = None if workspace is not None else Workspace(working_dir)
-        self.workspace = workspace or self._own or Workspace(working_dir)
+        self._own: Workspace | None = None
+        if workspace is None:
+            workspace = self._own = Workspace(working_dir)
+        self.workspace = workspace
         self._max_file = max_file
         self._max_image = max_image
         self._max_view = max(max_view, 1_000)
