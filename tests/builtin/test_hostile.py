@@ -91,8 +91,14 @@ def system(*argv: str) -> bool:
 
 
 def peak_megabytes(code: str, *arguments: str) -> int:
-    """Give the most memory that code takes in a process of its own."""
-    tail = "\nimport resource\nprint(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)"
+    """Give the most memory that code takes in a process of its own.
+
+    What `getrusage` tells begins with the memory of the process that started it.
+    """
+    tail = (
+        "\nstatus = open('/proc/self/status').read()"
+        "\nprint(int(status.partition('VmHWM:')[2].split()[0]) // 1024)"
+    )
     result = in_python(code + tail, *arguments)
     assert result.returncode == 0, result.stderr
     return int(result.stdout.split()[-1])
@@ -193,6 +199,7 @@ os.kill(os.getpid(), int(sys.argv[2]))
     until(lambda: not any(path.is_file() for path in temporary.rglob("*")))
 
 
+@linux_only
 def test_replacing_everywhere_takes_memory_in_proportion_to_the_file(work: Path) -> None:
     """F17: 3 MB that consist of matches do not take hundreds of megabytes."""
     (work / "file").write_bytes(b"a" * 3_000_000)
@@ -349,6 +356,7 @@ def test_nothing_outside_is_counted_where_the_workspace_was(work: Path, tmp_path
     assert found.count == 0
 
 
+@linux_only
 def test_ignore_rules_take_memory_in_proportion_to_their_file(work: Path) -> None:
     """S28, S29: a file of 270 kB in a repository does not cost hundreds of megabytes."""
     rules = "".join(f"n{number}*x[a-z]\n" for number in range(20_000))
@@ -362,6 +370,7 @@ assert GrepExecutor(sys.argv[1], engine="python")(GrepAction(pattern="needle")).
     assert peak_megabytes(code, str(work)) < 150
 
 
+@linux_only
 def test_many_patterns_do_not_stay_in_memory(work: Path) -> None:
     """S28: what was compiled for one call does not add up over a conversation."""
     (work / "file").write_text("needle\n" * 1_000)
