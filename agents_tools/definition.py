@@ -59,6 +59,7 @@ __all__ = [
     "ToolDefinition",
     "ToolExecutor",
     "close_executors",
+    "working_dir_of",
 ]
 
 logger = logging.getLogger("agents_tools")
@@ -454,6 +455,20 @@ class ToolDefinition(ToolBase[ActionT, ObservationT], Generic[ActionT, Observati
         if given.get("name") == kind.name:
             del given["name"]
         return kind(**given)
+
+
+def working_dir_of(conv_state: Any, given: Any = None) -> Any:
+    """Give the directory that a tool is to work in.
+
+    Args:
+        conv_state: The state of a conversation, as `create` gets it; `None` outside of one.
+        given: What takes the place of its `workspace.working_dir`.
+
+    Returns:
+        The directory; `None` where neither says.
+    """
+    workspace = getattr(conv_state, "workspace", None)
+    return getattr(workspace, "working_dir", None) if given is None else given
 
 
 class _Made:

@@ -15,11 +15,10 @@ from agents_tools.builtin._search.executor import (
     Scope,
     SearchExecutor,
     as_line,
-    directory_of,
     page_note,
 )
 from agents_tools.builtin._search.ripgrep import LIST_FILES, RipgrepRefused
-from agents_tools.definition import Action, Observation, ToolDefinition
+from agents_tools.definition import Action, Observation, ToolDefinition, working_dir_of
 from agents_tools.errors import ToolError
 
 if TYPE_CHECKING:
@@ -225,7 +224,7 @@ class GlobTool(ToolDefinition[GlobAction, GlobObservation]):
             description: What models are told, instead of what is usual.
         """
         own = executor or GlobExecutor(
-            working_dir or directory_of(conv_state), workspace=workspace, engine=engine
+            working_dir_of(conv_state, working_dir), workspace=workspace, engine=engine
         )
         return [
             cls(

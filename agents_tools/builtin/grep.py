@@ -12,12 +12,11 @@ from agents_tools.builtin._search.executor import (
     Scope,
     SearchExecutor,
     as_line,
-    directory_of,
     page_note,
 )
 from agents_tools.builtin._search.lines import Matcher, search_file
 from agents_tools.builtin._search.ripgrep import SEARCH, RipgrepRefused
-from agents_tools.definition import Action, Observation, ToolDefinition
+from agents_tools.definition import Action, Observation, ToolDefinition, working_dir_of
 from agents_tools.errors import ToolError
 
 if TYPE_CHECKING:
@@ -338,7 +337,7 @@ class GrepTool(ToolDefinition[GrepAction, GrepObservation]):
             description: What models are told, instead of what is usual.
         """
         own = executor or GrepExecutor(
-            working_dir or directory_of(conv_state), workspace=workspace, engine=engine
+            working_dir_of(conv_state, working_dir), workspace=workspace, engine=engine
         )
         return [
             cls(

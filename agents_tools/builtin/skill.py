@@ -10,7 +10,7 @@ from pydantic import Field
 from agents_tools._records import ToolAnnotations
 from agents_tools._text import escape_for_model, shorten
 from agents_tools.builtin._skills import Skill, SkillError, SkillRegistry
-from agents_tools.definition import Action, Observation, ToolDefinition
+from agents_tools.definition import Action, Observation, ToolDefinition, working_dir_of
 from agents_tools.errors import UserValueError
 
 if TYPE_CHECKING:
@@ -115,10 +115,9 @@ class SkillTool(ToolDefinition[SkillAction, SkillObservation]):
         if not timeout > 0 or max_output < 1:
             raise UserValueError("timeout and max_output of SkillTool are above zero.")
         registry = _registry(skill_registry, skills_dir)
-        workspace = getattr(conv_state, "workspace", None)
         executor = SkillExecutor(
             registry,
-            working_dir or getattr(workspace, "working_dir", None),
+            working_dir_of(conv_state, working_dir),
             timeout=timeout,
             max_output=max_output,
             sandbox=sandbox,

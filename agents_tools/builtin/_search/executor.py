@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from agents_tools._paths import Root
 
-__all__ = ["Engine", "Scope", "SearchExecutor", "as_line", "directory_of", "page_note"]
+__all__ = ["Engine", "Scope", "SearchExecutor", "as_line", "page_note"]
 
 Engine = Literal["auto", "ripgrep", "python"]
 ActionT = TypeVar("ActionT", bound=Action, default=Any)
@@ -209,11 +209,6 @@ class SearchExecutor(ToolExecutor[ActionT, ObservationT], Generic[ActionT, Obser
             yield running
         finally:
             self._running.remove(running)
-
-
-def directory_of(conv_state: Any) -> Any:
-    """Give the directory that the tools of a conversation work in; `None` without one."""
-    return conv_state.workspace.working_dir if conv_state is not None else None
 
 
 def page_note(what: str, offset: int, shown: int, total: int) -> str:

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field
 
 from agents_tools._records import ToolAnnotations
-from agents_tools.definition import Action, Observation, ToolDefinition, ToolExecutor
+from agents_tools.definition import (
+    Action,
+    Observation,
+    ToolDefinition,
+    ToolExecutor,
+    working_dir_of,
+)
 
 if TYPE_CHECKING:
     import os
@@ -115,9 +121,8 @@ class FileEditorTool(ToolDefinition[FileEditorAction, FileEditorObservation]):
         if executor is None:
             from agents_tools.builtin.file_editor.impl import FileEditorExecutor
 
-            if working_dir is None and conv_state is not None:
-                working_dir = conv_state.workspace.working_dir
-            executor = FileEditorExecutor(working_dir, workspace=workspace)
+            place = working_dir_of(conv_state, working_dir)
+            executor = FileEditorExecutor(place, workspace=workspace)
         return [
             cls(
                 description=DESCRIPTION if description is None else description,

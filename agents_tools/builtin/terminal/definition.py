@@ -14,6 +14,7 @@ from agents_tools.definition import (
     Observation,
     TextContent,
     ToolDefinition,
+    working_dir_of,
 )
 
 if TYPE_CHECKING:
@@ -146,9 +147,7 @@ class TerminalTool(ToolDefinition[TerminalAction, TerminalObservation]):
         from agents_tools.builtin.terminal.impl import TerminalExecutor
 
         if executor is None:
-            place = working_dir
-            if place is None and conv_state is not None:
-                place = conv_state.workspace.working_dir
+            place = working_dir_of(conv_state, working_dir)
             executor = TerminalExecutor(
                 place, sandbox=sandbox, timeout=timeout, max_output=max_output, **params
             )
