@@ -19,6 +19,10 @@
     │   ├── MCPConnectionError       it could not be reached, or its process ended
     │   ├── MCPProtocolError         it answered with an error, or with what is no answer
     │   └── MCPTimeoutError          it was silent for too long (a `ToolTimeoutError` as well)
+    ├── EventStoreError          events could not be kept or read; it names the store
+    │   ├── EventConflictError       the log is not where the writer thought, or has another writer
+    │   ├── EventStoreCorruptError   what is stored cannot be read
+    │   └── EventStoreFullError      there is no room for more, or no right to write
     └── RunError                 a run ended before it had a result; it carries what there is
         ├── MaxTurnsExceeded     the model asked for more turns than it may have
         ├── BudgetExceeded       the run used up its tool calls or tokens
@@ -41,6 +45,10 @@ __all__ = [
     "AgentsToolsError",
     "BudgetExceeded",
     "ContextWindowExceeded",
+    "EventConflictError",
+    "EventStoreCorruptError",
+    "EventStoreError",
+    "EventStoreFullError",
     "Interruption",
     "MCPConnectionError",
     "MCPError",
@@ -203,6 +211,31 @@ class MCPProtocolError(MCPError):
 
 class MCPTimeoutError(MCPError, ToolTimeoutError):
     """The server was silent for too long, or took too long in all; the call was cancelled."""
+
+
+class EventStoreError(AgentsToolsError):
+    """Events could not be kept or read.
+
+    Args:
+        message: What went wrong, and what helps.
+        store: What names the store: its path or address.
+    """
+
+    def __init__(self, message: str, *, store: str) -> None:
+        super().__init__(message)
+        self.store = store
+
+
+class EventConflictError(EventStoreError):
+    """The log is not where the writer thought it is, or another writer has it."""
+
+
+class EventStoreCorruptError(EventStoreError):
+    """What is stored is no event, or the file is damaged; nothing of it was changed."""
+
+
+class EventStoreFullError(EventStoreError):
+    """There is no room for more events, or no right to write them; none was written in part."""
 
 
 class RunError(AgentsToolsError):

@@ -289,7 +289,7 @@ def test_a_timeout_ends_the_wait_and_cancels_the_function() -> None:
     start = time.perf_counter()
     with pytest.raises(ToolTimeoutError, match=r"Sleeper had no result after 0\.02 s") as caught:
         call_async_from_sync(sleeper, timeout=0.02)
-    assert time.perf_counter() - start < 1.0
+    assert time.perf_counter() - start < PATIENCE
     assert isinstance(caught.value, TimeoutError)
     assert sleeper.cleaned_up.wait(PATIENCE)
     assert isinstance(sleeper.error, asyncio.CancelledError)

@@ -6,7 +6,6 @@ import functools
 import logging
 import subprocess
 import sys
-import time
 import types
 import typing
 from collections.abc import Callable
@@ -25,6 +24,7 @@ from agents_tools._docstring import (
     parse_docstring,
     resolve_doc_type,
 )
+from tests.pace import at_most
 
 GOOGLE = """Find the shortest way.
 
@@ -589,10 +589,9 @@ HOSTILE = {
 @pytest.mark.parametrize("doc", HOSTILE.values(), ids=HOSTILE.keys())
 def test_a_hostile_docstring_costs_little_time(doc: str) -> None:
     """Tools come from servers and files too; no text may stop a program."""
-    start = time.process_time()
-    parse_docstring(doc)
-    parse_docstring(doc, param_names=("x", "y", "a"))
-    assert time.process_time() - start < 3
+    with at_most(300):
+        parse_docstring(doc)
+        parse_docstring(doc, param_names=("x", "y", "a"))
 
 
 PIECES = st.sampled_from(

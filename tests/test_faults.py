@@ -66,13 +66,14 @@ from agents_tools import (
 )
 from agents_tools.policies import hide, limit, needs_approval, retry, timeout
 from agents_tools.testing import ScriptedModel, call_tool, check_events, tool_call
+from tests.pace import at_most
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 CORPUS_SIZE = 100_000 if LONG else 10_000
 SEED = 20261121
 MAX_MESSAGE = 2_048
-AT_MOST = 1.0
-"""CPU seconds that one hostile text may cost here: twenty times what is promised of a machine."""
+AT_MOST = 100
+"""Units that one hostile text may cost here: twenty times what is promised of a machine."""
 
 
 class Place(TypedDict):
@@ -382,9 +383,8 @@ async def test_f01_no_text_costs_more_than_its_size(name: str) -> None:
     """Arguments are read on the event loop: everything else stands still meanwhile."""
     # Bug 8: "numbers …" and "a number …" take 2 s each, "20,000 unknown keys" more.
     await configurable.on_invoke_tool(None, TEXT)
-    started = time.process_time()
-    outcome = await configurable.call(None, HOSTILE_SIZES[name])
-    assert time.process_time() - started < AT_MOST
+    with at_most(AT_MOST):
+        outcome = await configurable.call(None, HOSTILE_SIZES[name])
     if outcome.status != "ok":
         assert outcome.status == "invalid_args"
         assert len(outcome.output) <= MAX_MESSAGE
@@ -1311,9 +1311,8 @@ async def test_s28_no_pattern_of_a_schema_hangs(pattern: str) -> None:
     evil = json.dumps({"text": "a" * 30_000 + "!"})
     for tool in (function_tool(take), raw_tool(schema)):
         tool.build()
-        started = time.process_time()
-        outcome = await tool.call(None, evil)
-        assert time.process_time() - started < AT_MOST
+        with at_most(AT_MOST):
+            outcome = await tool.call(None, evil)
         assert outcome.status == "invalid_args"
 
 

@@ -10,7 +10,6 @@ import random
 import re
 import string
 import threading
-import time
 import traceback
 from collections.abc import Callable, Iterator
 from types import MappingProxyType
@@ -23,6 +22,7 @@ from pydantic import SecretBytes, SecretStr
 from agents_tools import _secrets
 from agents_tools._secrets import MASK, forget_secret, mask, mask_json, register_secret
 from agents_tools.errors import UserTypeError, UserValueError
+from tests.pace import at_most
 
 VALUE = "p@ss/w+rd ünd=so"
 
@@ -315,22 +315,17 @@ def test_masking_a_hostile_megabyte_takes_linear_time(piece: str) -> None:
     """Whoever writes a tool's output must not be able to stop the process that masks it."""
     register_secret("abcabcabcabcabcabcabcabd" * 8)
     text = (piece * ((1 << 20) // len(piece) + 1))[: 1 << 20]
-    start = time.process_time()
-
-    mask(text)
-
-    assert time.process_time() - start < 10  # a quadratic search takes many minutes
+    with at_most(1_000):  # a quadratic search takes many minutes
+        mask(text)
 
 
 def test_masking_a_short_text_is_cheap() -> None:
     """Each error, event and log line passes it."""
     text = "File '/tmp/report.txt' could not be opened: permission denied on line 12 of the job"
     mask(text)  # compiles what it needs
-    start = time.process_time()
-    for _ in range(1_000):
-        mask(text)
-
-    assert time.process_time() - start < 0.5
+    with at_most(50):
+        for _ in range(1_000):
+            mask(text)
 
 
 def test_json_is_masked_in_keys_and_values_at_any_depth() -> None:

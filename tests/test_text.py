@@ -6,7 +6,6 @@ import enum
 import json
 import random
 import threading
-import time
 import unicodedata
 from collections.abc import Iterator
 from typing import Any, NoReturn
@@ -17,6 +16,7 @@ from hypothesis import given, strategies as st
 from agents_tools import _text
 from agents_tools._secrets import MASK, forget_secret, mask, register_secret
 from agents_tools._text import describe_value, escape_for_model, safe_text, shorten
+from tests.pace import at_most
 
 HIDDEN = {
     0x061C,
@@ -166,12 +166,9 @@ def test_what_a_model_could_not_see_is_written_out(text: str, expected: str) -> 
 def test_filtering_a_megabyte_of_unfinished_sequences_takes_linear_time(piece: str) -> None:
     """A tool's output must not be able to stop the process that shows it."""
     text = piece * ((1 << 20) // len(piece))
-    start = time.process_time()
-
-    assert_safe(safe_text(text)[:100])
-    escape_for_model(text)
-
-    assert time.process_time() - start < 10
+    with at_most(1_000):
+        assert_safe(safe_text(text)[:100])
+        escape_for_model(text)
 
 
 @given(st.text(), st.integers(min_value=0, max_value=30))

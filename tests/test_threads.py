@@ -195,7 +195,7 @@ async def test_a_cancelled_caller_goes_on_at_once_and_the_function_is_counted() 
     await gate.begun()
     start = time.perf_counter()
     await cancelled(task)
-    assert time.perf_counter() - start < 1.0
+    assert time.perf_counter() - start < PATIENCE
 
     assert not gate.opened.is_set()
     stats = thread_stats()
@@ -215,7 +215,7 @@ async def test_a_timeout_ends_at_its_deadline() -> None:
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.02):
             await run_in_thread(gate)
-    assert time.perf_counter() - start < 1.0
+    assert time.perf_counter() - start < PATIENCE
     gate.opened.set()
     await until(lambda: thread_stats().abandoned == 0)
 
