@@ -147,6 +147,7 @@ class Run:
         self._new_input = 0 if state is None else len(self.history)
         self._refused: set[str] = set()
         self._unsaved: list[Event] = []
+        self._is_published = False
         self._saving: asyncio.Future[Any] | None = None
         self._model: Model | None = None
         self._corrections = 0
@@ -166,6 +167,8 @@ class Run:
         if config.event_stream is not None and (outer is None or config is not inherited):
             heard += tuple(sink for sink in (config.event_stream.publish,) if sink not in heard)
         if session is not None:
+            # A stream that hears the run has what it is to keep, and has only to make it safe.
+            self._is_published = parent is None and session is cast("object", config.event_stream)
             heard += (self._keep,)
         self.scope = RunScope(
             context,
@@ -514,6 +517,8 @@ class Run:
             await asyncio.shield(self._saving)
         if self.session is not None and self._unsaved:
             events, self._unsaved = self._unsaved, []
+            if self._is_published:
+                events = []
             self._saving = asyncio.ensure_future(_given(self.session.append(events)))
             await asyncio.shield(self._saving)
 
@@ -687,10 +692,11 @@ def conversation(events: Sequence[Event]) -> list[Item]:
     """Read a conversation out of its events."""
     items: list[Item] = []
     for event in events:
+        if event.path:
+            continue
         if isinstance(event, MessageEvent):
-            role = "user" if event.role == "user" else "system"
-            items.extend(input_items([{"role": role, "content": event.content}]))
-        elif isinstance(event, RunItemStreamEvent) and not event.path:
+            items.extend(input_items([{"role": event.role, "content": event.content}]))
+        elif isinstance(event, RunItemStreamEvent):
             item = item_from_dict(event.item)
             if not isinstance(item, ToolApprovalItem):
                 items.append(item)
