@@ -1,7 +1,9 @@
 # Every target sets up what it needs in .venv, from nothing but a Python (3.11 or newer) and its pip.
-#   make demo | test | test-mcp1 | conformance | check | docs | cov | bench | corpus | clean
+#   make demo | test | test-mcp1 | conformance | ui-conformance | check | docs | cov | bench
+#   make corpus | clean
 #   PYTHON=/path/to/python   the interpreter to build .venv with
 #   ARGS="-k name"           further arguments for the command that runs
+#   WORKERS=4                how many processes share the tests; 0 for none beside the one
 
 MAKEFLAGS += --no-print-directory
 
@@ -12,6 +14,7 @@ SUITABLE := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 export NO_MKDOCS_2_WARNING := 1
 DEMO ?= -m examples.demo
+WORKERS ?= 2
 
 # Stamps: what .venv holds. `dev` holds all that `run` does.
 RUN := $(VENV)/.stamp-run
@@ -23,9 +26,11 @@ MOCK := .aimock/.stamp-1.43.0
 # the protocol's SDK.
 PEERS := .mcp-peers/.stamp-1
 MCP1 := .venv-mcp1/.stamp
+# Clients of the protocols of user interfaces that are not ours, some with a Node of their own.
+UI_PEERS := .ui-peers/.stamp-1
 
-.PHONY: help demo test test-all test-long test-mcp1 conformance cov corpus check format docs
-.PHONY: docs-serve bench clean
+.PHONY: help demo test test-all test-long test-mcp1 conformance ui-conformance cov corpus check
+.PHONY: format docs docs-serve bench clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -33,8 +38,8 @@ help:
 demo: $(RUN)
 	@$(BIN)/python $(DEMO) $(ARGS)
 
-test: $(DEV) $(MOCK) $(PEERS)
-	@$(BIN)/python -m pytest $(ARGS)
+test: $(DEV) $(MOCK) $(PEERS) $(UI_PEERS)
+	@$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal $(ARGS)
 
 # What concerns MCP, with the line of the SDK before the newest one.
 test-mcp1: $(MCP1)
@@ -44,6 +49,10 @@ test-mcp1: $(MCP1)
 # The official suites of the protocol, against our server and our client, on both wires.
 conformance: $(DEV) $(PEERS)
 	@$(BIN)/python -m tests.conformance.mcp.run $(ARGS)
+
+# Real clients of AG-UI and of the Vercel AI SDK, against our endpoints.
+ui-conformance: $(DEV) $(UI_PEERS)
+	@$(BIN)/python -m tests.conformance.ui.run $(ARGS)
 
 # The suite on every Python from 3.11 on that is found on PATH or under pyenv.
 test-all:
@@ -55,12 +64,12 @@ test-all:
 	  $(MAKE) test PYTHON="$$python" VENV=".venv-$$version" || exit 1; \
 	done; test -n "$$seen" || { echo "No Python 3.11 or newer was found." >&2; exit 1; }
 
-cov: $(DEV) $(MOCK) $(PEERS)
+cov: $(DEV) $(MOCK) $(PEERS) $(UI_PEERS)
 	@$(BIN)/python -m coverage run -m pytest $(ARGS)
 	@$(BIN)/python -m coverage report
 
 # The suite with made-up corpora at full size and property tests with many more examples.
-test-long: $(DEV) $(MOCK) $(PEERS)
+test-long: $(DEV) $(MOCK) $(PEERS) $(UI_PEERS)
 	@AGENTS_TOOLS_CORPUS=full $(BIN)/python -m pytest --hypothesis-profile=long --timeout=1800 $(ARGS)
 
 # The functions of many packages as tools, in an environment that holds those packages.
@@ -90,7 +99,7 @@ bench: $(DEV)
 
 # Everything that the other targets made, environments included.
 clean:
-	rm -rf .venv .venv-* .aimock .mcp-peers .bench site dist build htmlcov .coverage .coverage.*
+	rm -rf .venv .venv-* .aimock .mcp-peers .ui-peers .bench site dist build htmlcov .coverage .coverage.*
 	rm -rf .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -115,6 +124,11 @@ $(PEERS): | $(DEV)
 	@echo "Installing MCP servers and clients to test against (once) …"
 	@$(BIN)/python -m tests.conformance.mcp.install
 	@$(BIN)/python -m tests.mcp.install
+	@mkdir -p $(@D) && touch $@
+
+$(UI_PEERS): | $(DEV)
+	@echo "Installing clients of user interfaces to test against (once) …"
+	@$(BIN)/python -m tests.conformance.ui.install
 	@mkdir -p $(@D) && touch $@
 
 $(MCP1): pyproject.toml

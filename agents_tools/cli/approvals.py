@@ -18,10 +18,10 @@ from agents_tools.cli.errors import CommandError
 from agents_tools.cli.screen import is_terminal, paint
 
 if TYPE_CHECKING:
-    from agents_tools.cli.run_view import RunView
     from agents_tools.context import Question
     from agents_tools.items import ToolApprovalItem
     from agents_tools.state import RunState
+    from agents_tools.ui._run_views import RunView
 
 __all__ = ["Person", "can_ask", "decide_all", "decider"]
 

@@ -16,16 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from agents_tools._text import safe_text
-from agents_tools.cli.render import (
-    CallState,
-    CallStates,
-    described,
-    ended,
-    marks,
-    progressed,
-    seconds,
-)
-from agents_tools.cli.screen import can_show
+from agents_tools.cli.render import CallState, CallStates
 from agents_tools.events import (
     Event,
     NotifyStreamEvent,
@@ -33,6 +24,8 @@ from agents_tools.events import (
     ToolStreamEndEvent,
     ToolStreamStartEvent,
 )
+from agents_tools.ui._terminal import can_show, marks
+from agents_tools.ui._words import described, ended, progressed, seconds
 
 if TYPE_CHECKING:
     from agents_tools.events import CallStatus
@@ -61,7 +54,7 @@ class LiveView:
         self._name = safe_text(name)
         self._root = CallState(self._name, (self._name,), 0)  # for a tool without a start event
         # Asked for now: while Rich draws, it stands before standard error itself.
-        self._marks = marks()
+        self._marks = marks(sys.stderr)
         self._spinner = "dots" if can_show("⠋", sys.stderr) else "line"
         self._lock = threading.Lock()  # of the calls; never held while the console is used
         self._live: Live | None = None

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
-import threading
 import time
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from agents_tools._text import safe_text, shorten
-from agents_tools.cli.screen import can_show, is_terminal
+from agents_tools._text import safe_text
 from agents_tools.events import (
     ErrorEvent,
     Event,
-    GapEvent,
     NotifyStreamEvent,
-    NullEvent,
-    ToolArtifactEvent,
-    ToolAttemptEvent,
     ToolProgressEvent,
     ToolStreamEndEvent,
     ToolStreamStartEvent,
 )
+from agents_tools.ui._lines import Lines
+from agents_tools.ui._terminal import is_lively
+from agents_tools.ui._words import described, ended, noted, progressed, seconds
 
 if TYPE_CHECKING:
     from agents_tools.events import CallStatus
@@ -34,8 +30,6 @@ __all__ = [
     "PlainView",
     "View",
     "choose_view",
-    "seconds",
-    "size",
 ]
 
 
@@ -75,17 +69,13 @@ def choose_view(wanted: str, name: str) -> View:
         return NoView()
     if wanted == "ndjson":
         return NdjsonView()
-    if wanted == "live" or (wanted == "auto" and _is_lively()):
+    if wanted == "live" or (wanted == "auto" and is_lively(sys.stderr)):
         try:
             from agents_tools.cli.live import LiveView
         except ModuleNotFoundError:  # Rich is not there
             return PlainView(name)
         return LiveView(name)
     return PlainView(name)
-
-
-def _is_lively() -> bool:
-    return is_terminal(sys.stderr) and os.environ.get("TERM", "") not in {"dumb", "unknown"}
 
 
 class NoView:
@@ -259,116 +249,6 @@ class PlainView:
     def _write(self, call: CallState, text: str) -> None:
         self._spoke = True
         self._lines.write(f"{' > '.join(call.names)}: {text}")
-
-
-class Lines:
-    """Lines on standard error; whoever reads them may go away."""
-
-    def __init__(self) -> None:
-        self._stream = sys.stderr
-        self._lock = threading.Lock()
-        self._gone = False
-
-    def write(self, line: str) -> None:
-        """Write a line at once, and whole."""
-        with self._lock:
-            if self._gone:
-                return
-            try:
-                self._stream.write(line + "\n")
-                self._stream.flush()
-            except (OSError, ValueError):
-                self._gone = True  # the call goes on: it is not its business
-
-
-# --- words for events
-
-
-def noted(event: NotifyStreamEvent, line: str) -> str:
-    """Give a line with its level, where that matters."""
-    return f"{event.level}: {line}" if event.level in {"warning", "error"} else line
-
-
-def progressed(event: ToolProgressEvent) -> str:
-    """Say how far a call is."""
-    parts = [f"{event.current:g}"]
-    if event.total is not None:
-        parts = [f"{event.current:g}/{event.total:g}"]
-        if event.total > 0:
-            parts.append(f"({event.current / event.total:.0%})")
-    if event.message:
-        parts.append(safe_text(event.message))
-    return " ".join(parts)
-
-
-def described(event: Event) -> str:
-    """Give a line for an event that is neither text nor progress; empty for what says nothing."""
-    match event:
-        case ToolArtifactEvent():
-            facts = [event.mime_type or "", size(event.data), event.uri or ""]
-            told = ", ".join(safe_text(fact) for fact in facts if fact)
-            return f"made {safe_text(event.name)}" + (f" ({told})" if told else "")
-        case ToolAttemptEvent():
-            why = f": {safe_text(event.error)}" if event.error else ""
-            return f"attempt {event.attempt} failed{why}; next in {seconds(event.delay)}"
-        case GapEvent():
-            return f"({event.dropped} events left out)"
-        case NullEvent():
-            return ""
-        case _:
-            payload = {k: v for k, v in event.to_dict().items() if k not in _ENVELOPE}
-            return safe_text(shorten(f"{event.type} {json.dumps(payload)}", 200))
-
-
-_ENVELOPE = frozenset(
-    {
-        "v",
-        "type",
-        "id",
-        "seq",
-        "timestamp",
-        "cause",
-        "path",
-        "source",
-        "tool_name",
-        "tool_call_id",
-    }
-)
-
-
-def ended(status: CallStatus) -> str:
-    """Say how a call ended, before the time it took."""
-    return {
-        "ok": "done in",
-        "cancelled": "cancelled after",
-        "timeout": "timed out after",
-    }.get(status, f"{status.replace('_', ' ')} after")
-
-
-def seconds(duration: float) -> str:
-    """Write a time for people."""
-    if duration < 10:  # noqa: PLR2004 - below it tenths matter
-        return f"{duration:.2g} s" if duration >= 0.01 else "0 s"  # noqa: PLR2004
-    minutes, rest = divmod(round(duration), 60)
-    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
-
-
-def size(data: Any) -> str:
-    """Write how much data there is."""
-    if data is None:
-        return ""
-    count = len(data) if isinstance(data, bytes) else len(str(data).encode(errors="replace"))
-    amount = float(count)
-    for unit in ("bytes", "kB", "MB"):
-        if amount < 1000:  # noqa: PLR2004 - the step between units
-            return f"{amount:.3g} {unit}" if unit != "bytes" else f"{count} {unit}"
-        amount /= 1000
-    return f"{amount:.3g} GB"
-
-
-def marks() -> tuple[str, str]:
-    """Give the marks of success and failure that the terminal can show."""
-    return ("✓", "✗") if can_show("✓✗", sys.stderr) else ("ok", "!!")
 
 
 def _tenth(event: ToolProgressEvent) -> int | None:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from agents_tools._secrets import mask
 from agents_tools._text import safe_text
 from agents_tools.cli.errors import CommandError
-from agents_tools.cli.render import size
 from agents_tools.cli.screen import print_text, say
 from agents_tools.errors import AgentsToolsError, ModelBehaviorError
 from agents_tools.outputs import ToolOutputText, result_of, to_json
 from agents_tools.tool import default_tool_error_function
+from agents_tools.ui._words import size
 
 if TYPE_CHECKING:
     from agents_tools._records import CallOutcome

@@ -19,7 +19,6 @@ from agents_tools.cli.approvals import Person, can_ask, decide_all, decider
 from agents_tools.cli.arguments import read_input
 from agents_tools.cli.calling import attend, say_stopping
 from agents_tools.cli.errors import CANCELLED, OK, CommandError
-from agents_tools.cli.run_view import NdjsonRun, arguments_shown, choose_run_view
 from agents_tools.cli.screen import (
     console_errors,
     is_terminal,
@@ -40,14 +39,16 @@ from agents_tools.events import RunItemStreamEvent, RunStartedEvent
 from agents_tools.run import RunConfig, RunHooks
 from agents_tools.runner import Runner
 from agents_tools.state import RunState
+from agents_tools.ui._run_tree import arguments_shown
+from agents_tools.ui._run_views import NdjsonRun, choose_run_view
 from agents_tools.usage import Usage
 
 if TYPE_CHECKING:
     from agents_tools.cli.agents import AnyAgent
-    from agents_tools.cli.run_view import RunView
     from agents_tools.events import Event
     from agents_tools.model import ModelResponse
     from agents_tools.run import RunResult
+    from agents_tools.ui._run_views import RunView
 
 __all__ = ["command"]
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agents_tools._text import safe_text
+from agents_tools.ui._terminal import can_show, is_terminal
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Sequence
@@ -74,23 +75,6 @@ def paint(text: str, *, err: bool = False, **style: Any) -> str:
     if not is_terminal(stream) or os.environ.get("NO_COLOR") or _is_dumb():
         return text
     return click.style(text, **style)
-
-
-def is_terminal(stream: TextIO) -> bool:
-    """Whether a person reads the stream."""
-    try:
-        return stream.isatty()
-    except (AttributeError, ValueError):
-        return False
-
-
-def can_show(text: str, stream: TextIO) -> bool:
-    """Whether the encoding of the stream has these characters."""
-    try:
-        text.encode(getattr(stream, "encoding", None) or "ascii")
-    except (UnicodeEncodeError, LookupError):
-        return False
-    return True
 
 
 def width() -> int:

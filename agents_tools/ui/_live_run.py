@@ -13,8 +13,8 @@ from rich.live import Live
 from rich.text import Text
 
 from agents_tools._text import safe_text, shorten
-from agents_tools.cli.render import described, marks, progressed, seconds
-from agents_tools.cli.run_view import (
+from agents_tools.events import Event, NotifyStreamEvent, RawResponseStreamEvent, ToolArtifactEvent
+from agents_tools.ui._run_tree import (
     Node,
     RunTree,
     arguments_shown,
@@ -23,11 +23,12 @@ from agents_tools.cli.run_view import (
     is_retry,
     retried,
 )
-from agents_tools.cli.screen import can_show
-from agents_tools.events import Event, NotifyStreamEvent, RawResponseStreamEvent, ToolArtifactEvent
+from agents_tools.ui._terminal import can_show, marks
+from agents_tools.ui._words import described, progressed, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
+    from typing import TextIO
 
     from agents_tools.usage import Usage
 
@@ -47,15 +48,19 @@ class LiveRun:
     """Shows a run as a tree that grows; leaves the tree as it was in the end.
 
     Args:
-        agent: The agent that runs.
+        agent: The agent that runs, where that is known.
+        stream: Where it is drawn; standard error by default.
     """
 
-    def __init__(self, agent: str) -> None:
-        self._console = Console(stderr=True, highlight=False, emoji=False, markup=False)
+    def __init__(self, agent: str = "", stream: TextIO | None = None) -> None:
+        self._console = Console(
+            file=stream, stderr=stream is None, highlight=False, emoji=False, markup=False
+        )
         self._tree = RunTree(agent)
         # Asked for now: while Rich draws, it stands before standard error itself.
-        self._good, self._bad = marks()
-        fine = can_show("⠋├─└│━╸→·…⏸", sys.stderr)
+        shown_on = sys.stderr if stream is None else stream
+        self._good, self._bad = marks(shown_on)
+        fine = can_show("⠋├─└│━╸→·…⏸", shown_on)
         self._spinner = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏" if fine else "|/-\\"
         self._guides = ("├─ ", "└─ ", "│  ") if fine else ("|- ", "`- ", "|  ")
         self._full, self._half, self._empty = ("━", "╸", "─") if fine else ("#", "#", "-")
@@ -141,8 +146,14 @@ class LiveRun:
     def _lines(self, width: int, *, brief: bool = False) -> Iterator[Text]:
         """Give the whole tree; `brief` leaves out what is inside of calls that have ended."""
         root = self._tree.root
-        yield self._row(root, "", width)
-        yield from self._below(root, "", width, brief=brief)
+        if root.name:
+            yield self._row(root, "", width)
+            yield from self._below(root, "", width, brief=brief)
+            return
+        for call in root.parts:  # no agent runs: a tool was called
+            if isinstance(call, Node):
+                yield self._row(call, "", width)
+                yield from self._below(call, "", width, brief=brief)
 
     def _below(self, node: Node, guides: str, width: int, *, brief: bool) -> Iterator[Text]:
         if brief and not node.is_open:

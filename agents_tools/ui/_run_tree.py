@@ -1,24 +1,16 @@
-"""What a run says while it goes on: the tree of its agents and calls, and views of it in lines."""
+"""The tree of a run: its agents and calls, as its events tell of them."""
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import sys
-import threading
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from agents_tools._text import describe_value, safe_text, shorten
-from agents_tools.cli.render import Lines, described, noted, progressed, seconds
-from agents_tools.cli.screen import is_terminal
 from agents_tools.events import (
     Event,
-    MessageEvent,
     NotifyStreamEvent,
-    NullEvent,
     RawResponseStreamEvent,
     RunFinishedEvent,
     RunItemStreamEvent,
@@ -33,81 +25,25 @@ from agents_tools.items import (
     ToolCallOutputItem,
     item_from_dict,
 )
+from agents_tools.ui._words import seconds
 from agents_tools.usage import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from contextlib import AbstractContextManager
 
     from agents_tools.items import RunItem
     from agents_tools.outputs import ToolOutput
 
 __all__ = [
-    "NdjsonRun",
     "Node",
-    "PlainRun",
-    "QuietRun",
     "RunTree",
-    "RunView",
     "arguments_shown",
-    "choose_run_view",
     "costs",
     "ended_in_words",
     "in_words",
     "is_retry",
     "retried",
 ]
-
-
-class RunView(Protocol):
-    """Shows the events of a run. Any thread may call `hear`."""
-
-    def open(self) -> None:
-        """Show that the run goes on: it takes longer than a moment."""
-        ...
-
-    def hear(self, event: Event) -> None:
-        """Show an event."""
-        ...
-
-    def count(self, path: tuple[str, ...], usage: Usage) -> None:
-        """Take what one answer of a model has used.
-
-        Args:
-            path: The place of the agent that asked.
-            usage: What it used.
-        """
-        ...
-
-    def aside(self) -> AbstractContextManager[None]:
-        """Leave the screen to a question for as long as the block runs."""
-        ...
-
-    def close(self, status: str, duration: float) -> None:
-        """Show how the run ended: `ok`, `interrupted`, `error`, `timeout` or `cancelled`."""
-        ...
-
-
-def choose_run_view(wanted: str, agent: str) -> RunView:
-    """Give the view that was asked for, or that suits standard error.
-
-    Args:
-        wanted: `auto`, `live`, `plain` or `none`.
-        agent: The name of the agent that runs.
-    """
-    lively = is_terminal(sys.stderr) and os.environ.get("TERM", "") not in {"dumb", "unknown"}
-    if wanted == "none":
-        return QuietRun()
-    if wanted == "live" or (wanted == "auto" and lively):
-        try:
-            from agents_tools.cli.run_live import LiveRun
-        except ModuleNotFoundError:  # Rich is not there
-            return PlainRun(agent)
-        return LiveRun(agent)
-    return PlainRun(agent)
-
-
-# --- the tree
 
 
 class Node:
@@ -190,10 +126,11 @@ class RunTree:
     """The agents and calls of a run, as its events tell of them.
 
     Args:
-        agent: The agent that runs.
+        agent: The agent that runs; empty as long as that is not known. What is no run of an agent,
+            such as the call of a tool, never has one.
     """
 
-    def __init__(self, agent: str) -> None:
+    def __init__(self, agent: str = "") -> None:
         self.root = Node((), agent)
         self.root.agent = self.root.name
         self.by_path: dict[tuple[str, ...], Node] = {(): self.root}
@@ -214,7 +151,7 @@ class RunTree:
     def names(self, node: Node) -> list[str]:
         """Give the names down to a node."""
         above = [self.by_path.get(node.path[:depth]) for depth in range(len(node.path))]
-        return [one.name for one in above if one is not None] + [node.name]
+        return [one.name for one in above if one is not None and one.name] + [node.name]
 
     def at(self, path: tuple[str, ...], name: str | None = None) -> Node:
         """Give the node of a place, a new one if there is none."""
@@ -233,6 +170,7 @@ class RunTree:
         match event:
             case RunStartedEvent():
                 node.agent = safe_text(event.agent or "")
+                node.name = node.name or node.agent
                 node.status = "running"
             case RunFinishedEvent():
                 self._finish_run(node, event)
@@ -360,169 +298,6 @@ class RunTree:
                 node.parts.remove(part)
                 del self.by_path[part.path]
 
-
-# --- views for pipes, logs and programs
-
-
-class QuietRun:
-    """Shows nothing."""
-
-    def open(self) -> None:
-        """Show nothing."""
-
-    def hear(self, event: Event) -> None:
-        """Show nothing."""
-
-    def count(self, path: tuple[str, ...], usage: Usage) -> None:
-        """Show nothing."""
-
-    def aside(self) -> AbstractContextManager[None]:
-        """Leave the screen as it is."""
-        return contextlib.nullcontext()
-
-    def close(self, status: str, duration: float) -> None:
-        """Show nothing."""
-
-
-class NdjsonRun(QuietRun):
-    """Writes each event to standard output as one line of JSON, as `event_from_dict` reads it.
-
-    Attributes:
-        gone: Whether the reader has gone.
-    """
-
-    def __init__(self) -> None:
-        self.gone = False
-        self._stream = sys.stdout  # now: while the run goes on, prints are sent elsewhere
-        self._lock = threading.Lock()
-
-    def hear(self, event: Event) -> None:
-        """Write an event."""
-        line = json.dumps(event.to_dict(), separators=(",", ":"))
-        with self._lock:
-            if self.gone:
-                return
-            try:
-                self._stream.write(line + "\n")
-                self._stream.flush()
-            except (OSError, ValueError):
-                self.gone = True
-
-
-class PlainRun(QuietRun):
-    """Writes one line per change, for logs and pipes.
-
-    Args:
-        agent: The agent that runs.
-    """
-
-    def __init__(self, agent: str) -> None:
-        self._tree = RunTree(agent)
-        self._lines = Lines()
-        self._lock = threading.RLock()
-        self._shown: dict[tuple[str, ...], tuple[ToolProgressEvent, float]] = {}
-        self._ended: set[tuple[str, ...]] = set()
-
-    def hear(self, event: Event) -> None:
-        """Write a line, if something changed."""
-        with self._lock:
-            held = self._tree.at(event.path, event.tool_name).held
-            node = self._tree.hear(event)
-            match event:
-                case RunItemStreamEvent():
-                    self._tell_item(cast("RunItemStreamEvent[Any]", event), node, held)
-                case NotifyStreamEvent():
-                    lines = node.lines_of(event)
-                    self._tree.say(node, event, lines)
-                    for line in lines:
-                        self._write(node, noted(event, line))
-                case ToolProgressEvent():
-                    self._tell_progress(node, event)
-                case ToolStreamStartEvent() if not node.by_model:
-                    self._write(node, f"called with {arguments_shown(node.arguments)}")
-                case ToolStreamEndEvent() if not node.by_model:
-                    self._tell_end(node)
-                case RawResponseStreamEvent():
-                    if is_retry(event):
-                        self._write(node, retried(event.data))
-                case _ if not isinstance(event, _SHOWN_OTHERWISE):
-                    if text := described(event):
-                        self._write(node, text)
-                case _:
-                    pass
-
-    def count(self, path: tuple[str, ...], usage: Usage) -> None:
-        """Count it, for the end."""
-        self._tree.count(path, usage)
-
-    def close(self, status: str, duration: float) -> None:
-        """Say how the run ended."""
-        with self._lock:
-            self._tree.close(status, duration)
-            root = self._tree.root
-            for node in self._tree.by_path.values():
-                self._rest(node)
-            self._write(root, f"{ended_in_words(status)} {self._costs(root)}")
-
-    def _tell_item(self, event: RunItemStreamEvent[Any], node: Node, held: str) -> None:
-        kind = event.item.get("type")
-        if kind in {"function_call", "tool_call"}:
-            if held:
-                above = self._tree.at(event.path)
-                for line in held.rstrip("\n").split("\n"):
-                    self._write(above, line)
-            self._write(node, f"called with {arguments_shown(node.arguments)}")
-        elif event.name == "tool_approval_requested":
-            self._write(node, f"waits for approval: {arguments_shown(node.arguments)}")
-        elif event.name == "output_refused":
-            self._write(node, "the answer was not of the type asked for; asking again")
-        elif kind in {"function_call_output", "tool_call_output"}:
-            self._tell_end(node)
-
-    def _tell_end(self, node: Node) -> None:
-        """Write how a call ended, once."""
-        if node.path in self._ended:
-            return
-        self._ended.add(node.path)
-        self._rest(node)
-        said = ended_in_words(node.status)
-        result = shorten(" ".join(node.result.split()), 200)
-        self._write(node, f"{said} {self._costs(node)}" + (f": {result}" if result else ""))
-
-    def _tell_progress(self, node: Node, event: ToolProgressEvent) -> None:
-        """Write progress, at most once a second for each call, but its completion at once."""
-        shown = self._shown.get(node.path)
-        news = shown is None or time.monotonic() - shown[1] >= 1
-        if shown is not None and event.current == event.total:
-            news = news or shown[0].current != shown[0].total
-        if news:
-            self._shown[node.path] = event, time.monotonic()
-            self._write(node, progressed(event))
-
-    def _rest(self, node: Node) -> None:
-        """Write what was held back of a call that has ended."""
-        for line in node.rest():
-            self._write(node, line)
-        shown = self._shown.pop(node.path, None)
-        if shown is not None and node.progress is not shown[0] and node.progress is not None:
-            self._write(node, progressed(node.progress))
-
-    def _costs(self, node: Node) -> str:
-        used = costs(self._tree.usage(node), requests=not node.path)
-        return ", ".join([seconds(node.took), *used])
-
-    def _write(self, node: Node, text: str) -> None:
-        self._lines.write(f"{' > '.join(self._tree.names(node))}: {text}")
-
-
-_SHOWN_OTHERWISE = (
-    MessageEvent,
-    NullEvent,
-    RunFinishedEvent,
-    RunStartedEvent,
-    ToolStreamEndEvent,
-    ToolStreamStartEvent,
-)
 
 _ENDED = {
     "ok": "done in",

@@ -18,7 +18,6 @@ from inline_snapshot import snapshot
 from rich.console import Console
 
 from agents_tools.cli import main
-from agents_tools.cli.run_live import LiveRun
 from agents_tools.events import (
     EventSource,
     Origin,
@@ -30,6 +29,7 @@ from agents_tools.events import (
 )
 from agents_tools.items import ToolCallItem
 from agents_tools.model import call_delta, call_started, text_delta
+from agents_tools.ui._live_run import LiveRun
 from agents_tools.usage import Usage
 from tests.cli.conftest import Run
 

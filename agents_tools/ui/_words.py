@@ -1,0 +1,104 @@
+"""Events, times and sizes in words, for people who read along."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from agents_tools._text import safe_text, shorten
+from agents_tools.events import (
+    Event,
+    GapEvent,
+    NotifyStreamEvent,
+    NullEvent,
+    ToolArtifactEvent,
+    ToolAttemptEvent,
+    ToolProgressEvent,
+)
+
+if TYPE_CHECKING:
+    from agents_tools.events import CallStatus
+
+__all__ = ["described", "ended", "noted", "progressed", "seconds", "size"]
+
+
+def noted(event: NotifyStreamEvent, line: str) -> str:
+    """Give a line with its level, where that matters."""
+    return f"{event.level}: {line}" if event.level in {"warning", "error"} else line
+
+
+def progressed(event: ToolProgressEvent) -> str:
+    """Say how far a call is."""
+    parts = [f"{event.current:g}"]
+    if event.total is not None:
+        parts = [f"{event.current:g}/{event.total:g}"]
+        if event.total > 0:
+            parts.append(f"({event.current / event.total:.0%})")
+    if event.message:
+        parts.append(safe_text(event.message))
+    return " ".join(parts)
+
+
+def described(event: Event) -> str:
+    """Give a line for an event that is neither text nor progress; empty for what says nothing."""
+    match event:
+        case ToolArtifactEvent():
+            facts = [event.mime_type or "", size(event.data), event.uri or ""]
+            told = ", ".join(safe_text(fact) for fact in facts if fact)
+            return f"made {safe_text(event.name)}" + (f" ({told})" if told else "")
+        case ToolAttemptEvent():
+            why = f": {safe_text(event.error)}" if event.error else ""
+            return f"attempt {event.attempt} failed{why}; next in {seconds(event.delay)}"
+        case GapEvent():
+            return f"({event.dropped} events left out)"
+        case NullEvent():
+            return ""
+        case _:
+            payload = {k: v for k, v in event.to_dict().items() if k not in _ENVELOPE}
+            return safe_text(shorten(f"{event.type} {json.dumps(payload)}", 200))
+
+
+_ENVELOPE = frozenset(
+    {
+        "v",
+        "type",
+        "id",
+        "seq",
+        "timestamp",
+        "cause",
+        "path",
+        "source",
+        "tool_name",
+        "tool_call_id",
+    }
+)
+
+
+def ended(status: CallStatus) -> str:
+    """Say how a call ended, before the time it took."""
+    return {
+        "ok": "done in",
+        "cancelled": "cancelled after",
+        "timeout": "timed out after",
+    }.get(status, f"{status.replace('_', ' ')} after")
+
+
+def seconds(duration: float) -> str:
+    """Write a time for people."""
+    if duration < 10:  # noqa: PLR2004 - below it tenths matter
+        return f"{duration:.2g} s" if duration >= 0.01 else "0 s"  # noqa: PLR2004
+    minutes, rest = divmod(round(duration), 60)
+    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
+
+
+def size(data: Any) -> str:
+    """Write how much data there is."""
+    if data is None:
+        return ""
+    count = len(data) if isinstance(data, bytes) else len(str(data).encode(errors="replace"))
+    amount = float(count)
+    for unit in ("bytes", "kB", "MB"):
+        if amount < 1000:  # noqa: PLR2004 - the step between units
+            return f"{amount:.3g} {unit}" if unit != "bytes" else f"{count} {unit}"
+        amount /= 1000
+    return f"{amount:.3g} GB"
