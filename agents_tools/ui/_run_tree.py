@@ -68,6 +68,7 @@ class Node:
         parts: Its calls, and what its model said between them, in order.
         duration: How long it took, in seconds; `None` until it has ended.
         by_model: Whether a model called it, and not a tool.
+        spent: What its run used in all, once that has ended.
     """
 
     def __init__(self, path: tuple[str, ...], name: str) -> None:
@@ -89,6 +90,7 @@ class Node:
         self.started = time.monotonic()
         self.duration: float | None = None
         self.by_model = False
+        self.spent: Usage | None = None
 
     @property
     def is_open(self) -> bool:
@@ -142,6 +144,8 @@ class RunTree:
 
     def usage(self, node: Node) -> Usage:
         """Give what was used there and below."""
+        if node.spent is not None:
+            return node.spent
         total, depth = Usage(), len(node.path)
         for path, usage in list(self._usage.items()):
             if path[:depth] == node.path:
@@ -285,6 +289,7 @@ class RunTree:
 
     def _finish_run(self, node: Node, event: RunFinishedEvent) -> None:
         node.text = node.thought = ""
+        node.spent = Usage.from_dict(event.usage) if event.usage else None
         self._drop_written(node)
         if node.path and event.status == "error" and event.error:
             node.noted.append(("error", safe_text(event.error)))
