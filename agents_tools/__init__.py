@@ -63,6 +63,10 @@ if TYPE_CHECKING:
         AgentsToolsError as AgentsToolsError,
         BudgetExceeded as BudgetExceeded,
         ContextWindowExceeded as ContextWindowExceeded,
+        EventConflictError as EventConflictError,
+        EventStoreCorruptError as EventStoreCorruptError,
+        EventStoreError as EventStoreError,
+        EventStoreFullError as EventStoreFullError,
         MaxTurnsExceeded as MaxTurnsExceeded,
         MCPConnectionError as MCPConnectionError,
         MCPError as MCPError,
@@ -108,6 +112,7 @@ if TYPE_CHECKING:
         ToolStreamStartEvent as ToolStreamStartEvent,
         event_from_dict as event_from_dict,
         event_json_schema as event_json_schema,
+        event_to_dict as event_to_dict,
     )
     from agents_tools.hosted import (
         CodeInterpreterTool as CodeInterpreterTool,
@@ -168,8 +173,20 @@ if TYPE_CHECKING:
         Runner as Runner,
         RunResultStreaming as RunResultStreaming,
     )
+    from agents_tools.runtime import ToolRuntime as ToolRuntime
     from agents_tools.schema import FuncSchema as FuncSchema, function_schema as function_schema
     from agents_tools.state import RunState as RunState
+    from agents_tools.store import (
+        EventFilter as EventFilter,
+        EventStore as EventStore,
+        MemoryEventStore as MemoryEventStore,
+        RedisEventStore as RedisEventStore,
+        SQLiteEventStore as SQLiteEventStore,
+    )
+    from agents_tools.stream import (
+        EventStream as EventStream,
+        EventStreamSubscriber as EventStreamSubscriber,
+    )
     from agents_tools.tool import (
         FunctionTool as FunctionTool,
         default_tool_error_function as default_tool_error_function,
@@ -213,6 +230,10 @@ _PLACES = {
         "AgentsToolsError",
         "BudgetExceeded",
         "ContextWindowExceeded",
+        "EventConflictError",
+        "EventStoreCorruptError",
+        "EventStoreError",
+        "EventStoreFullError",
         "MaxTurnsExceeded",
         "ModelBehaviorError",
         "MCPConnectionError",
@@ -258,6 +279,7 @@ _PLACES = {
         "ToolStreamStartEvent",
         "event_from_dict",
         "event_json_schema",
+        "event_to_dict",
     ),
     "hosted": (
         "CodeInterpreterTool",
@@ -315,8 +337,17 @@ _PLACES = {
         "ToolsToFinalOutputResult",
     ),
     "runner": ("Runner", "RunResultStreaming"),
+    "runtime": ("ToolRuntime",),
     "schema": ("FuncSchema", "function_schema"),
     "state": ("RunState",),
+    "store": (
+        "EventFilter",
+        "EventStore",
+        "MemoryEventStore",
+        "RedisEventStore",
+        "SQLiteEventStore",
+    ),
+    "stream": ("EventStream", "EventStreamSubscriber"),
     "tool": (
         "FunctionTool",
         "default_tool_error_function",

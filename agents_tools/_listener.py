@@ -45,7 +45,7 @@ _TOO_SLOW = 408
 _METHODS = b"GET, POST, DELETE"
 _HEADERS = (
     b"authorization, content-type, last-event-id, mcp-method, mcp-name, mcp-protocol-version, "
-    b"mcp-session-id"
+    b"mcp-session-id, prefer"
 )
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
 
@@ -528,7 +528,10 @@ def _readable(message: Mapping[str, Any], origin: str) -> list[tuple[bytes, byte
     return [
         *kept,
         (b"access-control-allow-origin", origin.encode("latin-1")),
-        (b"access-control-expose-headers", b"mcp-session-id, www-authenticate, retry-after"),
+        (
+            b"access-control-expose-headers",
+            b"location, mcp-session-id, retry-after, www-authenticate",
+        ),
         (b"vary", b"Origin"),
     ]
 

@@ -557,6 +557,7 @@ class Event(metaclass=_EventClass):
     """Base of all events.
 
     Attributes:
+        INVALID_ID: The `id` of an event that no stream has stored.
         type: The name of the class on the wire.
         durable: Whether it belongs to the conversation: with an empty `path`, it is history.
         droppable: Whether a full channel may merge it with its neighbours or leave it out.
@@ -567,6 +568,7 @@ class Event(metaclass=_EventClass):
         origin: Who said it; `None` until it is stamped.
     """
 
+    INVALID_ID: ClassVar[int] = INVALID_ID
     type: ClassVar[str] = ""
     durable: ClassVar[bool] = False
     droppable: ClassVar[bool] = False

@@ -20,6 +20,7 @@ MARKERS = {
     "custom_model_provider.py": "large heard: Where is the key?",
     "custom_output_extractor.py": 'the caretaker reads: {"temperature":12.5,"humidity":81.0}',
     "errors_for_models.py": "- nmae: unknown, did you mean 'name'?",
+    "event_driven.py": "environment: 3 owls (because of 8)",
     "first_tool.py": "22.50 each",
     "hosted_tools.py": "the model reads: rm is not allowed here",
     "mcp_agent.py": "numbers: 9\nnumbers: IX\n",
@@ -37,6 +38,7 @@ MARKERS = {
     "structured_output.py": "Tea, 05 March 2027, 4 guests",
     "testing_your_tools.py": "4 tests passed",
     "typewriter.py": "the model gets: Three things are known about owls.",
+    "web_sse.py": "Cut off. Back again:\n  shelf 3",
 }
 
 

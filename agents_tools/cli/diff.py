@@ -1,354 +1,55 @@
-"""Compares two lists of tools: would callers of the old ones still be understood by the new?"""
+"""What changed between two lists of tools, as the command line reads and writes it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any
 
-from agents_tools._text import shorten
-from agents_tools.cli.words import Reader, Schema, described_kind, kind_of_value
-from agents_tools.errors import UserValueError
+import click
 
-__all__ = ["Change", "ToolShape", "compare_schemas", "compare_tools", "shapes_of"]
+from agents_tools._schema_diff import Change, ToolShape, shapes_of
+from agents_tools.cli.errors import CommandError
+from agents_tools.cli.screen import paint
 
+if TYPE_CHECKING:
+    from pathlib import Path
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolShape:
-    """What a list of tools says about one of them.
-
-    Attributes:
-        name: Its name.
-        description: What it does.
-        parameters: The JSON Schema of its arguments.
-        output: The JSON Schema of its results, where there is one.
-    """
-
-    name: str
-    description: str = ""
-    parameters: Schema
-    output: Schema | None = None
+__all__ = ["changes_record", "print_changes", "shapes_of_file"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """One difference.
-
-    Attributes:
-        tool: The tool it is about.
-        path: The parameter it is about, with its members; empty for the tool as a whole.
-        message: What is different.
-        breaking: Whether a call that was good may be refused now.
-    """
-
-    tool: str
-    path: str = ""
-    message: str
-    breaking: bool
-
-    def __str__(self) -> str:
-        where = f"{self.tool}.{self.path}" if self.path else self.tool
-        return f"{where}: {self.message}"
+def shapes_of_file(path: Path) -> list[ToolShape]:
+    """Read the list of tools that a file holds."""
+    try:
+        return shapes_of(json.loads(path.read_text(encoding="utf-8-sig")))
+    except OSError as error:
+        raise CommandError(f"{path} cannot be read: {error.strerror}.") from error
+    except ValueError as error:
+        raise CommandError(
+            f"{path} is not what `agents-tools schema` writes: {error}.",
+            hint="Write it with: agents-tools schema TARGET > old.json",
+        ) from error
 
 
-def shapes_of(document: object) -> list[ToolShape]:
-    """Read a list of tools as `schema` writes it, in its own form or that of any provider.
-
-    Raises:
-        UserError: It is no such list.
-    """
-    if isinstance(document, Mapping):
-        whole = cast("Mapping[str, Any]", document)
-        document = whole.get("tools", [whole])
-    if not isinstance(document, list):
-        raise UserValueError("it is no list of tools")
-    return [_shape(entry) for entry in cast("list[object]", document)]
-
-
-def compare_tools(old: list[ToolShape], new: list[ToolShape]) -> list[Change]:
-    """List what is different, in the order of the old list, then the tools that came."""
-    now = {tool.name: tool for tool in new}
-    changes: list[Change] = []
-    for before in old:
-        after = now.get(before.name)
-        if after is None:
-            changes.append(Change(tool=before.name, message="tool removed", breaking=True))
-            continue
-        changes.extend(_compare_tool(before, after))
-    known = {tool.name for tool in old}
-    changes.extend(
-        Change(tool=name, message="tool added", breaking=False) for name in now if name not in known
-    )
-    return changes
+def changes_record(changes: list[Change], *, breaking: bool) -> dict[str, Any]:
+    """Give changes as JSON."""
+    return {
+        "breaking": breaking,
+        "changes": [
+            {
+                "tool": change.tool,
+                "path": change.path,
+                "message": change.message,
+                "breaking": change.breaking,
+            }
+            for change in changes
+        ],
+    }
 
 
-def compare_schemas(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Change]:
-    """List what is different between two schemas of arguments."""
-    comparison = _Comparison("", Reader(old), Reader(new))
-    comparison.compare(dict(old), dict(new), "")
-    return comparison.changes
-
-
-_SCHEMA_KEYS = (
-    "parameters",
-    "parametersJsonSchema",
-    "params_json_schema",
-    "input_schema",
-    "inputSchema",
-)
-
-
-def _shape(entry: object) -> ToolShape:
-    if not isinstance(entry, Mapping):
-        raise UserValueError("one of its tools is no object")
-    tool = cast("Mapping[str, Any]", entry)
-    for envelope in ("function", "toolSpec"):
-        if isinstance(tool.get(envelope), Mapping):
-            tool = tool[envelope]
-    if not isinstance(tool.get("name"), str):
-        raise UserValueError("one of its tools has no name")
-    found: object = next((tool[key] for key in _SCHEMA_KEYS if key in tool), None)
-    schema = cast("Schema", found) if isinstance(found, Mapping) else {}
-    schema = schema.get("json", schema)  # as Bedrock wraps it
-    output = tool.get("output", tool.get("outputSchema"))
-    return ToolShape(
-        name=tool["name"],
-        description=str(tool.get("description") or ""),
-        parameters=schema,
-        output=dict(cast("Mapping[str, Any]", output)) if isinstance(output, Mapping) else None,
-    )
-
-
-def _compare_tool(old: ToolShape, new: ToolShape) -> list[Change]:
-    comparison = _Comparison(old.name, Reader(old.parameters), Reader(new.parameters))
-    comparison.compare(old.parameters, new.parameters, "")
-    if old.description != new.description:
-        comparison.note("", "description changed")
-    if old.output != new.output:
-        comparison.note("", "schema of the result changed")
-    return comparison.changes
-
-
-class _Comparison:
-    """The comparison of one pair of schemas, with references followed."""
-
-    def __init__(self, tool: str, old: Reader, new: Reader) -> None:
-        self.changes: list[Change] = []
-        self._tool = tool
-        self._old = old
-        self._new = new
-        self._inside: set[tuple[str, str]] = set()  # the pairs that are being compared
-
-    def note(self, path: str, message: str, *, breaking: bool = False) -> None:
-        self.changes.append(Change(tool=self._tool, path=path, message=message, breaking=breaking))
-
-    def compare(self, old: object, new: object, path: str) -> None:
-        """Note whether all that the old schema accepted is accepted by the new one."""
-        pair = (json.dumps(old, sort_keys=True), json.dumps(new, sort_keys=True))
-        if pair in self._inside:  # schemas may refer to themselves
-            return
-        self._inside.add(pair)
-        try:
-            self._compare_annotations(self._old.read(old), self._new.read(new), path)
-            self._compare_arms(self._old.arms(old), self._new.arms(new), path)
-        finally:
-            self._inside.remove(pair)
-
-    def _compare_arms(self, before: list[Schema], after: list[Schema], path: str) -> None:
-        for arm in before:
-            self._compare_arm(arm, after, path)
-        if _untyped(before):
-            return
-        if _untyped(after):
-            self.note(path, "now accepts any value")
-            return
-        kinds = {arm["type"] for arm in before}
-        wider = {arm["type"] for arm in after} - kinds
-        if "number" in kinds:
-            wider.discard("integer")
-        for kind in sorted(wider):
-            self.note(path, f"now also accepts {kind}")
-
-    def _compare_annotations(self, old: Schema, new: Schema, path: str) -> None:
-        if old.get("default") != new.get("default") or ("default" in old) != ("default" in new):
-            before, after = (
-                _shown(schema["default"]) if "default" in schema else "none"
-                for schema in (old, new)
-            )
-            self.note(path, f"default changed from {before} to {after}")
-        if path and old.get("description") != new.get("description"):
-            self.note(path, "description changed")
-
-    def _compare_arm(self, arm: Schema, after: list[Schema], path: str) -> None:
-        """Compare one old alternative with the new one that takes most of it."""
-        able = [candidate for candidate in after if _takes_kind(candidate, arm)]
-        if not able:
-            was = described_kind(self._old, arm)
-            now = " or ".join(dict.fromkeys(described_kind(self._new, item) for item in after))
-            self.note(path, f"no longer accepts {was}, only {now}", breaking=True)
-            return
-        tries = [self._tried(arm, candidate, path) for candidate in able]
-        best = min(tries, key=lambda found: (sum(one.breaking for one in found), len(found)))
-        self.changes.extend(best)
-
-    def _tried(self, old: Schema, new: Schema, path: str) -> list[Change]:
-        trial = _Comparison(self._tool, self._old, self._new)
-        trial._inside = self._inside
-        trial._compare_values(old, new, path)
-        for keyword in _LOWER:
-            trial._compare_bound(old, new, keyword, path, raised=True)
-        for keyword in _UPPER:
-            trial._compare_bound(old, new, keyword, path, raised=False)
-        for keyword in _EXACT:
-            trial._compare_exact(old, new, keyword, path)
-        trial._compare_members(old, new, path)
-        trial._compare_items(old, new, path)
-        return trial.changes
-
-    def _compare_values(self, old: Schema, new: Schema, path: str) -> None:
-        before, after = _values(old), _values(new)
-        if after is None:
-            if before is not None:
-                self.note(path, "now accepts other values than those listed")
-            return
-        if before is None:
-            told = ", ".join(map(_shown, after))
-            self.note(path, f"now accepts only {told}", breaking=True)
-            return
-        gone = [value for value in before if not _is_in(value, after)]
-        come = [value for value in after if not _is_in(value, before)]
-        if gone:
-            told = ", ".join(map(_shown, gone))
-            self.note(path, f"no longer accepts {told}", breaking=True)
-        if come:
-            self.note(path, f"now also accepts {', '.join(map(_shown, come))}")
-
-    def _compare_bound(
-        self, old: Schema, new: Schema, keyword: str, path: str, *, raised: bool
-    ) -> None:
-        before, after = old.get(keyword), new.get(keyword)
-        if before == after:
-            return
-        if after is None:
-            self.note(path, f"{keyword} {_shown(before)} dropped")
-        elif before is None:
-            self.note(path, f"{keyword} {_shown(after)} added", breaking=_bites(keyword, after))
-        else:
-            tighter = after > before if raised else after < before
-            text = f"{keyword} changed from {_shown(before)} to {_shown(after)}"
-            self.note(path, text, breaking=tighter)
-
-    def _compare_exact(self, old: Schema, new: Schema, keyword: str, path: str) -> None:
-        before, after = old.get(keyword), new.get(keyword)
-        if before == after:
-            return
-        if not after:
-            self.note(path, f"{keyword} {_shown(before)} dropped")
-        elif not before:
-            self.note(path, f"{keyword} {_shown(after)} added", breaking=True)
-        else:
-            text = f"{keyword} changed from {_shown(before)} to {_shown(after)}"
-            divides = keyword == "multipleOf" and before % after == 0
-            self.note(path, text, breaking=not divides)
-
-    def _compare_members(self, old: Schema, new: Schema, path: str) -> None:
-        before, after = _properties(old), _properties(new)
-        needed, demanded = set(old.get("required", ())), set(new.get("required", ()))
-        for name, schema in before.items():
-            at = f"{path}.{name}" if path else name
-            if name not in after:
-                self._removed(new, schema, at)
-                continue
-            if name in demanded and name not in needed:
-                self.note(at, "became required", breaking=True)
-            elif name in needed and name not in demanded:
-                self.note(at, "became optional")
-            self.compare(schema, after[name], at)
-        for name in after:
-            if name in before:
-                continue
-            at = f"{path}.{name}" if path else name
-            if name in demanded:
-                self.note(at, "required parameter added", breaking=True)
-            else:
-                self.note(at, "optional parameter added")
-        self._compare_others(old, new, path)
-
-    def _removed(self, new: Schema, schema: object, at: str) -> None:
-        others = new.get("additionalProperties")
-        if others is True:
-            self.note(at, "parameter is no longer described")
-        elif isinstance(others, dict):
-            self.compare(schema, cast("Schema", others), at)
-        else:
-            self.note(at, "parameter removed", breaking=True)
-
-    def _compare_others(self, old: Schema, new: Schema, path: str) -> None:
-        """Compare what members beside the named ones may be."""
-        before, after = old.get("additionalProperties"), new.get("additionalProperties")
-        at = f"{path}.*" if path else "*"
-        if isinstance(before, dict) and isinstance(after, dict):
-            self.compare(cast("Schema", before), cast("Schema", after), at)
-        elif before == after:
-            return
-        elif isinstance(after, dict) and before is True:
-            self.compare({}, cast("Schema", after), at)
-        elif before is True or isinstance(before, dict):
-            if after is not True:
-                self.note(path, "no longer accepts other members", breaking=True)
-        elif after is True or isinstance(after, dict):
-            self.note(path, "now accepts other members")
-
-    def _compare_items(self, old: Schema, new: Schema, path: str) -> None:
-        if "items" in old or "items" in new:
-            self.compare(old.get("items", {}), new.get("items", {}), f"{path}[]")
-        before = cast("list[object]", old.get("prefixItems", []))
-        after = cast("list[object]", new.get("prefixItems", []))
-        for index, (one, other) in enumerate(zip(before, after, strict=False)):
-            self.compare(one, other, f"{path}[{index}]")
-
-
-_LOWER = ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties")
-_UPPER = ("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties")
-_EXACT = ("multipleOf", "pattern", "format", "uniqueItems")
-
-
-def _bites(keyword: str, bound: object) -> bool:
-    """Whether a bound refuses anything: a length of at least nothing does not."""
-    return not (keyword in {"minLength", "minItems", "minProperties"} and bound == 0)
-
-
-def _untyped(arms: list[Schema]) -> bool:
-    return any("type" not in arm for arm in arms)
-
-
-def _takes_kind(candidate: Schema, arm: Schema) -> bool:
-    """Whether values of the old type are looked at by the new alternative at all."""
-    wanted = candidate.get("type")
-    return (
-        wanted is None
-        or wanted == arm.get("type")
-        or (wanted == "number" and arm.get("type") == "integer")
-    )
-
-
-def _values(schema: Schema) -> list[Any] | None:
-    if "const" in schema:
-        return [schema["const"]]
-    values = schema.get("enum")
-    return cast("list[Any]", values) if isinstance(values, list) else None
-
-
-def _is_in(value: Any, values: list[Any]) -> bool:
-    """Whether a value is listed; `1` is not `true`, as it is in Python."""
-    return any(value == other and kind_of_value(value) == kind_of_value(other) for other in values)
-
-
-def _properties(schema: Schema) -> dict[str, object]:
-    found = schema.get("properties")
-    return cast("dict[str, object]", found) if isinstance(found, dict) else {}
-
-
-def _shown(value: Any) -> str:
-    return shorten(json.dumps(value, ensure_ascii=False), 40)
+def print_changes(changes: list[Change]) -> None:
+    """Print changes for people, breaking ones first."""
+    if not changes:
+        click.echo("no changes")
+    for change in sorted(changes, key=lambda change: not change.breaking):
+        label = paint("breaking  ", fg="red") if change.breaking else "compatible"
+        click.echo(f"{label}  {change}")

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from agents_tools.cli.diff import Change, compare_tools, shapes_of
-from agents_tools.cli.errors import FOUND, CommandError
+from agents_tools._schema_diff import compare_tools, shapes_of
+from agents_tools.cli.diff import changes_record, print_changes, shapes_of_file
+from agents_tools.cli.errors import FOUND
 from agents_tools.cli.options import PROVIDERS, json_option, target_argument
-from agents_tools.cli.screen import paint, print_json, say
+from agents_tools.cli.screen import print_json, say
 from agents_tools.cli.target import Tool, load_tools, pick
 from agents_tools.wire._project import project
 
@@ -66,9 +66,9 @@ def command(
     changes = compare_tools(before, shapes_of(document))
     breaking = any(change.breaking for change in changes)
     if as_json:
-        print_json(_record(changes, breaking=breaking), compact=True)
+        print_json(changes_record(changes, breaking=breaking), compact=True)
     else:
-        _print(changes)
+        print_changes(changes)
     ctx.exit(FOUND if breaking else 0)
 
 
@@ -86,19 +86,6 @@ def described(
     return wire
 
 
-def shapes_of_file(path: Path) -> list[Any]:
-    """Read the list of tools that a file holds."""
-    try:
-        return shapes_of(json.loads(path.read_text(encoding="utf-8-sig")))
-    except OSError as error:
-        raise CommandError(f"{path} cannot be read: {error.strerror}.") from error
-    except ValueError as error:
-        raise CommandError(
-            f"{path} is not what `agents-tools schema` writes: {error}.",
-            hint="Write it with: agents-tools schema TARGET > old.json",
-        ) from error
-
-
 def _own_form(tool: Tool) -> dict[str, Any]:
     form: dict[str, Any] = {
         "name": tool.name,
@@ -108,26 +95,3 @@ def _own_form(tool: Tool) -> dict[str, Any]:
     if (output := tool.output_json_schema) is not None:
         form["output"] = output
     return form
-
-
-def _record(changes: list[Change], *, breaking: bool) -> dict[str, Any]:
-    return {
-        "breaking": breaking,
-        "changes": [
-            {
-                "tool": change.tool,
-                "path": change.path,
-                "message": change.message,
-                "breaking": change.breaking,
-            }
-            for change in changes
-        ],
-    }
-
-
-def _print(changes: list[Change]) -> None:
-    if not changes:
-        click.echo("no changes")
-    for change in sorted(changes, key=lambda change: not change.breaking):
-        label = paint("breaking  ", fg="red") if change.breaking else "compatible"
-        click.echo(f"{label}  {change}")

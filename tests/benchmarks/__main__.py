@@ -17,6 +17,7 @@ from typing import Any
 
 from tests.benchmarks import tokens
 from tests.benchmarks.builtin import BUILTIN_IMPORTS, BUILTIN_TIMED, BUILTIN_TITLES, together
+from tests.benchmarks.events import EVENT_ROWS, EVENT_TIMED
 from tests.benchmarks.mcp import MCP_TIMED
 from tests.benchmarks.subjects import BENCH, MCP, SUBJECTS, Subject
 from tests.benchmarks.timing import BUDGET_SECONDS
@@ -33,7 +34,9 @@ HEAD = 2
 """Rows of a table before the first figure."""
 BUILTIN = "builtin"
 """Stands for all of class-based and built-in tools."""
-CHOICES = (*TIMED, *MCP_TIMED, MCP_IMPORT, BUILTIN, *BUILTIN_TITLES)
+EVENTS = "events"
+"""Stands for all of events."""
+CHOICES = (*TIMED, *MCP_TIMED, MCP_IMPORT, BUILTIN, *BUILTIN_TITLES, EVENTS, *EVENT_TIMED)
 TITLES = {
     "import": "import the decorator, CPU (limit: names of pydantic)",
     "decorate": "decorate, per tool (limit: build)",
@@ -61,6 +64,7 @@ TITLES = {
     "mcp_result_5mb_http": "MCP answer of 5 MB over HTTP",
     "mcp_progress_2000": "MCP call with 2,000 reports over stdio",
     "mcp_progress_2000_cpu": "MCP call with 2,000 reports over stdio, CPU of the client",
+    **EVENT_ROWS,
 }
 
 
@@ -74,6 +78,8 @@ def main() -> None:
     only: list[str] | None = options.only
     if only and BUILTIN in only:
         only = [*only, *BUILTIN_TITLES]
+    if only and EVENTS in only:
+        only = [*only, *EVENT_TIMED]
     for name in options.subjects:
         SUBJECTS[name].install()
     results: dict[str, Any] = {}
@@ -83,6 +89,7 @@ def main() -> None:
         results[name] = report = _tools(subject, only, quick=options.quick)
         client = _client(subject, only, quick=options.quick)
         _add(report, client)
+        _add(report, _events(subject, only, quick=options.quick))
     for name, builtin in _builtin(options.subjects, only, quick=options.quick).items():
         _add(results[name], builtin)
     BENCH.mkdir(exist_ok=True)
@@ -199,6 +206,15 @@ def _client(subject: Subject, only: list[str] | None, *, quick: bool) -> dict[st
         figure = _import(subject, subject.client_statement, MCP, quick=quick)
         report["workloads"][MCP_IMPORT] = figure
     return report
+
+
+def _events(subject: Subject, only: list[str] | None, *, quick: bool) -> dict[str, Any]:
+    """Time the events of a subject, where it has any, in a process of its own."""
+    names = [name for name in only or () if name in EVENT_TIMED]
+    if subject.events is None or (only and not names):
+        return {"workloads": {}}
+    scale = ["--batches", "10"] if quick else []
+    return _work(subject, "tests.benchmarks.events.worker", scale, names)
 
 
 def _builtin(

@@ -33,6 +33,8 @@ class Subject:
         builtin: The module that says how its class-based and built-in tools are used; `None` where
             these are not timed.
         builtin_statement: What its users write to get its built-in tools.
+        events: The module that says how its events are published and stored; `None` where these
+            are not timed.
         python: The interpreter of the environment it is installed in.
         needs: What is installed, where it is more than the distribution or not the newest.
         version: The Python that the environment is made with, where not any will do.
@@ -47,6 +49,7 @@ class Subject:
     builtin: str | None = None
     classes_statement: str = ""
     builtin_statement: str = ""
+    events: str | None = None
     python: Path
     needs: tuple[str, ...] = ()
     version: tuple[int, int] | None = None
@@ -122,6 +125,7 @@ SUBJECTS = {
             builtin="tests.benchmarks.builtin.library",
             classes_statement=CLASSES.format("agents_tools.definition"),
             builtin_statement="from agents_tools.builtin import " + BUILTIN,
+            events="tests.benchmarks.events.library",
             python=Path(sys.executable),
         ),
         _peer("openai-agents", "openai_agents", "from agents import function_tool"),
@@ -150,6 +154,7 @@ from openhands.tools.glob import GlobTool
 from openhands.tools.grep import GrepTool
 from openhands.tools.terminal import TerminalTool
 """,
+            events="tests.benchmarks.peers.openhands_events",
             python=_python("openhands"),
             needs=("openhands-sdk==1.58.0", "openhands-tools==1.58.0"),
             version=(3, 12),
@@ -157,6 +162,11 @@ from openhands.tools.terminal import TerminalTool
                 "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # else its import waits for the network
                 "OPENHANDS_SUPPRESS_BANNER": "1",
             },
+        ),
+        Subject(
+            distribution="langgraph",
+            events="tests.benchmarks.peers.langgraph_events",
+            python=_python("langgraph"),
         ),
     )
 }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given, strategies as st
 
-from agents_tools.cli.diff import Change, compare_schemas, compare_tools, shapes_of
+from agents_tools._schema_diff import Change, compare_schemas, compare_tools, shapes_of
 from agents_tools.cli.options import PROVIDERS
 from agents_tools.cli.schema import described
 from agents_tools.cli.target import load_tools

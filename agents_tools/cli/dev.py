@@ -1,0 +1,432 @@
+"""`dev`: a web page on this machine to try the tools and agents of a target."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import importlib.util
+import json
+import os
+import re
+import secrets
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from agents_tools._listener import check_binding
+from agents_tools.cli.agents import agents_in
+from agents_tools.cli.calling import attend
+from agents_tools.cli.errors import OK, CommandError
+from agents_tools.cli.mcp_target import is_mcp, is_there
+from agents_tools.cli.screen import is_terminal, say
+from agents_tools.cli.target import BUILTIN, is_agent, load_target, parted, tools_in
+from agents_tools.errors import EventStoreError, UserError
+from agents_tools.run import RunConfig
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable, Coroutine, Generator
+
+    from agents_tools.playground import Loaded, PlaygroundApp, TargetError, Workbench
+    from agents_tools.store import EventStore
+
+__all__ = ["command", "load_for_page"]
+
+_PORT = 8321
+_PATIENCE = 10.0
+"""Seconds that the file of the history may take to answer."""
+_WILDCARDS = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 - compared with, not listened on
+
+
+@click.command("dev")
+@click.argument("target")
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=_PORT,
+    show_default=True,
+    help="The port; 0 for a free one. If the default is taken, a free one as well.",
+)
+@click.option("--model", metavar="NAME", help="The model of all agents, instead of their own.")
+@click.option("--open/--no-open", "wants_page", default=None, help="Open the page in a browser.")
+@click.option(
+    "--history",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="PATH",
+    help="The file that keeps the runs; one for each target, below your state folder, by default.",
+)
+@click.option("--no-history", is_flag=True, help="Keep no runs on disk.")
+@click.option(
+    "--auth-token-env",
+    metavar="NAME",
+    help="The variable with the token of the page; a random one for each start by default.",
+)
+@click.option(
+    "--allow-host",
+    "hosts",
+    multiple=True,
+    metavar="HOST",
+    help="A value of the Host header beside loopback; may be given again.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the address as one line of JSON.")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    target: str,
+    *,
+    host: str,
+    port: int,
+    model: str | None,
+    wants_page: bool | None,
+    history: Path | None,
+    no_history: bool,
+    auth_token_env: str | None,
+    hosts: tuple[str, ...],
+    as_json: bool,
+    debug: bool,
+) -> None:
+    """Try the tools and agents of TARGET on a web page of this machine, until Ctrl-C.
+
+    The page shows what each model is told, calls tools with forms made of their schemas, watches
+    runs live and keeps their history. It is loaded again when the files of TARGET change. TARGET
+    is what `list` takes.
+    """
+    del debug
+    _require_server()
+    if history is not None and no_history:
+        raise click.UsageError("--history and --no-history exclude each other.", ctx)
+    token = _token(auth_token_env)
+    _check_host(host, explicit=auth_token_env is not None)
+    opens = wants_page if wants_page is not None else is_terminal(sys.stdout) and not as_json
+    or_any = ctx.get_parameter_source("port") is not ParameterSource.COMMANDLINE
+    with _output_kept_clean() as out, contextlib.ExitStack() as stack:
+        bench = _workbench(target)
+        stack.callback(bench.close)
+        store = None if no_history else _store(history, target)
+        if store is not None:
+            stack.callback(store.close)
+        listener = stack.enter_context(_listener(host, port, or_any=or_any))
+        names = hosts if host in _WILDCARDS else (*hosts, _host_name(host))
+        shown = "127.0.0.1" if host in _WILDCARDS else _host_name(host)
+        address = f"http://{shown}:{listener.getsockname()[1]}/"
+        ready = _announcement(target, address, token, opens=opens, out=out if as_json else None)
+
+        def work() -> Coroutine[Any, Any, None]:
+            from agents_tools.playground import PlaygroundApp
+
+            config = None if model is None else RunConfig(model=model)
+            app = PlaygroundApp(
+                bench,
+                token=token,
+                store=store,
+                host=host,
+                allowed_hosts=names,
+                run_config=config,
+            )
+            return _served(app, listener, ready)
+
+        attend(work, slow=_nothing, stopping=_nothing)
+    ctx.exit(OK)
+
+
+@contextlib.contextmanager
+def _output_kept_clean() -> Generator[int]:
+    """Send what modules, tools and their children print to standard error; give the output."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    try:
+        os.dup2(2, 1)
+        yield kept
+    finally:
+        sys.stdout.flush()
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
+async def _served(app: PlaygroundApp, listener: socket.socket, ready: Callable[[], None]) -> None:
+    """Serve until SIGTERM; Ctrl-C is seen to by whoever waits for this."""
+    from agents_tools.playground import serve
+
+    loop = asyncio.get_running_loop()
+    task = asyncio.current_task(loop)
+
+    def end(*_: object) -> None:
+        if task is not None:
+            loop.call_soon_threadsafe(task.cancel)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        await serve(app, listener, on_ready=ready)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _announcement(
+    target: str, address: str, token: str, *, opens: bool, out: int | None
+) -> Callable[[], None]:
+    """Give what says where the page is, to a person and to a program."""
+    url = f"{address}#token={token}"
+
+    def ready() -> None:
+        say(f"Playground of {target}: {url} ; Ctrl-C ends.")
+        if out is not None:
+            told = {"url": url, "address": address, "token": token}
+            os.write(out, f"{json.dumps(told)}\n".encode())
+        if opens:
+            import webbrowser
+
+            webbrowser.open(url)
+
+    return ready
+
+
+def _nothing() -> None:
+    """Say nothing: the banner has said how it ends."""
+
+
+# --- the target
+
+
+def _workbench(target: str) -> Workbench:
+    """Load the target for the first time.
+
+    Raises:
+        CommandError: There is nothing of that name, so that no change could mend it.
+    """
+    from agents_tools.playground import Workbench
+
+    loader = _Loader(target)
+    bench = Workbench(loader.load, target=target)
+    bench.load()
+    if loader.missing is not None:
+        raise loader.missing
+    for problem in bench.problems:
+        say(f"warning: {problem.message}", fg="yellow")
+    return bench
+
+
+def load_for_page(target: str) -> Loaded:
+    """Load a target as the page gets it.
+
+    Raises:
+        TargetError: It cannot be used as it is.
+    """
+    return _Loader(target).load()
+
+
+class _Loader:
+    """Loads a target, as often as it is wanted.
+
+    Args:
+        target: What was typed.
+
+    Attributes:
+        missing: Why there is nothing of that name.
+    """
+
+    def __init__(self, target: str) -> None:
+        self._target = target
+        self.missing: CommandError | None = None
+
+    def load(self) -> Loaded:
+        """Give what the target has.
+
+        Raises:
+            TargetError: It cannot be used as it is.
+        """
+        self.missing = None
+        try:
+            value = load_target(self._target)
+        except (CommandError, UserError) as error:
+            if isinstance(error, CommandError) and self._is_missing(error):
+                self.missing = error
+            raise self._problem(error) from error
+        try:
+            return self._loaded(value)
+        except (CommandError, UserError) as error:
+            raise self._problem(error) from error
+
+    def _is_missing(self, error: CommandError) -> bool:
+        if is_mcp(self._target):
+            return not is_there(self._target)
+        cause, place = error.__cause__, parted(self._target)[0]
+        if isinstance(cause, ModuleNotFoundError) and not place.endswith(".py"):
+            return cause.name is not None and f"{place}.".startswith(f"{cause.name}.")
+        return cause is None
+
+    def _loaded(self, value: Any) -> Loaded:
+        from agents_tools.playground import Loaded
+
+        target = self._target
+        agents = agents_in(value)
+        try:
+            tools = tools_in(value, target)
+        except CommandError:
+            if not agents:
+                raise
+            tools = []
+        if is_mcp(target):
+            return Loaded(
+                target=target,
+                tools=tuple(tools),
+                kind="mcp",
+                place=_config_of(target),
+                value=value,
+                files=tuple(filter(None, [self._file()])),
+                close=value.close,
+            )
+        if target == BUILTIN:
+            return Loaded(target=target, tools=tuple(tools), kind="builtin", value=value)
+        place, attribute = parted(target)
+        if is_agent(value) and not attribute:
+            attribute = next(iter(agents))
+        return Loaded(
+            target=target,
+            tools=tuple(tools),
+            agents=agents,
+            place=place,
+            attribute=attribute,
+            value=value,
+        )
+
+    def _problem(self, error: Exception) -> TargetError:
+        from agents_tools.playground import Problem, TargetError
+        from agents_tools.playground.loaded import place_of
+
+        file, place = place_of(error.__cause__) if error.__cause__ is not None else ("", "")
+        hint = getattr(error, "hint", None)
+        told = str(error) if hint is None or hint.startswith("--debug") else f"{error}\n{hint}"
+        own = self._file()
+        problem = Problem(place=place or own or self._target, message=told)
+        return TargetError(problem, files=tuple(filter(None, (own, file))))
+
+    def _file(self) -> str:
+        """Give the file of the target, as far as it is one."""
+        place = _config_of(self._target) if is_mcp(self._target) else parted(self._target)[0]
+        if Path(place).suffix and "://" not in place:
+            return str(Path(place))
+        found = importlib.util.find_spec(place) if _can_be_found(place) else None
+        return (found.origin or "") if found is not None else ""
+
+
+def _can_be_found(module: str) -> bool:
+    """Whether looking for a module runs nothing of it."""
+    return re.fullmatch(r"[^\W\d]\w*", module) is not None
+
+
+def _config_of(target: str) -> str:
+    """Give the address or the file of MCP servers, without the name of one of them."""
+    place, colon, name = target.rpartition(":")
+    if colon and Path(place).suffix.lower() in {".json", ".jsonc", ".toml"} and "/" not in name:
+        return place
+    return target
+
+
+# --- what was typed
+
+
+def _require_server() -> None:
+    if importlib.util.find_spec("uvicorn") is None:
+        raise CommandError(
+            'the playground needs the extra "ui".',
+            hint='Install it: pip install "agents-tools[ui]"',
+        )
+
+
+def _token(variable: str | None) -> str:
+    if variable is None:
+        return secrets.token_urlsafe(24)
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", variable):
+        raise CommandError(
+            "--auth-token-env takes the name of a variable, not the token itself.",
+            hint="export TOKEN=...; agents-tools dev TARGET --auth-token-env TOKEN",
+        )
+    token = os.environ.get(variable)
+    if not token:
+        raise CommandError(f"the variable {variable} is not set.")
+    if not re.fullmatch(r"[A-Za-z0-9._~-]{16,}", token):
+        raise CommandError(
+            f"the token in {variable} has to stand in an address: 16 or more letters, digits and "
+            "._~-",
+            hint='Make one: python -c "import secrets; print(secrets.token_urlsafe())"',
+        )
+    return token
+
+
+def _check_host(host: str, *, explicit: bool) -> None:
+    try:
+        check_binding(host, auth="explicit" if explicit else None, setting="auth")
+    except UserError as error:
+        raise CommandError(
+            f"listening on {host!r} lets every machine that reaches it ask for the page.",
+            hint="Put a token of at least 16 characters into a variable, and name the variable: "
+            "--auth-token-env NAME. Or listen on 127.0.0.1.",
+        ) from error
+
+
+def _host_name(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _listener(host: str, port: int, *, or_any: bool) -> socket.socket:
+    from agents_tools.playground import bound
+
+    try:
+        return bound(host, port)
+    except UserError:
+        if not or_any:
+            raise
+    return bound(host, 0)
+
+
+# --- the history
+
+
+def _store(path: Path | None, target: str) -> EventStore | None:
+    """Open the file of the history; where that cannot be, runs are kept in memory."""
+    from agents_tools.store import SQLiteEventStore
+
+    chosen = path if path is not None else _state_folder() / f"{_file_name(target)}.sqlite"
+    try:
+        if path is None:
+            chosen.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        store = SQLiteEventStore(chosen)
+        store.sessions().result(_PATIENCE)
+    except (OSError, EventStoreError) as error:
+        if path is not None:
+            raise CommandError(f"the history {path} cannot be opened: {error}") from error
+        say(f"warning: runs are not kept: {error}", fg="yellow")
+        return None
+    return store
+
+
+def _file_name(target: str) -> str:
+    """Give a name for a target that is the same from wherever it is named."""
+    place, attribute = parted(target)
+    whole = target
+    if Path(place).exists():
+        whole = f"{Path(place).resolve()}:{attribute}"
+    elif "://" not in target:
+        whole = f"{Path.cwd()}:{target}"
+    word = re.sub(r"\W+", "-", Path(place).stem, flags=re.ASCII).strip("-")[:40] or "target"
+    return f"{word}-{hashlib.sha256(whole.encode()).hexdigest()[:12]}"
+
+
+def _state_folder() -> Path:
+    """Give the folder for what programs remember of their user, by the rules of the system."""
+    if given := os.environ.get("XDG_STATE_HOME"):
+        base = Path(given)
+    elif sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Application Support"
+    else:
+        base = Path.home() / ".local" / "state"
+    return base / "agents-tools" / "playground"

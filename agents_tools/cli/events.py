@@ -1,0 +1,316 @@
+"""`events`: what was recorded in the file of an event store, listed, shown, replayed, exported."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+
+from agents_tools._text import safe_text
+from agents_tools.cli.errors import FOUND, CommandError
+from agents_tools.cli.events_runs import BOUNDS, events_of, run_called, runs_of, when
+from agents_tools.cli.events_store import chosen, opened, salvaged
+from agents_tools.cli.events_text import UNREADABLE, markdown, timeline, tree
+from agents_tools.cli.options import json_option
+from agents_tools.cli.screen import can_show, paint, print_json, say
+from agents_tools.ui._words import seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator, Sequence
+    from typing import TextIO
+
+    from agents_tools.cli.events_runs import Recorded
+    from agents_tools.cli.events_store import Source
+    from agents_tools.events import Event
+    from agents_tools.store import SessionInfo
+
+__all__ = ["command"]
+
+_EPILOG = (
+    "\b\n"
+    "PATH is the file of a SQLiteEventStore. SESSION may be left out where there is but one.\n"
+    "  agents-tools events list runs.db\n"
+    "  agents-tools events show runs.db chat --timeline\n"
+    "  agents-tools events replay runs.db chat --speed 4\n"
+    "  agents-tools events export runs.db chat --as markdown"
+)
+_MANY = 20
+"""How many runs of a session `list` shows, unless all are asked for."""
+_STEP = 1000
+"""From one unit of size to the next."""
+
+
+@click.group("events", epilog=_EPILOG)
+def command() -> None:
+    """List, show, replay and export the events of an event store."""
+
+
+@command.command("list", epilog=_EPILOG)
+@click.argument("path")
+@click.option("--all", "everything", is_flag=True, help=f"Show more than {_MANY} runs of each.")
+@json_option
+def list_command(path: str, *, everything: bool, as_json: bool, debug: bool) -> None:
+    """List the sessions of PATH and their runs."""
+    del debug
+    with opened(path) as source:
+        records = [_described(source, one) for one in source.sessions()]
+    if as_json:
+        print_json(records, compact=True)
+        return
+    for record in records:
+        _print_session(record, most=None if everything else _MANY)
+    if not records:
+        say(f"There are no events in {path}.")
+
+
+@command.command("show", epilog=_EPILOG)
+@click.argument("path")
+@click.argument("session", required=False)
+@click.option("--run", "run", metavar="ID", help="Only this run; the start of its id is enough.")
+@click.option("--timeline", "as_timeline", is_flag=True, help="A line for each event, not a tree.")
+@json_option
+def show_command(
+    path: str,
+    session: str | None,
+    *,
+    run: str | None,
+    as_timeline: bool,
+    as_json: bool,
+    debug: bool,
+) -> None:
+    """Show the events of a session, or of one of its runs."""
+    del debug
+    with opened(path) as source:
+        known = chosen(source, path, session)
+        events = source.events(known.sid)
+    events = events_of(events, None if run is None else run_called(runs_of(events), run))
+    if as_json:
+        wires = [event.to_dict() for event in events]
+        print_json({"session": known.sid, "events": wires}, compact=True)
+        return
+    plain = not can_show("├─└│", sys.stdout)
+    for line in timeline(events) if as_timeline else tree(events, plain=plain):
+        click.echo(safe_text(line))
+
+
+@command.command("replay", epilog=_EPILOG)
+@click.argument("path")
+@click.argument("session", required=False)
+@click.option("--run", "run", metavar="ID", help="Only this run; the start of its id is enough.")
+@click.option(
+    "--speed",
+    type=click.FloatRange(min=0),
+    default=1.0,
+    show_default=True,
+    metavar="X",
+    help="How many times as fast as it was; 0 for no pauses.",
+)
+@click.option(
+    "--longest",
+    type=click.FloatRange(min=0),
+    default=5.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="The longest pause.",
+)
+@click.option(
+    "--events",
+    "view",
+    type=click.Choice(["auto", "live", "plain", "ndjson", "none"]),
+    default="auto",
+    metavar="VIEW",
+    help="How they appear: auto (live on a terminal, else plain), live, plain, ndjson, none.",
+)
+@json_option
+def replay_command(
+    path: str,
+    session: str | None,
+    *,
+    run: str | None,
+    speed: float,
+    longest: float,
+    view: str,
+    as_json: bool,
+    debug: bool,
+) -> None:
+    """Show the events of a session as they came, on standard error as `run` does.
+
+    Views of `ndjson`, and --json, write to standard output.
+    """
+    del debug
+    from agents_tools.ui.console import Console
+
+    with opened(path) as source:
+        known = chosen(source, path, session)
+        events = source.events(known.sid)
+    events = events_of(events, None if run is None else run_called(runs_of(events), run))
+    view = "ndjson" if as_json else view
+    file = sys.stdout if view == "ndjson" else None
+    status = "ok" if _is_finished(events) else "unfinished"
+    console = Console(view=cast("Any", view), file=file)
+    try:
+        for event, pause in _paced(events, speed, longest):
+            if pause:
+                time.sleep(pause)
+            try:
+                console.publish(event)
+            except UNREADABLE as error:
+                say(f"event {event.id} cannot be shown: {error}")
+    except KeyboardInterrupt:
+        console.close("cancelled")
+        raise
+    console.close(status)
+
+
+@command.command("export", epilog=_EPILOG)
+@click.argument("path")
+@click.argument("session", required=False)
+@click.option("--run", "run", metavar="ID", help="Only this run; the start of its id is enough.")
+@click.option(
+    "--as",
+    "form",
+    type=click.Choice(["ndjson", "json", "markdown"]),
+    default="ndjson",
+    show_default=True,
+    help="ndjson: a line for each event, as event_from_dict reads it; json: one document; "
+    "markdown: the conversation, to read.",
+)
+@click.option("--all", "everything", is_flag=True, help="All sessions, each event with its own.")
+@click.option("-o", "--output", metavar="FILE", help="Where to write; standard output by default.")
+@click.option("--salvage", is_flag=True, help="Read what can be read of a damaged file.")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+def export_command(
+    path: str,
+    session: str | None,
+    *,
+    run: str | None,
+    form: str,
+    everything: bool,
+    output: str | None,
+    salvage: bool,
+    debug: bool,
+) -> int:
+    """Write the events of a session, or of all, in another form.
+
+    With --salvage the file is not changed, and the exit code is 1 if something could not be read.
+    """
+    del debug
+    if everything and (session is not None or run is not None):
+        raise CommandError("--all takes neither SESSION nor --run.")
+    left, problems = salvaged(path) if salvage else (None, list[str]())
+    with nullcontext(left) if left is not None else opened(path) as source:
+        meant = source.sessions() if everything else [chosen(source, path, session)]
+        parts = [(one.sid, source.events(one.sid)) for one in meant]
+    if run is not None:
+        sid, events = parts[0]
+        parts = [(sid, events_of(events, run_called(runs_of(events), run)))]
+    with _writing(output) as file:
+        for line in _exported(parts, form, everything=everything):
+            file.write(f"{line}\n")
+    for problem in problems:
+        say(f"not read: {problem}")
+    return FOUND if problems else 0
+
+
+# --- list
+
+
+def _described(source: Source, session: SessionInfo) -> dict[str, Any]:
+    runs = runs_of(source.events(session.sid, *BOUNDS))
+    return {
+        "session": session.sid,
+        "events": session.events,
+        "first": when(session.first),
+        "last": when(session.last),
+        "size": session.size,
+        "runs": [run.to_json(source.count(session.sid, run.first, run.last)) for run in runs],
+    }
+
+
+def _print_session(record: dict[str, Any], most: int | None) -> None:
+    facts = [_counted(record["events"], "event"), _sized(record["size"])]
+    if record["last"]:
+        facts.append(f"last {_minute(record['last'])}")
+    click.echo(f"{paint(safe_text(record['session']), bold=True)} ({', '.join(facts)})")
+    runs = record["runs"]
+    hidden = 0 if most is None else max(0, len(runs) - most)
+    if hidden:
+        click.echo(f"  ({hidden:,} earlier runs)")
+    for run in runs[hidden:]:
+        told = [safe_text(run["status"]).replace("_", " ")]
+        if run["started"]:
+            told.append(_minute(run["started"]))
+        if run["duration"] is not None:
+            told.append(seconds(run["duration"]))
+        told.append(_counted(run["events"], "event"))
+        click.echo(f"  {safe_text(run['id'])}  {safe_text(run['agent'])}: {', '.join(told)}")
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}" + ("" if count == 1 else "s")
+
+
+def _sized(count: int) -> str:
+    amount = float(count)
+    for unit in ("bytes", "kB", "MB"):
+        if amount < _STEP:
+            return f"{count} bytes" if unit == "bytes" else f"{amount:.3g} {unit}"
+        amount /= _STEP
+    return f"{amount:.3g} GB"
+
+
+def _minute(moment: str) -> str:
+    return moment.replace("T", " ").partition(".")[0]
+
+
+# --- replay
+
+
+def _paced(events: Sequence[Event], speed: float, longest: float) -> Iterator[tuple[Event, float]]:
+    """Give events with the pause before each; a clock that was set back makes none."""
+    before = 0.0
+    for event in events:
+        pause = event.timestamp - before if before and event.timestamp else 0.0
+        before = event.timestamp or before
+        yield event, min(max(0.0, pause / speed), longest) if speed else 0.0
+
+
+def _is_finished(events: Sequence[Event]) -> bool:
+    runs: list[Recorded] = runs_of(events)
+    return not runs or runs[-1].status != "unfinished"
+
+
+# --- export
+
+
+def _exported(
+    parts: Sequence[tuple[str, list[Event]]], form: str, *, everything: bool
+) -> Iterator[str]:
+    if form == "markdown":
+        for sid, events in parts:
+            yield from (part.rstrip("\n") for part in markdown(events, sid))
+    elif form == "json":
+        whole = [{"session": sid, "events": [e.to_dict() for e in found]} for sid, found in parts]
+        yield json.dumps(whole if everything else whole[0], indent=2)
+    else:
+        for sid, events in parts:
+            for event in events:
+                wire = event.to_dict()
+                line = {"session": sid, "event": wire} if everything else wire
+                yield json.dumps(line, separators=(",", ":"))
+
+
+@contextmanager
+def _writing(output: str | None) -> Generator[TextIO]:
+    if output is None or output == "-":
+        yield sys.stdout
+        return
+    try:
+        with open(output, "w", encoding="utf-8") as file:  # noqa: PTH123 - what was typed
+            yield file
+    except OSError as error:
+        raise CommandError(f"{output} cannot be written: {error.strerror}.") from error

@@ -1,0 +1,125 @@
+"""The runs of a session, as the events tell where each begins and ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from agents_tools.cli.errors import CommandError
+from agents_tools.events import RunFinishedEvent, RunStartedEvent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from agents_tools.events import Event
+
+__all__ = ["BOUNDS", "Recorded", "events_of", "run_called", "runs_of", "when"]
+
+BOUNDS = (RunStartedEvent.type, RunFinishedEvent.type)
+"""The types of the events that say where runs are."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Recorded:
+    """One run of a session; what a person approved later is part of it.
+
+    Attributes:
+        id: Its id.
+        agent: Who ran.
+        status: How it ended; `unfinished` where nothing says so.
+        started: When it began, in seconds since 1970.
+        ended: When it ended.
+        first: The id of its first event.
+        last: The id of its last one; `None` where its end is not known.
+        error: Why it failed.
+    """
+
+    id: str
+    agent: str
+    status: str
+    started: float
+    ended: float | None
+    first: int
+    last: int | None
+    error: str | None = None
+
+    @property
+    def duration(self) -> float | None:
+        """How long it took, in seconds; a clock that was set back does not count."""
+        return None if self.ended is None else max(0.0, self.ended - self.started)
+
+    def to_json(self, events: int) -> dict[str, Any]:
+        """Give what is known of it as JSON."""
+        return {
+            "id": self.id,
+            "agent": self.agent,
+            "status": self.status,
+            "started": when(self.started),
+            "duration": self.duration,
+            "events": events,
+            "error": self.error,
+        }
+
+
+def runs_of(events: Iterable[Event]) -> list[Recorded]:
+    """Find the runs among events; those inside of calls belong to the run around them."""
+    runs: list[Recorded] = []
+    for event in events:
+        if event.path:
+            continue
+        if isinstance(event, RunStartedEvent):
+            _begin(runs, event)
+        elif isinstance(event, RunFinishedEvent) and runs:
+            runs[-1].status, runs[-1].error = event.status, event.error
+            runs[-1].ended, runs[-1].last = event.timestamp, event.id
+    return runs
+
+
+def _begin(runs: list[Recorded], event: RunStartedEvent) -> None:
+    if runs and runs[-1].id == event.run_id and runs[-1].status == "interrupted":
+        runs[-1].status, runs[-1].ended, runs[-1].last = "unfinished", None, None
+        return
+    if runs and runs[-1].last is None:
+        runs[-1].last = event.id - 1
+    runs.append(
+        Recorded(
+            id=event.run_id or f"run at event {event.id}",
+            agent=event.agent or "?",
+            status="unfinished",
+            started=event.timestamp,
+            ended=None,
+            first=event.id,
+            last=None,
+        )
+    )
+
+
+def run_called(runs: Sequence[Recorded], name: str) -> Recorded:
+    """Give the run of this id, or the only one whose id begins like it."""
+    exact = [run for run in runs if run.id == name]
+    found = exact or [run for run in runs if run.id.startswith(name)]
+    if len(found) == 1:
+        return found[0]
+    why = "there is no run" if not found else f"{len(found)} runs have an id that begins with"
+    hint = f"There are: {', '.join(run.id for run in runs[:10])}." if runs else None
+    raise CommandError(f"{why} {name!r} in this session.", hint=hint)
+
+
+def events_of(events: Iterable[Event], run: Recorded | None) -> list[Event]:
+    """Give the events of a run; all if none is meant."""
+    if run is None:
+        return list(events)
+    return [
+        event
+        for event in events
+        if event.id >= run.first and (run.last is None or event.id <= run.last)
+    ]
+
+
+def when(timestamp: float | None) -> str | None:
+    """Give a time as text, in UTC."""
+    if not timestamp:
+        return None
+    from datetime import UTC, datetime
+
+    return datetime.fromtimestamp(timestamp, UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,82 @@
+"""A memory that answers what the agents of a stream recall."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, cast
+
+from agents_tools.errors import UserError
+from agents_tools.event_types import RecallAction, RecallObservation, event_of
+from agents_tools.events import ActionEvent, Event, EventSource, Origin
+from agents_tools.store import EventFilter
+from agents_tools.stream import EventStreamSubscriber
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from agents_tools.stream import EventStream
+
+__all__ = ["MemorySubscriber"]
+
+logger = logging.getLogger("agents_tools")
+
+
+class MemorySubscriber:
+    """Answers each `RecallAction` of a stream with one `RecallObservation`.
+
+    ```python
+    MemorySubscriber(stream, lambda action: notes.search(action.query))
+    ```
+
+    Args:
+        stream: The stream.
+        recall: Gives what is known for a `RecallAction`, as text; empty or `None` for nothing. Sync
+            or async. What it raises is logged, and nothing is known then.
+    """
+
+    def __init__(self, stream: EventStream, recall: Callable[[RecallAction], Any]) -> None:
+        self._stream = stream
+        self._recall = recall
+        self._subscription = stream.subscribe(
+            EventStreamSubscriber.MEMORY,
+            self._take_async if inspect.iscoroutinefunction(recall) else self._take,
+            f"memory-{id(self):x}",
+            where=EventFilter(types=(ActionEvent.type,)),
+        )
+
+    def close(self) -> None:
+        """Answer no more."""
+        self._stream.unsubscribe(self._subscription.subscriber_id, self._subscription.callback_id)
+
+    def _take(self, event: Event) -> None:
+        if (action := _recalled(event)) is not None:
+            try:
+                known = self._recall(action)
+            except Exception:  # an agent does not stop because its memory fails
+                logger.exception("The memory failed on %r.", action.query)
+                known = None
+            self._answer(event, action, known)
+
+    async def _take_async(self, event: Event) -> None:
+        if (action := _recalled(event)) is not None:
+            try:
+                known = await self._recall(action)
+            except Exception:  # as above
+                logger.exception("The memory failed on %r.", action.query)
+                known = None
+            self._answer(event, action, known)
+
+    def _answer(self, event: Event, action: RecallAction, known: Any) -> None:
+        observation = RecallObservation(known or "", action.query, action.recall_type)
+        origin = Origin(path=event.path, source=EventSource.ENVIRONMENT)
+        with suppress(UserError):  # the stream was closed meanwhile
+            self._stream.publish(event_of(observation).replace(cause=event.id, origin=origin))
+
+
+def _recalled(event: Event) -> RecallAction | None:
+    found = cast("ActionEvent[Any]", event)
+    with suppress(UserError):  # what somebody has published may be no action
+        return found.value if found.kind == RecallAction.__name__ else None
+    return None

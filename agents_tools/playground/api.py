@@ -1,0 +1,357 @@
+"""What the page asks for: the routes of the playground, over plain ASGI."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from agents_tools._text import safe_text, shorten
+from agents_tools._version import __version__
+from agents_tools.playground.catalog import asks_first, shape_of
+from agents_tools.playground.checking import refusal_of
+from agents_tools.playground.exports import Call, export
+from agents_tools.playground.history import History, plain_blocks, result_of
+from agents_tools.playground.pages import handlers_of, pages, secured
+from agents_tools.playground.running import Running
+from agents_tools.playground.views import diff_since, views_of
+from agents_tools.store import MemoryEventStore
+from agents_tools.ui._asgi import App, HttpError, respond_empty, respond_json, respond_stream
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+
+    from agents_tools._listener import TokenVerifier
+    from agents_tools.playground.catalog import Catalog
+    from agents_tools.playground.exports import Form
+    from agents_tools.playground.history import Record
+    from agents_tools.playground.loaded import AnyAgent, Tool
+    from agents_tools.playground.reload import Workbench
+    from agents_tools.run import RunConfig
+    from agents_tools.store import EventStore
+    from agents_tools.ui._asgi import Handler, Request
+
+__all__ = ["PlaygroundApp"]
+
+_FORMS: Mapping[str, Form] = {
+    "python": "python",
+    "cli": "cli",
+    "json": "json",
+    "pytest": "pytest",
+}
+_MOST_RUNS = 200
+_KEPT_IN_MEMORY = 100
+
+
+class PlaygroundApp:
+    """The playground as an ASGI app. To be used in one event loop.
+
+    Everything but the files of the page needs the token. No request names a file, a module or a
+    command: the target is what the server was started with.
+
+    Args:
+        bench: The target.
+        token: The bearer token that the page sends; or what verifies tokens.
+        store: Keeps the runs; in memory where there is none.
+        keep_runs: How many runs are kept.
+        keep_bytes: How many bytes they may take together.
+        watch: Whether changes of the target's files are looked for.
+        run_config: How runs are done.
+        host: The address that is listened on.
+        allowed_hosts: Values of the Host header beside loopback.
+        allowed_origins: Values of the Origin header of web pages that may call.
+    """
+
+    def __init__(
+        self,
+        bench: Workbench,
+        *,
+        token: str | TokenVerifier,
+        store: EventStore | None = None,
+        keep_runs: int = 500,
+        keep_bytes: int = 256 << 20,
+        watch: bool = True,
+        run_config: RunConfig | None = None,
+        host: str = "127.0.0.1",
+        allowed_hosts: Sequence[str] = (),
+        allowed_origins: Sequence[str] = (),
+    ) -> None:
+        self._bench = bench
+        self._has_history = store is not None
+        keep = keep_runs if store is not None else min(keep_runs, _KEPT_IN_MEMORY)
+        self._history = History(store or MemoryEventStore(), keep=keep, keep_bytes=keep_bytes)
+        self._running = Running(self._history, bench, watch=watch, run_config=run_config)
+        table = pages()
+        self._app = App(
+            {**self._routes(), **handlers_of(table)},
+            on_start=self.start,
+            on_stop=self.aclose,
+            host=host,
+            auth=token,
+            allowed_hosts=allowed_hosts,
+            allowed_origins=allowed_origins,
+            protect=lambda path: path not in table,
+            name="playground",
+        )
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer a request."""
+        await self._app(scope, receive, secured(send))
+
+    async def start(self) -> None:
+        """Read the history, and begin to watch the files."""
+        await self._running.start()
+
+    async def aclose(self) -> None:
+        """Cancel what runs, end all streams and let go of the target and the history."""
+        await self._running.aclose()
+
+    def _routes(self) -> dict[tuple[str, str], Handler]:
+        return {
+            ("GET", "/api/info"): self._info,
+            ("GET", "/api/tools"): self._tools,
+            ("GET", "/api/tools/{name}/views"): self._views,
+            ("POST", "/api/tools/{name}/check"): self._check,
+            ("GET", "/api/runs"): self._runs,
+            ("POST", "/api/runs"): self._begin,
+            ("DELETE", "/api/runs"): self._forget_all,
+            ("GET", "/api/runs/{id}"): self._run,
+            ("DELETE", "/api/runs/{id}"): self._forget,
+            ("GET", "/api/runs/{id}/events"): self._events,
+            ("POST", "/api/runs/{id}/cancel"): self._cancel,
+            ("POST", "/api/runs/{id}/approvals"): self._decide,
+            ("POST", "/api/runs/{id}/rerun"): self._rerun,
+            ("GET", "/api/runs/{id}/export"): self._export,
+            ("GET", "/api/changes"): self._changes,
+        }
+
+    # --- the target
+
+    async def _info(self, request: Request, send: Any) -> None:
+        del request
+        await respond_json(
+            send,
+            {
+                "name": "agents-tools",
+                "version": __version__,
+                "target": self._bench.target,
+                "history": self._has_history,
+                "read_only": False,
+                **self._news(),
+            },
+        )
+
+    async def _tools(self, request: Request, send: Any) -> None:
+        del request
+        told = {"generation": self._bench.generation, **self._bench.catalog.described()}
+        await respond_json(send, told)
+
+    async def _views(self, request: Request, send: Any) -> None:
+        tool = self._tool(request.params["name"])
+        baseline = self._bench.baselines.get(tool.name)
+        diff = None if baseline is None else diff_since(baseline, shape_of(tool))
+        await respond_json(send, {"views": views_of(tool), "diff": diff})
+
+    async def _check(self, request: Request, send: Any) -> None:
+        tool = self._tool(request.params["name"])
+        body = await request.json_object()
+        refusal = await refusal_of(tool, _object(body, "arguments"))
+        if refusal is None:
+            await respond_json(send, {"ok": True})
+            return
+        told = {"ok": False, "faults": refusal.faults, "message": refusal.message}
+        await respond_json(send, told)
+
+    async def _changes(self, request: Request, send: Any) -> None:
+        known = _number(request.query.get("generation"), "generation", self._bench.generation)
+        await respond_stream(request.receive, send, self._change_frames(known))
+
+    async def _change_frames(self, known: int) -> AsyncGenerator[bytes]:
+        while await self._bench.changed_since(known):
+            known = self._bench.generation
+            data = json.dumps(self._news(), ensure_ascii=False)
+            yield f"event: reload\ndata: {data}\n\n".encode(errors="replace")
+
+    def _news(self) -> dict[str, Any]:
+        return {
+            "generation": self._bench.generation,
+            "problems": [problem.to_dict() for problem in self._bench.problems],
+        }
+
+    # --- runs
+
+    async def _begin(self, request: Request, send: Any) -> None:
+        body = await request.json_object()
+        name = _text(body, "name")
+        if body.get("kind") == "agent":
+            text = _text(body, "input").encode(errors="replace").decode()
+            live = self._running.start_agent(name, self._agent(name), text)
+        elif body.get("kind") == "tool":
+            arguments = _object(body, "arguments")
+            live = await self._begun(name, arguments, confirmed=body.get("confirmed") is True)
+        else:
+            raise HttpError(422, "kind is 'tool' or 'agent'.")
+        await respond_json(send, {"run_id": live}, 202)
+
+    async def _begun(self, name: str, arguments: Mapping[str, Any], *, confirmed: bool) -> str:
+        tool = self._tool(name)
+        refusal = await refusal_of(tool, arguments)
+        if refusal is not None:
+            told = refusal.message
+            raise HttpError(422, told, code="arguments", faults=list(refusal.faults))
+        if asks_first(tool) and not confirmed:
+            raise HttpError(
+                409,
+                f"{name!r} says of itself that it may destroy something. Send it once more with "
+                '"confirmed": true if it shall run.',
+                code="confirm",
+            )
+        return self._running.start_tool(tool, arguments)
+
+    async def _rerun(self, request: Request, send: Any) -> None:
+        record = self._record(request)
+        body = await request.json_object()
+        given = self._running.given(record)
+        if record.is_masked and given is None and "arguments" not in body:
+            raise HttpError(
+                422,
+                "What was given to this run held something secret, which was not stored. Fill it "
+                "in again.",
+                code="masked",
+            )
+        if record.kind == "agent":
+            text = str(given if given is not None else record.given)
+            live = self._running.start_agent(record.name, self._agent(record.name), text)
+        else:
+            kept: Any = given if given is not None else record.given
+            arguments = _object(body, "arguments") if "arguments" in body else kept
+            live = await self._begun(
+                record.name, arguments, confirmed=body.get("confirmed") is True
+            )
+        await respond_json(send, {"run_id": live}, 202)
+
+    async def _runs(self, request: Request, send: Any) -> None:
+        limit = _number(request.query.get("limit"), "limit", 50)
+        await self._running.settle()
+        page, more = self._history.page(
+            max(1, min(limit, _MOST_RUNS)), request.query.get("before") or None
+        )
+        await respond_json(send, {"runs": [record.to_dict() for record in page], "more": more})
+
+    async def _run(self, request: Request, send: Any) -> None:
+        await self._running.settle()
+        record = self._record(request)
+        result = result_of(record.kind, await self._running.results(record.id))
+        told = {
+            **record.to_dict(),
+            "result": result.to_dict(),
+            "approvals": self._running.approvals(record.id),
+        }
+        await respond_json(send, told)
+
+    async def _events(self, request: Request, send: Any) -> None:
+        record = self._record(request)
+        resumed = request.headers.get("last-event-id", "").rpartition(":")[2]
+        after = _number(request.query.get("after") or resumed or None, "after", -1)
+        frames: AsyncIterator[bytes] | None = await self._running.frames(record.id, after)
+        if frames is None:
+            await respond_empty(send, 204)
+        else:
+            await respond_stream(request.receive, send, frames)
+
+    async def _cancel(self, request: Request, send: Any) -> None:
+        await request.json_object()
+        await respond_json(send, {"cancelled": self._running.cancel(self._record(request).id)})
+
+    async def _decide(self, request: Request, send: Any) -> None:
+        decisions = (await request.json_object()).get("decisions")
+        if not isinstance(decisions, list) or not decisions:
+            raise HttpError(422, "decisions is a list with one decision for each call.")
+        self._running.decide(self._record(request).id, cast("list[Any]", decisions))
+        await respond_json(send, {"ok": True})
+
+    async def _forget(self, request: Request, send: Any) -> None:
+        record = self._record(request)
+        if self._running.is_running(record.id):
+            raise HttpError(409, "This run goes on; cancel it first.", code="running")
+        await self._running.forget([record.id])
+        await respond_empty(send)
+
+    async def _forget_all(self, request: Request, send: Any) -> None:
+        del request
+        records, _ = self._history.page(1 << 30, None)
+        await self._running.forget(
+            [record.id for record in records if not self._running.is_running(record.id)]
+        )
+        await respond_empty(send)
+
+    async def _export(self, request: Request, send: Any) -> None:
+        await self._running.settle()
+        record = self._record(request)
+        form = _FORMS.get(request.query.get("as", "python"))
+        if form is None:
+            raise HttpError(422, f"as= is one of {', '.join(_FORMS)}.")
+        catalog: Catalog = self._bench.catalog
+        if record.name not in (catalog.tools if record.kind == "tool" else catalog.agents):
+            raise HttpError(404, f"There is no {record.kind} {record.name!r} any more.")
+        result = result_of(record.kind, await self._running.results(record.id))
+        given: Any = record.given if result.arguments is None else result.arguments
+        call = Call(
+            kind=record.kind,
+            name=record.name,
+            arguments=given if record.kind == "tool" else {},
+            input=str(given) if record.kind == "agent" else "",
+            status=result.call_status,
+            blocks=plain_blocks(result),
+            texts=result.is_text,
+        )
+        name, text = export(call, form, catalog)
+        await respond_json(send, {"name": name, "text": text})
+
+    # --- what is named
+
+    def _tool(self, name: str) -> Tool:
+        tool = self._bench.catalog.tools.get(name)
+        if tool is None:
+            raise _missing("tool", name, self._bench.catalog.tools)
+        return tool
+
+    def _agent(self, name: str) -> AnyAgent:
+        agent = self._bench.catalog.agents.get(name)
+        if agent is None:
+            raise _missing("agent", name, self._bench.catalog.agents)
+        return agent
+
+    def _record(self, request: Request) -> Record:
+        found = self._history.get(request.params["id"])
+        if found is None:
+            raise HttpError(404, "There is no such run; it may have been deleted.", code="unknown")
+        return found
+
+
+def _missing(kind: Literal["tool", "agent"], name: str, known: Mapping[str, Any]) -> HttpError:
+    has = shorten(", ".join(known), 200) or "none"
+    shown = safe_text(shorten(name, 80))
+    return HttpError(404, f"There is no {kind} {shown!r}. There is: {has}.", code="unknown")
+
+
+def _object(body: Mapping[str, Any], name: str) -> dict[str, Any]:
+    found = body.get(name, {})
+    if not isinstance(found, dict):
+        raise HttpError(422, f"{name} is a JSON object.")
+    return cast("dict[str, Any]", found)
+
+
+def _text(body: Mapping[str, Any], name: str) -> str:
+    found = body.get(name)
+    if not isinstance(found, str):
+        raise HttpError(422, f"{name} is a text.")
+    return found
+
+
+def _number(text: str | None, name: str, default: int) -> int:
+    if text is None:
+        return default
+    try:
+        return int(text[:20])
+    except ValueError:
+        raise HttpError(422, f"{name}= is a whole number.") from None

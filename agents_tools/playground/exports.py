@@ -1,0 +1,215 @@
+"""A run as code: to run it once more in Python or on a command line, or to keep it as a test."""
+
+from __future__ import annotations
+
+import json
+import pprint
+import re
+import shlex
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+
+from agents_tools._secrets import MASK
+from agents_tools.playground.catalog import needs_approval
+from agents_tools.playground.reach import Reach, reach_agent, reach_tool
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from agents_tools.playground.catalog import Catalog
+
+__all__ = ["Call", "Form", "export"]
+
+Form: TypeAlias = Literal["python", "cli", "json", "pytest"]
+_WIDTH = 96
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """What is known of a run that is to become code.
+
+    Attributes:
+        kind: Whether a tool or an agent ran.
+        name: Which one.
+        arguments: The arguments of the tool.
+        input: The input of the agent.
+        status: How the call of the tool ended, or the run of the agent.
+        blocks: What the model got, as content blocks.
+        texts: Whether that was one text, and no list of blocks.
+    """
+
+    kind: Literal["tool", "agent"]
+    name: str
+    arguments: Mapping[str, Any]
+    input: str = ""
+    status: str = "ok"
+    blocks: Sequence[Mapping[str, Any]] = ()
+    texts: bool = True
+
+
+def export(call: Call, form: Form, catalog: Catalog) -> tuple[str, str]:
+    """Give a file name and the text.
+
+    Args:
+        call: The run.
+        form: What it is to become.
+        catalog: Where the tool or the agent is.
+
+    Raises:
+        KeyError: The target has it no more, and code cannot name it.
+    """
+    word = re.sub(r"\W+", "_", call.name, flags=re.ASCII).strip("_") or "call"
+    match form:
+        case "json":
+            return f"{word}.json", _as_json(call)
+        case "cli":
+            return f"{word}.sh", _as_command(call, catalog)
+        case "python":
+            return f"call_{word}.py", _as_python(call, catalog)
+        case "pytest":
+            return f"test_{word}.py", _as_test(call, catalog, word)
+
+
+def _as_json(call: Call) -> str:
+    what: dict[str, Any] = {"agent": call.name, "input": call.input}
+    if call.kind == "tool":
+        what = {"tool": call.name, "arguments": dict(call.arguments)}
+    return json.dumps(what, indent=2, ensure_ascii=False) + "\n"
+
+
+def _as_command(call: Call, catalog: Catalog) -> str:
+    loaded = catalog.loaded
+    if call.kind == "tool":
+        given = json.dumps(dict(call.arguments), ensure_ascii=False, separators=(",", ":"))
+        words = ["agents-tools", "call", loaded.target, call.name, "--input-json", given]
+    else:
+        target = loaded.place
+        if loaded.attribute and catalog.agents.get(call.name) is loaded.value:
+            target = loaded.target
+        elif len(catalog.agents) > 1:
+            target = f"{loaded.place}:{call.name}"
+        elif loaded.attribute:
+            target = loaded.target
+        words = ["agents-tools", "run", target, "--", call.input]
+    return shlex.join(words) + "\n"
+
+
+# --- Python
+
+
+def _as_python(call: Call, catalog: Catalog) -> str:
+    if call.kind == "agent":
+        reach = reach_agent(catalog.loaded, catalog.agents[call.name])
+        body = [
+            f"result = Runner.run_sync({reach.name}, {call.input!r})",
+            "print(result.final_output)",
+        ]
+        return _program(reach, ["from agents_tools import Runner"], body)
+    tool = catalog.tools[call.name]
+    reach = reach_tool(catalog.loaded, tool)
+    before, option, imports = _approved(needed=needs_approval(tool))
+    given = _written(call.arguments, len(reach.name))
+    body = [*before, f"result = {reach.name}.invoke_sync({given}{option})", "print(result)"]
+    return _program(reach, imports, body)
+
+
+def _as_test(call: Call, catalog: Catalog, word: str) -> str:
+    if call.kind == "agent":
+        return _test_of_agent(call, catalog, word)
+    tool = catalog.tools[call.name]
+    reach = reach_tool(catalog.loaded, tool)
+    before, option, imports = _approved(needed=needs_approval(tool))
+    asserts, more = _asserts(call)
+    given = _written(call.arguments, len(reach.name) + 16)
+    body = [
+        *before,
+        f"call = call_tool_sync({reach.name}, {given}{option})",
+        f"assert call.status == {call.status!r}, call.output",
+        *asserts,
+    ]
+    imports = [*imports, "from agents_tools.testing import call_tool_sync"]
+    return _program(reach, imports, _function(word, body), plain=more)
+
+
+def _test_of_agent(call: Call, catalog: Catalog, word: str) -> str:
+    reach = reach_agent(catalog.loaded, catalog.agents[call.name])
+    body = [f"result = Runner.run_sync({reach.name}, {call.input!r})"]
+    text = "".join(str(block.get("text", "")) for block in call.blocks)
+    if MASK in text or not text:
+        body.append("assert result.final_output")
+    else:
+        body.append("# A model may say it in other words: keep the part that has to be there.")
+        body.append(f"assert str(result.final_output) == {text!r}")
+    return _program(reach, ["from agents_tools import Runner"], _function(word, body))
+
+
+def _asserts(call: Call) -> tuple[list[str], list[str]]:
+    """Give what must be so of the result, and the imports that this takes."""
+    if MASK in json.dumps([dict(block) for block in call.blocks], ensure_ascii=False):
+        return ["# The result holds something secret, which is not recorded."], []
+    if not call.texts:
+        blocks = [dict(block) for block in call.blocks]
+        if any(block.get("type") != "text" for block in blocks):
+            kinds = [str(block.get("type")) for block in blocks]
+            return [f"assert [block.type for block in call.output] == {kinds!r}"], []
+        texts = [block.get("text") for block in blocks]
+        return [f"assert [block.text for block in call.output] == {_literal(texts)}"], []
+    text = "".join(str(block.get("text", "")) for block in call.blocks)
+    value = _json_of(text)
+    if isinstance(value, (dict, list)):
+        written = _literal(cast("Any", value), indent=4)
+        return [f"assert json.loads(call.output) == {written}"], ["import json"]
+    return [f"assert call.output == {text!r}"], []
+
+
+def _json_of(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _approved(*, needed: bool) -> tuple[list[str], str, list[str]]:
+    """Give what lets a call run that needs a person's approval."""
+    if not needed:
+        return [], "", []
+    before = ["context = ToolContext()", "context.decision = Decision(approved=True)"]
+    return before, ", context=context", ["from agents_tools import Decision, ToolContext"]
+
+
+def _function(word: str, body: list[str]) -> list[str]:
+    lines = "\n".join(body).split("\n")
+    return [f"def test_{word}() -> None:", *(f"    {line}" if line else "" for line in lines)]
+
+
+def _program(
+    reach: Reach, imports: Sequence[str], body: Sequence[str], *, plain: Sequence[str] = ()
+) -> str:
+    """Put a program together.
+
+    Args:
+        reach: How the tool or the agent is got at.
+        imports: What else it needs of this library.
+        body: What it does.
+        plain: Imports of the standard library.
+    """
+    first = [*plain, *(["import sys"] if reach.path else [])]
+    parts: list[str] = ["\n".join(first)] if first else []
+    if reach.path:
+        parts.append(f"sys.path.insert(0, {reach.path!r})")
+    parts.append("\n".join(dict.fromkeys([*imports, *reach.imports])))
+    if reach.setup:
+        parts.append("\n".join(reach.setup))
+    gap = "\n\n" if body and body[0].startswith("def ") else ""
+    return "\n\n".join(parts) + "\n" + ("\n" + gap.removesuffix("\n")) + "\n".join(body) + "\n"
+
+
+def _written(arguments: Mapping[str, Any], taken: int) -> str:
+    return _literal(dict(arguments), room=_WIDTH - taken)
+
+
+def _literal(value: Any, *, indent: int = 0, room: int = _WIDTH) -> str:
+    text = repr(value)
+    if len(text) <= room - 24:
+        return text
+    return pprint.pformat(value, width=max(40, room - indent - 20), sort_dicts=False)

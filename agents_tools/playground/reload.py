@@ -1,0 +1,243 @@
+"""Loads a target, and loads it again when a file of it has changed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib
+import linecache
+import logging
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from agents_tools.playground.catalog import Catalog, shape_of
+from agents_tools.playground.loaded import Loaded, Problem, TargetError, is_own, place_of
+from agents_tools.playground.views import Baseline
+
+if TYPE_CHECKING:
+    import types
+    from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator
+
+    from agents_tools.playground.loaded import Load
+
+__all__ = ["Workbench"]
+
+logger = logging.getLogger("agents_tools.playground")
+
+_INTERVAL = 0.4
+"""Seconds between two looks at the files."""
+
+Signature: TypeAlias = "tuple[int, int, int] | None"
+
+
+class Workbench:
+    """The target as it is now, or as it was when it could last be used.
+
+    Modules of the user's own that the target has imported are forgotten before it is loaded again,
+    so that a change in any of them counts. What is being called meanwhile goes on with the old
+    ones. Bytecode is not written: it would hide a change within the same second.
+
+    Args:
+        load: Imports the target.
+        target: What it is called.
+        interval: Seconds between two looks at the files.
+
+    Attributes:
+        target: What it is called.
+        catalog: What it has.
+        generation: Goes up each time it was loaded, or could not be.
+        problems: What is wrong with it now.
+        baselines: Each tool as it was when it was first seen.
+    """
+
+    def __init__(self, load: Load, *, target: str = "", interval: float = _INTERVAL) -> None:
+        self.target = target
+        self.catalog = Catalog(loaded=Loaded(target=""))
+        self.generation = 0
+        self.problems: tuple[Problem, ...] = ()
+        self.baselines: dict[str, Baseline] = {}
+        self._load_target = load
+        self._interval = interval
+        self._foreign = frozenset(sys.modules)
+        self._registered: frozenset[str] = _registered()
+        self._extra: tuple[str, ...] = ()
+        self._seen: dict[str, Signature] = {}
+        self._retired: list[Callable[[], Any]] = []
+        self._news = asyncio.Event()
+        self._over = False
+
+    def load(self) -> None:
+        """Load the target; what is wrong with it is in `problems` then."""
+        forgotten = self._forget()
+        try:
+            with _no_bytecode():
+                catalog = Catalog.of(self._load_target())
+        except TargetError as error:
+            self.problems = error.problems
+            self._extra = (*error.files, *self._restore(forgotten))
+        except Exception as error:  # noqa: BLE001 - code of the user's that a tool is built from
+            file, place = place_of(error)
+            self.problems = (Problem(place=place, message=f"{type(error).__name__}: {error}"),)
+            self._extra = (file, *self._restore(forgotten))
+        else:
+            self._take(catalog)
+        self.generation += 1
+        self._seen = self._signatures()
+
+    async def watch(self, on_reload: Callable[[], Awaitable[None]] | None = None) -> None:
+        """Load the target again whenever a file of it has changed.
+
+        Args:
+            on_reload: Called each time.
+        """
+        while True:
+            await asyncio.sleep(self._interval)
+            now = self._signatures()
+            if now == self._seen:
+                continue
+            while (later := await self._signatures_soon()) != now:
+                now = later  # it is still being written
+            await self.reload()
+            if on_reload is not None:
+                await on_reload()
+
+    async def reload(self) -> None:
+        """Load the target again, in a thread, and tell those who wait for that."""
+        before = self._signatures()
+        await asyncio.to_thread(self.load)
+        self._seen = {name: before.get(name, sign) for name, sign in self._seen.items()}
+        for problem in self.problems:
+            logger.warning("%s: %s", problem.place or "the target", problem.message)
+        news, self._news = self._news, asyncio.Event()
+        news.set()
+
+    async def changed_since(self, generation: int) -> bool:
+        """Wait until the target is of another generation; `False` when there will be none."""
+        while self.generation == generation and not self._over:
+            await self._news.wait()
+        return not self._over
+
+    def end_streams(self) -> None:
+        """Let nobody wait for changes any more."""
+        self._over = True
+        self._news.set()
+
+    def close_retired(self) -> None:
+        """Let go of what earlier generations had open; nothing of them may be running."""
+        while self._retired:
+            self._retired.pop()()
+
+    def close(self) -> None:
+        """Let go of everything."""
+        self.close_retired()
+        close, self.catalog = self.catalog.loaded.close, Catalog(loaded=Loaded(target=""))
+        if close is not None:
+            close()
+
+    def _take(self, catalog: Catalog) -> None:
+        old = self.catalog.loaded.close
+        if old is not None and old != catalog.loaded.close:
+            self._retired.append(old)
+        self.catalog, self.problems = catalog, catalog.problems
+        self._extra = catalog.loaded.files
+        now = time.time()
+        for name, tool in catalog.tools.items():
+            if name not in self.baselines:
+                self.baselines[name] = Baseline(since=now, shape=shape_of(tool))
+
+    # --- modules
+
+    def _own_modules(self) -> dict[str, types.ModuleType]:
+        """Give the modules of the user's own that came with the target."""
+        return {
+            name: module
+            for name, module in list(sys.modules.items())
+            if name not in self._foreign and _source_of(module)
+        }
+
+    def _forget(self) -> dict[str, types.ModuleType]:
+        own = self._own_modules()
+        for name in own:
+            del sys.modules[name]
+        _unregister(_registered() - self._registered)
+        importlib.invalidate_caches()
+        linecache.checkcache()
+        return own
+
+    def _restore(self, modules: dict[str, types.ModuleType]) -> list[str]:
+        """Bring the last modules that could be used back; give the files of those that cannot."""
+        failed = self._own_modules()
+        for name in failed:
+            del sys.modules[name]
+        sys.modules.update(modules)
+        return [_source_of(module) for module in failed.values()]
+
+    # --- files
+
+    def _files(self) -> Iterator[str]:
+        yield from map(_source_of, self._own_modules().values())
+        yield from self._extra
+
+    def _signatures(self) -> dict[str, Signature]:
+        files = dict.fromkeys(file for file in self._files() if file)
+        found = {file: _signature(file) for file in files}
+        if self.problems:  # a module that was missing may be what is being written
+            for folder in dict.fromkeys(Path(file).parent for file in files):
+                found |= {str(file): _signature(str(file)) for file in _sources_in(folder)}
+        return found
+
+    async def _signatures_soon(self) -> dict[str, Signature]:
+        await asyncio.sleep(self._interval / 2)
+        return self._signatures()
+
+
+def _source_of(module: types.ModuleType) -> str:
+    """Give the source file of a module of the user's own; empty for any other."""
+    file: object = getattr(module, "__file__", None)
+    if not isinstance(file, str) or not file.endswith(".py"):
+        return ""
+    path = str(Path(file).absolute())
+    return path if is_own(path) else ""
+
+
+def _signature(file: str) -> Signature:
+    try:
+        found = Path(file).stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def _sources_in(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.glob("*.py"))
+    except OSError:
+        return []
+
+
+@contextlib.contextmanager
+def _no_bytecode() -> Generator[None]:
+    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    try:
+        yield
+    finally:
+        sys.dont_write_bytecode = before
+
+
+# --- the registry, in which a module may not register a second tool of a name
+
+
+def _registered() -> frozenset[str]:
+    module = sys.modules.get("agents_tools.registry")
+    if module is None:
+        return frozenset()
+    return frozenset(module.default_registry.get_tool_names())
+
+
+def _unregister(names: Iterable[str]) -> None:
+    module = sys.modules.get("agents_tools.registry")
+    if module is not None:
+        for name in names:
+            module.default_registry.unregister(name)

@@ -1,0 +1,149 @@
+// The middle pane: a tool with its form and JSON side by side, or an agent with its input.
+import { html, useLayoutEffect, useRef } from "./vendor.js";
+import { Form, focusField } from "./form.js";
+import { checkTool, runAgent, runTool } from "./runs.js";
+import { agent, agents, draftOf, inputOf, middle, selected, tool, tools } from "./state.js";
+import { Badges } from "./tools.js";
+import { CopyButton, TabPanel, Tabs } from "./ui.js";
+import { Views } from "./views.js";
+
+export function Editor() {
+  if (tool.value) return html`<${ToolEditor} key=${tool.value.name} tool=${tool.value} />`;
+  if (agent.value) return html`<${AgentEditor} key=${agent.value.name} agent=${agent.value} />`;
+  const gone = selected.value && `${selected.value.name} is not in the newest version of the file.`;
+  const some = tools.value.length + agents.value.length > 0;
+  return html`<p class="empty">${gone || (some ? "Choose a tool or an agent on the left." : "There is nothing to run yet.")}</p>`;
+}
+
+/** Runs what is shown; bound to Ctrl+Enter. */
+export function runCurrent() {
+  if (tool.value) runTool(tool.value);
+  else if (agent.value) runAgent(agent.value.name);
+}
+
+const TABS = [
+  ["arguments", "Arguments"],
+  ["views", "What the model sees"],
+];
+
+function ToolEditor({ tool: one }) {
+  const { source } = one;
+  return html`
+    <header class="head">
+      <h2>${one.annotations?.title ?? one.name} ${
+        one.annotations?.title &&
+        html`<span class="mono">
+          ${one.name}</span>`
+      }</h2>
+      <span class="badges"><${Badges} tool=${one} /></span>
+      ${one.description && html`<p class="about">${one.description}</p>`}
+      ${
+        source &&
+        html`<p class="source"><span class="mono">
+              ${source.file.split("/").slice(-2).join("/")}:${source.line}</span>
+        <${CopyButton} text="${source.file}:${source.line}" what="Place">Copy place</${CopyButton}></p>`
+      }
+    </header>
+    <${Tabs} name="middle" label="Views of ${one.name}" tabs=${TABS} current=${middle.value}
+        onSelect=${(id) => (middle.value = id)} />
+    <${TabPanel} name="middle" current=${middle.value} class="scroll">
+      ${middle.value === "views" ? html`<${Views} tool=${one} />` : html`<${Arguments} tool=${one} />`}
+    </${TabPanel}>`;
+}
+
+function Arguments({ tool: one }) {
+  const draft = draftOf(one);
+  return html`
+    <div class="split">
+      <div>
+        <${Verdict} draft=${draft} />
+        <${Form} draft=${draft} schema=${one.schema} />
+      </div>
+      <${JsonEditor} draft=${draft} />
+    </div>
+    <div class="actions run-bar">
+      <button type="button" class="primary" aria-keyshortcuts="Control+Enter"
+          onClick=${() => runTool(one)}>Run <kbd>Ctrl ↵</kbd></button>
+      <button type="button" disabled=${Boolean(draft.broken.value)} onClick=${() => checkTool(one)}>Check</button>
+      ${
+        one.example &&
+        html`<button type="button" class="quiet"
+          onClick=${() => draft.load(one.example)}>Use example</button>`
+      }
+    </div>`;
+}
+
+/** What the last check said, with a way to each fault. */
+function Verdict({ draft }) {
+  const verdict = draft.verdict.value;
+  const faults = draft.faults.value;
+  if (verdict === null || verdict === "stale") return null;
+  if (verdict === "ok") return html`<p class="verdict good">These arguments are valid.</p>`;
+  return html`<div class="verdict bad">
+    <p><b>${faults.length} ${faults.length === 1 ? "problem" : "problems"}</b></p>
+    <ul>${faults.map(
+      (fault) => html`<li><button type="button" class="link" onClick=${() => focusField(fault.path)}>
+      <code>${fault.path.join(".") || "arguments"}</code></button> ${fault.message}</li>`,
+    )}</ul>
+    <details><summary>What the model would be told</summary><pre class="code" tabindex="0">${verdict}</pre></details>
+  </div>`;
+}
+
+function JsonEditor({ draft }) {
+  const area = useRef(null);
+  const broken = draft.broken.value;
+  const goTo = () => {
+    area.current.focus();
+    area.current.setSelectionRange(broken.offset, broken.offset + 1);
+  };
+  return html`<div class="json">
+    <div class="field-head"><label for="json-editor"><span class="name">JSON</span></label>
+      <span class="field-tools"><${CopyButton} text=${() => draft.text.value} what="JSON" /></span></div>
+    <textarea id="json-editor" class="mono editor" ref=${area} spellcheck=${false} value=${draft.text.value}
+        aria-invalid=${broken ? "true" : undefined}
+      aria-describedby="json-fault" onInput=${(event) => draft.setText(event.target.value)} />
+    <div id="json-fault" role="status" class=${broken ? "verdict bad" : ""}>
+      ${
+        broken &&
+        html`<p><button type="button" class="link"
+              onClick=${goTo}>Line ${broken.line}, column ${broken.column}</button>: ${broken.message}.
+        The form waits until this is mended.</p>
+        <button type="button" class="small"
+            onClick=${() => draft.discardText()}>Go back to the last valid arguments</button>`
+      }
+    </div>
+  </div>`;
+}
+
+function AgentEditor({ agent: one }) {
+  const input = inputOf(one.name);
+  const area = useRef(null);
+  useLayoutEffect(() => area.current.focus({ preventScroll: true }), []);
+  return html`
+    <header class="head">
+      <h2>${one.name}</h2>
+      <span class="badges"><span class="badge">agent</span>${
+        one.model &&
+        html`<span class="badge">
+          ${one.model}</span>`
+      }</span>
+      ${one.instructions && html`<p class="about">${one.instructions}</p>`}
+      <p class="source">${
+        one.tools.length
+          ? html`Tools: <span class="mono">
+          ${one.tools.join(", ")}</span>`
+          : "It has no tools."
+      }</p>
+    </header>
+    <div class="scroll">
+      <div class="field">
+        <label for="agent-input"><span class="name">Message</span></label>
+        <textarea id="agent-input" rows="4" ref=${area} value=${input.value}
+            onInput=${(event) => (input.value = event.target.value)} />
+      </div>
+      <div class="actions run-bar">
+        <button type="button" class="primary" disabled=${!input.value.trim()}
+            onClick=${() => runAgent(one.name)}>Send <kbd>Ctrl ↵</kbd></button>
+      </div>
+    </div>`;
+}

@@ -1,0 +1,64 @@
+// The list of past runs and what can be done with each.
+import { html, useEffect, useState } from "./vendor.js";
+import * as api from "./api.js";
+import { brief } from "./json.js";
+import { edit, forget, loadPast, open, past, rerun, shown } from "./runs.js";
+import { attempt, info } from "./state.js";
+import { CopyButton, IconButton, Status, arrows, clock, download, duration } from "./ui.js";
+
+export function History() {
+  useEffect(() => void loadPast(), []);
+  const { runs, more, loaded } = past.value;
+  if (!loaded) return html`<p class="empty">Loading…</p>`;
+  if (!runs.length)
+    return html`<p class="empty">No runs yet. What you run is listed here${info.value.history ? " and kept" : " until the server stops"}.</p>`;
+  return html`
+    <ul class="history" onKeyDown=${arrows(".past")}>${runs.map(
+      (run) => html`<${Past} key=${run.id}
+        run=${run} />`,
+    )}</ul>
+    <div class="actions">
+      ${more && html`<button type="button" onClick=${() => loadPast(true)}>Load older runs</button>`}
+      <button type="button" class="quiet" onClick=${() => forget()}>Delete all</button>
+    </div>`;
+}
+
+function Past({ run }) {
+  const [more, setMore] = useState(false);
+  const given = run.kind === "tool" ? brief(run.arguments ?? {}) : (run.input ?? "");
+  return html`<li class=${shown.value?.id === run.id ? "current" : ""}>
+    <div class="head">
+      <button type="button" class="past" onClick=${() => open(run)}>
+        <span class="row"><span class="name">${run.name}</span><${Status} status=${run.status} /></span>
+        <span class="about mono">${given}</span>
+        ${run.summary && html`<span class="about">${run.summary}</span>`}
+        <span class="when"><time datetime=${run.started}>${clock(run.started)}</time>
+            ${run.duration !== null && html`<span>${duration(run.duration)}</span>`}</span>
+      </button>
+      <${IconButton} icon="chevron" label="Actions for ${run.name}, ${clock(run.started)}" aria-expanded=${more}
+          onClick=${() => setMore(!more)} />
+    </div>
+    ${more && html`<${Actions} run=${run} />`}
+  </li>`;
+}
+
+const Actions = ({ run }) => html`<div class="actions wrap">
+  <button type="button" class="small" onClick=${() => rerun(run)}>Run again</button>
+  <button type="button" class="small" onClick=${() => edit(run)}>Edit and run</button>
+  <${Exports} id=${run.id} />
+  <button type="button" class="small danger" onClick=${() => forget(run)}>Delete</button>
+</div>`;
+
+/** Takes a run elsewhere: as code, as a command or as a test. */
+export function Exports({ id }) {
+  const text = async (as) => (await attempt(() => api.exported(id, as)))?.text ?? "";
+  const save = async () => {
+    const file = await attempt(() => api.exported(id, "pytest"));
+    if (file) download(file.name, [file.text], "text/x-python");
+  };
+  return html`
+    <${CopyButton} text=${() => text("python")} what="Python">Copy as Python</${CopyButton}>
+    <${CopyButton} text=${() => text("cli")} what="Command">Copy as command</${CopyButton}>
+    <${CopyButton} text=${() => text("json")} what="JSON">Copy as JSON</${CopyButton}>
+    <button type="button" class="small" onClick=${save}>Save as test</button>`;
+}

@@ -1,0 +1,136 @@
+// The page: its frame, banners, theme and keys.
+import { effect, html, render, signal, useState } from "./vendor.js";
+import * as api from "./api.js";
+import { Question } from "./dialog.js";
+import { Editor, runCurrent } from "./editor.js";
+import { Asking, Panel } from "./panel.js";
+import { failure, info, pane, phase, reloaded, start, trouble } from "./state.js";
+import { ToolList } from "./tools.js";
+import { IconButton, Tabs, spoken } from "./ui.js";
+
+const THEMES = { auto: "dark", dark: "light", light: "auto" };
+const theme = signal(localStorage.getItem("agents-tools-theme") ?? "auto");
+const narrow = signal(false);
+const PANES = [
+  ["tools", "Tools"],
+  ["edit", "Edit"],
+  ["run", "Runs"],
+];
+
+function Page() {
+  if (phase.value === "loading") return html`<p class="empty">Loading…</p>`;
+  if (phase.value !== "ready") return html`<${Closed} />`;
+  const style = (id) => `pane ${id} ${pane.value === id ? "shown" : ""}`;
+  const panel = narrow.value && {
+    role: "tabpanel",
+    id: "pane-panel",
+    "aria-labelledby": `pane-tab-${pane.value}`,
+  };
+  return html`
+    <a class="skip" href="#edit" onClick=${skip}>Skip to the arguments</a>
+    <${Header} />
+    <${Banners} />
+    <main>
+      ${
+        narrow.value &&
+        html`<${Tabs} name="pane" label="Panes" class="panes" tabs=${PANES} current=${pane.value}
+          onSelect=${(id) => (pane.value = id)} />`
+      }
+      <div class="grid" ...${panel}>
+      <section class=${style("tools")} aria-label="Tools and agents"><${ToolList} /></section>
+      <section class=${style("edit")} id="edit" tabindex="-1" aria-label="Edit"><${Editor} /></section>
+      <section class=${style("run")} aria-label="Runs"><${Panel} /></section>
+      </div>
+    </main>
+    <${Question} /><${Asking} />`;
+}
+
+function skip(event) {
+  event.preventDefault();
+  pane.value = "edit";
+  requestAnimationFrame(() => document.getElementById("edit").focus());
+}
+
+function Header() {
+  const next = THEMES[theme.value];
+  return html`<header class="top">
+    <h1>${info.value.target || "playground"}</h1>
+    <span class="note">agents-tools ${info.value.version}</span>
+    <span class="push" />
+    <${IconButton} icon=${theme.value} label="Theme: ${theme.value}. Change to ${next}"
+        onClick=${() => (theme.value = next)} />
+  </header>`;
+}
+
+function Banners() {
+  const { problems } = info.value;
+  return html`<div class="banners" role="status">
+    ${
+      api.link.value.lost &&
+      html`<div class="banner warn"><p>
+            <b>Connection lost.</b> Trying again; what happens meanwhile is caught up with.</p>
+      <button type="button" class="small" onClick=${api.retryNow}>Try now</button></div>`
+    }
+    ${
+      problems.length > 0 &&
+      html`<div class="banner bad"><div><p>
+            <b>The file has ${problems.length === 1 ? "a problem" : `${problems.length} problems`}.</b>
+            ${" "}The last good version stays usable.</p>
+      <ul>${problems.map(({ place, message }) => html`<li><code>${place}</code> ${message}</li>`)}</ul></div></div>`
+    }
+    ${reloaded.value && html`<${Note} of=${reloaded} />`}
+    ${trouble.value && html`<${Note} of=${trouble} tone="bad" />`}
+  </div>`;
+}
+
+const Note = ({ of, tone = "" }) =>
+  html`<div class="banner ${tone}"><p>${of.value}</p><${IconButton} icon="close" label="Dismiss"
+        onClick=${() => (of.value = null)} /></div>`;
+
+/** When the page cannot be used: no token, or no server. */
+function Closed() {
+  const [token, setToken] = useState("");
+  const enter = () => {
+    api.setToken(token.trim());
+    start();
+  };
+  return html`<main class="closed">
+    <h1>${phase.value === "token" ? "This page needs its token" : "The playground does not answer"}</h1>
+    ${
+      phase.value === "token"
+        ? html`<p>Open the address that <code>agents-tools dev</code> printed, or paste the token from it.</p>
+        <div class="field"><label for="token"><span class="name">Token</span></label>
+          <input id="token" class="mono" autocomplete="off" value=${token}
+              onInput=${(event) => setToken(event.target.value)} onKeyDown=${(event) => event.key === "Enter" && enter()} /></div>
+        <button type="button" class="primary" onClick=${enter}>Open</button>`
+        : html`<p>${failure.value}</p><button type="button" class="primary" onClick=${start}>Try again</button>`
+    }
+  </main>`;
+}
+
+const Spoken = () => html`<p class="unseen" role="status" aria-live="polite">${spoken.value}</p>`;
+
+function keys(event) {
+  if (document.querySelector("dialog[open]")) return;
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+    event.preventDefault();
+    runCurrent();
+  } else if (event.key === "/" && !event.target.matches("input, textarea, select")) {
+    event.preventDefault();
+    pane.value = "tools";
+    requestAnimationFrame(() => document.getElementById("search")?.focus());
+  }
+}
+
+const width = matchMedia("(max-width: 899px)");
+width.addEventListener("change", () => (narrow.value = width.matches));
+narrow.value = width.matches;
+effect(() => {
+  if (theme.value === "auto") delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = theme.value;
+  localStorage.setItem("agents-tools-theme", theme.value);
+});
+addEventListener("keydown", keys);
+api.readToken();
+render(html`<${Page} /><${Spoken} />`, document.getElementById("app"));
+start();

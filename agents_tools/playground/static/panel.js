@@ -1,0 +1,107 @@
+// The right pane: the run that is shown, its timeline, and the history.
+import { html, useState } from "./vendor.js";
+import { Approval } from "./dialog.js";
+import { Exports, History } from "./history.js";
+import { pretty } from "./json.js";
+import { asking, cancel, decide, edit, rerun, shown } from "./runs.js";
+import { side } from "./state.js";
+import { Timeline } from "./timeline.js";
+import { Output, Tree } from "./tree.js";
+import { Code, Status, TabPanel, Tabs } from "./ui.js";
+
+const TABS = [
+  ["run", "Run"],
+  ["timeline", "Timeline"],
+  ["history", "History"],
+];
+const VIEWS = { run: Run, timeline: OfRun, history: History };
+
+export function Panel() {
+  const view = VIEWS[side.value];
+  return html`
+    <${Tabs} name="side" label="Runs" tabs=${TABS} current=${side.value} onSelect=${(id) => (side.value = id)} />
+    <${TabPanel} name="side" current=${side.value} class="scroll"><${view} /></${TabPanel}>`;
+}
+
+const NO_RUN = html`<p class="empty">Nothing has run yet. What a tool does shows up here while it does it.</p>`;
+
+function OfRun() {
+  return shown.value ? html`<${Timeline} key=${shown.value.id} view=${shown.value} />` : NO_RUN;
+}
+
+function Run() {
+  const view = shown.value;
+  if (!view) return NO_RUN;
+  view.changed(view.tree.root).value;
+  const detail = view.detail.value;
+  const status = detail?.status ?? (view.tree.root.status === "waiting" ? "running" : view.tree.root.status);
+  return html`<div class="run" key=${view.id}>
+    <div class="bar-line">
+      <h2>${view.name}</h2><${Status} status=${status} />
+      <span class="push actions">
+        ${
+          status === "running"
+            ? html`<button type="button" class="danger" disabled=${view.cancelling.value}
+                    onClick=${() => cancel(view)}>${view.cancelling.value ? "Cancelling…" : "Cancel"}</button>`
+            : detail &&
+              html`<button type="button" onClick=${() => rerun(detail)}>Run again</button>
+                      <button type="button" class="quiet" onClick=${() => edit(detail)}>Edit</button>`
+        }
+      </span>
+    </div>
+    ${view.failure.value && html`<p class="verdict bad">${view.failure.value}</p>`}
+    ${
+      detail?.approvals?.length > 0 &&
+      html`<div class="verdict warn">
+      <p>${detail.approvals.length === 1 ? "A call waits" : `${detail.approvals.length} calls wait`} for your decision.</p>
+      <button type="button" class="primary" onClick=${() => (asking.value = view)}>Decide…</button>
+    </div>`
+    }
+    <${Tree} view=${view} />
+    ${detail?.result && detail.status !== "interrupted" && html`<${Result} detail=${detail} />`}
+    ${detail && html`<div class="actions wrap exports"><${Exports} id=${view.id} /></div>`}
+  </div>`;
+}
+
+function Result({ detail }) {
+  const [current, setCurrent] = useState("model");
+  const views = {
+    model: [detail.kind === "agent" ? "Answer" : "As the model sees it", AsTheModelSeesIt],
+    value: ["As a value", ({ result }) => html`<${Code} text=${pretty(result.value)} label="Value" />`],
+    ...(detail.kind === "agent" && detail.result.usage && { usage: ["Usage", Usage] }),
+  };
+  const tabs = Object.entries(views).map(([id, [label]]) => [id, label]);
+  const view = views[current][1];
+  return html`<section class="result" aria-label="Result">
+    <${Tabs} name="result" label="Result" class="sub" tabs=${tabs} current=${current} onSelect=${setCurrent} />
+    <${TabPanel} name="result" current=${current}>
+      <${view} result=${detail.result} name=${detail.name} />
+    </${TabPanel}>
+  </section>`;
+}
+
+/** What came back; the error stands apart where the model is told something else. */
+function AsTheModelSeesIt({ result: { model, error }, name }) {
+  const same = model?.length === 1 && model[0].text === error;
+  const some = model?.length > 0 || !error;
+  return html`
+    ${error && !same && html`<p class="verdict bad">${error}</p>`}
+    ${some && html`<${Output} blocks=${model ?? []} name=${name} />`}`;
+}
+
+const Usage = ({ result }) => html`<dl class="facts">
+  ${Object.entries(result.usage).map(([key, count]) => [
+    html`<dt>${key.replaceAll("_", " ")}</dt>`,
+    html`<dd>${count?.toLocaleString() ?? "not told"}</dd>`,
+  ])}
+</dl>`;
+
+/** The dialog about calls that wait for approval, while one is asked for. */
+export function Asking() {
+  const view = asking.value;
+  const approvals = view?.detail.value?.approvals;
+  if (!approvals?.length) return null;
+  const close = () => (asking.value = null);
+  return html`<${Approval} key=${view.id} approvals=${approvals} onClose=${close}
+        onDecide=${(made) => (close(), decide(view, made))} />`;
+}

@@ -1,0 +1,117 @@
+// What the page knows of the target: its tools and agents, what is selected, and the drafts.
+import { batch, computed, signal } from "./vendor.js";
+import * as api from "./api.js";
+import { Draft } from "./draft.js";
+import { say } from "./ui.js";
+
+/** loading, ready, token (none that is accepted) or failed. */
+export const phase = signal("loading");
+export const failure = signal("");
+export const info = signal({
+  name: "",
+  version: "",
+  target: "",
+  problems: [],
+  generation: 0,
+  history: false,
+});
+export const tools = signal([]);
+export const agents = signal([]);
+/** @type {import("./vendor.js").Signal<{kind: "tool"|"agent", name: string} | null>} */
+export const selected = signal(null);
+/** What the last reload changed, in words; null when there is nothing to tell. */
+export const reloaded = signal(null);
+/** Which pane a narrow screen shows, which view the right pane shows and which the middle. */
+export const pane = signal("tools");
+export const side = signal("run");
+export const middle = signal("arguments");
+
+export const tool = computed(() =>
+  selected.value?.kind === "tool" ? tools.value.find((one) => one.name === selected.value.name) : undefined,
+);
+export const agent = computed(() =>
+  selected.value?.kind === "agent" ? agents.value.find((one) => one.name === selected.value.name) : undefined,
+);
+
+const drafts = new Map();
+const inputs = new Map();
+
+/** @param {{name: string, schema: object}} of @returns {Draft} */
+export function draftOf(of) {
+  if (!drafts.has(of.name)) drafts.set(of.name, new Draft(of.name, of.schema));
+  return drafts.get(of.name);
+}
+
+/** What is being written to an agent. @param {string} name */
+export function inputOf(name) {
+  if (!inputs.has(name)) inputs.set(name, signal(""));
+  return inputs.get(name);
+}
+
+/** @param {"tool"|"agent"} kind @param {string} name */
+export function select(kind, name) {
+  batch(() => {
+    selected.value = { kind, name };
+    pane.value = "edit";
+    if (kind === "agent") middle.value = "arguments";
+  });
+}
+
+/** Something failed that no field is to blame for. */
+export const trouble = signal("");
+
+/** Runs something that asks the server, and shows it when that fails. */
+export async function attempt(action) {
+  trouble.value = "";
+  try {
+    return await action();
+  } catch (error) {
+    if (error instanceof api.ApiError && error.status === 401) phase.value = "token";
+    trouble.value = error instanceof api.ApiError ? error.message : "The server cannot be reached.";
+    say(trouble.value);
+    return undefined;
+  }
+}
+
+async function load() {
+  const [about, listed] = await Promise.all([api.info(), api.tools()]);
+  batch(() => {
+    info.value = about;
+    tools.value = listed.tools;
+    agents.value = listed.agents;
+    phase.value = "ready";
+    const first = listed.tools[0];
+    if (!selected.value && first) selected.value = { kind: "tool", name: first.name };
+  });
+}
+
+/** Loads everything and then follows the changes of the files. */
+export async function start() {
+  try {
+    await load();
+  } catch (error) {
+    phase.value = error.status === 401 ? "token" : "failed";
+    failure.value = error instanceof api.ApiError ? error.message : "The server cannot be reached.";
+    return;
+  }
+  document.title = `${info.value.target || info.value.name} · playground`;
+  attempt(() => api.watchChanges(info.value.generation, reload));
+}
+
+async function reload({ generation, problems }) {
+  const before = new Map([...tools.value, ...agents.value].map((one) => [one.name, JSON.stringify(one)]));
+  if (problems.length) info.value = { ...info.value, generation, problems };
+  else if ((await attempt(async () => (await load(), true))) === undefined) return;
+  const changed = [...tools.value, ...agents.value]
+    .filter((one) => before.get(one.name) !== JSON.stringify(one))
+    .map((one) => one.name);
+  const gone = [...before.keys()].filter(
+    (name) => ![...tools.value, ...agents.value].some((one) => one.name === name),
+  );
+  const told = [
+    changed.length && `changed: ${changed.join(", ")}`,
+    gone.length && `gone: ${gone.join(", ")}`,
+  ].filter(Boolean);
+  reloaded.value = problems.length ? null : `Reloaded. ${told.join("; ") || "No tool changed."}`;
+  say(problems.length ? "The file has problems" : reloaded.value);
+}

@@ -1,0 +1,218 @@
+// The live tree of a run: agents, calls and what they say, each part drawn when it changes.
+import { html, useState } from "./vendor.js";
+import { isOver } from "./events.js";
+import { brief, pretty } from "./json.js";
+import { now } from "./runs.js";
+import { Badge, Code, Icon, Status, download, duration } from "./ui.js";
+
+/** @param {{view: import("./runs.js").RunView}} props */
+export function Tree({ view }) {
+  const { root } = view.tree;
+  view.changed(root).value;
+  const calls = root.items.filter((item) => item.type === "call");
+  const alone = view.kind === "tool";
+  if (alone && !calls.length)
+    return html`<p class="note">${isOver(root) ? "No call was made." : "Starting…"}</p>`;
+  return html`<div role="tree" class="tree" aria-label="Calls of this run" onKeyDown=${walk}>
+    ${
+      alone
+        ? calls.map(
+            ({ node }, index) =>
+              html`<${Call} key=${node.key} view=${view} node=${node} level=${1} first=${index === 0} />`,
+          )
+        : html`<${Call} view=${view} node=${root} level=${1} first=${true} />`
+    }
+  </div>`;
+}
+
+/** The arrow keys of a tree; inside of an item they are left alone. */
+function walk(event) {
+  const from = event.target;
+  if (from.getAttribute("role") !== "treeitem") return;
+  const all = [...event.currentTarget.querySelectorAll("[role=treeitem]")];
+  const at = all.indexOf(from);
+  const open = from.getAttribute("aria-expanded") === "true";
+  const toggle = () => from.querySelector(".toggle")?.click();
+  const moves = {
+    ArrowDown: () => all[at + 1],
+    ArrowUp: () => all[at - 1],
+    Home: () => all[0],
+    End: () => all.at(-1),
+    ArrowRight: () => (open ? from.querySelector("[role=treeitem]") : toggle()),
+    ArrowLeft: () => (open ? toggle() : from.parentElement.closest("[role=treeitem]")),
+    Enter: toggle,
+  };
+  if (!moves[event.key]) return;
+  event.preventDefault();
+  const to = moves[event.key]();
+  if (!to) return;
+  all.forEach((item) => (item.tabIndex = item === to ? 0 : -1));
+  to.focus();
+}
+
+const FAILED = new Set(["tool_error", "invalid_args", "timeout", "denied", "overloaded", "lost"]);
+
+function Call({ view, node, level, first }) {
+  const [open, setOpen] = useState(true);
+  view.changed(node).value;
+  const id = `call-${view.id}-${node.key}`.replace(/[^\w-]/g, "_");
+  const isRoot = node === view.tree.root;
+  return html`<div role="treeitem" class="call" aria-expanded=${open} aria-level=${level} aria-labelledby=${id}
+        tabindex=${first ? 0 : -1}>
+    <div class="row" id=${id}>
+      <button type="button" class="toggle" tabindex="-1" aria-hidden="true" onClick=${() => setOpen(!open)}>
+          <${Icon} name="chevron" /></button>
+      <span class="name">${isRoot ? view.name : node.name}</span>
+      ${node.agent && html`<${Badge}>${isRoot ? "agent" : `agent ${node.agent}`}</${Badge}>`}
+      <span class="args">${node.args === undefined ? node.draft : brief(node.args, 120)}</span>
+      <${Status} status=${node.status} />
+      <${Took} node=${node} view=${view} />
+    </div>
+    ${
+      open &&
+      html`<div class="body">
+      <${Progress} node=${node} />
+      ${node.earlier > 0 && html`<p class="note">${node.earlier.toLocaleString()} earlier lines</p>`}
+      ${grouped(node.items).map(
+        (item, index) => html`<${Item} key=${item.key ?? index} item=${item} view=${view}
+          level=${level} live=${!isOver(node)} />`,
+      )}
+      ${node.error && html`<p class="line level-error"><b>failed</b> ${node.error}</p>`}
+      ${
+        FAILED.has(node.status) &&
+        typeof node.output === "string" &&
+        html`<p class="line level-error">
+          <b>error</b> ${node.output}</p>`
+      }
+      ${!isRoot && isOver(node) && html`<${Details} node=${node} />`}
+    </div>`
+    }
+  </div>`;
+}
+
+/** How long it took, or has been taking. */
+function Took({ node, view }) {
+  view.changed(node).value;
+  if (node.start === null) return null;
+  const seconds =
+    node.duration ?? (node.end ?? Math.max(now.value + view.tree.ahead, node.start)) - node.start;
+  return html`<span class="took">${duration(seconds)}</span>`;
+}
+
+function Progress({ node }) {
+  if (!node.progress || (isOver(node) && node.status === "ok" && !node.progress.total)) return null;
+  const { current, total, message } = node.progress;
+  const share = total ? Math.max(0, Math.min(1, current / total)) : null;
+  const text = total ? `${current} of ${total}` : `${current}`;
+  return html`<div class="progress">
+    <div class="bar ${share === null ? "open" : ""}" role="progressbar" aria-label="Progress of ${node.name}"
+        aria-valuemin="0" aria-valuemax=${total ?? undefined}
+      aria-valuenow=${total ? current : undefined} aria-valuetext=${message ? `${text}, ${message}` : text}>
+      <div style=${{ width: `${(share ?? 1) * 100}%` }} />
+    </div>
+    <span class="note">${message ?? ""}</span><span class="note count">${text}</span>
+  </div>`;
+}
+
+/** Calls that follow each other stand in one group of the tree. */
+function grouped(items) {
+  const groups = [];
+  for (const item of items) {
+    const last = groups.at(-1);
+    if (item.type !== "call") groups.push(item);
+    else if (last?.type === "calls") last.nodes.push(item.node);
+    else groups.push({ type: "calls", key: `calls ${item.node.key}`, nodes: [item.node] });
+  }
+  return groups;
+}
+
+const Item = (props) => html`<${ITEMS[props.item.type]} ...${props} />`;
+
+const cut = (item) =>
+  item.cut > 0 && html`<span class="note">${item.cut.toLocaleString()} earlier characters </span>`;
+
+const ITEMS = {
+  calls: ({ item, view, level }) => html`<div role="group" class="calls">
+    ${item.nodes.map(
+      (node) => html`<${Call} key=${node.key} view=${view} node=${node} level=${level + 1}
+        first=${false} />`,
+    )}
+  </div>`,
+  input: ({ item }) => html`<p class="input">${item.text}</p>`,
+  text: ({ item, live }) =>
+    html`<p class="said ${live && item.streamed ? "typing" : ""}">${cut(item)}${item.text}</p>`,
+  reasoning: ({ item }) =>
+    html`<details class="reasoning"><summary>Reasoning</summary><p>${cut(item)}${item.text}</p></details>`,
+  delta: ({ item, live }) =>
+    html`<pre class="stream" tabindex="0"><span class=${live ? "typing" : ""}>
+            ${cut(item)}${item.text}</span></pre>`,
+  line: ({ item }) => html`<p class="line level-${item.level}">
+    ${item.level !== "info" && html`<b>${item.level}</b> `}${
+      item.tag &&
+      html`<span class="tag">
+        ${item.tag}</span> `
+    }${item.text}
+  </p>`,
+  artifact: Artifact,
+};
+
+const PICTURE = /^image\/(png|jpeg|gif|webp|avif|bmp|svg\+xml)$/;
+
+function Artifact({ item }) {
+  const { name, mime, uri } = item;
+  const binary = item.data?.encoding === "base64" ? item.data.data : null;
+  const text = typeof item.data === "string" ? item.data : null;
+  const save = () =>
+    download(
+      name,
+      [binary ? Uint8Array.from(atob(binary), (one) => one.charCodeAt(0)) : text],
+      mime ?? "application/octet-stream",
+    );
+  const picture =
+    PICTURE.test(mime ?? "") &&
+    (binary ? `data:${mime};base64,${binary}` : text && `data:${mime},${encodeURIComponent(text)}`);
+  return html`<figure class="artifact">
+    ${picture && html`<img src=${picture} alt=${name} />`}
+    ${
+      !picture &&
+      text &&
+      html`<pre class="code" tabindex="0" role="group" aria-label=${name}>
+        ${text.slice(0, 2000)}</pre>`
+    }
+    <figcaption><span class="name">${name}</span> <span class="note">${mime ?? ""} ${uri ?? ""}</span>
+      ${
+        (binary ?? text) !== null &&
+        html`<button type="button" class="small"
+          onClick=${save}>Download</button>`
+      }</figcaption>
+  </figure>`;
+}
+
+function Details({ node }) {
+  if (node.args === undefined && node.output === undefined) return null;
+  return html`<details>
+    <summary>Arguments and result</summary>
+    ${node.args !== undefined && html`<${Code} text=${pretty(node.args)} label="Arguments of ${node.name}" />`}
+    ${node.output !== undefined && html`<${Output} blocks=${node.output} name=${node.name} />`}
+  </details>`;
+}
+
+/** What the model gets of a call: text, or blocks of text, images and files. */
+export function Output({ blocks, name }) {
+  const list =
+    typeof blocks === "string"
+      ? [{ type: "text", text: blocks }]
+      : Array.isArray(blocks)
+        ? blocks
+        : [{ type: "text", text: pretty(blocks) }];
+  if (!list.length) return html`<p class="note">Nothing.</p>`;
+  return list.map((block) => {
+    const mime = block.mime_type ?? block.media_type;
+    if (typeof block.text === "string")
+      return html`<pre class="code" tabindex="0" role="group" aria-label="Result of ${name}">
+                ${block.text === "" ? "(empty text)" : block.text}</pre>`;
+    if (typeof block.data === "string")
+      return html`<${Artifact} item=${{ name: block.filename ?? block.type, mime, data: { encoding: "base64", data: block.data } }} />`;
+    return html`<${Code} text=${pretty(block)} label="Result of ${name}" />`;
+  });
+}

@@ -1,0 +1,330 @@
+"""The runtime itself."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import logging
+from contextlib import suppress
+from contextvars import copy_context
+from typing import TYPE_CHECKING, Any, Self, cast
+
+from pydantic_core import to_json
+
+from agents_tools.action import Observation
+from agents_tools.context import ToolContext
+from agents_tools.errors import AgentsToolsError, Interruption, UserError, UserValueError
+from agents_tools.event_types import (
+    AgentErrorObservation,
+    CmdKillAction,
+    CmdOutputObservation,
+    ErrorObservation,
+    MCPAction,
+    ToolObservation,
+    event_of,
+    is_runnable,
+    setup_script_action,
+)
+from agents_tools.events import ActionEvent, Event, EventSource, Origin
+from agents_tools.runtime._calls import HANDLERS, Call, Handler, content_of, in_time, of_mcp
+from agents_tools.runtime._tools import Tools
+from agents_tools.store import EventFilter
+from agents_tools.stream import EventStream, EventStreamSubscriber
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from agents_tools._records import CallOutcome
+    from agents_tools.action import Action
+    from agents_tools.registry import ToolRegistry
+
+__all__ = ["ToolRuntime"]
+
+logger = logging.getLogger("agents_tools")
+
+_MISTAKES = {"invalid_args", "denied"}
+"""How a call ends by a mistake of the agent's, which it can correct."""
+_GONE = "The action was stopped before it had a result."
+
+
+class ToolRuntime:
+    """Carries out the actions of a stream with tools, and publishes what they observe.
+
+    It runs on the event loop that it is made in, or without one on the background loop that all
+    synchronous calls share. What is no action, or not runnable, is passed over.
+
+    Args:
+        stream: Where actions come from, and observations go.
+        tools: The tools: a registry, whose tools are made when they are first needed, or a list.
+        max_parallel: How many actions are carried out at once. By default one after the other, in
+            the order they were published: a command finds what the one before it has left.
+        working_dir: Where tools that are made for the runtime work.
+        context: What tools see as `ctx.context`.
+
+    Raises:
+        UserError: The stream is closed, or something given is no tool.
+    """
+
+    def __init__(
+        self,
+        stream: EventStream,
+        tools: ToolRegistry | Iterable[Any],
+        *,
+        max_parallel: int = 1,
+        working_dir: Any = None,
+        context: Any = None,
+    ) -> None:
+        if max_parallel < 1:
+            raise UserValueError(
+                f"ToolRuntime(max_parallel=...) is at least 1, not {max_parallel}."
+            )
+        self._stream = stream
+        self._tools = Tools(tools, working_dir)
+        self._context = context
+        self._places = asyncio.Semaphore(max_parallel)
+        self._handlers = dict(HANDLERS)
+        self._running: dict[int, tuple[asyncio.Task[Observation], ToolContext[Any]]] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._own = copy_context()
+        self._closed = False
+        self._subscription = stream.subscribe(
+            EventStreamSubscriber.RUNTIME,
+            self._take,
+            f"runtime-{id(self):x}",
+            where=EventFilter(types=(ActionEvent.type,)),
+        )
+
+    def __enter__(self) -> Self:
+        """Give itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        """Give itself."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close it."""
+        await self.aclose()
+
+    def handles(
+        self,
+        kind: type[Action] | str,
+        tool_name: str,
+        to_arguments: Callable[[Any], Mapping[str, Any]],
+        to_observation: Callable[[Any, CallOutcome], Observation] | None = None,
+    ) -> None:
+        """Say which tool carries out a class of actions.
+
+        Args:
+            kind: The class, or its name.
+            tool_name: The tool.
+            to_arguments: Gives the arguments of the call for an action.
+            to_observation: Gives the observation for the action and what came of the call; by
+                default the tool's own, or a `ToolObservation`. A call that failed without an
+                observation is not shown to it.
+        """
+        name = kind if isinstance(kind, str) else kind.__name__
+        self._handlers[name] = Handler(
+            tool_name=tool_name, to_arguments=to_arguments, to_observation=to_observation
+        )
+
+    def run_setup_script(self, path: str, timeout: float = 600.0) -> Event:
+        """Publish the action that runs a script in the session of the terminal, unseen.
+
+        Args:
+            path: The script.
+            timeout: Seconds after which it is stopped.
+        """
+        action = setup_script_action(path, timeout)
+        return self._stream.add_event(action, EventSource.ENVIRONMENT)
+
+    def close(self) -> None:
+        """Stop what runs, and let go of what was made.
+
+        From another thread than that of its loop, it waits for that; on the loop itself, `await
+        aclose()` does.
+        """
+        loop = self._leave()
+        if loop is not None and _current_loop() is loop:
+            for task, context in self._running.values():
+                context.cancel()
+                task.cancel()
+            self._tools.close()
+        elif loop is not None:
+            with suppress(RuntimeError):  # the loop has ended, and all that ran on it
+                asyncio.run_coroutine_threadsafe(self._stop(), loop).result()
+        self._tools.close()
+
+    async def aclose(self) -> None:
+        """Stop what runs, wait for it, and let go of what was made."""
+        loop = self._leave()
+        if loop is not None:
+            if _current_loop() is loop:
+                await self._stop()
+            else:
+                stopping = asyncio.run_coroutine_threadsafe(self._stop(), loop)
+                await asyncio.wrap_future(stopping)
+        await asyncio.to_thread(self._tools.close)
+
+    def _leave(self) -> asyncio.AbstractEventLoop | None:
+        if not self._closed:
+            self._closed = True
+            self._stream.unsubscribe(
+                self._subscription.subscriber_id, self._subscription.callback_id
+            )
+        loop = self._loop
+        return None if loop is None or loop.is_closed() else loop
+
+    async def _stop(self) -> None:
+        while self._running:
+            tasks = self._stopped(list(self._running))
+            await asyncio.wait(tasks)
+
+    # --- actions
+
+    async def _take(self, said: Event) -> None:
+        event = cast("ActionEvent[Any]", said)
+        if self._closed or not is_runnable(event):
+            return
+        self._loop = asyncio.get_running_loop()
+        if event.kind == CmdKillAction.__name__:
+            self._say(event, self._killed(event))
+            return
+        context = self._context_of(event)
+        task = self._loop.create_task(
+            self._carry_out(event, context), name=f"action {event.id}", context=self._own.copy()
+        )
+        self._running[event.id] = (task, context)
+        task.add_done_callback(lambda task: self._has_ended(event, task))
+
+    async def _carry_out(self, event: ActionEvent[Any], context: ToolContext[Any]) -> Observation:
+        async with self._places:
+            return await self._observed(event, context)
+
+    def _has_ended(self, event: ActionEvent[Any], task: asyncio.Task[Observation]) -> None:
+        """Publish the one observation of an action, however it ended."""
+        del self._running[event.id]
+        if task.cancelled():
+            self._say(event, ErrorObservation(_GONE, "cancelled"))
+        elif (error := task.exception()) is not None:
+            logger.error("Action %d failed.", event.id, exc_info=error)
+            self._say(event, ErrorObservation(f"{type(error).__name__}: {error}", "error"))
+        else:
+            self._say(event, task.result())
+
+    async def _observed(self, event: ActionEvent[Any], context: ToolContext[Any]) -> Observation:
+        """Carry an action out; what goes wrong is an observation too."""
+        try:
+            call = self._call_for(event)
+        except AgentsToolsError as error:
+            return AgentErrorObservation(str(error), "invalid_action")
+        context.tool_name = call.tool.name
+        try:
+            outcome = await call.tool.call(context, to_json(dict(call.arguments)).decode())
+        except Interruption:
+            text = f"Tool {call.tool.name!r} needs an approval, and nobody can be asked here."
+            return AgentErrorObservation(text, "denied")
+        return self._observation(call, outcome)
+
+    def _call_for(self, event: ActionEvent[Any]) -> Call:
+        """Find the tool for an action, and what it is called with.
+
+        Raises:
+            UserError: There is none, or the action cannot be read.
+        """
+        handler = self._handlers.get(event.kind)
+        if handler is not None:
+            action = event.value
+            tool = self._tools.named(handler.tool_name)
+            if tool is None:
+                raise UserError(self._unknown(handler.tool_name, f" for a {event.kind}"))
+            arguments = {
+                name: value
+                for name, value in handler.to_arguments(action).items()
+                if value is not None
+            }
+            return Call(in_time(tool, action), arguments, action, handler.to_observation)
+        if event.kind == MCPAction.__name__:
+            action = cast("MCPAction", event.value)
+            tool = self._tools.remote(action.server, action.name)
+            if tool is None:
+                raise UserError(self._unknown(action.name, " of an MCP server"))
+            return Call(in_time(tool, action), action.arguments, action, of_mcp)
+        tool = self._tools.named(event.kind) or self._tools.for_kind(event.kind)
+        if tool is None:
+            raise UserError(self._unknown(event.kind, ""))
+        return Call(tool, event.action)
+
+    def _unknown(self, name: str, what: str) -> str:
+        known = self._tools.names()
+        near = difflib.get_close_matches(name, [*known, *self._handlers], 3, 0.5)
+        hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+        return f"There is no tool {name!r:.100}{what}.{hint} Tools: {', '.join(known) or 'none'}."
+
+    def _observation(self, call: Call, outcome: CallOutcome) -> Observation:
+        seen = outcome.value
+        if outcome.status != "ok" and not isinstance(seen, Observation):
+            text = outcome.output or str(outcome.error or outcome.status)
+            kind = AgentErrorObservation if outcome.status in _MISTAKES else ErrorObservation
+            return kind(content_of(text), outcome.status)
+        if call.to_observation is not None:
+            try:
+                return call.to_observation(call.action, outcome)
+            except Exception as error:  # the action has its one observation, whatever a user wrote
+                logger.exception("The observation of a %s failed.", type(call.action).__name__)
+                return ErrorObservation(f"{type(error).__name__}: {error}", "to_observation")
+        if isinstance(seen, Observation):
+            return seen
+        return ToolObservation(content_of(outcome.output), call.tool.name)
+
+    # --- the stream
+
+    def _context_of(self, event: ActionEvent[Any]) -> ToolContext[Any]:
+        """Make the context of a call: what is said in it is published at once, with its path."""
+        above: ToolContext[Any] | None = None
+        for call_id in event.path:
+            above = ToolContext(tool_call_id=call_id, parent=above)
+
+        def publish(said: Event) -> None:
+            self._stream.publish(said if said.cause is not None else said.replace(cause=event.id))
+
+        call_id = event.tool_call_id or f"action_{event.id}"
+        return ToolContext(self._context, tool_call_id=call_id, emit=publish, parent=above)
+
+    def _say(self, event: ActionEvent[Any], observation: Observation) -> None:
+        said = event_of(observation, hidden=event.hidden or None)
+        source = EventSource.ENVIRONMENT
+        origin = Origin(event.tool_name, event.tool_call_id, event.path, source)
+        with suppress(UserError):  # a stream that was closed before its runtime
+            self._stream.publish(said.replace(cause=event.id, origin=origin))
+
+    def _killed(self, event: ActionEvent[Any]) -> Observation:
+        wanted = event.action.get("action_id")
+        ids = [one for one in self._running if wanted is None or one == wanted]
+        self._stopped(ids)
+        if ids or wanted is None:
+            return CmdOutputObservation(f"Stopped: {', '.join(map(str, ids)) or 'nothing runs'}.")
+        running = ", ".join(map(str, self._running)) or "none"
+        return AgentErrorObservation(
+            f"Action {wanted} does not run. Running are: {running}.", "invalid_action"
+        )
+
+    def _stopped(self, ids: Iterable[int]) -> list[asyncio.Task[Any]]:
+        """Stop actions; code in threads sees that nobody waits for it."""
+        tasks: list[asyncio.Task[Any]] = []
+        for one in ids:
+            task, context = self._running[one]
+            context.cancel()
+            task.cancel()
+            tasks.append(task)
+        return tasks
+
+
+def _current_loop() -> asyncio.AbstractEventLoop | None:
+    with suppress(RuntimeError):
+        return asyncio.get_running_loop()
+    return None

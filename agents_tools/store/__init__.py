@@ -1,0 +1,36 @@
+"""Where events are kept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from agents_tools.store._filter import EventFilter
+from agents_tools.store._memory import MemoryEventStore
+from agents_tools.store._pending import Pending
+from agents_tools.store._protocol import Durability, EventStore, SessionInfo
+
+if TYPE_CHECKING:
+    from agents_tools.store.redis import RedisEventStore
+    from agents_tools.store.sqlite import SQLiteEventStore
+
+__all__ = [
+    "Durability",
+    "EventFilter",
+    "EventStore",
+    "MemoryEventStore",
+    "Pending",
+    "RedisEventStore",
+    "SQLiteEventStore",
+    "SessionInfo",
+]
+
+_LATE = {"SQLiteEventStore": "sqlite", "RedisEventStore": "redis"}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a store when it is first asked for."""
+    if name not in _LATE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{_LATE[name]}"), name)

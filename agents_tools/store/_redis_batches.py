@@ -1,0 +1,109 @@
+"""What is on its way into a Redis server, and what the server has answered."""
+
+from __future__ import annotations
+
+import os
+import socket
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+from agents_tools.errors import EventConflictError, EventStoreError
+from agents_tools.events import INVALID_ID
+from agents_tools.store._pending import Pending
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Append", "Job", "Log", "conflict", "has_died", "is_confirmed", "text_of", "unsafe"]
+
+T = TypeVar("T")
+
+
+class Log:
+    """What this program knows of one log."""
+
+    def __init__(self, sid: str, prefix: str) -> None:
+        self.sid = sid
+        self.keys = [f"{prefix}:{part}:{sid}" for part in ("log", "state", "lease")]
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self.last = INVALID_ID
+        self.given = INVALID_ID
+        self.reserved = INVALID_ID
+        self.acked = 0  # how many batches of this program the server has, as far as is known
+        self.unsure = False  # whether it may have one more
+
+
+class Job(Generic[T]):
+    """Something to do for which somebody waits."""
+
+    def __init__(self, work: Callable[[], T], until: float) -> None:
+        self.work = work
+        self.until = until
+        self.pending: Pending[T] = Pending()
+
+
+class Append(NamedTuple):
+    """Events on their way into a log."""
+
+    log: Log
+    written: list[Any]
+    expect_seq: int | None
+    sync: bool
+    pending: Pending[int]
+    until: float
+
+
+def conflict(log: Log, address: str, code: str, facts: list[str]) -> EventStoreError:
+    """Say why a batch was refused."""
+    where = f"The log {log.sid!r} at {address}"
+    store = f"{address} {log.sid}"
+    if code == "lost":
+        return EventStoreError(
+            f"{where} has lost what it had acknowledged ({facts[0]} batches): the server was "
+            "restarted without its last events, or somebody deleted the log. Nothing more is "
+            "written to it; open it anew to go on with what is there.",
+            store=store,
+        )
+    told = {
+        "held": f"is being written by {facts[0].partition('@')[2]}, which has it for another "
+        f"{facts[-1]} ms after its last event. Read it, or write under another sid.",
+        "taken": f"was taken over by {facts[0].partition('@')[2]}. Open it anew to go on.",
+        "count": f"holds {facts[0]} events, which is not what was expected: somebody else has "
+        "written to it. Read what is new and try again.",
+        "id": f"has the id {facts[0]} already; the next one is {facts[-1]}.",
+    }
+    return EventConflictError(f"{where} {told[code]}", store=store)
+
+
+def text_of(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def is_confirmed(command: tuple[Any, ...], reply: Any) -> bool:
+    if isinstance(reply, Exception):
+        return False
+    had: int = reply[0] if command[0] == "WAITAOF" else reply
+    return had >= command[1]
+
+
+def unsafe(job: Append, answer: Any, reply: Any) -> Any:
+    """Give the answer that a batch was stored, but perhaps not for ever."""
+    if isinstance(answer, Exception) or not job.sync or answer[0] != b"ok":
+        return answer
+    return ["unsafe", answer[1], repr(reply)]
+
+
+def has_died(holder: str) -> bool:
+    """Whether a writer was a process of this machine that is no more."""
+    host, _, number = holder.partition("@")[2].rpartition(":")
+    if os.name != "posix" or host != socket.gethostname() or not number.isdecimal():
+        return False
+    try:
+        os.kill(int(number), 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return False

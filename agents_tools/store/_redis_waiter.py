@@ -1,0 +1,112 @@
+"""Waiting for new events of several logs at once, in one thread."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from agents_tools.store._pending import Pending
+
+__all__ = ["Waiter", "Watched"]
+
+
+class Watched(Protocol):
+    """A log, as far as whoever waits has to know it."""
+
+    last: int
+
+
+class Waiter:
+    """Holds who waits, and asks for all of them at once while somebody does.
+
+    Args:
+        ask: Waits a while for a log to have an event beyond the id that stands beside it, and
+            gives the logs that have, with their newest ids. It ends early after `wake`, and when
+            it is told to `leave`.
+        wake: Ends what `ask` is doing now or does next; never waits.
+        leave: Ends what `ask` is doing for good.
+    """
+
+    def __init__(
+        self,
+        ask: Callable[[Mapping[Watched, int]], Mapping[Watched, int]],
+        wake: Callable[[], object],
+        leave: Callable[[], object],
+    ) -> None:
+        self._ask = ask
+        self._wake = wake
+        self._leave = leave
+        self._wanted: dict[Watched, dict[Pending[int], int]] = {}
+        self._asked: Mapping[Watched, int] | None = None
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._ended = False
+
+    def add(self, log: Watched, pending: Pending[int], after: int) -> None:
+        """Let somebody wait for an event of a log with a greater id."""
+        with self._changed:
+            if self._ended:
+                return
+            self._wanted.setdefault(log, {})[pending] = after
+            asked = self._asked
+            unheard = asked is not None and (log not in asked or asked[log] > after)
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._run, name="agents-tools-redis-waiter", daemon=True
+                )
+                self._thread.start()
+            self._changed.notify()
+        self.seen(log)  # it may have come meanwhile
+        if unheard:
+            self._wake()
+
+    def discard(self, log: Watched, pending: Pending[int]) -> None:
+        """Forget somebody who has given up."""
+        with self._changed:
+            waiting = self._wanted.get(log, {})
+            waiting.pop(pending, None)
+            if not waiting:
+                self._wanted.pop(log, None)
+
+    def seen(self, log: Watched) -> None:
+        """Tell those who waited for what a log has now."""
+        with self._changed:
+            waiting = self._wanted.get(log, {})
+            due = [pending for pending, after in waiting.items() if log.last > after]
+            for pending in due:
+                del waiting[pending]
+            if not waiting:
+                self._wanted.pop(log, None)
+        for pending in due:
+            pending.resolve(log.last)
+
+    def end(self) -> None:
+        """Stop waiting, and wait for the thread."""
+        with self._changed:
+            self._ended = True
+            thread = self._thread
+            self._changed.notify()
+        if thread is None or thread is threading.current_thread():
+            return
+        while thread.is_alive():
+            self._leave()
+            thread.join(0.05)
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while not self._wanted and not self._ended:
+                    self._changed.wait()
+                if self._ended:
+                    return
+                asked = {log: min(afters.values()) for log, afters in self._wanted.items()}
+                self._asked = asked
+            news = self._ask(asked)
+            with self._changed:
+                self._asked = None
+            for log, last in news.items():
+                log.last = max(log.last, last)
+                self.seen(log)

@@ -1,0 +1,98 @@
+"""Reading from the file of a store: a few threads with a connection each, beside the writer."""
+
+from __future__ import annotations
+
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from agents_tools.errors import EventStoreError
+from agents_tools.store._pending import Pending
+from agents_tools.store._sqlite_errors import explaining
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Generator
+
+    from agents_tools.store._sqlite_place import Place
+
+__all__ = ["Readers"]
+
+T = TypeVar("T")
+_THREADS: Final = 4
+
+
+class Readers:
+    """Reads from a file; any thread may ask.
+
+    Args:
+        place: The file.
+    """
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._connections: deque[sqlite3.Connection] = deque()
+        self._threads: ThreadPoolExecutor | None = None
+        self._closed = False
+
+    def begin(self, read: Callable[[sqlite3.Connection], T]) -> Pending[T]:
+        """Read in a thread of its own."""
+        if self._closed:
+            return Pending.failed(self._is_closed())
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(_THREADS, "agents-tools-store-reader")
+        try:
+            return Pending(self._threads.submit(self.look, read))
+        except RuntimeError:  # closed in this moment, or the interpreter ends
+            return Pending.failed(self._is_closed())
+
+    def look(self, read: Callable[[sqlite3.Connection], T]) -> T:
+        """Read in this thread.
+
+        Raises:
+            EventStoreError: The file cannot be read, or is not the one that was opened.
+        """
+        with self.connection() as connection:
+            return read(connection)
+
+    @contextmanager
+    def connection(self) -> Generator[sqlite3.Connection]:
+        """Lend a connection for reading."""
+        place = self._place
+        if self._closed:
+            raise self._is_closed()
+        place.check()
+        with explaining(place.path, place.timeout):
+            try:
+                connection = self._connections.pop()
+            except IndexError:
+                connection = place.open(read_only=True)
+            try:
+                yield connection
+            finally:
+                if self._is_over():
+                    place.shut(connection)
+                else:
+                    self._connections.append(connection)
+
+    def close(self) -> None:
+        """Finish what is being read, and let go of the file."""
+        self._closed = True
+        if self._threads is not None:
+            self._threads.shutdown(wait=True)
+        while self._connections:
+            self._place.shut(self._connections.pop())
+
+    def after_fork(self) -> None:
+        """Start anew in a child, which has neither the threads nor the right to the connections."""
+        self._connections = deque()
+        self._threads = None
+
+    def _is_over(self) -> bool:
+        return self._closed
+
+    def _is_closed(self) -> EventStoreError:
+        return EventStoreError(
+            f"The event store {self._place.path} is closed.", store=self._place.path
+        )

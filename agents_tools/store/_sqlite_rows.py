@@ -1,0 +1,156 @@
+"""Events as rows: their JSON, the columns they are found by, and large texts kept apart.
+
+A row has the whole wire form of its event as `body`, so that each row can be read alone. Texts of
+more than 64 KiB are kept once, under the hash of what they say. Where they belong in the body
+stands in a column of its own, never in the body: nothing that a payload says is taken for a
+reference.
+"""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
+
+from pydantic_core import from_json, to_json
+
+from agents_tools.store._unknown import event_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from agents_tools.events import Event
+
+__all__ = ["COLUMNS", "LARGE", "Blob", "Draft", "drafted", "event_of_row"]
+
+LARGE: Final = 1 << 16
+"""Texts of more bytes than this are kept apart."""
+
+_PREVIEW: Final = 200
+_PAYLOAD_STARTS: Final = 10
+"""How many fields of the wire form come before the payload."""
+
+Blob: TypeAlias = tuple[bytes, bytes]
+"""The hash of a large text, and the text."""
+
+COLUMNS: Final = (
+    *("log", "id", "position", "time", "type", "source", "cause", "call", "tool", "run"),
+    *("hidden", "size", "body", "large"),
+)
+"""The columns of an event, in the order in which they are written."""
+
+
+class Draft(NamedTuple):
+    """An event that is ready to be stored, but for its place in the log."""
+
+    id: int
+    columns: tuple[Any, ...]
+    """What stands between `position` and `size`."""
+    size: int
+    rest: str
+    """The body behind the id."""
+    large: str | None
+    blobs: tuple[Blob, ...]
+
+    def row(self, log: int, id: int, position: int) -> tuple[Any, ...]:
+        """Give the row of the event at this place."""
+        _, columns, size, rest, large, _ = self
+        return (log, id, position, *columns, size, f'{{"id":{id},{rest}', large)
+
+
+def drafted(event: Event) -> Draft:
+    """Make an event ready to be stored.
+
+    Raises:
+        UserValueError: It has no JSON form.
+    """
+    wire = event.to_dict()
+    del wire["id"]
+    columns = (
+        event.timestamp,
+        event.type,
+        wire.get("source"),
+        event.cause,
+        event.tool_call_id,
+        event.tool_name,
+        _text_or_none(getattr(event, "run_id", None)),
+        1 if getattr(event, "hidden", False) is True else 0,
+    )
+    body = to_json(wire)
+    size = len(body)
+    if size <= LARGE:
+        return Draft(event.id, columns, size, body[1:].decode(), None, ())
+    body, large, blobs = _without_large(wire)
+    return Draft(event.id, columns, size, body[1:].decode(), large, blobs)
+
+
+def event_of_row(body: str, large: str | None, fetch: Callable[[bytes], bytes]) -> Event:
+    """Make an event from its row.
+
+    Args:
+        body: Its wire form.
+        large: Where large texts belong in it.
+        fetch: Gives a large text by its hash.
+
+    Raises:
+        ValueError: The body is no JSON object.
+    """
+    wire = from_json(body)
+    if not isinstance(wire, dict):
+        raise ValueError("it is no JSON object")  # noqa: TRY004 - as for other bad JSON
+    if large is not None:
+        _restore(cast("dict[str, Any]", wire), large, fetch)
+    return event_of(cast("dict[str, Any]", wire))
+
+
+# --- large texts ----------------------------------------------------------------------------------
+
+
+def _without_large(wire: dict[str, Any]) -> tuple[bytes, str | None, tuple[Blob, ...]]:
+    """Take large texts out of a wire form; then large fields, if that was not enough."""
+    places: list[list[Any]] = []
+    blobs: dict[bytes, bytes] = {}
+
+    def keep(content: bytes, kind: str, path: tuple[str | int, ...]) -> None:
+        digest = sha256(content).digest()
+        blobs[digest] = content
+        places.append([digest.hex(), kind, *path])
+
+    def walk(value: Any, path: tuple[str | int, ...]) -> Any:
+        if isinstance(value, str):
+            if len(value) <= LARGE // 4 or len(content := value.encode()) <= LARGE:
+                return value
+            keep(content, "text", path)
+            return value[:_PREVIEW]
+        if isinstance(value, dict):
+            members = cast("dict[str, Any]", value)
+            return {key: walk(member, (*path, key)) for key, member in members.items()}
+        if isinstance(value, list):
+            items = cast("list[Any]", value)
+            return [walk(item, (*path, n)) for n, item in enumerate(items)]
+        return value
+
+    kept = cast("dict[str, Any]", walk(wire, ()))
+    body = to_json(kept)
+    if len(body) > LARGE:
+        for name in list(kept)[_PAYLOAD_STARTS - 1 :]:
+            if len(content := to_json(kept[name])) > LARGE:
+                keep(content, "json", (name,))
+                kept[name] = None
+        body = to_json(kept)
+    return body, json.dumps(places) if places else None, tuple(blobs.items())
+
+
+def _restore(wire: dict[str, Any], large: str, fetch: Callable[[bytes], bytes]) -> None:
+    """Put large texts back; whole fields first, since texts may belong inside of them."""
+    places = cast("list[list[Any]]", json.loads(large))
+    for digest, kind, *path in sorted(places, key=lambda place: place[1]):
+        content = fetch(bytes.fromhex(digest))
+        inside: Any = wire
+        for step in path[:-1]:
+            inside = inside[step]
+        inside[path[-1]] = from_json(content) if kind == "json" else content.decode()
+
+
+def _text_or_none(value: object) -> str | None:
+    return value if isinstance(value, str) else None

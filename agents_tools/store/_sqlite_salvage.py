@@ -1,0 +1,157 @@
+"""Reading what can still be read of a damaged file, from a copy: the file itself is not touched."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sqlite3
+import tempfile
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from agents_tools.errors import EventStoreError
+from agents_tools.store._sqlite_query import fetch_blob
+from agents_tools.store._sqlite_rows import LARGE, event_of_row
+from agents_tools.store._unknown import event_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from agents_tools.events import Event
+
+__all__ = ["Salvaged", "salvage"]
+
+_FURTHEST: Final = 40
+"""How far to look for the next row that can be read, in doublings."""
+_ROW: Final = "SELECT n, log, id, body, large FROM event NOT INDEXED WHERE n >= ? ORDER BY n"
+_BODY: Final = re.compile(rb'\{"id":\d+,"v":\d+,"type":"')
+
+
+@dataclass(slots=True)
+class Salvaged:
+    """What could be read of a file.
+
+    Attributes:
+        events: The events of each session, in order.
+        problems: What could not be read, in words.
+    """
+
+    events: dict[str, list[Event]] = field(default_factory=dict[str, "list[Event]"])
+    problems: list[str] = field(default_factory=list[str])
+
+
+def salvage(path: str) -> Salvaged:
+    """Read what can be read of the file of a store.
+
+    Raises:
+        EventStoreError: There is no such file.
+    """
+    file = Path(path)
+    if not file.is_file():
+        raise EventStoreError(f"There is no file {path}.", store=path)
+    found = Salvaged()
+    with tempfile.TemporaryDirectory(prefix="agents-tools-") as folder:
+        copy = Path(folder) / "copy.db"
+        shutil.copyfile(file, copy)
+        if (journal := Path(f"{path}-wal")).is_file():
+            shutil.copyfile(journal, f"{copy}-wal")
+        try:
+            with closing(sqlite3.connect(copy, isolation_level=None)) as connection:
+                _read_tables(connection, found)
+        except sqlite3.Error as error:
+            found.problems.append(f"the tables cannot be read ({error})")
+        if not found.events:
+            _carve([file, journal], found)
+    for events in found.events.values():
+        events.sort(key=lambda event: event.id)
+    return found
+
+
+def _read_tables(connection: sqlite3.Connection, found: Salvaged) -> None:
+    connection.execute("PRAGMA trusted_schema = OFF")
+    try:
+        names: dict[int, str] = dict(
+            connection.execute("SELECT log, sid FROM log NOT INDEXED WHERE sid IS NOT NULL")
+        )
+    except sqlite3.Error as error:
+        names = {}
+        found.problems.append(f"the names of the sessions cannot be read ({error})")
+    for log, number, body, large in _rows(connection, found):
+        try:
+            event = _event(connection, body, large)
+        except (sqlite3.Error, LookupError, TypeError, ValueError) as error:
+            found.problems.append(f"event {number}: {error}")
+            event = _without_large(body)
+        if event is not None:
+            found.events.setdefault(names.get(log, f"session {log}"), []).append(event)
+
+
+def _event(connection: sqlite3.Connection, body: Any, large: Any) -> Event | None:
+    return event_of_row(body, large, lambda digest: fetch_blob(connection, digest))
+
+
+def _rows(connection: sqlite3.Connection, found: Salvaged) -> Iterator[tuple[int, int, Any, Any]]:
+    """Give all rows that can be read, in order."""
+    after = 0
+    while True:
+        try:
+            for n, *row in connection.execute(_ROW, (after,)):
+                yield cast("tuple[int, int, Any, Any]", tuple(row))
+                after = n + 1
+        except sqlite3.Error as error:
+            found.problems.append(f"rows from {after} on cannot be read ({error})")
+        else:
+            return
+        onward = _readable_from(connection, after)
+        if onward is None:
+            return
+        after = onward
+
+
+def _readable_from(connection: sqlite3.Connection, bad: int) -> int | None:
+    """Find the first row behind one that cannot be read."""
+
+    def is_readable(n: int) -> bool:
+        try:
+            return connection.execute(f"{_ROW} LIMIT 1", (n,)).fetchone() is not None
+        except sqlite3.Error:
+            return False
+
+    good = next((n for k in range(_FURTHEST) if is_readable(n := bad + (1 << k))), None)
+    while good is not None and good - bad > 1:
+        middle = (good + bad) // 2
+        if is_readable(middle):
+            good = middle
+        else:
+            bad = middle
+    return good
+
+
+def _without_large(body: object) -> Event | None:
+    try:
+        wire = json.loads(cast("str", body))
+    except (TypeError, ValueError):
+        return None
+    return event_of(cast("dict[str, Any]", wire)) if isinstance(wire, dict) else None
+
+
+def _carve(files: list[Path], found: Salvaged) -> None:
+    """Look for events in the bytes of the files: their JSON is whole where it is in one page."""
+    seen: dict[int, Event] = {}
+    decoder = json.JSONDecoder()
+    for file in files:
+        content = file.read_bytes() if file.is_file() else b""
+        for match in _BODY.finditer(content):
+            text = content[match.start() : match.start() + LARGE].decode("utf-8", "replace")
+            try:
+                wire, _ = decoder.raw_decode(text)
+            except ValueError:
+                continue
+            event = event_of(cast("dict[str, Any]", wire))
+            seen.setdefault(event.id, event)
+    if seen:
+        found.events["salvaged"] = list(seen.values())
+        found.problems.append("events were found in the bytes of the file; their sessions are lost")

@@ -1,0 +1,54 @@
+"""Go over all events that there are, in memory and in the store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agents_tools.stream._log import PAGE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from agents_tools.events import Event
+    from agents_tools.store import EventFilter
+    from agents_tools.stream._log import Log
+
+__all__ = ["newest_first", "oldest_first"]
+
+
+def oldest_first(log: Log, start: int, stop: int, where: EventFilter | None) -> Iterator[Event]:
+    """Give events from one id to another, both included; waits for the store."""
+    at = max(start, 0)
+    while at <= stop:
+        events = log.recent(at, PAGE)
+        if events is None:
+            events, at = log.older(at, where, gaps=False).result()
+        elif events:
+            at = events[-1].id + 1
+        else:
+            return
+        yield from _chosen(events, start, stop, where)
+
+
+def newest_first(log: Log, start: int, stop: int, where: EventFilter | None) -> Iterator[Event]:
+    """Give events from one id back to another, both included; waits for the store."""
+    first = log.first_id
+    recent = log.recent(first) or []
+    unsaved = [event for event in log.unsaved() if event.id < first]
+    yield from _chosen(reversed(recent), start, stop, where)
+    yield from _chosen(reversed(unsaved), start, stop, where)
+    before = min([first, stop + 1, *(event.id for event in unsaved)])
+    while log.store is not None and before > start:
+        page = log.store.read(
+            start - 1, before=before, limit=PAGE, reverse=True, where=where
+        ).result()
+        yield from page
+        before = page[-1].id if len(page) == PAGE else start
+
+
+def _chosen(
+    events: Iterable[Event], start: int, stop: int, where: EventFilter | None
+) -> Iterator[Event]:
+    for event in events:
+        if start <= event.id <= stop and (where is None or where.accepts(event)):
+            yield event

@@ -1,0 +1,19 @@
+"""How fast events are published, delivered, stored and read back, beside the least that could do it.
+
+`limit`, `library` and the peers do the same with the same names: each function does something to so
+many events, and gives the seconds that took. What a subject does not have is not measured.
+"""
+
+from __future__ import annotations
+
+EVENT_TITLES = {
+    "publish": "publish, nobody listens, per event (limit: a list and a lock)",
+    "heard": "publish to one callback in a thread, per event (limit: a queue and a thread)",
+    "follow": "publish to one reader on the loop, per event (limit: asyncio.Queue)",
+    "fan_out": "publish to 10 readers on the loop, per delivery (limit: asyncio.Queues)",
+    "masked": "publish a delta where 3 secrets are known (limit: str.replace)",
+    "stored": "store on disk, per event (limit: a line of JSON)",
+    "replay": "read back from disk, per event (limit: lines of JSON)",
+}
+EVENT_TIMED = {f"event_{name}": name for name in EVENT_TITLES}
+EVENT_ROWS = {f"event_{name}": f"events: {title}" for name, title in EVENT_TITLES.items()}

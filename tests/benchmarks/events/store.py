@@ -1,0 +1,174 @@
+"""How fast the store in a file is, beside SQLite with one table and nothing around it.
+
+`python -m tests.benchmarks.events.store` prints a line for each workload. The limit is given rows
+that are ready to be written: it makes no JSON, numbers nothing and keeps no index. Events have some
+600 bytes of JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sqlite3
+import tempfile
+from contextlib import closing
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from agents_tools.events import EventSource, MessageEvent, Origin
+from agents_tools.store import SQLiteEventStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from agents_tools.events import Event
+    from agents_tools.store import Durability
+
+__all__ = ["STORE_TITLES", "measured"]
+
+STORE_TITLES = {
+    "store_normal": "store events one by one, durable against kill -9, per event",
+    "store_normal_32": "store events in appends of 32, likewise, per event",
+    "store_sync_16": "16 producers, each waits until its event is synced, per event",
+    "store_sync_16x32": "16 producers, each waits until its 32 events are synced, per event",
+    "store_read": "read events back, per event",
+    "store_reopen": "open a log of 100,000 events and learn its last id",
+    "store_reopen_writer": "the same, and become its writer",
+}
+"""What is timed; `measured` gives for each the seconds of one operation, and those of the limit."""
+
+PRODUCERS = 16
+BATCH = 32
+PATIENCE = 120.0
+_BODY = "x" * 600
+
+
+def measured(name: str, count: int = 20_000) -> tuple[float, float]:
+    """Time a workload with so many events; gives the seconds of one, and those of the limit."""
+    with tempfile.TemporaryDirectory(prefix="agents-tools-") as folder:
+        return _TIMED[name](Path(folder), count)
+
+
+def _events(count: int) -> list[Event]:
+    origin = Origin(source=EventSource.USER)
+    return [
+        MessageEvent("x" * 400).replace(timestamp=1.7e9 + n, seq=n, origin=origin)
+        for n in range(count)
+    ]
+
+
+def _in_appends(size: int) -> Callable[[Path, int], tuple[float, float]]:
+    def timed(folder: Path, count: int) -> tuple[float, float]:
+        events = _events(count)
+        with closing(SQLiteEventStore(folder / "events.db")) as store:
+            begin = perf_counter()
+            begun = [store.append(events[n : n + size]) for n in range(0, count, size)]
+            begun[-1].result(PATIENCE)
+            taken = perf_counter() - begin
+        return taken / count, _limit(folder, "NORMAL", count, size)
+
+    return timed
+
+
+def _by_producers(size: int) -> Callable[[Path, int], tuple[float, float]]:
+    def timed(folder: Path, count: int) -> tuple[float, float]:
+        events = _events(size)
+        rounds = max(1, count // PRODUCERS // size)
+        with closing(SQLiteEventStore(folder / "events.db")) as store:
+            taken = asyncio.run(_produced(store, events, rounds, "sync"))
+        count = rounds * PRODUCERS * size
+        return taken / count, _limit(folder, "FULL", count, PRODUCERS * size)
+
+    return timed
+
+
+async def _produced(
+    store: SQLiteEventStore, events: Sequence[Event], rounds: int, durability: Durability
+) -> float:
+    async def produce() -> None:
+        for _ in range(rounds):
+            await store.append(events, durability=durability)
+
+    begin = perf_counter()
+    await asyncio.gather(*(produce() for _ in range(PRODUCERS)))
+    return perf_counter() - begin
+
+
+def _read(folder: Path, count: int) -> tuple[float, float]:
+    _limit(folder, "NORMAL", count, BATCH)
+    with closing(SQLiteEventStore(folder / "events.db")) as store:
+        store.append(_events(count)).result(PATIENCE)
+        begin = perf_counter()
+        assert len(store.read().result(PATIENCE)) == count
+        taken = perf_counter() - begin
+    with closing(sqlite3.connect(folder / "limit.db")) as limit:
+        begin = perf_counter()
+        assert len(limit.execute("SELECT id, body FROM event ORDER BY id").fetchall()) == count
+        return taken / count, (perf_counter() - begin) / count
+
+
+def _reopened(*, writing: bool) -> Callable[[Path, int], tuple[float, float]]:
+    def timed(folder: Path, count: int) -> tuple[float, float]:
+        count = max(count, 100_000)
+        _limit(folder, "NORMAL", count, 1_000)
+        with closing(SQLiteEventStore(folder / "events.db")) as store:
+            store.append(_events(count)).result(PATIENCE)
+        begin = perf_counter()
+        store = SQLiteEventStore(folder / "events.db")
+        assert (store.next_id - 1 if writing else store.last_id) == count - 1
+        taken = perf_counter() - begin
+        store.close()
+        begin = perf_counter()
+        with closing(sqlite3.connect(folder / "limit.db")) as limit:
+            assert limit.execute("SELECT max(id) FROM event").fetchone() == (count - 1,)
+            return taken, perf_counter() - begin
+
+    return timed
+
+
+def _limit(folder: Path, synchronous: str, count: int, size: int) -> float:
+    """Give the seconds that SQLite takes for a row, so many in a transaction."""
+    with closing(sqlite3.connect(folder / "limit.db", isolation_level=None)) as limit:
+        limit.execute("PRAGMA journal_mode = WAL")
+        limit.execute(f"PRAGMA synchronous = {synchronous}")
+        limit.execute("CREATE TABLE event (id INTEGER PRIMARY KEY, time, type, body)")
+        insert = "INSERT INTO event (id, time, type, body) VALUES (?, ?, ?, ?)"
+        rows = [(n, 1.7e9 + n, "message_event", _BODY) for n in range(count)]
+        begin = perf_counter()
+        for first in range(0, count, size):
+            limit.execute("BEGIN")
+            limit.executemany(insert, rows[first : first + size])
+            limit.execute("COMMIT")
+        return (perf_counter() - begin) / count
+
+
+_TIMED: dict[str, Callable[[Path, int], tuple[float, float]]] = {
+    "store_normal": _in_appends(1),
+    "store_normal_32": _in_appends(BATCH),
+    "store_sync_16": _by_producers(1),
+    "store_sync_16x32": _by_producers(BATCH),
+    "store_read": _read,
+    "store_reopen": _reopened(writing=False),
+    "store_reopen_writer": _reopened(writing=True),
+}
+
+
+def main() -> None:
+    """Time what the command line asks for; each in its fastest round."""
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.events.store")
+    parser.add_argument("--only", nargs="+", choices=STORE_TITLES, default=list(STORE_TITLES))
+    parser.add_argument("--count", type=int, default=20_000, help="how many events")
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    for name in options.only:
+        rounds = [measured(name, options.count) for _ in range(options.rounds)]
+        seconds, limit = min(one[0] for one in rounds), min(one[1] for one in rounds)
+        print(
+            f"{STORE_TITLES[name]}: {seconds * 1e6:,.1f} µs, {1 / seconds:,.0f}/s; "
+            f"limit {limit * 1e6:,.1f} µs, {1 / limit:,.0f}/s; ratio {seconds / limit:.2f}"
+        )
+
+
+if __name__ == "__main__":
+    main()

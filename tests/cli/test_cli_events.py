@@ -1,0 +1,254 @@
+"""`agents-tools events`: what was recorded, listed, shown, replayed and exported."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from agents_tools import Agent, Runner, ToolError, function_tool, streaming_tool
+from agents_tools.cli.events import command
+from agents_tools.events import Event, MessageEvent, NullEvent, event_from_dict
+from agents_tools.store import SQLiteEventStore
+from agents_tools.testing import ScriptedModel, tool_call
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from tests.cli.conftest import Run
+
+PATIENCE = 10.0
+
+
+@streaming_tool
+async def crawl(url: str) -> AsyncIterator[str]:
+    """Crawl."""
+    del url
+    yield "page\x1b[2J one"
+
+
+@function_tool
+async def boom(x: int) -> str:
+    """Fail."""
+    raise ToolError(f"no {x}")
+
+
+async def recorded() -> list[Event]:
+    """Give the events of two runs, one with an agent inside and a call that fails."""
+    inner = Agent(
+        name="inner", tools=[crawl], model=ScriptedModel([tool_call("crawl", url="a"), "found"])
+    )
+    ask = inner.as_tool(tool_name="ask", tool_description="Ask.", streaming=True)
+    first = [tool_call("ask", input="hi"), tool_call("boom", x=1)]
+    outer = Agent(
+        name="outer", tools=[ask, boom], model=ScriptedModel([first, "All\x1b[31m done.", "Bye."])
+    )
+    events: list[Event] = []
+    for text in ("go", "and again"):
+        async with Runner.run_streamed(outer, text) as run:
+            events += [event async for event in run.stream_events()]
+    return events
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    """Give a store with two sessions."""
+    file = str(tmp_path / "runs.db")
+    with closing(SQLiteEventStore(file, "chat")) as store:
+        store.append(asyncio.run(recorded())).result(PATIENCE)
+        other = MessageEvent("hello").replace(timestamp=1.7e9)
+        store.session("odd\x1b[0m").append([other]).result(PATIENCE)
+    return file
+
+
+def test_list_shows_sessions_and_their_runs(run: Run, path: str) -> None:
+    """D53: what is there, and how each run went."""
+    done = run("events", "list", path)
+    lines = done.out.splitlines()
+    assert (done.code, done.err) == (0, "")
+    assert lines[0].startswith("chat (")
+    assert [line.split()[0][:4] for line in lines[1:3]] == ["run_", "run_"]
+    assert all("outer: ok, " in line for line in lines[1:3])
+    assert lines[3].startswith("odd (1 event, ")
+    assert "2023-11-14 22:13:20" in lines[3]
+    assert "\x1b" not in done.out
+
+
+def test_list_tells_programs_the_same(run: Run, path: str) -> None:
+    """D53: one line of JSON."""
+    listed = run("events", "list", path, "--json").json
+    assert [one["session"] for one in listed] == ["chat", "odd\x1b[0m"]
+    runs = listed[0]["runs"]
+    assert [(one["agent"], one["status"], one["error"]) for one in runs] == [
+        ("outer", "ok", None)
+    ] * 2
+    assert sum(one["events"] for one in runs) == listed[0]["events"]
+    assert all(one["duration"] >= 0 and one["started"] for one in runs)
+
+
+def test_show_draws_each_run_as_a_tree(run: Run, path: str) -> None:
+    """D53: the calls below those that made them, with what came of them; nothing for terminals."""
+    done = run("events", "show", path, "chat")
+    lines = done.out.splitlines()
+    assert lines[:2] == ["outer (ok)", "├─ user: go"]
+    assert lines[2].startswith('├─ ask input="hi" -> inner, done in ')
+    assert lines[3].startswith('│  ├─ crawl url="a", done in ')
+    assert lines[3].endswith(r": page\x1b[2J one")
+    assert lines[4] == "│  └─ found"
+    assert lines[5].startswith("├─ boom x=1, failed after ")
+    assert lines[6:] == ["└─ All done.", "outer (ok)", "├─ user: and again", "└─ Bye."]
+
+
+def test_show_gives_one_run_as_a_timeline(run: Run, path: str) -> None:
+    """D53: a line for each event: its id, when, where, what."""
+    second = run("events", "list", path, "--json").json[0]["runs"][1]["id"]
+    lines = run("events", "show", path, "chat", "--run", second, "--timeline").out.splitlines()
+    words = lines[0].split()
+    assert words[1:3] == ["+0.000", "outer:"]
+    assert lines[0].endswith(f"run {second} begins")
+    assert lines[-1].endswith("outer: run ended: ok")
+    assert any(line.endswith("outer: message output created: Bye.") for line in lines)
+
+
+def test_show_gives_programs_the_events(run: Run, path: str) -> None:
+    """D25: in the form that `event_from_dict` reads."""
+    shown = run("events", "show", path, "chat", "--json").json
+    events = [event_from_dict(wire) for wire in shown["events"]]
+    assert shown["session"] == "chat"
+    assert [event.id for event in events] == list(range(len(events)))
+
+
+def test_replay_shows_what_a_run_showed(run: Run, path: str) -> None:
+    """D53: through the views of `run`; as fast as asked for."""
+    done = run("events", "replay", path, "chat", "--speed", "0", "--events", "plain")
+    assert done.code == 0
+    assert 'outer > ask: called with input="hi"' in done.err.splitlines()
+    assert "done in" in done.err
+    wires = run("events", "replay", path, "chat", "--speed", "0", "--json").out.splitlines()
+    exported = run("events", "export", path, "chat").out.splitlines()
+    assert [json.loads(line) for line in wires] == [json.loads(line) for line in exported]
+
+
+def test_replay_pauses_as_the_run_did(run: Run, tmp_path: Path) -> None:
+    """D53, F39: at the speed that is asked for, at most for so long; not for a clock set back."""
+    file = str(tmp_path / "runs.db")
+    times = [1.7e9, 1.7e9 + 0.02, 1.7e9 - 9_000, 1.7e9 + 9_000]
+    with closing(SQLiteEventStore(file)) as store:
+        events = [MessageEvent("x").replace(timestamp=time) for time in times]
+        store.append(events).result(PATIENCE)
+    done = run("events", "replay", file, "--speed", "2", "--longest", "0.05", "--json")
+    assert len(done.out.splitlines()) == 4
+
+
+def test_export_writes_events_that_come_back(run: Run, path: str, tmp_path: Path) -> None:
+    """D25: what is exported can be imported."""
+    out = tmp_path / "chat.ndjson"
+    assert run("events", "export", path, "chat", "-o", str(out)).out == ""
+    with closing(SQLiteEventStore(path, "chat", read_only=True)) as store:
+        events = store.read().result(PATIENCE)
+    lines = out.read_text(encoding="utf-8").splitlines()
+    assert [event_from_dict(json.loads(line)) for line in lines] == events
+    document = run("events", "export", path, "chat", "--as", "json").json
+    assert document == {"session": "chat", "events": [event.to_dict() for event in events]}
+
+
+def test_export_of_all_sessions_says_whose_each_event_is(run: Run, path: str) -> None:
+    """D53: several sessions in one file."""
+    lines = [json.loads(line) for line in run("events", "export", path, "--all").out.splitlines()]
+    assert {line["session"] for line in lines} == {"chat", "odd\x1b[0m"}
+    whole = run("events", "export", path, "--all", "--as", "json").json
+    assert [len(one["events"]) for one in whole] == [len(lines) - 1, 1]
+
+
+def test_export_writes_a_page_to_read(run: Run, path: str) -> None:
+    """D53: messages as text, calls with their answers; nothing in them is markup or for terminals."""
+    page = run("events", "export", path, "chat", "--as", "markdown").out
+    for part in (
+        "# chat\n",
+        "\n## outer\n",
+        "\n**user**\n\n> go\n",
+        '\n**calls `boom`**\n\n```json\n{"x": 1}\n```\n',
+        "\n**`boom` gave (tool\\_error)**\n\n```\n",
+        "\n**assistant**\n\n> All done.\n",
+    ):
+        assert part in page, page
+    assert "\x1b" not in page
+
+
+def test_what_cannot_be_read_is_told_and_the_rest_is_exported(run: Run, tmp_path: Path) -> None:
+    """F35: with --salvage; exit code 1 says that something is missing."""
+    file = tmp_path / "runs.db"
+    with closing(SQLiteEventStore(file)) as store:
+        texts = [MessageEvent(f"{n} " + "x" * 500) for n in range(100)]
+        store.append(texts).result(PATIENCE)
+    content = bytearray(file.read_bytes())
+    place = content.index(b'"content":"50 ') // 4096 * 4096
+    content[place : place + 4096] = bytes(4096)
+    file.write_bytes(content)
+    refused = run("events", "export", str(file))
+    assert (refused.code, refused.out) == (2, "")
+    assert f"agents-tools events export {file} --salvage" in refused.err
+    done = run("events", "export", str(file), "--salvage")
+    assert done.code == 1
+    assert "not read: " in done.err
+    assert 80 < len(done.out.splitlines()) < 100
+    whole = run("events", "export", str(file.with_name("none.db")), "--salvage")
+    assert (whole.code, whole.out) == (2, "")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["list", "nothing.db"], "There is no event store nothing.db"),
+        (["show", "PATH"], "has 2 sessions; name one"),
+        (["show", "PATH", "chaos"], "there is no session 'chaos'"),
+        (["show", "PATH", "chat", "--run", "x"], "there is no run 'x'"),
+        (["show", "PATH", "chat", "--run", "run_"], "2 runs have an id that begins with 'run_'"),
+        (["export", "PATH", "chat", "--all"], "--all takes neither"),
+        (["export", "PATH", "chat", "-o", "no/such/folder"], "cannot be written"),
+        (["replay", "PATH", "chat", "--speed", "-1"], "--speed"),
+    ],
+    ids=lambda given: " ".join(given) if isinstance(given, list) else "",
+)
+def test_what_cannot_be_done_is_said_in_a_line(
+    run: Run, path: str, words: list[str], told: str
+) -> None:
+    """The errors of all commands look alike: exit code 2, nothing on standard output."""
+    done = run("events", *[path if word == "PATH" else word for word in words])
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("error: ")
+    assert told in done.err
+
+
+def test_errors_of_json_are_json(run: Run) -> None:
+    """A script reads the same form from every command."""
+    done = run("events", "list", "nothing.db", "--json")
+    assert done.code == 2
+    assert done.json["status"] == "usage_error"
+
+
+def test_a_log_without_runs_and_with_strange_events_is_shown(run: Run, tmp_path: Path) -> None:
+    """D25: whatever is in a log, it can be looked at."""
+    file = str(tmp_path / "log.db")
+    strange: Any = {"type": "run_item_stream_event", "name": "tool_called", "item": {"type": "?"}}
+    wires = [{**NullEvent().to_dict(), "type": "acme.event", "data": "\x1b[2Jx"}]
+    wires.append({**NullEvent().to_dict(), **strange})
+    from agents_tools.store._unknown import event_of
+
+    with closing(SQLiteEventStore(file)) as store:
+        store.append([event_of(wire) for wire in wires]).result(PATIENCE)
+    for words in (["show"], ["show", "--timeline"], ["replay"], ["export", "--as", "markdown"]):
+        done = run("events", words[0], file, *words[1:])
+        assert done.code == 0, done.err
+        assert "\x1b" not in done.out + done.err
+    assert "acme.event" in run("events", "show", file, "--timeline").out
+
+
+def test_every_command_has_help(run: Run) -> None:
+    """The first thing that anybody tries."""
+    for name in ("", *command.commands):  # type: ignore[attr-defined]
+        assert run("events", *([name] if name else []), "--help").code == 0

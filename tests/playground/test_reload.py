@@ -1,0 +1,248 @@
+"""A target is loaded again when its files change, and stays usable when they are broken."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agents_tools.cli.dev import load_for_page
+from agents_tools.playground import PlaygroundApp, Workbench
+from tests.playground.client import BOUND, TOKEN, serving
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from tests.playground.client import Client
+
+INTERVAL = 0.01
+MAIN = """
+from agents_tools import function_tool
+from sample_parts import PRICE
+
+@function_tool
+def price(thing: str) -> int:
+    \"\"\"Tell the price.\"\"\"
+    return PRICE
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give a folder with a target of two modules."""
+    (tmp_path / "sample_main.py").write_text(MAIN)
+    (tmp_path / "sample_parts.py").write_text("PRICE = 1\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@contextlib.asynccontextmanager
+async def watched(target: str) -> AsyncGenerator[tuple[Workbench, Client]]:
+    bench = Workbench(lambda: load_for_page(target), target=target, interval=INTERVAL)
+    bench.load()
+    async with serving(PlaygroundApp(bench, token=TOKEN)) as client:
+        yield bench, client
+
+
+async def news(bench: Workbench, known: int) -> None:
+    """Wait until the target was loaded again, or could not be."""
+    async with asyncio.timeout(BOUND):
+        await bench.changed_since(known)
+
+
+def bytecode(folder: Path) -> list[Path]:
+    return list(folder.rglob("*.pyc"))
+
+
+async def price(client: Client) -> str:
+    run = await client.run({"kind": "tool", "name": "price", "arguments": {"thing": "tea"}})
+    return str(run["result"]["model"][0]["text"])
+
+
+@pytest.mark.parametrize("target", ["sample_main.py", "sample_main", "sample_main.py:price"])
+async def test_a_change_in_an_imported_module_counts(folder: Path, target: str) -> None:
+    """A change of the same length, within the same second, as people make them."""
+    async with watched(target) as (bench, client):
+        assert await price(client) == "1"
+        for number in (2, 3, 4):
+            known = bench.generation
+            (folder / "sample_parts.py").write_text(f"PRICE = {number}\n")
+            await news(bench, known)
+            assert await price(client) == str(number)
+    assert not bytecode(folder)
+
+
+async def test_the_page_is_told_of_a_change(folder: Path) -> None:
+    """Also when it asks late: it says which generation it knows."""
+    async with watched("sample_main.py") as (bench, client):
+        async with client.stream("/api/changes?generation=1") as frames:
+            (folder / "sample_parts.py").write_text("PRICE = 20\n")
+            frame = await anext(frames)
+        assert frame["event"] == "reload"
+        assert frame["data"] == {"generation": bench.generation, "problems": []}
+        async with client.stream("/api/changes?generation=1") as frames:
+            assert (await anext(frames))["data"]["generation"] == bench.generation
+
+
+async def test_a_broken_file_is_told_with_its_place_and_the_last_version_goes_on(
+    folder: Path,
+) -> None:
+    """Saving it once more mends it."""
+    async with watched("sample_main.py") as (bench, client):
+        for broken, place, message in (
+            ("PRICE = \n", "sample_parts.py:1", "invalid syntax"),
+            ("PRICE = 1\n\nPRICE = PRICE / 0\n", "sample_parts.py:3", "ZeroDivisionError"),
+            ("import nothing_of_this_name\n", "sample_parts.py:1", "nothing_of_this_name"),
+            ("raise SystemExit(3)\n", "sample_parts.py:1", "exit code 3"),
+        ):
+            known = bench.generation
+            (folder / "sample_parts.py").write_text(broken)
+            await news(bench, known)
+            (problem,) = (await client.get("/api/info"))["problems"]
+            assert problem["place"] == place
+            assert message in problem["message"]
+            assert await price(client) == "1"
+        known = bench.generation
+        (folder / "sample_parts.py").write_text("PRICE = 5\n")
+        await news(bench, known)
+        assert (await client.get("/api/info"))["problems"] == []
+        assert await price(client) == "5"
+
+
+async def test_a_target_that_is_broken_at_the_start_is_mended_by_saving_it(folder: Path) -> None:
+    """The server is there all the while, as web developers are used to."""
+    (folder / "sample_main.py").write_text("import sample_later\n" + MAIN)
+    async with watched("sample_main.py") as (bench, client):
+        (problem,) = (await client.get("/api/info"))["problems"]
+        assert problem["place"] == "sample_main.py:1"
+        assert (await client.get("/api/tools"))["tools"] == []
+        known = bench.generation
+        (folder / "sample_later.py").write_text("# here\n")
+        await news(bench, known)
+        assert await price(client) == "1"
+
+
+async def test_a_file_without_tools_gets_one(folder: Path) -> None:
+    """The first thing that somebody saves may be an empty file."""
+    (folder / "sample_main.py").write_text("def price(): ...\n")
+    async with watched("sample_main.py") as (bench, client):
+        (problem,) = (await client.get("/api/info"))["problems"]
+        assert "has no tools" in problem["message"]
+        assert "@function_tool" in problem["message"]
+        known = bench.generation
+        (folder / "sample_main.py").write_text(MAIN)
+        await news(bench, known)
+        assert await price(client) == "1"
+
+
+async def test_a_file_that_is_replaced_or_gone_for_a_moment_is_no_trouble(folder: Path) -> None:
+    """Editors write a new file and put it in the place of the old one."""
+    async with watched("sample_main.py") as (bench, client):
+        known = bench.generation
+        (folder / "sample_parts.py").unlink()
+        (folder / "new").write_text("PRICE = 9\n")
+        (folder / "new").replace(folder / "sample_parts.py")
+        await news(bench, known)
+        while bench.problems:
+            await news(bench, bench.generation)
+        assert await price(client) == "9"
+
+
+async def test_modules_of_others_are_left_alone(folder: Path) -> None:
+    """Only what came with the target, and is the user's own, is imported anew."""
+    (folder / "sample_main.py").write_text("import wave, colorsys\n" + MAIN)
+    async with watched("sample_main.py") as (bench, _):
+        wave, parts = sys.modules["wave"], sys.modules["sample_parts"]
+        known = bench.generation
+        (folder / "sample_parts.py").write_text("PRICE = 33\n")
+        await news(bench, known)
+        assert sys.modules["wave"] is wave
+        assert sys.modules["sample_parts"] is not parts
+
+
+async def test_what_is_registered_by_a_module_may_be_registered_again(folder: Path) -> None:
+    """The registry refuses a second tool of a name, which a module has only once."""
+    source = (
+        MAIN + "\nfrom agents_tools import register_tool\nregister_tool('sample_price', price)\n"
+    )
+    (folder / "sample_main.py").write_text(source)
+    async with watched("sample_main.py") as (bench, client):
+        known = bench.generation
+        (folder / "sample_parts.py").write_text("PRICE = 44\n")
+        await news(bench, known)
+        assert bench.problems == ()
+        assert await price(client) == "44"
+        known = bench.generation
+        (folder / "sample_main.py").write_text(MAIN)
+        await news(bench, known)
+    from agents_tools import list_registered_tools
+
+    assert "sample_price" not in list_registered_tools()
+
+
+async def test_the_page_sees_what_has_changed_since_the_start(folder: Path) -> None:
+    """With what would break callers first."""
+    async with watched("sample_main.py") as (bench, client):
+        assert (await client.get("/api/tools/price/views"))["diff"] is None
+        known = bench.generation
+        changed = MAIN.replace("thing: str", "item: str, number: int = 1")
+        (folder / "sample_main.py").write_text(changed)
+        await news(bench, known)
+        diff = (await client.get("/api/tools/price/views"))["diff"]
+    assert diff["since"].endswith("+00:00")
+    assert diff["changes"] == [
+        {"path": "thing", "kind": "removed", "breaking": True, "text": "parameter removed"},
+        {
+            "path": "item",
+            "kind": "added",
+            "breaking": True,
+            "text": "required parameter added",
+        },
+        {
+            "path": "number",
+            "kind": "added",
+            "breaking": False,
+            "text": "optional parameter added",
+        },
+    ]
+
+
+async def test_a_run_goes_on_with_what_it_began_with(folder: Path) -> None:
+    """A change while a tool works is none for that call."""
+    source = (
+        "import asyncio\n"
+        "from pathlib import Path\n"
+        "from agents_tools import function_tool\n"
+        "WORD = 'old'\n"
+        "@function_tool\n"
+        "async def wait() -> str:\n"
+        '    """Wait."""\n'
+        "    while not Path('go').exists():\n"
+        "        await asyncio.sleep(0.01)\n"
+        "    return WORD\n"
+    )
+    (folder / "sample_main.py").write_text(source)
+    async with watched("sample_main.py") as (bench, client):
+        body = {"kind": "tool", "name": "wait"}
+        run_id = (await client.post("/api/runs", body, 202))["run_id"]
+        known = bench.generation
+        (folder / "sample_main.py").write_text(source.replace("'old'", "'new'"))
+        await news(bench, known)
+        (folder / "go").touch()
+        assert (await client.ended(run_id))["summary"] == "old"
+        run = await client.run(body)
+        assert (run["summary"], run["generation"]) == ("new", bench.generation)
+
+
+async def test_leaving_ends_those_who_wait_for_changes() -> None:
+    """A page that is open must not hold the server up."""
+    bench = Workbench(lambda: load_for_page("builtin"), interval=INTERVAL)
+    waiting = asyncio.create_task(bench.changed_since(bench.generation))
+    await asyncio.sleep(0)
+    bench.end_streams()
+    async with asyncio.timeout(BOUND):
+        assert await waiting is False

@@ -1,0 +1,238 @@
+"""Who may talk to the playground, and what no request can make it do."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from agents_tools import function_tool
+from agents_tools.errors import UserError
+from agents_tools.playground.pages import pages
+from tests.playground.client import playing
+
+ROUTES = [
+    ("GET", "/api/info"),
+    ("GET", "/api/tools"),
+    ("GET", "/api/tools/add/views"),
+    ("POST", "/api/tools/add/check"),
+    ("GET", "/api/runs"),
+    ("POST", "/api/runs"),
+    ("DELETE", "/api/runs"),
+    ("GET", "/api/runs/x"),
+    ("DELETE", "/api/runs/x"),
+    ("GET", "/api/runs/x/events"),
+    ("POST", "/api/runs/x/cancel"),
+    ("POST", "/api/runs/x/approvals"),
+    ("POST", "/api/runs/x/rerun"),
+    ("GET", "/api/runs/x/export"),
+    ("GET", "/api/changes"),
+    ("GET", "/api"),
+    ("GET", "/else"),
+    ("GET", "//api/info"),
+    ("GET", "/static/../api/info"),
+    ("GET", "/API/info"),
+]
+
+
+@function_tool
+def add(a: int, b: int = 1) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+@pytest.mark.parametrize(("method", "target"), ROUTES)
+async def test_nothing_but_the_page_is_there_without_the_token(method: str, target: str) -> None:
+    """S3: another program of the machine may reach the port; it does not know the token."""
+    body = {} if method == "POST" else None
+    async with playing(add) as client:
+        for token in (None, "another-token-of-somebody"):
+            client.token = token
+            answer = await client.ask(method, target, body)
+            assert answer.status == 401
+            assert b"add" not in answer.body
+
+
+async def test_the_token_is_taken_from_a_header_alone() -> None:
+    """An address with a token would end in histories and logs."""
+    async with playing(add) as client:
+        token, client.token = client.token, None
+        answer = await client.ask("GET", f"/api/info?token={token}&access_token={token}")
+        assert answer.status == 401
+        answer = await client.ask("GET", "/api/info", headers=[("cookie", f"token={token}")])
+        assert answer.status == 401
+
+
+@pytest.mark.parametrize(
+    ("host", "origin", "status"),
+    [
+        ("127.0.0.1:8321", None, 200),
+        ("localhost:8321", "http://localhost:8321", 200),
+        ("[::1]:8321", "http://[::1]:8321", 200),
+        ("evil.example", None, 421),
+        ("127.0.0.1.evil.example", None, 421),
+        ("", None, 421),
+        ("127.0.0.1:8321", "https://evil.example", 403),
+        ("127.0.0.1:8321", "null", 403),
+        ("127.0.0.1:8321", "http://127.0.0.1.evil.example", 403),
+    ],
+)
+async def test_a_page_of_somebody_else_cannot_reach_it(
+    host: str, origin: str | None, status: int
+) -> None:
+    """S1, S2: DNS rebinding gives a page a name of its own for this address; also for the files."""
+    headers = [("host", host), *([("origin", origin)] if origin is not None else [])]
+    async with playing(add) as client:
+        for target in ("/api/info", "/"):
+            answer = await client.ask("GET", target, headers=headers)
+            assert answer.status == status
+            if status != 200:
+                assert answer.json["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data; boundary=x",
+        "application/jsonp",
+        "",
+    ],
+)
+async def test_a_form_of_a_web_page_starts_nothing(kind: str) -> None:
+    """S4: what browsers send without asking first is never JSON by its type."""
+    body = {"kind": "tool", "name": "add", "arguments": {"a": 1}}
+    async with playing(add) as client:
+        for route in ("/api/runs", "/api/runs/x/cancel", "/api/tools/add/check"):
+            answer = await client.ask("POST", route, body, headers=[("content-type", kind)])
+            assert answer.status == 415
+        assert (await client.get("/api/runs"))["runs"] == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"kind": "tool", "name": "add", "command": "touch owned", "arguments": {"a": 1}},
+        {"kind": "tool", "name": "os:system", "arguments": {"command": "touch owned"}},
+        {"kind": "tool", "name": "../add", "arguments": {"a": 1}},
+        {"kind": "module", "name": "os", "target": "os:system"},
+        {"kind": "tool", "name": "add", "target": "os.py", "arguments": {"a": 1}},
+    ],
+)
+async def test_no_request_names_a_command_a_file_or_a_module(
+    body: dict[str, Any], tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S3: what the server was started with is all there is; what else is sent means nothing."""
+    monkeypatch.chdir(tmp_path)
+    async with playing(add) as client:
+        answer = await client.ask("POST", "/api/runs", body)
+        assert answer.status in {202, 404, 422}
+        if answer.status == 202:
+            run = await client.ended(answer.json["run_id"])
+            assert run["summary"] == "2"
+        assert (await client.get("/api/info"))["target"] == "tools.py"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/static/../api.py",
+        "/static/..%2fapi.py",
+        "/static/%2e%2e/api.py",
+        "/static//etc/passwd",
+        "/static/..\\api.py",
+        "/static/",
+        "/static/index.html/",
+        "/../../etc/passwd",
+        "/static/index.html\0.js",
+        "/static/sub/../index.html",
+    ],
+)
+async def test_no_path_leads_to_another_file(path: str) -> None:
+    """There is a table of files, and nothing that puts paths together."""
+    async with playing(add) as client:
+        answer = await client.ask("GET", path)
+    if answer.status == 200:  # a slash too many at the end
+        assert answer.body == pages()["/"].data
+    else:
+        assert answer.status == 404
+        assert b"def " not in answer.body
+        assert b"root:" not in answer.body
+
+
+async def test_every_answer_keeps_other_pages_out() -> None:
+    """Nothing inline, nothing from elsewhere, in no frame, and no guessing of types."""
+    async with playing(add) as client:
+        for target in ("/", "/api/info", "/api/none", "/static/none.js"):
+            answer = await client.ask("GET", target)
+            assert answer.headers["x-content-type-options"] == "nosniff"
+            assert answer.headers["x-frame-options"] == "DENY"
+            assert answer.headers["referrer-policy"] == "no-referrer"
+            policy = answer.headers["content-security-policy"]
+            assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self';")
+            assert "unsafe" not in policy
+            assert "access-control-allow-origin" not in answer.headers
+
+
+async def test_files_are_asked_for_again_and_sent_once() -> None:
+    """The next version of the library has other files under the same names."""
+    async with playing(add) as client:
+        client.token = None
+        first = await client.ask("GET", "/")
+        assert first.status == 200
+        assert first.headers["content-type"] == "text/html; charset=utf-8"
+        assert first.headers["cache-control"] == "no-cache"
+        known = [("if-none-match", first.headers["etag"])]
+        again = await client.ask("GET", "/", headers=known)
+        assert (again.status, again.body) == (304, b"")
+        for path, page in pages().items():
+            answer = await client.ask("GET", path)
+            assert (answer.status, answer.body) == (200, page.data)
+            assert answer.headers["content-type"] == page.kind
+
+
+async def test_the_page_has_nothing_inline_and_nothing_from_elsewhere() -> None:
+    """The policy would break it, and so would a machine without a network."""
+    for path, page in pages().items():
+        if page.kind.startswith("text/html"):
+            text = page.data.decode()
+            assert "<style" not in text, path
+            assert " style=" not in text, path
+            assert " onclick" not in text.lower(), path
+            assert "//cdn" not in text, path
+            assert 'src="http' not in text, path
+
+
+async def test_an_address_that_others_reach_takes_a_token() -> None:
+    """S1: without one, everybody could call the tools."""
+    async with playing(add, host="0.0.0.0", allowed_hosts=["box.example"]) as client:  # noqa: S104
+        headers = [("host", "box.example:80")]
+        assert (await client.ask("GET", "/api/info", headers=headers)).status == 200
+        client.token = None
+        assert (await client.ask("GET", "/api/info", headers=headers)).status == 401
+    with pytest.raises(UserError, match="token"):
+        async with playing(add, host="0.0.0.0", token="short"):  # noqa: S104, S106
+            pass
+
+
+async def test_a_body_is_bounded() -> None:
+    """S29: nobody fills the memory with one request."""
+    body = json.dumps({"kind": "tool", "name": "x" * (5 << 20)}).encode()
+    async with playing(add) as client:
+        assert (await client.ask("POST", "/api/runs", body)).status == 413
+
+
+async def test_what_a_tool_says_of_itself_cannot_act_on_the_page() -> None:
+    """S19: descriptions of other people's servers are text."""
+    evil = add.with_(
+        description="\x1b]0;owned\x07Add \u202etwo</script><img src=x onerror=alert(1)>"
+    )
+    async with playing(evil) as client:
+        answer = await client.ask("GET", "/api/tools")
+        text = answer.json["tools"][0]["description"]
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert answer.headers["content-type"] == "application/json"

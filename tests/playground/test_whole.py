@@ -1,0 +1,290 @@
+"""The whole of it: `agents-tools dev` in a process, and the page in a real browser."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from playwright.sync_api import Browser, Page
+
+sync_api = pytest.importorskip("playwright.sync_api")
+expect: Any = sync_api.expect
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+ROOT = Path(__file__).parents[2]
+BAKERY = ROOT / "examples" / "playground" / "bakery.py"
+SHOTS = os.environ.get("AGENTS_TOOLS_SHOTS")
+"""A folder for pictures of what is tested; none by default."""
+DESKTOP, PHONE = {"width": 1400, "height": 900}, {"width": 390, "height": 844}
+PATIENCE = 30_000
+
+pytestmark = [
+    pytest.mark.timeout(120),
+    pytest.mark.skipif(CHROMIUM is None, reason="needs chromium"),
+    pytest.mark.skipif(os.name != "posix", reason="SIGINT is sent to a process"),
+]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Generator[Browser]:
+    """Give a browser without a profile."""
+    with sync_api.sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        try:
+            yield found
+        finally:
+            found.close()
+
+
+@contextlib.contextmanager
+def dev(folder: Path, target: str = "bakery.py") -> Generator[str]:
+    """Run `dev` in a folder; give the address of the page."""
+    env = {
+        **os.environ,
+        "XDG_STATE_HOME": str(folder / "state"),
+        "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path]),
+    }
+    command = [sys.executable, "-m", "agents_tools", "dev", target, "--port", "0", "--json"]
+    with subprocess.Popen(  # noqa: S603 - our own
+        command, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            assert line, process.communicate()
+            yield json.loads(line)["url"]
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=30)
+            assert (process.returncode, "Traceback" in err) == (0, False), err
+        finally:
+            if process.poll() is None:
+                process.kill()
+
+
+@contextlib.contextmanager
+def opened(browser: Browser, url: str, size: dict[str, int] = DESKTOP) -> Generator[Page]:
+    """Open the page; anything in the console of the browser fails the test."""
+    viewport: Any = size
+    context = browser.new_context(viewport=viewport, reduced_motion="reduce")
+    context.set_default_timeout(PATIENCE)
+    told: list[str] = []
+    try:
+        page = context.new_page()
+        page.on("console", lambda message: told.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: told.append(str(error)))
+        page.goto(url)
+        expect(page.get_by_role("heading", level=1)).to_be_visible(timeout=PATIENCE)
+        yield page
+        for word in ("NaN", "undefined", "[object Object]"):
+            expect(page.locator("body")).not_to_contain_text(word)
+        told = [line for line in told if not line.startswith("info: ")]
+        assert [line for line in told if "(Unprocessable Entity)" not in line] == []
+    finally:
+        context.close()
+
+
+def shoot(page: Page, name: str) -> None:
+    if SHOTS:
+        page.screenshot(path=f"{SHOTS}/{name}.png")
+
+
+def choose(page: Page, name: str) -> None:
+    """Choose a tool or an agent."""
+    page.locator(".entry", has=page.get_by_text(name, exact=True)).click()
+
+
+def result(page: Page) -> Any:
+    return page.get_by_role("region", name="Result")
+
+
+def seen(locator: Any, text: str | re.Pattern[str]) -> None:
+    expect(locator).to_contain_text(text, timeout=PATIENCE)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Give a folder with a target."""
+    shutil.copy(BAKERY, tmp_path)
+    return tmp_path
+
+
+def test_from_the_list_to_the_form_to_the_fault_to_the_result(
+    browser: Browser, folder: Path
+) -> None:
+    """The first minute of somebody new."""
+    with dev(folder) as url, opened(browser, url) as page:
+        assert "token" not in page.url
+        shoot(page, "1_list")
+        choose(page, "add_up")
+        page.get_by_role("button", name="Set lines").or_(
+            page.get_by_role("button", name="Add to lines")
+        ).first.click()
+        if page.get_by_label("thing", exact=True).count() == 0:
+            page.get_by_role("button", name="Add to lines").click()
+        page.get_by_label("discount", exact=True).fill("2")
+        page.get_by_role("button", name=re.compile("^Run")).first.click()
+        seen(page.locator(".verdict.bad").first, re.compile("problem"))
+        seen(page.locator("[id='f-discount-fault']"), "less than 1")
+        seen(page.locator("[id='f-lines/0/thing-fault']"), "missing")
+        shoot(page, "2_fault")
+        page.get_by_label("discount", exact=True).fill("0.5")
+        page.get_by_label("thing", exact=True).select_option(label="cake")
+        page.get_by_role("button", name=re.compile("^Run")).first.click()
+        seen(result(page), '"to_pay":12')
+        shoot(page, "3_result")
+        page.get_by_role("tab", name="What the model sees").click()
+        seen(page.locator("#edit"), "Anthropic")
+        shoot(page, "4_views")
+
+
+def test_progress_is_live_and_a_run_can_be_cancelled_and_run_again(
+    browser: Browser, folder: Path
+) -> None:
+    """The dark screen is what people complain about."""
+    with dev(folder) as url, opened(browser, url) as page:
+        choose(page, "bake")
+        page.get_by_label("thing", exact=True).select_option(label="roll")
+        page.get_by_label("number", exact=True).fill("200")
+        page.get_by_role("button", name=re.compile("^Run")).first.click()
+        run = page.locator(".run").last
+        seen(run, "heating the oven")
+        expect(page.get_by_role("progressbar").first).to_be_visible(timeout=PATIENCE)
+        seen(run, re.compile(r"\d+ of 200"))
+        shoot(page, "5_progress")
+        page.get_by_role("button", name="Cancel", exact=True).click()
+        seen(run, re.compile("cancelled", re.IGNORECASE))
+        shoot(page, "6_cancelled")
+        page.get_by_label("number", exact=True).fill("2")
+        page.get_by_label("pause", exact=True).fill("0.01")
+        page.get_by_role("button", name=re.compile("^Run")).first.click()
+        seen(result(page), "2 x roll, still warm")
+        page.get_by_role("tab", name="Timeline").click()
+        seen(page.locator("main"), "call_1")
+        expect(page.locator("body")).not_to_contain_text("NaN")
+        shoot(page, "7_timeline")
+        page.get_by_role("tab", name="History").click()
+        expect(page.locator(".history > li")).to_have_count(2, timeout=PATIENCE)
+        shoot(page, "8_history")
+        page.get_by_role("button", name=re.compile("Actions for bake")).first.click()
+        page.get_by_role("button", name="Run again").first.click()
+        seen(result(page), "2 x roll, still warm")
+        page.get_by_role("tab", name="History").click()
+        expect(page.locator(".history > li")).to_have_count(3, timeout=PATIENCE)
+
+
+def test_what_is_dangerous_asks_and_what_needs_approval_waits(
+    browser: Browser, folder: Path
+) -> None:
+    """Nothing is lost by a click, and a person can change what a model wants."""
+    with dev(folder) as url, opened(browser, url) as page:
+        choose(page, "throw_away")
+        page.get_by_label("thing", exact=True).fill("cake")
+        page.get_by_role("button", name=re.compile("^Run")).first.click()
+        dialog = page.get_by_role("dialog")
+        seen(dialog, "Run throw_away?")
+        shoot(page, "9_confirm")
+        dialog.get_by_role("button", name="Run throw_away").click()
+        seen(result(page), "The cake is gone.")
+        choose(page, "order_flour")
+        page.get_by_label("sacks", exact=True).fill("3")
+        page.get_by_role("button", name=re.compile("^Run")).first.click()
+        seen(dialog, "Approve order_flour?")
+        shoot(page, "10_approval")
+        dialog.get_by_label("Arguments").fill('{"sacks": 4}')
+        dialog.get_by_role("button", name="Approve with changes").click()
+        seen(result(page), "4 sacks are on their way.")
+        shoot(page, "11_approved")
+
+
+def test_an_agent_shows_its_calls(browser: Browser, folder: Path) -> None:
+    """What it says, what it calls, and what came of it."""
+    with dev(folder) as url, opened(browser, url) as page:
+        choose(page, "Baker")
+        page.get_by_label("Message").fill("bake 2 roll")
+        page.get_by_role("button", name=re.compile("^Send")).click()
+        seen(page.locator(".run").last, "bake")
+        expect(result(page)).to_be_visible(timeout=PATIENCE)
+        shoot(page, "12_agent")
+
+
+def test_saving_the_file_changes_the_page(browser: Browser, folder: Path) -> None:
+    """With what broke for callers, and with what is wrong when it is broken."""
+    path = folder / "bakery.py"
+    source = path.read_text()
+    with dev(folder) as url, opened(browser, url) as page:
+        choose(page, "order_flour")
+        path.write_text(
+            source.replace("sacks: int", "bags: int").replace("sacks: How", "bags: How")
+        )
+        expect(page.get_by_label("bags", exact=True)).to_be_visible(timeout=PATIENCE)
+        page.get_by_role("tab", name="What the model sees").click()
+        seen(page.locator("#edit"), "parameter removed")
+        shoot(page, "13_diff")
+        path.write_text(source + "\ndef broken(:\n")
+        seen(page.locator(".banner.bad"), "invalid syntax")
+        seen(page.locator(".banner.bad"), re.compile(r"bakery\.py:\d+"))
+        shoot(page, "14_broken")
+        path.write_text(source)
+        expect(page.locator(".banner.bad")).to_have_count(0, timeout=PATIENCE)
+        page.get_by_role("tab", name="Arguments").click()
+        expect(page.get_by_label("sacks", exact=True)).to_be_visible(timeout=PATIENCE)
+
+
+def test_the_history_is_there_after_a_restart(browser: Browser, folder: Path) -> None:
+    """Runs are listed, replayed, exported and run again by the next server."""
+    with dev(folder) as url, opened(browser, url) as page:
+        choose(page, "draw_cake")
+        page.get_by_role("button", name=re.compile("^Run")).first.click()
+        expect(result(page).get_by_role("img")).to_be_visible(timeout=PATIENCE)
+        shoot(page, "15_image")
+    with dev(folder) as url, opened(browser, url) as page:
+        page.get_by_role("tab", name="History").click()
+        page.locator(".past").first.click()
+        expect(result(page).get_by_role("img")).to_be_visible(timeout=PATIENCE)
+        with page.expect_download() as download:
+            page.get_by_role("button", name="Save as test").first.click()
+        assert download.value.suggested_filename == "test_draw_cake.py"
+        assert "call_tool_sync(draw_cake" in Path(download.value.path()).read_text()
+        page.get_by_role("button", name="Run again").first.click()
+        page.get_by_role("tab", name="History").click()
+        expect(page.locator(".history > li")).to_have_count(2, timeout=PATIENCE)
+
+
+def test_it_works_on_a_phone(browser: Browser, folder: Path) -> None:
+    """One pane at a time, and nothing beyond the edge."""
+    with dev(folder) as url, opened(browser, url, PHONE) as page:
+        shoot(page, "16_phone_list")
+        choose(page, "bake")
+        page.get_by_label("thing", exact=True).select_option(label="loaf")
+        page.get_by_label("number", exact=True).fill("3")
+        shoot(page, "17_phone_form")
+        page.get_by_role("button", name=re.compile("^Run")).first.click()
+        seen(result(page), "3 x loaf, still warm")
+        shoot(page, "18_phone_run")
+        wide = page.evaluate("document.documentElement.scrollWidth > innerWidth")
+        assert wide is False
+
+
+def test_a_page_without_the_token_says_what_to_do(browser: Browser, folder: Path) -> None:
+    """A bookmark of yesterday, for example."""
+    with dev(folder) as url, contextlib.ExitStack() as stack:
+        context = browser.new_context()
+        stack.callback(context.close)
+        page = context.new_page()
+        page.goto(url.partition("#")[0])
+        seen(page.locator("body"), "This page needs its token")
+        page.get_by_label("Token").fill(url.rpartition("=")[2])
+        page.get_by_role("button", name="Open").click()
+        seen(page.locator("h1"), "bakery.py")

@@ -1,0 +1,290 @@
+"""The actions and observations that travel on a stream."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+import agents_tools.event_types as kinds
+from agents_tools.action import Action, Observation
+from agents_tools.builtin.terminal import TerminalAction
+from agents_tools.errors import UserTypeError, UserValueError
+from agents_tools.event_types import (
+    AddTaskAction,
+    AgentDelegateAction,
+    AgentDelegateObservation,
+    AgentErrorObservation,
+    AgentFinishAction,
+    AgentRecallAction,
+    AgentRecallObservation,
+    AgentRejectAction,
+    AgentState,
+    AgentStateChangedObservation,
+    AgentThinkAction,
+    AgentThinkObservation,
+    BrowseInteractiveAction,
+    BrowserOutputObservation,
+    ChangeAgentStateAction,
+    CmdKillAction,
+    CmdOutputObservation,
+    CmdRunAction,
+    CmdRunObservation,
+    CondensationAction,
+    CondensationRequestAction,
+    ErrorObservation,
+    EventAction,
+    EventObservation,
+    FileEditAction,
+    FileEditObservation,
+    FileReadAction,
+    FileReadObservation,
+    IPythonRunCellAction,
+    IPythonRunCellObservation,
+    MCPAction,
+    MCPObservation,
+    MessageAction,
+    ModifyTaskAction,
+    NullAction,
+    NullObservation,
+    RecallAction,
+    RecallObservation,
+    SystemMessageAction,
+    ToolAction,
+    ToolObservation,
+    event_of,
+    is_runnable,
+    setup_script_action,
+)
+from agents_tools.events import (
+    INVALID_ID,
+    ActionEvent,
+    EventSource,
+    ObservationEvent,
+    Origin,
+    event_from_dict,
+    event_to_dict,
+)
+
+ACTIONS: list[EventAction] = [
+    CmdRunAction("make", blocking=True, hidden=True, timeout=600),
+    CmdKillAction(7),
+    FileReadAction("a.py", 2, 9),
+    FileEditAction("a.py", "create", "x = 1\n"),
+    IPythonRunCellAction("1 + 1"),
+    BrowseInteractiveAction("goto('http://127.0.0.1/')"),
+    MCPAction("add", {"a": 1, "b": [None, "é"]}, "numbers"),
+    ToolAction("add", {"a": 1}),
+    MessageAction("Hello"),
+    SystemMessageAction("Be brief.", [{"name": "add"}], "worker"),
+    NullAction(),
+    AgentThinkAction("Hm."),
+    AgentFinishAction("Done.", {"answer": 42}),
+    AgentRejectAction({"reason": "too vague"}),
+    AgentDelegateAction("helper", {"task": "count"}),
+    RecallAction("owls", "workspace_context"),
+    ChangeAgentStateAction(AgentState.STOPPED),
+    AddTaskAction("write tests"),
+    ModifyTaskAction("1", "completed"),
+    CondensationAction([1, 2], "They greeted each other."),
+    CondensationRequestAction(),
+]
+
+OBSERVATIONS: list[EventObservation] = [
+    CmdOutputObservation("ok", "make", 0),
+    FileReadObservation("x = 1", "a.py"),
+    FileEditObservation("created", "a.py", False, "+x = 1"),
+    IPythonRunCellObservation("2", "1 + 1"),
+    BrowserOutputObservation("a page", "http://127.0.0.1/"),
+    MCPObservation("3", "add", {"a": 1}, "numbers"),
+    ToolObservation("3", "add"),
+    RecallObservation("Owls fly.", "owls"),
+    AgentErrorObservation("There is no such tool."),
+    ErrorObservation("The disk is full.", "tool_error"),
+    NullObservation(),
+    AgentThinkObservation("noted"),
+    AgentStateChangedObservation("", AgentState.RUNNING, "a message"),
+    AgentDelegateObservation("counted", {"count": 3}, "helper"),
+]
+
+
+def named(value: object) -> str:
+    """Give the name of a row's class, for the name of the test."""
+    return type(value).__name__
+
+
+@pytest.mark.parametrize("value", [*ACTIONS, *OBSERVATIONS], ids=named)
+def test_every_type_comes_back_from_json_as_it_was(value: Action | Observation) -> None:
+    """D25, D27, D28, D29, D30, D31, D32, D33, D34, D35, D36, D37, D38: what is stored is read back.
+
+    It is the same record, of the same class.
+    """
+    wire = json.dumps(event_to_dict(event_of(value).replace(id=3, cause=1)))
+    back: Any = event_from_dict(json.loads(wire))
+    assert back.attached is None
+    assert type(back.value) is type(value)
+    assert back.value == value
+    kind = value.tool if isinstance(value, ToolAction) else type(value).__name__
+    assert (back.id, back.cause, back.kind) == (3, 1, kind)
+
+
+@pytest.mark.parametrize("value", [*ACTIONS, *OBSERVATIONS], ids=named)
+def test_actions_and_observations_are_told_apart(value: Action | Observation) -> None:
+    """D26: nothing is both, and each travels in its own kind of event."""
+    action = isinstance(value, Action)
+    assert action is not isinstance(value, Observation)
+    assert isinstance(event_of(value), ActionEvent if action else ObservationEvent)
+    assert isinstance(event_of(value).value, Action if action else Observation)
+
+
+@pytest.mark.parametrize("value", [*ACTIONS, *OBSERVATIONS], ids=named)
+def test_every_type_says_in_a_line_what_it_is(value: EventAction | EventObservation) -> None:
+    """D22: a `message` for people, whatever the event carries."""
+    assert isinstance(value.message, str)
+
+
+def test_every_type_is_in_the_tables_of_this_file() -> None:
+    """D25: a new type without a round trip would go unseen."""
+    own = {
+        found
+        for name in kinds.__all__
+        if isinstance(found := getattr(kinds, name), type)
+        and issubclass(found, (EventAction, EventObservation))
+    }
+    tried = {type(value) for value in (*ACTIONS, *OBSERVATIONS)}
+    assert own - tried == {EventAction, EventObservation}
+
+
+def test_an_event_begins_without_an_id_a_cause_and_a_time() -> None:
+    """D22, D24: the stream fills them in."""
+    event = event_of(MessageAction("Hello"))
+    assert (event.id, event.cause, event.timestamp, event.source) == (INVALID_ID, None, 0.0, None)
+    assert INVALID_ID == -1
+
+
+def test_the_sources_are_those_of_the_document() -> None:
+    """D23: programs compare with these values."""
+    assert [str(source) for source in EventSource] == ["agent", "user", "environment"]
+
+
+def test_the_causal_chain_of_an_observation_can_be_followed() -> None:
+    """D24: a cause is the id of the event that led there."""
+    log = [
+        event_of(MessageAction("List the files")).replace(id=0),
+        event_of(CmdRunAction("ls")).replace(id=1, cause=0),
+        event_of(CmdOutputObservation("a.py", "ls", 0)).replace(id=2, cause=1),
+    ]
+    chain = [log[2]]
+    while (cause := chain[-1].cause) is not None:
+        chain.append(log[cause])
+    assert [type(event.value) for event in chain] == [
+        CmdOutputObservation,
+        CmdRunAction,
+        MessageAction,
+    ]
+
+
+def test_fields_are_given_in_their_order_or_by_name() -> None:
+    """D27, D34, D43: programs of the document construct them by position."""
+    assert CmdRunAction("ls") == CmdRunAction(command="ls")
+    assert ChangeAgentStateAction(AgentState.STOPPED).agent_state == "stopped"
+    seen = AgentStateChangedObservation("", AgentState.LOADING, "starting")
+    assert (seen.text, seen.agent_state, seen.reason) == ("", "loading", "starting")
+    command: Any = CmdRunAction
+    nothing: Any = NullAction
+    with pytest.raises(UserTypeError, match="CmdRunAction got 'command' twice"):
+        command("ls", command="ls")
+    with pytest.raises(UserTypeError, match=r"NullAction has 0 fields \(none\); it got 1"):
+        nothing("x")
+    with pytest.raises(ValidationError):
+        CmdRunAction("ls", timeout=0)
+
+
+def test_the_other_names_are_the_same_types() -> None:
+    """D33, D38: both names of the document work."""
+    assert AgentRecallAction is RecallAction
+    assert AgentRecallObservation is RecallObservation
+    assert CmdRunObservation is CmdOutputObservation
+
+
+def test_the_states_of_an_agent_are_those_of_the_document() -> None:
+    """D43: LOADING, RUNNING, STOPPED and the others."""
+    assert [state.name for state in AgentState] == [
+        "LOADING", "RUNNING", "AWAITING_USER_INPUT", "PAUSED", "STOPPED", "FINISHED", "REJECTED",
+        "ERROR",
+    ]  # fmt: skip
+
+
+def test_only_what_changes_or_asks_the_environment_is_runnable() -> None:
+    """D40, D48: thoughts, messages and decisions are not carried out."""
+    runnable = {type(value) for value in ACTIONS if is_runnable(event_of(value))}
+    assert runnable == {
+        CmdRunAction,
+        CmdKillAction,
+        FileReadAction,
+        FileEditAction,
+        IPythonRunCellAction,
+        BrowseInteractiveAction,
+        MCPAction,
+        ToolAction,
+    }
+    assert is_runnable(event_of(TerminalAction(command="ls")))
+    assert is_runnable(ActionEvent("some_tool", {"a": 1}))
+
+
+def test_a_hidden_action_makes_a_hidden_event() -> None:
+    """D46: views leave out what says so, whatever it carries."""
+    assert event_of(CmdRunAction("ls", hidden=True)).hidden
+    assert not event_of(CmdRunAction("ls")).hidden
+    assert event_of(MessageAction("Hi"), hidden=True).hidden
+
+
+def test_a_setup_script_is_blocking_hidden_and_ends_in_ten_minutes() -> None:
+    """D47: the hard timeout is a field of the action."""
+    action = setup_script_action("set up.sh")
+    assert action == CmdRunAction(
+        "chmod +x 'set up.sh' && source 'set up.sh'", blocking=True, hidden=True, timeout=600
+    )
+
+
+def test_the_action_of_a_tool_travels_as_it_is() -> None:
+    """D25: what a built-in tool runs is that tool's own action type."""
+    event = event_of(TerminalAction(command="ls"))
+    back = event_from_dict(event.to_dict())
+    assert isinstance(back, ActionEvent)
+    assert back.value == TerminalAction(command="ls")
+
+
+def test_what_is_no_record_of_its_kind_is_refused_with_its_place() -> None:
+    """D25: a damaged store is told where it is damaged."""
+    with pytest.raises(UserValueError, match=r"action_event\.action\.command: .*no CmdRunAction"):
+        _ = ActionEvent[Any]("CmdRunAction", {}).value
+    with pytest.raises(UserValueError, match="CmdRunAction is no Observation"):
+        _ = ObservationEvent[Any]("CmdRunAction", {"command": "ls"}).value
+    with pytest.raises(UserValueError, match="No class 'Nothing' of kind Observation is known"):
+        _ = ObservationEvent[Any]("Nothing", {}).value
+    with pytest.raises(UserTypeError, match="not a value of type str"):
+        event_of("ls")  # type: ignore[arg-type]
+
+
+def test_a_class_that_would_be_read_back_as_another_is_refused() -> None:
+    """D25: what is stored under a name of this module is always of this module."""
+    twin: type[Any] = type("NullAction", (Action,), {"__module__": __name__})
+    with pytest.raises(
+        UserValueError, match=r"has the name of a class of agents_tools\.event_types"
+    ):
+        event_of(twin())
+
+
+def test_a_record_keeps_its_origin_beside_it() -> None:
+    """D22, D24: the envelope is the event's, not the record's."""
+    origin = Origin("ls", "call_1", ("call_1",), EventSource.ENVIRONMENT)
+    event = event_of(CmdOutputObservation("a", "ls", 0)).replace(origin=origin)
+    back = event_from_dict(event.to_dict())
+    assert (back.source, back.tool_call_id, back.path) == (
+        EventSource.ENVIRONMENT,
+        "call_1",
+        ("call_1",),
+    )

@@ -1,0 +1,498 @@
+"""Events in Redis, with a real server: what is acknowledged stays, whatever happens to either."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents_tools.errors import (
+    EventConflictError,
+    EventStoreCorruptError,
+    EventStoreError,
+    EventStoreFullError,
+    UserTypeError,
+    UserValueError,
+)
+from agents_tools.events import Event, MessageEvent, NotifyStreamEvent
+from agents_tools.store import RedisEventStore
+from agents_tools.stream import EventStream
+from agents_tools.testing.stores import EventStoreContract
+from tests.waiting import until
+
+redis = pytest.importorskip("redis", reason="the extra redis is not installed")
+
+ROOT = Path(__file__).parents[1]
+PROGRAM = shutil.which("redis-server")
+needs_server = pytest.mark.skipif(PROGRAM is None, reason="there is no redis-server here")
+pytestmark = needs_server
+
+
+class Server:
+    """A redis-server of the tests' own, in a directory of its own, behind a socket file."""
+
+    def __init__(self, *settings: str) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="redis-"))
+        self.socket = self.folder / "socket"
+        self.url = f"unix://{self.socket}"
+        self._settings = settings
+        self._process: subprocess.Popen[bytes] | None = None
+        self.start()
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        given = ["--port", "0", "--unixsocket", str(self.socket), "--dir", str(self.folder)]
+        kept = ["--appendonly", "yes", "--save", "", *self._settings]
+        self._process = subprocess.Popen(  # noqa: S603 - the server of the test
+            [str(PROGRAM), *given, *kept], stdout=subprocess.DEVNULL
+        )
+        until(self._answers)
+
+    def _answers(self) -> bool:
+        with (
+            contextlib.suppress(redis.RedisError),
+            redis.Redis(unix_socket_path=str(self.socket)) as client,
+        ):
+            return bool(client.ping())
+        return False
+
+    def stop(self, *, kill: bool = False) -> None:
+        """End it: orderly, or as a crash would."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGKILL if kill else signal.SIGTERM)
+            self._process.wait()
+            self._process = None
+
+    def client(self) -> Any:
+        """Give a client of the test's own."""
+        return redis.Redis(unix_socket_path=str(self.socket))
+
+    def remove(self) -> None:
+        """End it and leave nothing behind."""
+        self.stop()
+        shutil.rmtree(self.folder)
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Server]:
+    """Give a server that all tests of this file share."""
+    server = Server()
+    yield server
+    server.remove()
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    """Give a server that a test may stop."""
+    server = Server("--appendfsync", "always")
+    yield server
+    server.remove()
+
+
+def said(text: str, id_: int = -1) -> Event:
+    """Give an event."""
+    return MessageEvent(text).replace(id=id_)
+
+
+def texts(store: RedisEventStore) -> list[str]:
+    """Give what a log says."""
+    return [event.content for event in store.read().result(10) if isinstance(event, MessageEvent)]
+
+
+def fails(pending: Any) -> BaseException:
+    """Give why something fails."""
+    with pytest.raises(EventStoreError):
+        pending.result(10)
+    error: BaseException = pending.error()
+    return error
+
+
+@needs_server
+class TestRedisEventStore(EventStoreContract):
+    """D2, D11, D12, D52, D53: what every store promises."""
+
+    lasting = True
+    server: Server
+    made = 0
+
+    @pytest.fixture(autouse=True)
+    def _with_server(self, shared: Server) -> None:
+        type(self).server = shared
+
+    def make_store(self) -> RedisEventStore:
+        """Give a store whose keys nobody else has."""
+        TestRedisEventStore.made += 1
+        return RedisEventStore(self.server.url, prefix=f"contract{self.made}")
+
+    def reopen(self, store: Any) -> RedisEventStore:
+        """Open the log again, after its program has gone."""
+        store.close()
+        return RedisEventStore(self.server.url, store.sid, prefix=f"contract{self.made}")
+
+
+def test_a_second_program_that_writes_is_refused(shared: Server) -> None:
+    """F25: two writers with the same ids must not overwrite each other."""
+    first, second = RedisEventStore(shared.url, "two"), RedisEventStore(shared.url, "two")
+    with contextlib.closing(first), contextlib.closing(second):
+        first.append([said("a")]).result(10)
+        error = fails(second.append([said("b")]))
+        assert isinstance(error, EventConflictError)
+        assert f"is being written by {os.uname().nodename}:{os.getpid()}" in str(error)
+        assert texts(second) == ["a"]
+        first.close()
+        with contextlib.closing(RedisEventStore(shared.url, "two")) as third:
+            third.append([said("c")]).result(10)
+            assert isinstance(fails(second.append([said("d", 1)])), EventConflictError)
+            assert texts(third) == ["a", "c"]
+
+
+def test_an_id_that_is_taken_is_refused_by_the_server_itself(shared: Server) -> None:
+    """F25: also to a writer that began before the other one was there."""
+    early = RedisEventStore(shared.url, "ids")
+    with contextlib.closing(early), contextlib.closing(RedisEventStore(shared.url, "ids")) as late:
+        late.append([said("a"), said("b")]).result(10)
+        late.close()
+        error = fails(early.append([said("c", 1)]))
+        assert isinstance(error, EventConflictError)
+        assert "has the id 1 already; the next one is 2" in str(error)
+        assert early.append([said("c")]).result(10) == 2
+
+
+def test_the_lease_of_a_program_that_died_is_taken_over(shared: Server) -> None:
+    """F23: after kill -9 the next process goes on at once, where the other one stopped."""
+    writer = subprocess.run(  # noqa: S603 - our own program
+        [sys.executable, "-c", DYING, shared.url], cwd=ROOT, check=False, timeout=15
+    )
+    assert writer.returncode == -signal.SIGKILL
+    with contextlib.closing(RedisEventStore(shared.url, "dying")) as store:
+        assert texts(store) == ["a", "b"]
+        assert store.next_id > 5
+        store.append([said("c")]).result(10)
+        assert texts(store) == ["a", "b", "c"]
+
+
+DYING = """
+import os, signal, sys
+from agents_tools.events import MessageEvent
+from agents_tools.store import RedisEventStore
+
+store = RedisEventStore(sys.argv[1], "dying")
+store.reserve(5)
+store.append([MessageEvent("a"), MessageEvent("b")], durability="sync").result(10)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("kill", [False, True])
+def test_nothing_acknowledged_is_lost_or_doubled_when_the_server_restarts(
+    server: Server, kill: bool
+) -> None:
+    """F23, D11: a writer and a watcher go on as if nothing had happened."""
+    store, watcher = RedisEventStore(server.url), RedisEventStore(server.url)
+    with contextlib.closing(store), contextlib.closing(watcher):
+        acknowledged: list[int] = []
+        going = threading.Event()
+
+        def write() -> None:
+            while not going.is_set() or len(acknowledged) < 200:
+                pending = [store.append([said(str(n))]) for n in range(5)]
+                acknowledged.extend(one.result(15) for one in pending)
+
+        seen: list[int] = []
+
+        def watch() -> None:
+            while threads[0].is_alive() or len(seen) < len(acknowledged):
+                last = seen[-1] if seen else -1
+                with contextlib.suppress(TimeoutError):
+                    watcher.wait(last).result(0.1)
+                    seen.extend(event.id for event in watcher.read(last).result(15))
+
+        threads = [threading.Thread(target=write), threading.Thread(target=watch)]
+        threads[0].start()
+        until(lambda: len(acknowledged) > 50)
+        threads[1].start()
+        server.stop(kill=kill)
+        server.start()
+        before = len(acknowledged)
+        until(lambda: len(acknowledged) > before + 50)
+        going.set()
+        for thread in threads:
+            thread.join()
+        assert acknowledged == list(range(len(acknowledged)))
+        assert [event.id for event in store.read().result(10)] == acknowledged
+        assert seen == acknowledged
+
+
+def test_what_is_begun_while_the_server_is_away_fails_in_time_with_its_address(
+    server: Server,
+) -> None:
+    """F23: a dead server is told, not waited for without end; afterwards all works again."""
+    store = RedisEventStore(server.url, timeout=0.3)
+    with contextlib.closing(store):
+        store.append([said("a")]).result(10)
+        server.stop()
+        for pending in (store.append([said("b")]), store.read(), store.sessions()):
+            error = fails(pending)
+            assert isinstance(error, EventStoreError)
+            assert error.store == f"unix://{server.socket}"
+            assert "could not be reached within 0.3 s" in str(error)
+        assert store.last_id == 0
+        waiting = store.wait(0)
+        server.start()
+        store.append([said("c")]).result(10)
+        assert waiting.result(10) == 1
+        assert texts(store) == ["a", "c"]
+
+
+def test_a_batch_whose_answer_was_lost_is_stored_once(
+    shared: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F23: the connection breaks behind the server's back, after the events were stored."""
+    store = RedisEventStore(shared.url, "lost answer")
+    with contextlib.closing(store):
+        store.append([said("a")]).result(10)
+        whole = store._server._client.pipeline  # pyright: ignore[reportPrivateUsage]
+        broken: list[int] = []
+
+        def breaking(**options: Any) -> Any:
+            pipe = whole(**options)
+            execute = pipe.execute
+
+            def executed(**how: Any) -> Any:
+                replies = execute(**how)
+                if not broken:
+                    broken.append(1)
+                    raise redis.ConnectionError("the answer was lost")
+                return replies
+
+            pipe.execute = executed
+            return pipe
+
+        monkeypatch.setattr(store._server._client, "pipeline", breaking)  # pyright: ignore[reportPrivateUsage]
+        pending = [store.append([said(text)]) for text in "bcd"]
+        assert [one.result(10) for one in pending] == [1, 2, 3]
+        assert broken
+        assert texts(store) == ["a", "b", "c", "d"]
+
+
+def test_a_batch_that_failed_though_it_was_stored_does_not_hide_the_next(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F23: what comes after an answer that never came is stored, and under an id of its own."""
+    store = RedisEventStore(server.url, timeout=0.2)
+    with contextlib.closing(store):
+        store.append([said("a")]).result(10)
+        whole = store._server._client.pipeline  # pyright: ignore[reportPrivateUsage]
+        deaf = True
+
+        def breaking(**options: Any) -> Any:
+            pipe = whole(**options)
+            execute = pipe.execute
+
+            def executed(**how: Any) -> Any:
+                replies = execute(**how)
+                if deaf:
+                    raise redis.ConnectionError("the answer was lost")
+                return replies
+
+            pipe.execute = executed
+            return pipe
+
+        monkeypatch.setattr(store._server._client, "pipeline", breaking)  # pyright: ignore[reportPrivateUsage]
+        assert "could not be reached" in str(fails(store.append([said("b")])))
+        deaf = False
+        assert store.append([said("c")]).result(10) == 2
+        assert texts(store) == ["a", "b", "c"]
+
+
+WATCHING = """
+import sys
+from agents_tools.events import event_to_dict
+from agents_tools.store import RedisEventStore
+from agents_tools.stream import EventStream
+import asyncio
+
+async def main():
+    store = RedisEventStore(sys.argv[1], "watched", timeout=15)
+    async with EventStream(store, read_only=True) as stream:
+        async for event in stream.follow():
+            print(event.id, event.type, getattr(event, "data", ""), flush=True)
+            if getattr(event, "data", "") == "the end":
+                break
+    store.close()
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.timeout(60)
+def test_a_stream_is_watched_from_another_process_even_across_a_restart(server: Server) -> None:
+    """F23, D53: with keep="all" also what is only shown reaches the watcher, in order and once."""
+    store = RedisEventStore(server.url, "watched", timeout=15)
+    with contextlib.closing(store), EventStream(store, keep="all") as stream:
+        stream.publish(MessageEvent("before"))
+        with subprocess.Popen(  # noqa: S603 - our own program
+            [sys.executable, "-c", WATCHING, server.url],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as watcher:
+            assert watcher.stdout is not None
+            assert watcher.stdout.readline() == "0 message_event \n"
+            for n in range(1, 21):
+                stream.publish(NotifyStreamEvent(f"{n}"))
+            seen = [watcher.stdout.readline() for _ in range(20)]
+            server.stop()
+            for n in range(21, 41):
+                stream.publish(NotifyStreamEvent(f"{n}"))
+            server.start()
+            stream.publish(NotifyStreamEvent("the end"))
+            seen += watcher.stdout.readlines()
+        assert watcher.returncode == 0
+        assert seen == [
+            *(f"{n} notify_stream_event {n}\n" for n in range(1, 41)),
+            "41 notify_stream_event the end\n",
+        ]
+        stream.flush(10)
+        assert not stream.errors
+
+
+def test_a_server_that_forgot_is_noticed(shared: Server) -> None:
+    """F23: a restart without the last events must not be papered over with new ones."""
+    store = RedisEventStore(shared.url, "forgotten")
+    with contextlib.closing(store), contextlib.closing(shared.client()) as client:
+        store.append([said("a")]).result(10)
+        client.delete(*client.keys("agents_tools:*:forgotten"))
+        for _ in range(2):
+            assert "has lost what it had acknowledged" in str(fails(store.append([said("b")])))
+        assert texts(store) == []
+
+
+def test_a_full_server_takes_nothing_and_says_so() -> None:
+    """F24: no room is an error of its own; what was there stays."""
+    server = Server("--maxmemory", "2mb", "--maxmemory-policy", "noeviction")
+    try:
+        with contextlib.closing(RedisEventStore(server.url)) as store:
+            error: BaseException | None = None
+            for _ in range(100):
+                pending = store.append([said("x" * 100_000), said("y")])
+                try:
+                    pending.result(10)
+                except EventStoreError as raised:
+                    error = raised
+                    break
+            assert isinstance(error, EventStoreFullError)
+            assert store.read().result(10)[-1] == said("y", store.last_id)
+    finally:
+        server.remove()
+
+
+def test_a_foreign_entry_is_named_and_left_alone(shared: Server) -> None:
+    """F24: a damaged log is told where it is damaged."""
+    with (
+        contextlib.closing(shared.client()) as client,
+        contextlib.closing(RedisEventStore(shared.url, "foreign")) as store,
+    ):
+        client.xadd("agents_tools:log:foreign", {"other": "thing"}, "4-0")
+        error = fails(store.read())
+        assert isinstance(error, EventStoreCorruptError)
+        assert "The entry 4-0 of 'agents_tools:log:foreign'" in str(error)
+        client.set("agents_tools:log:foreign", "text")
+        assert isinstance(fails(store.read()), EventStoreCorruptError)
+
+
+def test_a_log_may_be_bounded_and_may_be_forgotten_after_a_while(shared: Server) -> None:
+    """A log that nobody deletes must not grow without end."""
+    bounded = RedisEventStore(shared.url, "bounded", maxlen=100, ttl=60)
+    with contextlib.closing(bounded), contextlib.closing(shared.client()) as client:
+        bounded.append([said(str(n)) for n in range(1_000)]).result(10)
+        bounded.append([said("last")], expect_seq=1_000).result(10)
+        assert len(texts(bounded)) < 300
+        assert texts(bounded)[-1] == "last"
+        assert 0 < client.pttl("agents_tools:log:bounded") <= 60_000
+        assert 0 < client.pttl("agents_tools:state:bounded") <= 60_000
+
+
+def test_a_client_may_be_given(shared: Server) -> None:
+    """Its settings are used, whatever it decodes; it stays the caller's own."""
+    with contextlib.closing(
+        redis.Redis(unix_socket_path=str(shared.socket), decode_responses=True)
+    ) as client:
+        with contextlib.closing(RedisEventStore(client, "given")) as store:
+            store.append([said("ä")]).result(10)
+            assert texts(store) == ["ä"]
+        assert client.ping()
+
+
+def test_what_cannot_work_is_refused_at_once(shared: Server) -> None:
+    """The message names the place, and never who may use it."""
+    with pytest.raises(EventStoreError, match="could not be reached") as caught:
+        RedisEventStore("redis://user:hunter2@127.0.0.1:1/3", timeout=0.5)
+    assert caught.value.store == "redis://127.0.0.1:1/3"
+    assert "hunter2" not in str(caught.value)
+    with pytest.raises(UserValueError, match="is no address of a Redis server"):
+        RedisEventStore("http://127.0.0.1")
+    with pytest.raises(UserTypeError, match="not a value of type int"):
+        RedisEventStore(6379)
+    with pytest.raises(UserValueError, match=r"RedisEventStore\(maxlen=\.\.\.\) is above zero"):
+        RedisEventStore(shared.url, maxlen=0)
+
+
+def test_an_unsafe_server_is_told_of_once(shared: Server, caplog: pytest.LogCaptureFixture) -> None:
+    """Honesty: what `sync` means is the server's to say."""
+    with contextlib.closing(RedisEventStore(shared.url, "unsafe")) as store:
+        for text in "ab":
+            store.append([said(text)], durability="sync").result(10)
+    warned = [record for record in caplog.records if "may be lost with the power" in record.message]
+    version = tuple(map(int, shared.client().info("server")["redis_version"].split(".")[:2]))
+    assert len(warned) == (1 if version < (7, 2) else 0)
+
+
+def test_replicas_that_do_not_answer_are_told(shared: Server) -> None:
+    """Honesty: the events are there, and whether they are safe is not known."""
+    store = RedisEventStore(shared.url, "replicas", replicas=1, timeout=0.4)
+    with contextlib.closing(store):
+        assert "did not say in time that they are safe" in str(
+            fails(store.append([said("a")], durability="sync"))
+        )
+        store.append([said("b")]).result(10)
+        assert texts(store) == ["a", "b"]
+
+
+def test_waiting_for_one_log_does_not_keep_another_waiting(shared: Server) -> None:
+    """F23: all that wait share a thread, and one that comes later is heard at once."""
+    reader, writer = RedisEventStore(shared.url, "first"), RedisEventStore(shared.url, "second")
+    with contextlib.closing(reader), contextlib.closing(writer):
+        first = reader.wait(-1)
+        until(lambda: reader._server.waiter._asked is not None)  # pyright: ignore[reportPrivateUsage]
+        second = reader.session("second").wait(-1)
+        writer.append([said("a")]).result(10)
+        assert second.result(3) == 0  # the request that was under way would have gone on for longer
+        assert not first.done()
+        assert first.cancel()
+
+
+def test_closing_leaves_no_thread_and_no_connection(shared: Server) -> None:
+    """F30: a store is made for a session and gone with it."""
+    with contextlib.closing(shared.client()) as client:
+        before = len(client.client_list())
+        store = RedisEventStore(shared.url, "closing")
+        waiting = store.wait(-1)
+        store.append([said("a")]).result(10)
+        assert waiting.result(10) == 0
+        left = store.wait(5)
+        store.close()
+        assert isinstance(left.error(), EventStoreError)
+        until(lambda: len(client.client_list()) == before)
+    names = {thread.name for thread in threading.enumerate()}
+    assert not any(name.startswith("agents-tools-redis") for name in names)

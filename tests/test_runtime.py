@@ -1,0 +1,553 @@
+"""The runtime: actions of a stream are carried out, and each gets one observation."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents_tools import function_tool, notify, progress
+from agents_tools._records import ToolOrigin
+from agents_tools.action import Action, Observation
+from agents_tools.builtin.file_editor import FileEditorAction
+from agents_tools.builtin.terminal import TerminalAction
+from agents_tools.context import RunContextWrapper, ToolContext
+from agents_tools.definition import ToolDefinition, ToolExecutor
+from agents_tools.errors import UserValueError
+from agents_tools.event_types import (
+    AgentErrorObservation,
+    AgentFinishAction,
+    AgentThinkAction,
+    BrowseInteractiveAction,
+    BrowserOutputObservation,
+    ChangeAgentStateAction,
+    CmdKillAction,
+    CmdOutputObservation,
+    CmdRunAction,
+    ErrorObservation,
+    FileEditAction,
+    FileEditObservation,
+    FileReadAction,
+    FileReadObservation,
+    IPythonRunCellAction,
+    IPythonRunCellObservation,
+    MCPAction,
+    MCPObservation,
+    MessageAction,
+    NullAction,
+    ToolObservation,
+    event_of,
+)
+from agents_tools.events import (
+    ActionEvent,
+    Event,
+    EventSource,
+    NotifyStreamEvent,
+    ObservationEvent,
+    Origin,
+    ToolProgressEvent,
+)
+from agents_tools.policies import needs_approval
+from agents_tools.registry import ToolRegistry, default_registry
+from agents_tools.runtime import ToolRuntime
+from agents_tools.store import EventFilter
+from agents_tools.stream import EventStream
+
+OBSERVATIONS = EventFilter(types=("observation_event",))
+BOUND = 10.0
+
+
+@function_tool
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+@function_tool
+async def hang() -> str:
+    """Never end by itself."""
+    notify("hanging")
+    await asyncio.Event().wait()
+    return "no"
+
+
+@pytest.fixture
+async def stream() -> AsyncIterator[EventStream]:
+    """Give a stream."""
+    async with EventStream() as stream:
+        yield stream
+
+
+async def answer(stream: EventStream, event: Event) -> ObservationEvent[Any]:
+    """Wait for the observation of an action."""
+    async with asyncio.timeout(BOUND):
+        async with stream.follow(where=OBSERVATIONS) as events:
+            async for seen in events:
+                if seen.cause == event.id and isinstance(seen, ObservationEvent):
+                    return seen
+    raise AssertionError("the stream has ended")
+
+
+async def act(
+    stream: EventStream, action: Action | Event, source: EventSource = EventSource.AGENT
+) -> Any:
+    """Publish an action and wait for what was observed."""
+    return (await answer(stream, stream.add_event(action, source))).value
+
+
+async def said(stream: EventStream, text: str) -> Event:
+    """Wait until a tool has said something."""
+    async with asyncio.timeout(BOUND):
+        async with stream.follow() as events:
+            async for event in events:
+                if isinstance(event, NotifyStreamEvent) and event.data == text:
+                    return event
+    raise AssertionError("the stream has ended")
+
+
+async def test_an_action_by_the_name_of_a_tool_is_answered_with_its_cause(
+    stream: EventStream,
+) -> None:
+    """D24, D39: the observation says which action it answers, and that it is the environment's."""
+    async with ToolRuntime(stream, [add]):
+        action = ActionEvent[Any]("add", {"a": 1, "b": 2})
+        event = stream.add_event(action, EventSource.AGENT)
+        seen = await answer(stream, event)
+        assert seen.value == ToolObservation("3", "add")
+        assert (seen.cause, seen.source) == (event.id, EventSource.ENVIRONMENT)
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        AgentThinkAction("Hm."),
+        MessageAction("Hello"),
+        AgentFinishAction("Done."),
+        NullAction(),
+        ChangeAgentStateAction("running"),  # type: ignore[arg-type]
+    ],
+    ids=lambda action: type(action).__name__,
+)
+async def test_what_is_not_runnable_is_passed_over(stream: EventStream, action: Action) -> None:
+    """D40, D48: thoughts and messages are not carried out."""
+    async with ToolRuntime(stream, [add]):
+        ignored = stream.add_event(action, EventSource.AGENT)
+        observed = stream.add_event(ToolObservation("x"), EventSource.ENVIRONMENT)
+        await act(stream, ActionEvent("add", {"a": 1, "b": 2}))
+        causes = [event.cause for event in stream.get_events(filter=OBSERVATIONS)]
+    assert ignored.id not in causes
+    assert observed.id not in causes
+
+
+async def test_the_actions_of_the_document_are_carried_out_by_the_built_in_tools(
+    stream: EventStream, tmp_path: Path
+) -> None:
+    """D27, D28, D39: a command, an edit and a view, in the working directory."""
+    async with ToolRuntime(stream, default_registry, working_dir=tmp_path):
+        edited = await act(stream, FileEditAction("a.txt", "create", "one\ntwo\nthree\n"))
+        assert isinstance(edited, FileEditObservation)
+        assert not edited.prev_exists
+        ran = await act(stream, CmdRunAction("wc -l < a.txt; exit_code() { return 3; }; exit_code"))
+        assert isinstance(ran, CmdOutputObservation)
+        assert (ran.text.split()[0], ran.exit_code) == ("3", 3)
+        read = await act(stream, FileReadAction("a.txt", 2, 2))
+        assert isinstance(read, FileReadObservation)
+        assert "two" in read.text
+        assert "one" not in read.text
+        missing = await act(stream, FileReadAction("b.txt"))
+        assert isinstance(missing, FileReadObservation)
+        assert missing.is_error
+
+
+async def test_the_action_of_a_built_in_tool_goes_to_that_tool(
+    stream: EventStream, tmp_path: Path
+) -> None:
+    """D26, D39: the observation is the tool's own."""
+    async with ToolRuntime(stream, default_registry, working_dir=tmp_path):
+        ran = await act(stream, TerminalAction(command="echo hello"))
+        assert type(ran).__name__ == "TerminalObservation"
+        assert ran.text.strip() == "hello"
+        edited = await act(stream, FileEditorAction(command="create", path="x.txt", file_text="x"))
+        assert edited.path.endswith("x.txt")
+
+
+class DoubleAction(Action):
+    """Double a number."""
+
+    number: int
+
+
+class DoubleObservation(Observation):
+    """A number that was doubled."""
+
+    doubled: int
+
+
+class DoubleExecutor(ToolExecutor[DoubleAction, DoubleObservation]):
+    """Doubles numbers."""
+
+    closed = False
+
+    def __call__(self, action: DoubleAction, conversation: Any = None) -> DoubleObservation:
+        """Double a number."""
+        del conversation
+        return DoubleObservation.from_text(str(2 * action.number), doubled=2 * action.number)
+
+    def close(self) -> None:
+        """Note that it was closed."""
+        DoubleExecutor.closed = True
+
+
+class DoubleTool(ToolDefinition[DoubleAction, DoubleObservation]):
+    """Doubles numbers."""
+
+    @classmethod
+    def create(cls, conv_state: Any = None) -> list[DoubleTool]:
+        """Make the tool."""
+        del conv_state
+        return [
+            cls(
+                description="Double a number.",
+                action_type=DoubleAction,
+                observation_type=DoubleObservation,
+                executor=DoubleExecutor(),
+            )
+        ]
+
+
+@pytest.mark.parametrize("registered", [True, False])
+async def test_the_action_of_a_tool_of_ones_own_goes_to_that_tool(
+    stream: EventStream, registered: bool
+) -> None:
+    """D26: whether the tool is given or made by a registry; what was made is closed."""
+    registry = ToolRegistry()
+    registry.register("double", DoubleTool)
+    DoubleExecutor.closed = False
+    given = registry if registered else DoubleTool.create()
+    async with ToolRuntime(stream, given):
+        assert (await act(stream, DoubleAction(number=4))).doubled == 8
+        assert (await act(stream, ActionEvent("double", {"number": 5}))).doubled == 10
+    assert DoubleExecutor.closed is registered
+
+
+async def test_a_mapping_of_ones_own_extends_the_runtime(stream: EventStream) -> None:
+    """D27: any action may be carried out by any tool."""
+
+    @function_tool
+    def browser(code: str) -> str:
+        """Browse."""
+        return f"did {code}"
+
+    async with ToolRuntime(stream, [add, browser]) as runtime:
+        seen = await act(stream, BrowseInteractiveAction("click('a')"))
+        assert seen == BrowserOutputObservation("did click('a')")
+        unknown = await act(stream, IPythonRunCellAction("1 + 1"))
+        assert isinstance(unknown, AgentErrorObservation)
+        assert "'execute_ipython_cell' for a IPythonRunCellAction" in unknown.text
+        runtime.handles(
+            IPythonRunCellAction,
+            "add",
+            lambda action: dict(zip("ab", map(int, action.code.split("+")), strict=True)),
+            lambda action, outcome: IPythonRunCellObservation(str(outcome.value), action.code),
+        )
+        assert (await act(stream, IPythonRunCellAction("1 + 1"))).text == "2"
+
+
+async def test_an_mcp_action_calls_the_tool_of_its_server(stream: EventStream) -> None:
+    """D37: by the server's name for it or by ours; the observation has the cause."""
+    remote: list[Any] = []
+    for server in ("numbers", "letters"):
+
+        @function_tool(name_override=f"{server}_add")
+        def tool(a: int, b: int, server: str = server) -> str:
+            """Add."""
+            return f"{server}: {a + b}"
+
+        tool._origin = ToolOrigin(kind="mcp", server=server, wire_name="add")  # pyright: ignore[reportPrivateUsage]
+        remote.append(tool)
+    async with ToolRuntime(stream, [*remote, add]):
+        event = stream.add_event(MCPAction("add", {"a": 1, "b": 2}, "numbers"), EventSource.AGENT)
+        seen = await answer(stream, event)
+        assert seen.value == MCPObservation("numbers: 3", "add", {"a": 1, "b": 2}, "numbers")
+        assert seen.cause == event.id
+        assert (await act(stream, MCPAction("letters_add", {"a": 1, "b": 2}))).text == "letters: 3"
+        unclear = await act(stream, MCPAction("add", {"a": 1, "b": 2}))
+        assert "Several servers have a tool 'add': letters, numbers" in unclear.text
+        missing = await act(stream, MCPAction("sub", {}, "numbers"))
+        assert isinstance(missing, AgentErrorObservation)
+
+
+async def test_failures_are_observations_and_say_whose_they_are(stream: EventStream) -> None:
+    """D38: a mistake of the agent's is told apart from a failure of the environment."""
+
+    @function_tool
+    def fail() -> str:
+        """Fail."""
+        raise RuntimeError("the disk is full")
+
+    @needs_approval
+    @function_tool
+    def dangerous() -> str:
+        """Do something dangerous."""
+        return "done"
+
+    async with ToolRuntime(stream, [add, fail, dangerous]):
+        broken = await act(stream, ActionEvent("fail", {}))
+        assert isinstance(broken, ErrorObservation)
+        assert (broken.error_id, broken.is_error) == ("tool_error", True)
+        assert "the disk is full" in broken.text
+        wrong = await act(stream, ActionEvent("add", {"a": "x", "b": 1}))
+        assert isinstance(wrong, AgentErrorObservation)
+        assert wrong.error_id == "invalid_args"
+        unknown = await act(stream, ActionEvent("ad", {}))
+        assert isinstance(unknown, AgentErrorObservation)
+        assert "There is no tool 'ad'. Did you mean 'add'?" in unknown.text
+        denied = await act(stream, ActionEvent("dangerous", {}))
+        assert isinstance(denied, AgentErrorObservation)
+        assert denied.error_id == "denied"
+        damaged = await act(stream, ActionEvent("CmdRunAction", {"comand": "ls"}))
+        assert isinstance(damaged, AgentErrorObservation)
+        assert damaged.error_id == "invalid_action"
+
+
+async def test_what_a_tool_says_is_published_while_it_works(stream: EventStream) -> None:
+    """D1, D24: with the path of the call, and the action as its cause."""
+
+    @function_tool
+    def speak() -> str:
+        """Speak."""
+        notify("half way")
+        progress(1, 2)
+        return "done"
+
+    async with ToolRuntime(stream, [speak]):
+        origin = Origin("speak", "call_7", ("call_1",), EventSource.AGENT)
+        event = stream.publish(ActionEvent[Any]("speak", {}).replace(origin=origin))
+        seen = await answer(stream, event)
+        heard = [one for one in stream.get_events() if event.id < one.id < seen.id]
+    assert [type(one).__name__ for one in heard] == [
+        "ToolStreamStartEvent",
+        "NotifyStreamEvent",
+        "ToolProgressEvent",
+        "ToolStreamEndEvent",
+    ]
+    assert isinstance(heard[2], ToolProgressEvent)
+    for one in heard:
+        assert (one.path, one.tool_name, one.cause) == (("call_1", "call_7"), "speak", event.id)
+    assert (seen.path, seen.tool_call_id) == (("call_1",), "call_7")
+
+
+async def test_the_timeout_of_an_action_is_honoured(stream: EventStream, tmp_path: Path) -> None:
+    """D47: a command is stopped by its session, anything else by the runtime."""
+
+    @function_tool
+    async def execute_ipython_cell(code: str) -> str:
+        """Run a cell."""
+        await asyncio.Event().wait()
+        return code
+
+    async with ToolRuntime(stream, [execute_ipython_cell]):
+        stopped = await act(stream, IPythonRunCellAction("wait()", timeout=0.05))
+        assert isinstance(stopped, ErrorObservation)
+        assert stopped.error_id == "timeout"
+        assert "took longer than 0.05 s" in stopped.text
+    async with ToolRuntime(stream, default_registry, working_dir=tmp_path):
+        late = await act(stream, CmdRunAction("cat <(sleep 60)", timeout=0.2))
+        assert isinstance(late, CmdOutputObservation)
+        assert late.exit_code == 124
+
+
+async def test_a_setup_script_runs_unseen_in_the_session_of_the_terminal(
+    stream: EventStream, tmp_path: Path
+) -> None:
+    """D46, D47: what it sets is there for the commands that follow; views leave it out."""
+    (tmp_path / "set up.sh").write_text("export GREETING=hello\n", encoding="utf-8")
+    async with ToolRuntime(stream, default_registry, working_dir=tmp_path) as runtime:
+        event = runtime.run_setup_script("./set up.sh")
+        seen = await answer(stream, event)
+        assert event.source is EventSource.ENVIRONMENT
+        assert isinstance(event, ActionEvent)
+        assert event.value.timeout == 600
+        assert seen.value.exit_code == 0
+        assert (await act(stream, CmdRunAction("echo $GREETING"))).text.startswith("hello")
+    shown = [one.cause for one in stream.get_events(filter=EventFilter(hidden=False))]
+    assert seen.hidden
+    assert event.id not in [one.id for one in stream.get_events(filter=EventFilter(hidden=False))]
+    assert shown
+
+
+async def test_actions_run_one_after_the_other_unless_told_otherwise(stream: EventStream) -> None:
+    """D15: a command finds what the one before it has left."""
+    running, most = 0, 0
+    both = asyncio.Event()
+
+    @function_tool
+    async def work(wait: bool) -> str:
+        """Work."""
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        if running == 2:
+            both.set()
+        if wait:
+            await both.wait()
+        running -= 1
+        return "done"
+
+    async with ToolRuntime(stream, [work]):
+        events = [
+            stream.add_event(ActionEvent[Any]("work", {"wait": False}), "agent") for _ in range(4)
+        ]
+        for event in events:
+            await answer(stream, event)
+        order = [one.cause for one in stream.get_events(filter=OBSERVATIONS)]
+        assert (most, order) == (1, [event.id for event in events])
+    async with ToolRuntime(stream, [work], max_parallel=2):
+        events = [
+            stream.add_event(ActionEvent[Any]("work", {"wait": True}), "agent") for _ in range(2)
+        ]
+        for event in events:
+            await answer(stream, event)
+        assert most == 2
+    with pytest.raises(UserValueError, match="at least 1, not 0"):
+        ToolRuntime(stream, [work], max_parallel=0)
+
+
+async def test_killing_reaches_the_tool_and_overtakes_what_waits(stream: EventStream) -> None:
+    """D27, D50: a command that stops does not wait for the one that is to be stopped."""
+    async with ToolRuntime(stream, [hang, add]):
+        hanging = stream.add_event(ActionEvent[Any]("hang", {}), "agent")
+        after = stream.add_event(ActionEvent[Any]("add", {"a": 1, "b": 1}), "agent")
+        await said(stream, "hanging")
+        killed = await act(stream, CmdKillAction(hanging.id))
+        assert isinstance(killed, CmdOutputObservation)
+        gone = (await answer(stream, hanging)).value
+        assert isinstance(gone, ErrorObservation)
+        assert gone.error_id == "cancelled"
+        assert (await answer(stream, after)).value.text == "2"
+        nothing = await act(stream, CmdKillAction(hanging.id))
+        assert isinstance(nothing, AgentErrorObservation)
+        assert f"Action {hanging.id} does not run. Running are: none." in nothing.text
+        assert (await act(stream, CmdKillAction())).text == "Stopped: nothing runs."
+
+
+async def test_code_in_a_thread_sees_that_it_was_stopped(stream: EventStream) -> None:
+    """D27: a thread cannot be ended from outside; it is told."""
+    seen = threading.Event()
+
+    @function_tool
+    def loop(ctx: ToolContext[Any]) -> str:
+        """Loop."""
+        ctx.notify("looping")
+        while not ctx.cancelled:
+            seen.wait(0.005)
+        seen.set()
+        return "stopped"
+
+    async with ToolRuntime(stream, [loop]):
+        stream.add_event(ActionEvent[Any]("loop", {}), "agent")
+        await said(stream, "looping")
+        await act(stream, CmdKillAction())
+        assert await asyncio.to_thread(seen.wait, BOUND)
+
+
+async def test_closing_stops_what_runs_and_answers_it(stream: EventStream) -> None:
+    """D18, D19: each action has its one observation, and no task is left."""
+    runtime = ToolRuntime(stream, [hang])
+    events = [stream.add_event(ActionEvent[Any]("hang", {}), "agent") for _ in range(3)]
+    await said(stream, "hanging")
+    await runtime.aclose()
+    await runtime.aclose()
+    for event in events:
+        assert (await answer(stream, event)).value.error_id == "cancelled"
+    ignored = stream.add_event(ActionEvent[Any]("hang", {}), "agent")
+    await stream.flush()
+    assert ignored.id == stream.last_id
+
+
+async def test_closing_on_the_loop_itself_does_not_wait(stream: EventStream) -> None:
+    """D19: what runs is stopped as soon as the loop goes on."""
+    with ToolRuntime(stream, [hang]) as runtime:
+        event = stream.add_event(ActionEvent[Any]("hang", {}), "agent")
+        await said(stream, "hanging")
+    assert (await answer(stream, event)).value.error_id == "cancelled"
+    runtime.close()
+
+
+def test_it_works_without_an_event_loop() -> None:
+    """D39: in a synchronous program, on the background loop."""
+    with EventStream() as stream, ToolRuntime(stream, [add, hang]) as runtime:
+        answered = threading.Event()
+        seen: list[Any] = []
+
+        def take(event: Event) -> None:
+            assert isinstance(event, ObservationEvent)
+            seen.append(event.value)
+            answered.set()
+
+        stream.subscribe("test", take, where=OBSERVATIONS)
+        stream.add_event(ActionEvent[Any]("add", {"a": 2, "b": 2}), "agent")
+        assert answered.wait(BOUND)
+        assert seen == [ToolObservation("4", "add")]
+        answered.clear()
+        stream.add_event(ActionEvent[Any]("hang", {}), "agent")
+        stream.subscribe(
+            "test",
+            lambda _: answered.set(),
+            after=-1,
+            where=EventFilter(types=("notify_stream_event",)),
+        )
+        assert answered.wait(BOUND)
+        runtime.close()
+        assert [
+            event.value.error_id
+            for event in stream.get_events(filter=OBSERVATIONS)
+            if isinstance(event, ObservationEvent) and isinstance(event.value, ErrorObservation)
+        ] == ["cancelled"]
+
+
+async def test_tools_see_the_object_of_the_application(stream: EventStream) -> None:
+    """D39: as in a run."""
+
+    @function_tool
+    def who(ctx: RunContextWrapper[str]) -> str:
+        """Say who."""
+        return ctx.context
+
+    async with ToolRuntime(stream, [who], context="Ada"):
+        assert (await act(stream, ActionEvent("who", {}))).text == "Ada"
+
+
+async def test_an_observation_that_a_mapping_cannot_make_is_an_error(
+    stream: EventStream, caplog: pytest.LogCaptureFixture
+) -> None:
+    """D38: the action is answered whatever the mapping does."""
+    async with ToolRuntime(stream, [add]) as runtime:
+        runtime.handles(
+            "NullAction2", "add", lambda _: {"a": 1, "b": 1}, lambda *_: _none().observation
+        )
+
+        class NullAction2(Action):
+            """Stand for an action of the application's own."""
+
+        seen = await act(stream, NullAction2())
+        assert isinstance(seen, ErrorObservation)
+        assert seen.error_id == "to_observation"
+    assert "The observation of a NullAction2 failed." in caplog.text
+
+
+def _none() -> Any:
+    return None
+
+
+async def test_an_action_that_is_published_as_an_event_is_the_same(stream: EventStream) -> None:
+    """D8, D25: with its record attached or only its JSON."""
+    async with ToolRuntime(stream, DoubleTool.create()):
+        event = event_of(DoubleAction(number=1))
+        assert (await act(stream, event)).doubled == 2
+        bare = ActionEvent[Any]("DoubleAction", {"number": 3})
+        assert (await act(stream, bare)).doubled == 6

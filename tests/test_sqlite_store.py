@@ -1,0 +1,597 @@
+"""The store in a file: what every store promises, and what a file adds to it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+import subprocess
+import sys
+import threading
+from contextlib import closing
+from pathlib import Path
+from time import time
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from agents_tools.errors import (
+    EventStoreCorruptError,
+    EventStoreError,
+    UserValueError,
+)
+from agents_tools.events import (
+    TEXT,
+    Event,
+    EventSource,
+    MessageEvent,
+    NullEvent,
+    Origin,
+    RunStartedEvent,
+    ToolArtifactEvent,
+    field,
+    stamp,
+)
+from agents_tools.store import EventFilter, EventStore, SQLiteEventStore
+from agents_tools.store._sqlite_query import Range, stored_rows
+from agents_tools.store._sqlite_salvage import salvage
+from agents_tools.store._sqlite_schema import APPLICATION, MIGRATIONS
+from agents_tools.store._unknown import UnknownEvent
+from agents_tools.testing.stores import EventStoreContract
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PATIENCE = 10.0
+ROOT = Path(__file__).parents[1]
+
+
+class TestContract(EventStoreContract):
+    """What every store promises, of a file."""
+
+    lasting = True
+
+    @pytest.fixture(autouse=True)
+    def _in(self, tmp_path: Path) -> None:
+        self._path = tmp_path / "events.db"
+
+    def make_store(self) -> SQLiteEventStore:
+        """Give an empty store."""
+        return SQLiteEventStore(self._path)
+
+    def reopen(self, store: EventStore) -> SQLiteEventStore:
+        """Open it again."""
+        store.close()
+        return self.make_store()
+
+
+class TestContractOfManySessions(TestContract):
+    """The same, of a session that is not the first one."""
+
+    def make_store(self) -> SQLiteEventStore:
+        """Give an empty store."""
+        return SQLiteEventStore(self._path, "another ü")
+
+
+class TestContractOfTwoStores(TestContract):
+    """The same where a reader has opened the file for itself, as another process does."""
+
+    def test_waiting_sees_what_another_writes(self) -> None:
+        """F23: a reader waits for the writer of another process."""
+        with (
+            closing(self.make_store()) as writer,
+            closing(SQLiteEventStore(self._path, read_only=True)) as reader,
+        ):
+            for number in range(20):
+                waiting = reader.wait(number - 1)
+                writer.append([said(str(number))]).result(PATIENCE)
+                assert waiting.result(PATIENCE) == number
+            assert texts(reader) == [str(number) for number in range(20)]
+
+
+def said(text: str, **envelope: Any) -> Event:
+    return MessageEvent(text).replace(**envelope)
+
+
+def texts(store: SQLiteEventStore, **options: Any) -> list[str]:
+    events = store.read(**options).result(PATIENCE)
+    return [cast("MessageEvent", event).content for event in events]
+
+
+def put(store: SQLiteEventStore, *events: Event, **options: Any) -> int:
+    return store.append(events, **options).result(PATIENCE)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Give where a store may be."""
+    return tmp_path / "events.db"
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+def test_a_file_of_another_kind_is_refused_and_left_alone(path: Path) -> None:
+    """F35: whoever mistypes a path loses nothing."""
+    for content in (b"Dear diary,\n" * 50, b"SQLite format 3\0 and no more"):
+        path.write_bytes(content)
+        for read_only in (False, True):
+            with pytest.raises(EventStoreCorruptError, match="Nothing was changed") as raised:
+                SQLiteEventStore(path, read_only=read_only)
+            assert raised.value.store == str(path)
+        assert path.read_bytes() == content
+        assert [one.name for one in path.parent.iterdir()] == [path.name]
+
+
+def test_a_file_of_another_program_is_refused_and_left_alone(path: Path) -> None:
+    """F35: SQLite is everywhere; its files look alike from outside."""
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("CREATE TABLE notes (text)")
+    content = path.read_bytes()
+    with pytest.raises(EventStoreCorruptError, match="another program"):
+        SQLiteEventStore(path)
+    assert path.read_bytes() == content
+
+
+def test_an_empty_file_becomes_a_store(path: Path) -> None:
+    """A file made by `mktemp` is as good as none."""
+    path.touch()
+    with closing(SQLiteEventStore(path)) as store:
+        assert put(store, said("a")) == 0
+
+
+def test_a_file_that_is_not_there_is_not_made_unless_asked(path: Path) -> None:
+    """A reader with a wrong path is told so."""
+    for options in ({"create": False}, {"read_only": True}):
+        with pytest.raises(EventStoreError, match="There is no event store"):
+            SQLiteEventStore(path, **cast("Any", options))
+    with pytest.raises(EventStoreError, match="no folder"):
+        SQLiteEventStore(path / "deeper" / "events.db")
+    with pytest.raises(EventStoreError, match="is no file"):
+        SQLiteEventStore(path.parent)
+    for text in ("", ":memory:"):
+        with pytest.raises(UserValueError, match="MemoryEventStore"):
+            SQLiteEventStore(text)
+    assert not path.exists()
+
+
+def test_a_store_of_an_earlier_release_is_brought_up_to_date(path: Path) -> None:
+    """Updating the library must not cost the history; reading alone changes nothing."""
+    wire = {**said("old").to_dict(), "id": 4}
+    with closing(sqlite3.connect(path)) as old:
+        old.executescript(MIGRATIONS[0])
+        old.execute("INSERT INTO log (sid, last_id, next_position) VALUES ('default', 4, 1)")
+        old.execute(
+            "INSERT INTO event (log, id, position, time, type, hidden, size, body) "
+            "VALUES (1, 4, 0, 0, 'message_event', 0, 10, ?)",
+            (json.dumps(wire),),
+        )
+        old.execute(f"PRAGMA application_id = {APPLICATION}")
+        old.execute("PRAGMA user_version = 1")
+        old.commit()
+    with pytest.raises(EventStoreError, match="without read_only"):
+        SQLiteEventStore(path, read_only=True)
+    with closing(SQLiteEventStore(path)) as store:
+        assert texts(store) == ["old"]
+        assert put(store, said("new"), said("x" * 100_000)) == 6
+    with closing(SQLiteEventStore(path, read_only=True)) as store:
+        assert texts(store, limit=2) == ["old", "new"]
+
+
+def test_a_store_of_a_later_release_is_refused_and_left_alone(path: Path) -> None:
+    """Writing to tables that one does not know would destroy them."""
+    SQLiteEventStore(path).close()
+    with closing(sqlite3.connect(path)) as later:
+        later.execute("PRAGMA user_version = 1000")
+    content = path.read_bytes()
+    for read_only in (False, True):
+        with pytest.raises(EventStoreError, match=r"later release.*Update agents-tools"):
+            SQLiteEventStore(path, read_only=read_only)
+    assert path.read_bytes() == content
+
+
+def test_a_missing_event_is_noticed_by_whoever_reads_or_writes(path: Path) -> None:
+    """F35: a hole is never passed over in silence."""
+    with closing(SQLiteEventStore(path)) as store:
+        put(store, *[said(str(n)) for n in range(10)])
+    with closing(sqlite3.connect(path)) as damage:
+        damage.execute("DELETE FROM event WHERE id = 4")
+        damage.commit()
+    with closing(SQLiteEventStore(path)) as store:
+        with pytest.raises(EventStoreCorruptError, match=r"an event is missing.*next to event 5"):
+            store.read().result(PATIENCE)
+        with pytest.raises(EventStoreCorruptError, match=r"missing at the end.*--salvage"):
+            put(store, said("more"))
+        assert texts(store, before=4) == ["0", "1", "2", "3"]
+
+
+def test_a_damaged_page_is_reported_and_the_rest_is_salvaged(path: Path) -> None:
+    """F35: nothing is changed, and what can be read can be had."""
+    with closing(SQLiteEventStore(path)) as store:
+        put(store, *[said(f"{n} " + "x" * 500) for n in range(200)])
+        put(store.session("other"), said("whole"))
+    content = bytearray(path.read_bytes())
+    place = content.index(b'"content":"100 ') // 4096 * 4096
+    content[place : place + 4096] = bytes(4096)
+    path.write_bytes(content)
+    with (
+        closing(SQLiteEventStore(path, read_only=True)) as store,
+        pytest.raises(EventStoreCorruptError, match=r"damaged.*Nothing was changed"),
+    ):
+        store.read().result(PATIENCE)
+    found = salvage(str(path))
+    assert found.problems
+    assert [event.id for event in found.events["default"]][:50] == list(range(50))
+    assert 180 < len(found.events["default"]) < 200
+    assert len(found.events["other"]) == 1
+    assert path.read_bytes() == content
+
+
+def test_events_are_salvaged_from_a_file_whose_tables_are_gone(path: Path) -> None:
+    """F35: each row has its event whole."""
+    with closing(SQLiteEventStore(path)) as store:
+        put(store, *[said(f"{n}") for n in range(20)])
+    content = bytearray(path.read_bytes())
+    content[:4096] = bytes(4096)
+    path.write_bytes(content)
+    found = salvage(str(path))
+    assert [cast("MessageEvent", one).content for one in found.events["salvaged"]] == [
+        str(n) for n in range(20)
+    ]
+
+
+# --- events ---------------------------------------------------------------------------------------
+
+
+def test_a_large_text_is_kept_once_and_comes_back(path: Path) -> None:
+    """S31: a file that is edited ten times is not stored ten times; no payload is a reference."""
+    text = "ä" * 500_000
+    block = [{"type": "text", "text": text}, {"large": [[0, "text", "content"]]}]
+    odd = {"$blob": "0" * 64, "large": "x" * 70_000, "numbers": list(range(30_000))}
+    events = [
+        MessageEvent(text),
+        MessageEvent(text),
+        MessageEvent(block),
+        MessageEvent([odd, odd]),
+        ToolArtifactEvent("image", data=bytes(range(256)) * 1_000),
+    ]
+    with closing(SQLiteEventStore(path)) as store:
+        put(store, *events)
+        found = store.read().result(PATIENCE)
+        assert found == [event.replace(id=n) for n, event in enumerate(events)]
+        where = EventFilter(text="ÄÄÄ")
+        assert [event.id for event in store.read(where=where).result(PATIENCE)] == [0, 1, 2]
+    assert path.stat().st_size < 2 * len(text.encode()) + 1_500_000
+
+
+def test_a_payload_may_hold_whatever_the_tables_do(path: Path) -> None:
+    """S31: names that mean something to the store are data within a payload."""
+    names = {"v": 9, "type": "x", "id": 5, "body": "'; DROP TABLE event; --", "large": None}
+    with closing(SQLiteEventStore(path, "'; DROP TABLE log; --")) as store:
+        put(store, MessageEvent([names]))
+        assert store.read().result(PATIENCE) == [MessageEvent([names]).replace(id=0)]
+        assert store.read(where=EventFilter(tool_name="' OR 1=1")).result(PATIENCE) == []
+
+
+class StrangeEvent(Event):
+    """Belongs to a program that registered it; this one did not."""
+
+    type = "acme.strange_event"
+    durable = True
+
+    what: str = field(TEXT)
+
+
+def test_an_event_of_an_unknown_type_is_given_as_what_it_is(path: Path) -> None:
+    """D25: a plugin that is not installed here must not make a log unreadable."""
+    strange = stamp(StrangeEvent("odd"), Origin("t", "c", ("c",)), 7).replace(cause=3)
+    with closing(SQLiteEventStore(path)) as store:
+        put(store, said("a"), strange, said("b"))
+        events = store.read().result(PATIENCE)
+        unknown = events[1]
+        assert isinstance(unknown, UnknownEvent)
+        assert unknown.to_dict() == strange.replace(id=1).to_dict()
+        assert (unknown.id, unknown.seq, unknown.cause, unknown.path) == (1, 7, 3, ("c",))
+        assert (unknown.type, unknown.durable) == ("acme.strange_event", False)
+        assert "register_event" in unknown.problem
+        for where in (EventFilter(types=("acme.strange_event",)), EventFilter(text="ODD")):
+            assert store.read(where=where).result(PATIENCE) == [unknown]
+        put(store, unknown.replace(id=-1))
+        assert store.read(after=2).result(PATIENCE)[0].to_dict()["what"] == "odd"
+
+
+def test_ids_of_events_that_were_not_stored_are_not_given_again_after_a_crash(path: Path) -> None:
+    """F35: someone has seen them; a resumed page would take another event for them."""
+    program = """
+import os, sys
+from agents_tools.events import MessageEvent
+from agents_tools.store import SQLiteEventStore
+store = SQLiteEventStore(sys.argv[1])
+first = store.next_id
+for number in range(first, 5_000):
+    store.reserve(number)
+store.append([MessageEvent("a")]).result(10)
+os._exit(9)
+"""
+    done = subprocess.run(  # noqa: S603 - our own
+        [sys.executable, "-c", program, str(path)], cwd=ROOT, timeout=PATIENCE, check=False
+    )
+    assert done.returncode == 9
+    with closing(SQLiteEventStore(path)) as store:
+        assert store.last_id == 5_000
+        assert (next_id := store.next_id) > 5_000
+    with closing(SQLiteEventStore(path)) as store:
+        assert store.next_id == next_id  # closed in good order: nothing is skipped
+
+
+# --- finding --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("where", "index"),
+    [
+        (None, "event_id"),
+        (EventFilter(types=("run_started_event",)), "event_type"),
+        (EventFilter(types=("run_started_event", "null_event")), "event_type"),
+        (EventFilter(cause=3), "event_cause"),
+        (EventFilter(tool_call_id="call_1", types=("null_event",)), "event_call"),
+        (EventFilter(run_id="run_1", sources=(EventSource.USER,)), "event_run"),
+        (EventFilter(since=5.0), "event_time"),
+        (EventFilter(until=5.0, hidden=False), "event_time"),
+    ],
+)
+@pytest.mark.parametrize("reverse", [False, True])
+def test_events_are_found_by_an_index_in_order(
+    path: Path, where: EventFilter | None, index: str, *, reverse: bool
+) -> None:
+    """D52: a search costs what it finds, not what there is; no search sorts."""
+    SQLiteEventStore(path).close()
+    asked: list[str] = []
+    with closing(sqlite3.connect(path)) as connection:
+        connection.set_trace_callback(asked.append)
+        list(stored_rows(connection, 1, Range(5, 100, reverse=reverse), where))
+        connection.set_trace_callback(None)
+        plans = [
+            row[3]
+            for statement in asked
+            for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}")
+        ]
+    assert any(f"INDEX {index} (log=?" in plan for plan in plans), plans
+    assert not any("SCAN" in plan or "B-TREE" in plan for plan in plans), plans
+
+
+def test_several_types_come_in_one_order(path: Path) -> None:
+    """D52: each type is walked through by itself."""
+    with closing(SQLiteEventStore(path)) as store:
+        put(store, *[(said("m"), NullEvent(), RunStartedEvent())[n % 3] for n in range(60)])
+        where = EventFilter(types=("run_started_event", "message_event", "message_event"))
+        for reverse in (False, True):
+            found = store.read(after=9, where=where, limit=9, reverse=reverse).result(PATIENCE)
+            ids = [n for n in range(10, 60) if n % 3 != 1]
+            assert [event.id for event in found] == (ids[::-1] if reverse else ids)[:9]
+
+
+def test_readers_go_on_while_the_writer_writes(path: Path) -> None:
+    """F25: a reader sees whole appends, and each keeps its pace."""
+    with (
+        closing(SQLiteEventStore(path)) as store,
+        closing(SQLiteEventStore(path, read_only=True)) as reader,
+    ):
+        put(store, said("0"))
+        enough = threading.Event()
+        counts: list[int] = []
+
+        def read() -> None:
+            while not enough.is_set():
+                counts.append(len(texts(reader)))
+
+        thread = threading.Thread(target=read)
+        thread.start()
+        try:
+            for n in range(100):
+                put(store, *[said(str(n))] * 4)
+        finally:
+            enough.set()
+            thread.join()
+        assert all(count % 4 == 1 for count in counts)
+        assert counts == sorted(counts)
+
+
+# --- room -----------------------------------------------------------------------------------------
+
+
+def filled(path: Path, sessions: int, each: int) -> SQLiteEventStore:
+    store = SQLiteEventStore(path)
+    for number in range(sessions):
+        log = store.session(f"s{number}")
+        events = [said("x" * 1_000, timestamp=1e9 + number * 1e6 + n) for n in range(each)]
+        put(log, *events, MessageEvent(f"{number % 2}" * 100_000).replace(timestamp=1e9))
+        log.close()
+    return store
+
+
+def test_a_deleted_session_gives_its_room_back(path: Path) -> None:
+    """D53: what is deleted is gone from the disk; what others need of it stays."""
+    with closing(filled(path, 4, 1_000)) as store:
+        large = path.stat().st_size
+        for sid in ("s0", "s1", "s3"):
+            store.delete(sid).result(PATIENCE)
+        assert [one.sid for one in store.sessions().result(PATIENCE)] == ["s2"]
+        assert path.stat().st_size < large / 2
+        last = store.session("s2").read(limit=1, reverse=True).result(PATIENCE)[0]
+        assert cast("MessageEvent", last).content == "0" * 100_000
+        with closing(sqlite3.connect(path)) as inside:
+            assert inside.execute("SELECT count(*) FROM blob").fetchone() == (1,)
+            assert inside.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+@pytest.mark.parametrize(
+    ("limits", "kept"),
+    [
+        ({"max_events": 250}, {"s2": 101, "s3": 101}),
+        ({"max_bytes": 150_000}, {}),
+        ({"max_bytes": 450_000}, {"s2": 101, "s3": 101}),
+        ({"max_age": 1e8}, {}),
+        ({"max_events": 0}, {}),
+        ({}, {"s0": 101, "s1": 101, "s2": 101, "s3": 101}),
+    ],
+)
+def test_old_sessions_are_dropped_as_a_whole(
+    path: Path, limits: dict[str, Any], kept: dict[str, int]
+) -> None:
+    """D53: half a conversation is worth nothing; the one that was quiet for longest goes first."""
+    with closing(filled(path, 4, 100)) as store:
+        deleted = store.retain(**limits).result(PATIENCE)
+        left = {one.sid: one.events for one in store.sessions().result(PATIENCE)}
+        assert left == kept
+        assert deleted == 404 - sum(kept.values())
+
+
+def test_a_session_in_use_loses_its_oldest_events_only(path: Path) -> None:
+    """D53: it goes on with its ids, and `expect_seq` counts what was dropped, too."""
+    with closing(SQLiteEventStore(path)) as store:
+        put(store, *[said(str(n), timestamp=1e9) for n in range(5_000)])
+        assert store.retain(max_events=10).result(PATIENCE) == 4_990
+        assert texts(store) == [str(n) for n in range(4_990, 5_000)]
+        assert put(store, said("next", timestamp=time()), expect_seq=5_000) == 5_000
+        assert store.retain(max_age=3600).result(PATIENCE) == 10
+        put(store, said("and on"))
+        assert store.retain(max_age=3600).result(PATIENCE) == 0  # it has no time
+        assert [one.events for one in store.sessions().result(PATIENCE)] == [2]
+    with closing(SQLiteEventStore(path)) as store:
+        assert put(store, said("and so on")) == 5_002
+        assert texts(store) == ["next", "and on", "and so on"]
+
+
+def test_deleting_goes_on_after_a_crash(path: Path) -> None:
+    """D53: a session that was half deleted does not come back, and its room is given back later."""
+    with closing(filled(path, 2, 10)):
+        pass
+    with closing(sqlite3.connect(path)) as crash:
+        crash.execute("UPDATE log SET sid = NULL WHERE sid = 's0'")
+        crash.commit()
+    with closing(SQLiteEventStore(path)) as store:
+        assert [one.sid for one in store.sessions().result(PATIENCE)] == ["s1"]
+        store.delete("s1").result(PATIENCE)
+        with closing(sqlite3.connect(path)) as inside:
+            for table in ("event", "log", "blob", "blob_use"):
+                assert inside.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)  # noqa: S608 - ours
+
+
+# --- handles --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda store: store.append([said("a")]),
+        lambda store: store.delete("default"),
+        lambda store: store.retain(max_events=1),
+    ],
+    ids=["append", "delete", "retain"],
+)
+def test_a_store_for_reading_refuses_to_write(
+    path: Path, act: Callable[[SQLiteEventStore], Any]
+) -> None:
+    """A viewer cannot break what it shows."""
+    with closing(SQLiteEventStore(path)) as store:
+        put(store, said("a"))
+    with closing(SQLiteEventStore(path, read_only=True)) as store:
+        with pytest.raises(EventStoreError, match="read_only=True"):
+            act(store).result(PATIENCE)
+        store.reserve(7)
+        assert (store.last_id, store.next_id) == (0, 1)
+
+
+def test_a_closed_store_still_knows_where_it_was(path: Path) -> None:
+    """What is closed in good order leaves nothing behind that was only looked at."""
+    store = SQLiteEventStore(path)
+    put(store, said("a"))
+    looked_at = store.session("looked at")
+    assert looked_at.next_id == 0
+    looked_at.close()
+    store.close()
+    assert (store.last_id, store.next_id) == (0, 1)
+    with closing(sqlite3.connect(path)) as inside:
+        assert inside.execute("SELECT sid, writer FROM log").fetchall() == [("default", None)]
+
+
+def test_a_store_that_is_dropped_lets_go_of_its_file(path: Path) -> None:
+    """What was begun is stored all the same; nobody else is kept out."""
+    store = SQLiteEventStore(path)
+    pending = store.append([said("a")])
+    del store
+    assert pending.result(PATIENCE) == 0
+    with closing(SQLiteEventStore(path)) as again:
+        assert put(again, said("b")) == 1
+
+
+def test_a_program_that_ends_has_stored_what_it_began(path: Path) -> None:
+    """Nobody has to close a store for its events to be safe."""
+    program = """
+import sys
+from agents_tools.events import MessageEvent
+from agents_tools.store import SQLiteEventStore
+store = SQLiteEventStore(sys.argv[1])
+for number in range(1_000):
+    store.append([MessageEvent(str(number))])
+"""
+    command = [sys.executable, "-c", program, str(path)]
+    subprocess.run(command, cwd=ROOT, timeout=PATIENCE, check=True)  # noqa: S603 - our own
+    with closing(SQLiteEventStore(path)) as store:
+        assert texts(store) == [str(n) for n in range(1_000)]
+
+
+def test_a_session_may_be_closed_where_its_events_are_acknowledged(path: Path) -> None:
+    """A callback runs in the thread that writes; closing must not wait for that thread there."""
+    with closing(SQLiteEventStore(path)) as store:
+        log = store.session("short")
+        closed = threading.Event()
+
+        def close(_: object) -> None:
+            log.close()
+            closed.set()
+
+        log.append([said("a")]).add_done_callback(close)
+        assert closed.wait(PATIENCE)
+        assert texts(store.session("short")) == ["a"]
+
+
+def test_a_callback_that_raises_does_no_harm(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """F37: it must not be taken for a disk that failed, and its events not be stored again."""
+
+    def fail(_: object) -> None:
+        raise RuntimeError("on purpose")
+
+    with closing(SQLiteEventStore(path)) as store:
+        store.wait(-1).add_done_callback(fail)
+        begun = [store.append([said(str(n))]) for n in range(50)]
+        for pending in begun[:-1]:
+            with contextlib.suppress(RuntimeError):  # it is done already, and calls back here
+                pending.add_done_callback(fail)
+        assert begun[-1].result(PATIENCE) == 49
+        put(store, said("50"))
+        assert texts(store) == [str(n) for n in range(51)]
+    assert "on purpose" in caplog.text
+
+
+def test_a_writer_that_came_in_between_is_noticed(path: Path) -> None:
+    """F38: the lease file was removed, and somebody else took the lease of a new one."""
+    with closing(SQLiteEventStore(path)) as store:
+        put(store, said("a"))
+        with closing(sqlite3.connect(path)) as other:
+            other.execute("UPDATE log SET next_position = 7")
+            other.commit()
+        with pytest.raises(EventStoreError, match=r"-lease|missing"):
+            put(store, said("b"))
+        assert store.count().result(PATIENCE) == 1
+
+
+def test_names_of_sessions_are_any_text(path: Path) -> None:
+    """Half of a surrogate pair is no text."""
+    with closing(SQLiteEventStore(path)) as store:
+        for sid in ("", "a\x00b", "../x", "ü" * 1_000):
+            assert put(store.session(sid), said(sid)) == 0
+        assert len(store.sessions().result(PATIENCE)) == 4
+        with pytest.raises(UserValueError, match="half of a character"):
+            store.session("\ud800")

@@ -1,0 +1,468 @@
+"""The store in a file when the process dies, the power goes, the disk fills, or others interfere."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections import defaultdict
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from agents_tools.errors import (
+    EventConflictError,
+    EventStoreError,
+    EventStoreFullError,
+)
+from agents_tools.events import Event, MessageEvent
+from agents_tools.store import EventFilter, SQLiteEventStore
+from tests.sqlite_faults import FULL, Step, failing_disk, has_disk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import IO
+
+    from agents_tools.store import Pending
+
+needs_disk = pytest.mark.skipif(not has_disk(), reason="SQLite cannot be reached in this Python")
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are killed here")
+PATIENCE = 10.0
+SECTOR = 512
+
+
+def said(number: int, length: int = 0) -> Event:
+    return MessageEvent(f"{number} {'x' * length}")
+
+
+def numbers(events: list[Event]) -> list[int]:
+    return [int(str(getattr(event, "content", "")).split()[0]) for event in events]
+
+
+# --- F35: the process dies ------------------------------------------------------------------------
+
+
+class Victims:
+    """Starts processes that write, and kills them."""
+
+    def __init__(self) -> None:
+        program = Path(__file__).with_name("store_victim.py")
+        self._parent = subprocess.Popen(  # noqa: S603 - our own
+            [sys.executable, str(program)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            encoding="utf-8",
+        )
+
+    @property
+    def told(self) -> IO[str]:
+        """What they say."""
+        assert self._parent.stdout is not None
+        return self._parent.stdout
+
+    def start(self, *words: str) -> int:
+        """Start one and give its pid."""
+        assert self._parent.stdin is not None
+        self._parent.stdin.write(" ".join(words) + "\n")
+        self._parent.stdin.flush()
+        return int(self.told.readline().split()[1])
+
+    def kill(self, pid: int) -> list[str]:
+        """Kill one and give what it said until then."""
+        os.kill(pid, signal.SIGKILL)
+        return list(iter(self.told.readline, "dead\n"))
+
+    def end(self) -> None:
+        """Start no more."""
+        assert self._parent.stdin is not None
+        self._parent.stdin.close()
+        self._parent.wait(PATIENCE)
+        self.told.close()
+
+
+@pytest.fixture(scope="module")
+def victims() -> Iterator[Victims]:
+    """Give processes to kill."""
+    given = Victims()
+    try:
+        yield given
+    finally:
+        given.end()
+
+
+@needs_fork
+@pytest.mark.timeout(600)
+def test_a_killed_writer_loses_nothing_that_was_acknowledged(
+    victims: Victims, tmp_path: Path, corpus_size: int
+) -> None:
+    """F35: no acknowledged event is lost, none is there twice or in part, no id is given again.
+
+    The store is opened after each kill; its lease is free at once.
+    """
+    times = 200 if corpus_size > 5_000 else 20
+    chance = random.Random(35)  # noqa: S311 - no secret
+    for seed in range(times):
+        path = str(tmp_path / f"events{seed // 20}.db")  # one file is opened again and again
+        pid = victims.start("write", path, str(seed))
+        acks = [victims.told.readline() for _ in range(chance.randrange(1, 30))]
+        acks += victims.kill(pid)
+        with closing(SQLiteEventStore(path)) as store:
+            for sid in ("one", "two"):
+                _check_after_kill(store.session(sid), acks)
+            assert [one.sid for one in store.sessions().result(PATIENCE)]
+
+
+def _check_after_kill(log: SQLiteEventStore, acks: list[str]) -> None:
+    words = [ack.split() for ack in acks if ack.startswith(f"ack {log.sid} ")]
+    counted = [int(count) for _, _, count, _ in words] or [0]
+    shown = [int(last) for *_, last in words] or [-1]
+    events = log.read().result(PATIENCE)
+    found = [str(getattr(event, "content", "")).split()[:2] for event in events]
+    assert found == [[log.sid, str(n)] for n in range(len(events))]
+    assert len(events) >= max(counted)
+    assert log.next_id > max(shown)
+    log.append([MessageEvent(f"{log.sid} {len(events)} again")]).result(PATIENCE)
+    assert log.count().result(PATIENCE) == len(events) + 1
+
+
+# --- F36: the power goes --------------------------------------------------------------------------
+
+
+@needs_disk
+@pytest.mark.timeout(600)
+def test_whatever_of_unsynced_writes_reaches_the_disk_the_log_opens(
+    tmp_path: Path, corpus_size: int
+) -> None:
+    """F36: at any moment, with any part of what was not synced, in any order, torn at sectors.
+
+    What was acknowledged as `sync` is there, and what is there is a beginning of what was written.
+    """
+    cases = 10_000 if corpus_size > 5_000 else 200
+    path = tmp_path / "events.db"
+    with failing_disk() as disk, closing(SQLiteEventStore(path)) as store:
+        store.append([said(0)], durability="sync").result(PATIENCE)
+        written = {name: (tmp_path / name).read_bytes() for name in _files(tmp_path)}
+        disk.steps.clear()
+        for n in range(1, 60, 2):
+            durability = "sync" if n % 3 else "normal"
+            last = store.append([said(n, 700), said(n + 1)], durability=durability).result(PATIENCE)
+            if durability == "sync":
+                disk.note(str(last))
+            if n % 9 == 0:  # what SQLite does by itself every thousand pages
+                with closing(sqlite3.connect(path)) as other:
+                    other.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        steps = list(disk.steps)
+    model = _Power(written)
+    chance = random.Random(36)  # noqa: S311 - no secret
+    share, done = max(1, -(-cases // len(steps))), 0
+    for step in steps:
+        model.take(step)
+        for _ in range(share if cases >= len(steps) else chance.random() < cases / len(steps)):
+            files, read_only = model.loss(chance), chance.random() < 0.8
+            _check_after_power_loss(
+                files, model.acknowledged, tmp_path / "lost", read_only=read_only
+            )
+            done += 1
+    assert done >= cases // 2
+
+
+def _files(folder: Path) -> list[str]:
+    return [one.name for one in folder.iterdir() if one.name.endswith((".db", "-wal"))]
+
+
+class _Power:
+    """What a disk may hold after the power went: all that was synced, and any part of the rest."""
+
+    def __init__(self, synced: dict[str, bytes]) -> None:
+        self._synced = {name: bytearray(data) for name, data in synced.items()}
+        self._loose: dict[str, list[Step]] = defaultdict(list)
+        self.acknowledged = 0
+
+    def take(self, step: Step) -> None:
+        """Go on by a step."""
+        if step.kind == "note":
+            self.acknowledged = int(step.file)
+        elif step.kind == "sync":
+            for loose in self._loose.pop(step.file, ()):
+                _apply(self._synced.setdefault(step.file, bytearray()), loose)
+        else:
+            self._loose[step.file].append(step)
+
+    def loss(self, chance: random.Random) -> dict[str, bytes]:
+        """Give the files as they might be."""
+        files = {name: bytearray(data) for name, data in self._synced.items()}
+        for name, loose in self._loose.items():
+            kept = [step for step in loose if chance.random() < 0.7]
+            if chance.random() < 0.5:
+                kept = loose[: chance.randrange(len(loose) + 1)]
+            elif chance.random() < 0.5:
+                chance.shuffle(kept)
+            for step in kept:
+                torn = _torn(step, chance) if chance.random() < 0.3 else [step]
+                for part in torn:
+                    _apply(files.setdefault(name, bytearray()), part)
+        return {name: bytes(data) for name, data in files.items()}
+
+
+def _torn(step: Step, chance: random.Random) -> list[Step]:
+    """Take a write apart into sectors and leave some out."""
+    if step.kind != "write":
+        return []
+    parts = range(0, len(step.data), SECTOR)
+    return [
+        Step("write", step.file, step.at + n, step.data[n : n + SECTOR])
+        for n in parts
+        if chance.random() < 0.5
+    ]
+
+
+def _apply(content: bytearray, step: Step) -> None:
+    if step.kind == "truncate":
+        del content[step.at :]
+        return
+    if len(content) < step.at:
+        content.extend(bytes(step.at - len(content)))
+    content[step.at : step.at + len(step.data)] = step.data
+
+
+def _check_after_power_loss(
+    files: dict[str, bytes], acknowledged: int, folder: Path, *, read_only: bool
+) -> None:
+    folder.mkdir(exist_ok=True)
+    for old in folder.iterdir():
+        old.unlink()
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
+    with closing(SQLiteEventStore(folder / "events.db", read_only=read_only)) as store:
+        found = store.read().result(PATIENCE)
+        assert numbers(found) == list(range(len(found)))
+        assert [event.id for event in found] == list(range(len(found)))
+        assert len(found) > acknowledged
+        assert store.next_id == len(found)
+
+
+# --- F37: the disk is full, or fails --------------------------------------------------------------
+
+
+@needs_disk
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    "code",
+    [FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_READONLY],
+)
+@pytest.mark.parametrize("for_long", [False, True], ids=["once", "until_repaired"])
+def test_whichever_write_fails_nothing_is_torn_and_it_goes_on(
+    code: int, *, for_long: bool, tmp_path: Path, corpus_size: int
+) -> None:
+    """F37: the i-th write, cut or sync fails, for all i; then the disk works again."""
+    total = _failing(tmp_path / "whole", code, at=1 << 30, for_long=False)
+    every = 1 if corpus_size > 5_000 else 25
+    for at in range(0, total, every):
+        _failing(tmp_path / f"{at}", code, at=at, for_long=for_long)
+
+
+def _failing(folder: Path, code: int, *, at: int, for_long: bool) -> int:
+    """Do some work on a disk that fails at a step; gives how many steps there were."""
+    folder.mkdir()
+    count = 0
+    broken = True
+
+    def fails(step: Step) -> int:
+        nonlocal count
+        count += 1
+        return code if broken and (count - 1 == at or (for_long and count > at)) else 0
+
+    kept: list[int] = []
+    with failing_disk() as disk:
+        disk.fails = fails
+        try:
+            store = SQLiteEventStore(folder / "events.db")
+        except EventStoreError:
+            broken = False
+            store = SQLiteEventStore(folder / "events.db")
+        with closing(store):
+            for n in range(8):
+                given = [said(2 * n, 300), said(2 * n + 1, 90_000 if n % 3 == 0 else 0)]
+                durability = "sync" if n % 2 else "normal"
+                if _stored(store.append(given, durability=durability)):
+                    kept += [2 * n, 2 * n + 1]
+                assert numbers(store.read().result(PATIENCE)) == kept
+                if n == 4:
+                    _stored(store.delete("never there"))
+            broken = False
+            assert store.append([said(99)], durability="sync").result(PATIENCE) == len(kept)
+            assert numbers(store.read().result(PATIENCE)) == [*kept, 99]
+        with closing(SQLiteEventStore(folder / "events.db")) as again:
+            assert numbers(again.read().result(PATIENCE)) == [*kept, 99]
+    return count
+
+
+def _stored(pending: Pending[Any]) -> bool:
+    return _failure(pending) is None
+
+
+def _failure(pending: Pending[Any]) -> EventStoreError | None:
+    try:
+        pending.result(PATIENCE)
+    except EventStoreError as error:
+        return error
+    return None
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """Give a folder with room for one megabyte."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    try:
+        made = subprocess.run(  # noqa: S603 - our own
+            ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)],  # noqa: S607
+            check=False,
+            capture_output=True,
+        )
+    except OSError:
+        pytest.skip("no disk can be mounted here")
+    if made.returncode:
+        pytest.skip("no disk may be mounted here")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)  # noqa: S603, S607
+
+
+def test_a_disk_without_room_refuses_and_goes_on_when_there_is_some(small_disk: Path) -> None:
+    """F37: on a real disk; what was refused is not there, what was taken is."""
+    filler = small_disk / "filler"
+    filler.write_bytes(bytes(300_000))
+    with closing(SQLiteEventStore(small_disk / "events.db")) as store:
+        kept = 0
+        while (error := _failure(store.append([said(kept, 5_000)]))) is None:
+            kept += 1
+        assert isinstance(error, EventStoreFullError)
+        assert error.store == store.path
+        assert "no room left" in str(error)
+        assert numbers(store.read().result(PATIENCE)) == list(range(kept))
+        filler.unlink()
+        store.append([said(kept)]).result(PATIENCE)
+    with closing(SQLiteEventStore(small_disk / "events.db")) as again:
+        assert numbers(again.read().result(PATIENCE)) == list(range(kept + 1))
+
+
+def test_a_folder_that_may_not_be_written_can_be_read(small_disk: Path) -> None:
+    """F37: EROFS; the error says what helps."""
+    path = small_disk / "events.db"
+    with closing(SQLiteEventStore(path)) as store:
+        store.append([said(0)]).result(PATIENCE)
+    remount = ["mount", "-o", "remount,ro", str(small_disk)]
+    subprocess.run(remount, check=True)  # noqa: S603
+    with pytest.raises(EventStoreFullError, match="read_only=True"):
+        SQLiteEventStore(path)
+    with closing(SQLiteEventStore(path, read_only=True)) as store:
+        assert numbers(store.read().result(PATIENCE)) == [0]
+
+
+# --- F38: others ----------------------------------------------------------------------------------
+
+
+@needs_fork
+def test_a_second_process_is_refused_until_the_first_is_gone(
+    victims: Victims, tmp_path: Path
+) -> None:
+    """F38: it is told who writes; it may read; after a kill -9 the lease is free at once."""
+    path = tmp_path / "events.db"
+    os.mkfifo(f"{path}.never")
+    pid = victims.start("hold", str(path))
+    try:
+        assert victims.told.readline() == "held\n"
+        with closing(SQLiteEventStore(path, "held")) as store:
+            with pytest.raises(EventConflictError, match=rf"process {pid} \(store_victim.py\)"):
+                store.append([said(1)]).result(PATIENCE)
+            assert store.next_id == store.count().result(PATIENCE)
+            with pytest.raises(EventConflictError, match=f"process {pid}"):
+                store.delete("held").result(PATIENCE)
+            assert store.retain(max_events=0).result(PATIENCE) == 0
+            store.session("free").append([said(0)]).result(PATIENCE)
+            victims.kill(pid)
+            pid = 0
+            assert store.append([said(1)]).result(PATIENCE) >= 1
+    finally:
+        if pid:
+            victims.kill(pid)
+
+
+def test_a_second_store_of_the_same_process_is_refused_as_well(tmp_path: Path) -> None:
+    """F38: two parts of a program do not overwrite each other; a closed one lets the other."""
+    path = tmp_path / "events.db"
+    with closing(SQLiteEventStore(path)) as one, closing(SQLiteEventStore(path)) as two:
+        one.append([said(0)]).result(PATIENCE)
+        with pytest.raises(EventConflictError, match=str(os.getpid())):
+            two.append([said(1)]).result(PATIENCE)
+        two.session("other").append([said(0)]).result(PATIENCE)
+        one.close()
+        assert two.append([said(1)]).result(PATIENCE) == 1
+
+
+@needs_fork
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_fork_does_not_share_what_the_parent_has_open(tmp_path: Path) -> None:
+    """F38: a child reads with connections of its own; the lease stays with the parent."""
+    path = tmp_path / "events.db"
+    with closing(SQLiteEventStore(path)) as store:
+        store.append([said(0)]).result(PATIENCE)
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            with contextlib.suppress(BaseException):
+                code = _in_the_child(store)
+            os._exit(code)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        assert store.append([said(1)]).result(PATIENCE) == 1
+        assert numbers(store.read().result(PATIENCE)) == [0, 1]
+
+
+def _in_the_child(store: SQLiteEventStore) -> int:
+    assert numbers(store.read().result(PATIENCE)) == [0]
+    with pytest.raises(EventConflictError, match=str(os.getppid())):
+        store.append([said(1)]).result(PATIENCE)
+    store.session("of the child").append([said(0)]).result(PATIENCE)
+    return 0
+
+
+@pytest.mark.parametrize("suffix", ["", "-wal"])
+def test_a_file_that_is_taken_away_is_noticed(tmp_path: Path, suffix: str) -> None:
+    """F37: otherwise events would be acknowledged that nobody finds again."""
+    path = tmp_path / "events.db"
+    with closing(SQLiteEventStore(path)) as store:
+        store.append([said(0)]).result(PATIENCE)
+        Path(f"{path}{suffix}").rename(tmp_path / "elsewhere")
+        with pytest.raises(EventStoreError, match="removed"):
+            store.append([said(1)]).result(PATIENCE)
+
+
+# --- F39: the clock -------------------------------------------------------------------------------
+
+
+def test_a_clock_that_is_set_back_changes_no_order(tmp_path: Path) -> None:
+    """F39: the order is that of the ids; times are found where they are."""
+    day = 86_400.0
+    times = [1.7e9 + n - (day if 10 <= n < 20 else 0) for n in range(30)]
+    with closing(SQLiteEventStore(tmp_path / "events.db")) as store:
+        events = [said(n).replace(timestamp=time) for n, time in enumerate(times)]
+        for event in events:
+            store.append([event]).result(PATIENCE)
+        assert numbers(store.read().result(PATIENCE)) == list(range(30))
+        for where in (
+            EventFilter(since=1.7e9),
+            EventFilter(until=1.7e9 - 1),
+            EventFilter(since=1.7e9 - day + 12, until=1.7e9 + 4),
+        ):
+            meant = [n for n, event in enumerate(events) if where.accepts(event)]
+            assert numbers(store.read(where=where).result(PATIENCE)) == meant
+            newest = store.read(where=where, limit=2, reverse=True).result(PATIENCE)
+            assert numbers(newest) == meant[::-1][:2]

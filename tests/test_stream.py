@@ -1,0 +1,1079 @@
+"""What an event stream promises to those who publish and to those who read."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import gc
+import threading
+import time
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from agents_tools.errors import UserError, UserTypeError, UserValueError
+from agents_tools.event_types import CmdOutputObservation, CmdRunAction
+from agents_tools.events import (
+    INVALID_ID,
+    ActionEvent,
+    Event,
+    EventSource,
+    GapEvent,
+    MessageEvent,
+    NotifyStreamEvent,
+    NullEvent,
+    ObservationEvent,
+    Origin,
+    RawResponseStreamEvent,
+    RunStartedEvent,
+    ToolProgressEvent,
+    ToolStreamEndEvent,
+)
+from agents_tools.store import EventFilter, MemoryEventStore
+from agents_tools.stream import EventStream, EventStreamSubscriber
+from tests.waiting import until
+
+BOUND = 10.0
+CALL = Origin("crawl", "call_1", ("call_1",), EventSource.ENVIRONMENT)
+
+
+def said(text: str = "hello") -> MessageEvent:
+    return MessageEvent(text, role="assistant")
+
+
+def shown(text: str, **fields: Any) -> NotifyStreamEvent:
+    return NotifyStreamEvent(text, **fields).stamped(CALL, 1)
+
+
+def ids(events: Any) -> list[int]:
+    return [event.id for event in events]
+
+
+def texts(events: Any) -> list[Any]:
+    return [getattr(event, "content", None) or getattr(event, "data", None) for event in events]
+
+
+async def everything(stream: EventStream, **options: Any) -> list[Event]:
+    async with asyncio.timeout(BOUND):
+        return [event async for event in stream.follow(**options)]
+
+
+async def some(count: int, follower: Any) -> list[Event]:
+    async with asyncio.timeout(BOUND):
+        return [await anext(follower) for _ in range(count)]
+
+
+class Heard:
+    """A callback that keeps what it gets."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def __call__(self, event: Event) -> None:
+        self.events.append(event)
+
+    @property
+    def ids(self) -> list[int]:
+        return ids(self.events)
+
+
+# --- publishing -----------------------------------------------------------------------------------
+
+
+def test_what_is_published_gets_an_id_and_a_time_on_a_copy():
+    """D9, D10, D22: the event of the publisher stays as it was."""
+    stream = EventStream()
+    event = said()
+    before = time.time()
+    first, second = stream.publish(event), stream.publish(event)
+    assert (event.id, event.timestamp) == (INVALID_ID, 0.0)
+    assert (first.id, second.id) == (0, 1)
+    assert before <= first.timestamp <= second.timestamp
+    assert first.to_dict()["timestamp"].endswith("+00:00")
+    assert stream.last_id == 1
+
+
+def test_the_time_that_an_event_has_is_kept():
+    """D10: when it was said, not when it was published."""
+    assert EventStream().publish(said().replace(timestamp=5.0)).timestamp == 5.0
+
+
+def test_an_event_with_an_id_is_refused():
+    """D51: what a subscriber got and publishes again would go round for ever."""
+    stream = EventStream()
+    published = stream.publish(said())
+    with pytest.raises(ValueError, match="has an id already"):
+        stream.publish(published)
+    with pytest.raises(UserValueError, match="has an id already"):
+        stream.add_event(published, EventSource.USER)
+    assert stream.last_id == 0
+
+
+async def test_sending_again_what_was_received_is_refused():
+    """D51: `send` guards as `publish` does."""
+    async with EventStream() as stream:
+        with pytest.raises(UserValueError):
+            await stream.send(await stream.send(said()))
+
+
+def test_ids_are_dense_whoever_publishes():
+    """D9, D15: 4 threads with 300 events each give the ids 0 to 1199, seen in that order."""
+    heard = Heard()
+    with EventStream() as stream:
+        stream.subscribe("main", heard)
+        threads = [
+            threading.Thread(target=lambda: [stream.publish(said()) for _ in range(300)])
+            for _ in range(4)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert heard.ids == list(range(1200))
+
+
+def test_an_action_travels_in_an_event():
+    """D8, D24, D26: what is added is wrapped, and says who it is from and what led to it."""
+    stream = EventStream()
+    action = stream.add_event(CmdRunAction(command="ls"), EventSource.AGENT)
+    answer = stream.add_event(
+        CmdOutputObservation.from_text("a b", command="ls"), "environment", cause=action.id
+    )
+    assert isinstance(action, ActionEvent)
+    assert isinstance(answer, ObservationEvent)
+    assert action.value == CmdRunAction(command="ls")
+    assert (action.source, answer.source) == (EventSource.AGENT, EventSource.ENVIRONMENT)
+    assert list(stream.get_events(filter=EventFilter(cause=action.id))) == [answer]
+
+
+def test_an_event_is_added_with_its_source():
+    """D8, D23: the path and the tool that it has stay."""
+    stream = EventStream()
+    event = stream.add_event(shown("x"), EventSource.USER)
+    assert (event.source, event.path, event.tool_name) == (EventSource.USER, ("call_1",), "crawl")
+    assert stream.add_event(NullEvent(), "agent").source is EventSource.AGENT
+
+
+def test_what_is_no_event_and_nobody_is_refused():
+    """The message names what may be given."""
+    stream = EventStream()
+    with pytest.raises(UserTypeError, match="an Event, an Action or an Observation, not str"):
+        stream.add_event("hello", EventSource.USER)  # type: ignore[arg-type]
+    with pytest.raises(UserValueError, match="agent, user, environment, not 'me'"):
+        stream.add_event(said(), "me")
+
+
+def test_publishing_returns_before_a_slow_callback_ends():
+    """D3, D14, F21: nobody waits for a callback; others get everything meanwhile."""
+    released, entered = threading.Event(), threading.Event()
+
+    def slow(event: Event) -> None:
+        entered.set()
+        assert released.wait(BOUND)
+
+    heard = Heard()
+    with EventStream() as stream:
+        stream.subscribe("a", slow)
+        stream.subscribe("b", heard)
+        for _ in range(5000):
+            stream.publish(said())
+        assert entered.wait(BOUND)
+        until(lambda: len(heard.events) == 5000)
+        assert heard.ids == list(range(5000))
+        released.set()
+
+
+# --- subscribing ----------------------------------------------------------------------------------
+
+
+def test_the_subscribers_have_the_names_they_always_had():
+    """D7: programs compare them with texts."""
+    assert {one.name: one.value for one in EventStreamSubscriber} == {
+        "AGENT_CONTROLLER": "agent_controller",
+        "RESOLVER": "openhands_resolver",
+        "SERVER": "server",
+        "RUNTIME": "runtime",
+        "MEMORY": "memory",
+        "MAIN": "main",
+        "TEST": "test",
+    }
+
+
+def test_two_subscribers_get_one_event():
+    """D1, D4: each callback gets what is published after it came."""
+    one, two = Heard(), Heard()
+    with EventStream() as stream:
+        stream.publish(said("before"))
+        stream.subscribe(EventStreamSubscriber.SERVER, one, "x")
+        stream.subscribe(EventStreamSubscriber.MAIN, two, "x")
+        event = stream.publish(said("after"))
+    assert one.events == two.events == [event]
+
+
+def test_a_subscriber_has_several_callbacks():
+    """D6: told apart by their ids; the same id again is refused."""
+    one, two = Heard(), Heard()
+    with EventStream() as stream:
+        stream.subscribe("main", one, "one")
+        stream.subscribe("main", two, "two")
+        stream.subscribe("other", two, "one")
+        with pytest.raises(ValueError, match="'main' has a callback 'one' already"):
+            stream.subscribe("main", one, "one")
+        first = stream.subscribe("main", one)
+        assert first.callback_id != stream.subscribe("main", one).callback_id
+        stream.publish(said())
+    assert len(one.events) == 3
+    assert len(two.events) == 2
+
+
+def test_nothing_is_delivered_after_unsubscribe():
+    """D5, D16: whatever is published meanwhile, from whatever thread."""
+    stream = EventStream()
+    heard = Heard()
+    going = threading.Event()
+
+    def publish() -> None:
+        while not going.is_set():
+            stream.publish(said())
+
+    thread = threading.Thread(target=publish)
+    thread.start()
+    try:
+        for n in range(50):
+            heard = Heard()
+            stream.subscribe("main", heard, str(n))
+            until(lambda heard=heard: heard.events)
+            stream.unsubscribe("main", str(n))
+            count = len(heard.events)
+            last = stream.last_id
+            until(lambda last=last: stream.last_id > last + 10)
+            assert len(heard.events) == count
+    finally:
+        going.set()
+        thread.join()
+        stream.close()
+
+
+def test_a_callback_may_unsubscribe_itself_and_others():
+    """D5, D16, F21: inside the callback, as anywhere."""
+    heard = Heard()
+    with EventStream() as stream:
+
+        def once(event: Event) -> None:
+            heard(event)
+            stream.unsubscribe("a", "once")
+            stream.unsubscribe("b", "other")
+
+        stream.subscribe("a", once, "once")
+        stream.subscribe("b", Heard(), "other")
+        for _ in range(100):
+            stream.publish(said())
+        until(lambda: heard.events)
+        stream.publish(said())
+    assert heard.ids == [0]
+
+
+async def test_an_async_callback_may_unsubscribe_itself():
+    """D5: the same for those that run on a loop."""
+    heard = Heard()
+    async with EventStream() as stream:
+
+        async def once(event: Event) -> None:
+            heard(event)
+            stream.unsubscribe("a", "once")
+
+        stream.subscribe("a", once, "once")
+        for _ in range(100):
+            stream.publish(said())
+    assert heard.ids == [0]
+
+
+def test_ids_that_are_not_known_are_only_logged(caplog: pytest.LogCaptureFixture):
+    """D20: cleaning up twice is no error."""
+    stream = EventStream()
+    stream.subscribe("main", Heard(), "one")
+    stream.unsubscribe("main", "one")
+    stream.unsubscribe("main", "one")
+    stream.unsubscribe("nobody", "x")
+    assert [record.levelname for record in caplog.records] == ["WARNING", "WARNING"]
+    assert "nobody/x" in caplog.text
+
+
+async def test_events_are_handed_over_in_the_order_of_the_subscribers():
+    """D13: whatever the order of subscribing."""
+    order: list[tuple[int, str]] = []
+
+    def callback(name: str) -> Any:
+        async def call(event: Event) -> None:
+            order.append((event.id, name))
+
+        return call
+
+    names = ["server", "agent_controller", "main", "memory"]
+    async with EventStream() as stream:
+        for name in names:
+            stream.subscribe(name, callback(name))
+        for n in range(3):
+            stream.publish(said())
+            await asyncio.wait_for(_until(lambda n=n: len(order) == 4 * (n + 1)), BOUND)
+    assert order == [(n, name) for n in range(3) for name in sorted(names)]
+
+
+async def _until(condition: Any) -> None:
+    while not condition():  # noqa: ASYNC110 - a list that grows tells nobody
+        await asyncio.sleep(0)
+
+
+async def test_an_async_callback_runs_on_the_loop_of_its_subscriber():
+    """D14: one after the other, though it waits in between."""
+    loops: set[asyncio.AbstractEventLoop] = set()
+    order: list[tuple[int, str]] = []
+
+    async def callback(event: Event) -> None:
+        loops.add(asyncio.get_running_loop())
+        order.append((event.id, "begin"))
+        await asyncio.sleep(0)
+        order.append((event.id, "end"))
+
+    async with EventStream() as stream:
+        stream.subscribe("main", callback)
+        await asyncio.to_thread(lambda: [stream.publish(said()) for _ in range(20)])
+    assert loops == {asyncio.get_running_loop()}
+    assert order == [(n, what) for n in range(20) for what in ("begin", "end")]
+
+
+def test_an_async_callback_without_a_loop_runs_in_the_background():
+    """D4: a script that has no loop may use one all the same."""
+    heard: list[int] = []
+
+    async def callback(event: Event) -> None:
+        await asyncio.sleep(0)
+        heard.append(event.id)
+
+    with EventStream() as stream:
+        stream.subscribe("main", callback)
+        stream.subscribe("main", functools.partial(callback))
+        for _ in range(3):
+            stream.publish(said())
+    assert Counter(heard) == {0: 2, 1: 2, 2: 2}
+
+
+def test_a_subscriber_may_begin_with_what_was():
+    """D53: first what there is, then what comes, nothing twice."""
+    heard = Heard()
+    with EventStream() as stream:
+        for _ in range(5):
+            stream.publish(said())
+        stream.subscribe("main", heard, after=1)
+        for _ in range(5):
+            stream.publish(said())
+    assert heard.ids == list(range(2, 10))
+
+
+def test_a_subscriber_gets_what_it_asks_for():
+    """D46: for example no hidden events."""
+    heard = Heard()
+    with EventStream() as stream:
+        stream.subscribe("main", heard, where=EventFilter(hidden=False, types=("action_event",)))
+        stream.publish(said())
+        stream.publish(ActionEvent("A", {}, hidden=True))
+        stream.publish(ActionEvent("B", {}))
+    assert heard.ids == [2]
+
+
+def test_what_cannot_be_meant_is_refused():
+    """The message says what may be given."""
+    stream = EventStream()
+    with pytest.raises(UserTypeError, match="callback must be callable"):
+        stream.subscribe("main", None)  # type: ignore[arg-type]
+    with pytest.raises(UserValueError, match="block, coalesce, drop_oldest"):
+        stream.follow(policy="wait")  # type: ignore[arg-type]
+    with pytest.raises(UserValueError, match="max_pending"):
+        stream.subscribe("main", Heard(), max_pending=0)
+    with pytest.raises(UserValueError, match="max_failures"):
+        stream.subscribe("main", Heard(), max_failures=0)
+    with pytest.raises(UserValueError, match="window"):
+        EventStream(window=0)
+    with pytest.raises(UserValueError, match="keep"):
+        EventStream(keep="some")  # type: ignore[arg-type]
+
+
+# --- following ------------------------------------------------------------------------------------
+
+
+async def test_a_follower_sees_what_was_and_what_comes():
+    """D15, D53: replay and live meet without a gap and without a duplicate."""
+    stream = EventStream()
+    for _ in range(300):
+        stream.publish(said())
+    async with stream.follow() as follower:
+        before = await some(100, follower)
+        for _ in range(300):
+            stream.publish(said())
+        after = await some(500, follower)
+    assert ids(before + after) == list(range(600))
+    await stream.aclose()
+
+
+async def test_a_follower_goes_on_after_an_id():
+    """F23: a reader that was cut off misses nothing and gets nothing twice."""
+    stream = EventStream()
+    for _ in range(10):
+        stream.publish(said())
+    await stream.aclose()
+    assert ids(await everything(stream, after=6)) == [7, 8, 9]
+    assert ids(await everything(stream, after=9)) == []
+    assert ids(await everything(stream, after=99)) == []
+
+
+async def test_older_events_come_from_the_store_and_lost_ones_leave_a_gap():
+    """D53: each hole shows once, with how many are missing."""
+    store = MemoryEventStore()
+    stream = EventStream(store, window=4)
+    for n in range(100):
+        stream.publish(said(str(n)) if n % 10 == 3 else shown(str(n)))
+    await stream.aclose()
+    events = await everything(stream)
+    here = events[0:2]
+    assert [(type(one).__name__, one.id) for one in here] == [("GapEvent", 2), ("MessageEvent", 3)]
+    assert isinstance(here[0], GapEvent)
+    assert here[0].dropped == 3
+    missing = sum(one.dropped for one in events if isinstance(one, GapEvent))
+    assert missing + sum(not isinstance(one, GapEvent) for one in events) == 100
+    assert ids(events) == sorted(set(ids(events)))
+    assert events[-1].id == 99
+
+
+async def test_everything_is_kept_when_asked_for():
+    """D11: a recording may hold display events too."""
+    store = MemoryEventStore()
+    async with EventStream(store, keep="all", window=4) as stream:
+        for n in range(50):
+            stream.publish(shown(str(n)))
+    assert ids(await everything(stream)) == list(range(50))
+    assert ids(await store.read()) == list(range(50))
+
+
+async def test_a_reader_that_is_far_behind_misses_display_events_only():
+    """D15: what begins and ends, and what is durable, is there however small the window is."""
+    stream = EventStream(window=10)
+    follower = stream.follow()
+    end = ToolStreamEndEvent("ok").stamped(CALL, 2)
+    for n in range(1000):
+        stream.publish(end if n % 100 == 7 else said() if n % 100 == 50 else shown(str(n)))
+    await stream.aclose()
+    async with asyncio.timeout(BOUND):
+        events = [event async for event in follower]
+    kept = [one.id for one in events if not one.droppable and not isinstance(one, GapEvent)]
+    assert kept == [n for n in range(1000) if n % 100 in {7, 50}]
+    missing = sum(one.dropped for one in events if isinstance(one, GapEvent))
+    assert missing + sum(not isinstance(one, GapEvent) for one in events) == 1000
+
+
+async def test_two_tasks_do_not_share_a_follower():
+    """Each event would go to one of them only."""
+    stream = EventStream()
+    follower = stream.follow()
+    first = asyncio.ensure_future(anext(follower))
+    await asyncio.sleep(0)
+    with pytest.raises(UserError, match="Two tasks read the same follower"):
+        await anext(follower)
+    stream.publish(said())
+    assert (await first).id == 0
+    await stream.aclose()
+
+
+async def test_a_cancelled_reader_misses_nothing():
+    """F19: the same follower goes on where it was, also while the store is being read."""
+    store = MemoryEventStore()
+    stream = EventStream(store, window=1)
+    for _ in range(30):
+        stream.publish(said())
+    follower = stream.follow()
+    reading = asyncio.ensure_future(anext(follower))
+    reading.cancel()
+    await asyncio.gather(reading, return_exceptions=True)
+    first = await anext(follower)
+    waiting_for = asyncio.ensure_future(_all(follower))
+    await asyncio.sleep(0)
+    await stream.aclose()
+    assert [first.id, *ids(await waiting_for)] == list(range(30))
+
+
+async def _all(follower: Any) -> list[Event]:
+    async with asyncio.timeout(BOUND):
+        return [event async for event in follower]
+
+
+async def test_a_follower_that_leaves_early_ends():
+    """F19: `aclose`, or the end of its block; it may be closed while it waits."""
+    stream = EventStream()
+    follower = stream.follow()
+    waiting = asyncio.ensure_future(_all(follower))
+    await asyncio.sleep(0)
+    await follower.aclose()
+    assert await waiting == []
+    async with stream.follow() as other:
+        stream.publish(said())
+        assert (await anext(other)).id == 0
+    with pytest.raises(StopAsyncIteration):
+        await anext(other)
+    await stream.aclose()
+
+
+# --- slow readers ---------------------------------------------------------------------------------
+
+
+async def test_senders_wait_for_a_reader_that_must_not_miss_anything():
+    """F18: an endless source is as fast as its slowest blocking reader, and nothing is lost."""
+    stream = EventStream(window=16)
+    follower = stream.follow(max_pending=4)
+    got = [await _first(stream, follower)]
+
+    async def send() -> None:
+        for _ in range(500):
+            await stream.send(shown("x"))
+
+    sender = asyncio.ensure_future(send())
+    while len(got) < 501:
+        got += await some(1, follower)
+        assert stream.last_id - got[-1].id <= 4 + 2
+    await sender
+    assert ids(got) == list(range(501))
+    await stream.aclose()
+
+
+async def _first(stream: EventStream, follower: Any) -> Event:
+    stream.publish(shown("first"))
+    return (await some(1, follower))[0]
+
+
+async def test_senders_wait_for_a_callback_that_must_not_miss_anything():
+    """F21: the block policy is the one that slows a tool down."""
+    release, entered = asyncio.Event(), asyncio.Event()
+    heard: list[int] = []
+
+    async def slow(event: Event) -> None:
+        heard.append(event.id)
+        entered.set()
+        await release.wait()
+
+    async with EventStream() as stream:
+        stream.subscribe("main", slow, max_pending=3)
+        sent = 0
+
+        async def send() -> None:
+            nonlocal sent
+            for _ in range(50):
+                await stream.send(said())
+                sent += 1
+
+        sender = asyncio.ensure_future(send())
+        await entered.wait()
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert sent <= 4
+        release.set()
+        await asyncio.wait_for(sender, BOUND)
+    assert heard == list(range(50))
+
+
+async def test_a_reader_that_sends_does_not_wait_for_itself():
+    """A follower or a callback that answers would wait for its own end."""
+    async with EventStream() as stream:
+        answered = asyncio.Event()
+
+        async def answer(event: Event) -> None:
+            if event.id == 0:
+                for _ in range(20):
+                    await stream.send(said())
+                answered.set()
+
+        stream.subscribe("main", answer, max_pending=2)
+        stream.publish(said())
+        await asyncio.wait_for(answered.wait(), BOUND)
+        follower = stream.follow(max_pending=2)
+        await some(1, follower)
+        async with asyncio.timeout(BOUND):
+            for _ in range(20):
+                await stream.send(said())
+        await follower.aclose()
+
+
+async def test_a_sender_is_released_when_the_slow_reader_leaves():
+    """F21: gone, closed, or collected: nobody waits for it any more."""
+    stream = EventStream()
+    follower = stream.follow(max_pending=1)
+    await _first(stream, follower)
+
+    async def send() -> None:
+        for _ in range(5):
+            await stream.send(said())
+
+    sender = asyncio.create_task(send())
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert not sender.done()
+    del follower
+    gc.collect()
+    await asyncio.wait_for(sender, BOUND)
+    await stream.aclose()
+
+
+async def test_display_events_are_merged_for_a_reader_that_asks_for_it():
+    """F20: the latest progress, and one text of many deltas; everything else is there."""
+    async with EventStream() as stream:
+        follower = stream.follow(policy="coalesce")
+        for text in ("a", "b", "c"):
+            stream.publish(shown(text, is_delta=True))
+        stream.publish(ToolProgressEvent(1, 3).stamped(CALL, 1))
+        stream.publish(said())
+        stream.publish(ToolProgressEvent(2, 3).stamped(CALL, 1))
+        for text in ("x", "y"):
+            data = {"type": "response.output_text.delta", "delta": text}
+            stream.publish(RawResponseStreamEvent(data))
+        stream.publish(RawResponseStreamEvent({"type": "other.delta", "delta": "z"}))
+        events = await some(5, follower)
+        await follower.aclose()
+    assert [(one.id, one.type) for one in events] == [
+        (2, "notify_stream_event"),
+        (4, "message_event"),
+        (5, "tool_progress_event"),
+        (7, "raw_response_stream_event"),
+        (8, "raw_response_stream_event"),
+    ]
+    assert events[0] == shown("abc", is_delta=True).replace(id=2, timestamp=events[0].timestamp)
+    assert isinstance(events[3], RawResponseStreamEvent)
+    assert events[3].data == {"type": "response.output_text.delta", "delta": "xy"}
+
+
+async def test_the_oldest_display_events_are_left_out_for_a_reader_that_asks_for_it():
+    """F21: a gap says how many; what is durable stays."""
+    async with EventStream() as stream:
+        follower = stream.follow(policy="drop_oldest", max_pending=3)
+        stream.publish(shown("0"))
+        stream.publish(said("1"))
+        for n in range(2, 10):
+            stream.publish(shown(str(n)))
+        events = await some(6, follower)
+        await follower.aclose()
+    assert [(one.id, one.type) for one in events] == [
+        (0, "gap_event"),
+        (1, "message_event"),
+        (6, "gap_event"),
+        *[(n, "notify_stream_event") for n in (7, 8, 9)],
+    ]
+    assert [one.dropped for one in events if isinstance(one, GapEvent)] == [1, 5]
+
+
+# --- reading back ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=["memory", "stored", "kept in part"])
+def history(request: pytest.FixtureRequest) -> EventStream:
+    """Give a closed stream with 30 events, wherever they are now."""
+    stream = {
+        "memory": EventStream,
+        "stored": functools.partial(EventStream, MemoryEventStore(), keep="all", window=1),
+        "kept in part": functools.partial(EventStream, MemoryEventStore(), keep="all", window=10),
+    }[request.param]()
+    with stream:
+        for n in range(30):
+            event = ActionEvent("A", {"n": n}, hidden=n % 7 == 0) if n % 3 else said(f"No {n}")
+            stream.add_event(
+                event.replace(timestamp=1000.0 + n), EventSource.USER if n % 2 else "agent"
+            )
+    return stream
+
+
+def test_a_part_of_the_history_is_read(history: EventStream):
+    """D12, D52: by ids, both ends included, in both directions."""
+    assert ids(history.get_events()) == list(range(30))
+    assert ids(history.get_events(5, 9)) == [5, 6, 7, 8, 9]
+    assert ids(history.get_events(25)) == [25, 26, 27, 28, 29]
+    assert ids(history.get_events(reverse=True, limit=4)) == [29, 28, 27, 26]
+    assert ids(history.get_events(3, 22, reverse=True)) == list(range(22, 2, -1))
+    assert ids(history.get_events(limit=0)) == []
+    assert ids(history.get_events(28, 99)) == [28, 29]
+
+
+def test_the_history_is_searched(history: EventStream):
+    """D46, D52: by type, source, time, text and whether it is hidden."""
+
+    def found(**criteria: Any) -> list[int]:
+        where = EventFilter(**criteria)
+        backwards = ids(history.get_events(filter=where, reverse=True))
+        assert backwards == ids(history.get_events(filter=where))[::-1]
+        return ids(history.get_events(filter=where))
+
+    assert found(types=("message_event",)) == list(range(0, 30, 3))
+    assert found(sources=(EventSource.USER,)) == list(range(1, 30, 2))
+    assert found(since=1010.0, until=1012.0) == [10, 11, 12]
+    assert found(text="no 1") == [12, 15, 18]
+    assert found(hidden=True) == [7, 14, 28]
+    assert ids(history.get_events(5, 20, filter=EventFilter(text="no"), limit=2)) == [6, 9]
+
+
+def test_a_stream_is_opened_again():
+    """D2, D11, D53: equal events, and ids that go on."""
+    store = MemoryEventStore("one")
+    with EventStream(store, user_id="ann") as stream:
+        assert (stream.sid, stream.user_id, stream.store) == ("one", "ann", store)
+        events = [stream.publish(said(str(n))) for n in range(3)]
+        stream.publish(shown("not stored"))
+    again = EventStream(store)
+    assert again.last_id == 2
+    assert list(again.get_events()) == events
+    assert again.publish(said()).id == 4
+    again.close()
+
+
+def test_a_session_has_a_log_of_its_own():
+    """D2, D53: a store holds many sessions; without a name one is made up."""
+    store = MemoryEventStore()
+    with EventStream(store, sid="a") as one, EventStream(store, sid="b") as two:
+        one.publish(said("of a"))
+        two.publish(said("of b"))
+    assert texts(EventStream(store, sid="b").get_events()) == ["of b"]
+    assert sorted(info.sid for info in store.sessions().result()) == ["a", "b"]
+    assert EventStream().sid != EventStream().sid
+
+
+async def test_a_stream_is_a_session():
+    """D44: the durable events that belong to no call; those of a run are not stored twice."""
+    store = MemoryEventStore()
+    async with EventStream(store) as stream:
+        mine = said("mine").stamped(Origin(), 3)
+        stream.publish(mine)
+        stream.publish(said("inner").stamped(CALL, 4))
+        stream.publish(shown("display"))
+        await stream.append([mine, said("later").stamped(Origin(), 9)])
+        assert texts(await stream.read()) == ["mine", "later"]
+        assert texts(await store.read()) == ["mine", "inner", "later"]
+
+
+# --- following what another writes ----------------------------------------------------------------
+
+
+async def test_a_read_only_stream_follows_what_another_writes():
+    """F23, D53: replay, then live; what was never stored is a gap."""
+    store = MemoryEventStore()
+    writer = EventStream(store)
+    writer.publish(said("0"))
+    reader = EventStream(store.session(store.sid), read_only=True)
+    heard = Heard()
+    reader.subscribe("main", heard)
+    follower = reader.follow()
+    writer.publish(shown("1"))
+    writer.publish(shown("2"))
+    writer.publish(said("3"))
+    events = await some(3, follower)
+    assert [(one.id, one.type) for one in events] == [
+        (0, "message_event"),
+        (2, "gap_event"),
+        (3, "message_event"),
+    ]
+    assert reader.last_id == 3
+    with pytest.raises(UserError, match="only reads"):
+        reader.publish(said())
+    await follower.aclose()
+    await reader.aclose()
+    assert heard.ids == [2, 3]
+    await writer.aclose()
+
+
+async def test_a_read_only_stream_ends_with_its_store():
+    """Nobody waits for ever for a log that is closed."""
+    store = MemoryEventStore()
+    reader = EventStream(store, read_only=True)
+    reading = asyncio.ensure_future(everything(reader))
+    await asyncio.sleep(0)
+    store.append([said()]).result()
+    store.close()
+    assert ids(await reading) == [0]
+    assert reader.closed
+    with pytest.raises(UserValueError, match="needs the store"):
+        EventStream(read_only=True)
+
+
+def test_a_read_only_stream_catches_up_with_a_long_log():
+    """The events of many pages come without a deep recursion."""
+    store = MemoryEventStore()
+    heard = Heard()
+    with EventStream(store, read_only=True, window=20_000) as reader:
+        reader.subscribe("main", heard)
+        for _ in range(20):
+            store.append([said() for _ in range(500)])
+        until(lambda: reader.last_id == 9999)
+    assert heard.ids == list(range(10_000))
+
+
+# --- closing --------------------------------------------------------------------------------------
+
+
+def test_closing_delivers_what_was_published():
+    """D18, D19: everything, in order; then no thread is left."""
+    before = set(threading.enumerate())
+    heard = Heard()
+    with EventStream() as stream:
+        for n in range(5):
+            stream.subscribe(f"s{n}", heard)
+        for _ in range(500):
+            stream.publish(said())
+    assert sorted(heard.ids) == sorted(list(range(500)) * 5)
+    until(lambda: not set(threading.enumerate()) - before)
+
+
+async def test_closing_in_a_loop_delivers_what_was_published():
+    """D19: also to async callbacks and to followers."""
+    heard = Heard()
+
+    async def callback(event: Event) -> None:
+        await asyncio.sleep(0)
+        heard(event)
+
+    async with EventStream() as stream:
+        stream.subscribe("main", callback)
+        reading = asyncio.ensure_future(everything(stream))
+        await asyncio.sleep(0)
+        for _ in range(100):
+            stream.publish(said())
+    assert heard.ids == list(range(100))
+    assert ids(await reading) == list(range(100))
+
+
+async def test_closing_without_draining_stops_at_once():
+    """D19: what waits is dropped, also what a follower has taken already."""
+    heard = Heard()
+
+    async def callback(event: Event) -> None:
+        heard(event)
+        await asyncio.sleep(0)
+
+    stream = EventStream()
+    stream.subscribe("main", callback)
+    follower = stream.follow()
+    for _ in range(100):
+        stream.publish(said())
+    assert (await some(1, follower))[0].id == 0
+    await stream.aclose(drain=False)
+    count = len(heard.events)
+    assert count < 100
+    assert await _all(follower) == []
+    assert len(heard.events) == count
+
+
+def test_closing_has_a_time_limit():
+    """D19, F21: a callback that hangs holds nobody up for ever."""
+    release, entered = threading.Event(), threading.Event()
+    heard = Heard()
+
+    def hang(event: Event) -> None:
+        entered.set()
+        heard(event)
+        assert release.wait(BOUND)
+
+    stream = EventStream()
+    stream.subscribe("main", hang)
+    for _ in range(3):
+        stream.publish(said())
+    assert entered.wait(BOUND)
+    stream.close(timeout=0.01)
+    assert heard.ids == [0]
+    release.set()
+
+
+async def test_closing_in_a_loop_has_a_time_limit():
+    """D19, F21: the callback that hangs gets nothing more; what is durable is stored."""
+    release = asyncio.Event()
+    heard = Heard()
+
+    async def hang(event: Event) -> None:
+        heard(event)
+        await release.wait()
+
+    store = MemoryEventStore()
+    stream = EventStream(store)
+    stream.subscribe("main", hang)
+    for _ in range(3):
+        stream.publish(said())
+    await asyncio.sleep(0)
+    await stream.aclose(timeout=0.01)
+    release.set()
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert heard.ids == [0]
+    assert ids(await store.read()) == [0, 1, 2]
+
+
+async def test_a_closed_stream_takes_nothing():
+    """D19: what a run still says is dropped, so that it does not fail; others are told."""
+    stream = EventStream()
+    published = stream.publish(said())
+    await stream.aclose()
+    await stream.aclose()
+    stream.close()
+    assert stream.closed
+    for refused in (
+        lambda: stream.publish(said()),
+        lambda: stream.add_event(said(), "user"),
+        lambda: stream.subscribe("main", Heard()),
+    ):
+        with pytest.raises(UserError, match="is closed"):
+            refused()
+    with pytest.raises(UserError, match="is closed"):
+        await stream.send(said())
+    with pytest.raises(UserError, match="is closed"):
+        await stream.append([said().stamped(Origin(), 1)])
+    late = stream.publish(said("late").stamped(Origin(), 7))
+    assert late.id == INVALID_ID
+    assert list(stream.get_events()) == [published]
+
+
+def test_a_callback_may_close_the_stream():
+    """D18, D19: it does not wait for itself."""
+    heard = Heard()
+    stream = EventStream()
+    closed = threading.Event()
+
+    def close(event: Event) -> None:
+        heard(event)
+        stream.close()
+        closed.set()
+
+    for _ in range(3):
+        stream.publish(said())
+    stream.subscribe("main", close, after=-1)
+    assert closed.wait(BOUND)
+    until(lambda: heard.ids == [0, 1, 2])
+
+
+def test_a_stream_that_is_forgotten_leaves_nothing():
+    """D18: neither the stream nor its callbacks are kept alive by what it has started."""
+    before = set(threading.enumerate())
+    stream = EventStream(MemoryEventStore())
+    stream.subscribe("main", Heard())
+    stream.publish(said())
+    del stream
+    gc.collect()
+    until(lambda: not set(threading.enumerate()) - before)
+
+
+# --- properties -----------------------------------------------------------------------------------
+
+_KINDS = st.sampled_from(["durable", "bracket", "note", "delta", "progress"])
+_EVENTS = st.lists(st.tuples(_KINDS, st.integers(0, 2)), max_size=60)
+
+
+def _made(kind: str, call: int, n: int) -> Event:
+    made: dict[str, Event] = {
+        "durable": MessageEvent(str(n)),
+        "bracket": RunStartedEvent(str(n)),
+        "note": NotifyStreamEvent(f"<{n}>"),
+        "delta": NotifyStreamEvent(f"{n},", is_delta=True),
+        "progress": ToolProgressEvent(n),
+    }
+    return made[kind].stamped(Origin("t", str(call), (str(call),)), n)
+
+
+def _text(events: list[Event], call: int) -> str:
+    """Give what the deltas of a call say together."""
+    return "".join(
+        one.data
+        for one in events
+        if isinstance(one, NotifyStreamEvent) and one.is_delta and one.path == (str(call),)
+    )
+
+
+@given(_EVENTS, st.integers(1, 7), st.integers(1, 20), st.integers(-1, 60))
+def test_merging_loses_nothing_but_older_progress(
+    kinds: list[tuple[str, int]], max_pending: int, window: int, after: int
+):
+    """D15: the texts, the order, and everything that is not for display are what they were."""
+    stream = EventStream(MemoryEventStore(), keep="all", window=window)
+    original = [stream.publish(_made(kind, call, n)) for n, (kind, call) in enumerate(kinds)]
+    stream.close()
+    merged = asyncio.run(
+        everything(stream, policy="coalesce", max_pending=max_pending, after=after)
+    )
+    original = original[after + 1 :]
+    assert ids(merged) == sorted(set(ids(merged)))
+    assert not any(isinstance(one, GapEvent) for one in merged)
+    for call in range(3):
+        assert _text(merged, call) == _text(original, call)
+    plain = {"durable", "bracket", "note"}
+    kept = [one for one in original if kinds[one.id][0] in plain]
+    assert [one for one in merged if kinds[one.id][0] in plain] == kept
+    for call in range(3):
+        progress = [one for one in original if kinds[one.id] == ("progress", call)]
+        assert [one for one in merged if kinds[one.id] == ("progress", call)][-1:] == progress[-1:]
+
+
+@given(_EVENTS, st.data())
+def test_a_merged_stream_can_be_left_and_resumed_anywhere(
+    kinds: list[tuple[str, int]], data: st.DataObject
+):
+    """F23: by the id of the last event that arrived; no text is lost or doubled."""
+    stream = EventStream()
+    original = [stream.publish(_made(kind, call, n)) for n, (kind, call) in enumerate(kinds)]
+    stream.close()
+    first = asyncio.run(everything(stream, policy="coalesce"))
+    cut = data.draw(st.integers(0, len(first)))
+    last = first[cut - 1].id if cut else -1
+    second = asyncio.run(everything(stream, policy="coalesce", after=last))
+    for call in range(3):
+        assert _text(first[:cut] + second, call) == _text(original, call)
+
+
+@given(_EVENTS, st.integers(1, 9), st.sampled_from([1, 5, 100]), st.booleans())
+def test_every_event_is_delivered_or_counted(
+    kinds: list[tuple[str, int]], max_pending: int, window: int, stored: bool
+):
+    """D15, F21: gaps count exactly what is missing, and only display events are."""
+    stream = EventStream(MemoryEventStore() if stored else None, window=window)
+    follower = stream.follow(policy="drop_oldest", max_pending=max_pending)
+    original = [stream.publish(_made(kind, call, n)) for n, (kind, call) in enumerate(kinds)]
+    stream.close()
+    events = asyncio.run(_all(follower))
+    arrived = [one for one in events if not isinstance(one, GapEvent)]
+    assert ids(events) == sorted(set(ids(events)))
+    missing = sum(one.dropped for one in events if isinstance(one, GapEvent))
+    assert missing + len(arrived) == len(original)
+    assert [one for one in arrived if not one.droppable] == [
+        one for one in original if not one.droppable
+    ]
+    before = -1
+    for one in events:  # each gap stands for the ids since the event before it
+        assert one.id - before == (one.dropped if isinstance(one, GapEvent) else 1)
+        before = one.id
+
+
+@given(st.lists(st.integers(0, 40), max_size=12), st.integers(1, 30), st.booleans())
+@settings(max_examples=30)
+def test_replay_and_live_meet_whenever_a_reader_comes(steps: list[int], window: int, stored: bool):
+    """D53: a reader sees every id from its start on, once, however the window has moved."""
+
+    async def run() -> None:
+        store = MemoryEventStore() if stored else None
+        async with EventStream(store, keep="all", window=window) as stream:
+            readers: list[tuple[int, asyncio.Task[list[Event]]]] = []
+            for step in steps:
+                after = max(-1, stream.last_id - 2 * step)
+                reader = stream.follow(after=after)
+                readers.append((after, asyncio.create_task(_all(reader))))
+                for _ in range(step):
+                    stream.publish(said())
+                if step % 2:
+                    await asyncio.sleep(0)
+        for after, reading in readers:
+            events = await reading
+            reached = after + 1
+            for one in events:
+                reached += one.dropped if isinstance(one, GapEvent) else 1
+                assert one.id == reached - 1
+                assert not (stored and isinstance(one, GapEvent))
+            assert reached == stream.last_id + 1
+
+    asyncio.run(run())

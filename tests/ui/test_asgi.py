@@ -1,0 +1,412 @@
+"""The bit of HTTP below the apps: routes, bodies, and streams that end whatever happens."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, AsyncIterator
+from typing import Any
+
+import pytest
+
+from agents_tools.errors import UserError, UserValueError
+from agents_tools.ui._asgi import (
+    App,
+    HttpError,
+    Request,
+    inner_path,
+    respond_empty,
+    respond_json,
+    respond_stream,
+    respond_text,
+)
+from tests.ui.web import PATIENCE, Exchange, ask, served
+
+TOKEN = "canary-7f3a9c-canary-7f3a9c"  # noqa: S105 - opens nothing
+OTHER_MACHINE = ("192.0.2.7", 1)
+
+
+async def echo(request: Request, send: Any) -> None:
+    await respond_json(
+        send,
+        {
+            "method": request.method,
+            "path": request.path,
+            "params": dict(request.params),
+            "query": dict(request.query),
+            "body": await request.json(),
+            "headers": dict(request.headers),
+        },
+    )
+
+
+def app_of(**options: Any) -> App:
+    routes = {
+        ("GET", "/"): echo,
+        ("POST", "/things"): echo,
+        ("GET", "/things/{id}"): echo,
+        ("GET", "/things/{id}/parts"): echo,
+        ("GET", "/files/{name:path}"): echo,
+    }
+    return App(routes, **options)
+
+
+# --- routes
+
+
+async def test_a_route_is_found_by_method_and_path() -> None:
+    """The names in a route are what stands there, and only the last one takes slashes."""
+    app = app_of()
+    assert (await ask(app, "GET", "/")).json["path"] == "/"
+    reply = await ask(app, "GET", "/things/a:b/parts?x=1&x=2&y=")
+    assert reply.json["params"] == {"id": "a:b"}
+    assert reply.json["query"] == {"x": "2", "y": ""}
+    assert (await ask(app, "GET", "/files/a/b.txt")).json["params"] == {"name": "a/b.txt"}
+    assert (await ask(app, "GET", "/things/1/")).json["params"] == {"id": "1"}
+
+
+async def test_what_is_not_there_is_named_with_what_there_is() -> None:
+    """S2: a 404 or a 405 is JSON that says what would be right."""
+    app = app_of()
+    reply = await ask(app, "GET", "/nothing")
+    assert reply.status == 404
+    assert reply.message.startswith("There is nothing at '/nothing'. There is: GET /, POST /things")
+    reply = await ask(app, "GET", "/things")
+    assert (reply.status, reply.headers["allow"]) == (405, "POST")
+    assert reply.message == "'/things' takes POST, not 'GET'."
+    reply = await ask(app, "GET", "/\x1b[31mred\u202e")
+    assert "\x1b" not in reply.message
+    assert "\u202e" not in reply.message
+
+
+@pytest.mark.parametrize(
+    ("path", "root", "inner"),
+    [
+        ("/ui/runs", "/ui", "/runs"),
+        ("/runs", "/ui", "/runs"),
+        ("/ui", "/ui", "/"),
+        ("/ui/", "/ui/", "/"),
+        ("/uirun", "/ui", "/uirun"),
+        ("/runs", "", "/runs"),
+        ("", "", "/"),
+    ],
+)
+async def test_an_app_works_wherever_it_is_mounted(path: str, root: str, inner: str) -> None:
+    """Servers give the whole path, or the one below the mount."""
+    assert inner_path({"path": path, "root_path": root}) == inner
+
+
+# --- what comes
+
+
+async def test_credentials_are_no_headers_of_a_request() -> None:
+    """S20: what opens this server goes to no tool."""
+    headers = {"authorization": f"Bearer {TOKEN}", "cookie": "a=b", "x-own": "1"}
+    reply = await ask(app_of(auth=TOKEN), "POST", "/things", {}, headers=headers)
+    assert reply.status == 200
+    assert reply.json["headers"].keys() == {"host", "content-type", "x-own"}
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (b"{", "The body is no JSON: Expecting property name enclosed in double quotes (line 1"),
+        (b'{"a": 1,\n"b": }', "(line 2, column 6)"),
+        (b"\xff", "The body is not UTF-8: byte 0"),
+        (b'{"a": NaN}', "NaN is no number of JSON"),
+        (b'{"a": 1, "a": 2}', 'the key "a" is given twice'),
+        (b"[" * 100 + b"]" * 100, "nested more than 64 levels deep"),
+        (b"[" + b"1," * 100_001 + b"1]", "at most 100,000 are accepted"),
+        (b"1" * 5_000, "a number has more than 4,300 digits"),
+    ],
+)
+async def test_a_body_is_json_within_bounds(body: bytes, told: str) -> None:
+    """S4: what is no JSON, or too much of it, is refused with the place where it goes wrong."""
+    reply = await ask(app_of(), "POST", "/things", body)
+    assert reply.status == 400
+    assert told in reply.message
+
+
+async def test_a_large_body_is_refused_before_it_is_read() -> None:
+    """S2: the answer names the setting."""
+    reply = await ask(app_of(max_body=10), "POST", "/things", {"a": "x" * 100})
+    assert reply.status == 413
+    assert "max_body=" in reply.message
+
+
+async def test_an_empty_body_is_none() -> None:
+    """A cancellation needs no body."""
+    assert (await ask(app_of(), "POST", "/things", b" \n")).json["body"] is None
+
+
+async def test_other_machines_need_a_token_or_a_name() -> None:
+    """S1: an app without a token that listens to the network is reached by nobody there."""
+    reply = await ask(app_of(), "GET", "/", client=OTHER_MACHINE)
+    assert reply.status == 403
+    assert "auth=" in reply.message
+    assert "allowed_hosts=" in reply.message
+    assert (await ask(app_of(), "GET", "/", client=("::ffff:127.0.0.1", 1))).status == 200
+    assert (await ask(app_of(), "GET", "/", client=None)).status == 200
+    named = app_of(allowed_hosts=["example.com"])
+    assert (await ask(named, "GET", "/", client=OTHER_MACHINE)).status == 200
+    headers = {"authorization": f"Bearer {TOKEN}"}
+    safe = app_of(auth=TOKEN)
+    assert (await ask(safe, "GET", "/", client=OTHER_MACHINE, headers=headers)).status == 200
+
+
+def test_an_address_that_others_reach_needs_a_token() -> None:
+    """S1: it does not even begin."""
+    with pytest.raises(UserError, match="auth="):
+        app_of(host="0.0.0.0")  # noqa: S104 - is refused
+
+
+# --- what is answered
+
+
+async def test_errors_are_json_with_their_headers_and_facts() -> None:
+    """A handler raises what it has to say."""
+
+    async def full(_: Request, __: Any) -> None:
+        raise HttpError(503, "No room.", {"Retry-After": "1"}, code="full")
+
+    async def wrong(_: Request, __: Any) -> None:
+        raise UserValueError("That cannot work.")
+
+    app = App({("GET", "/full"): full, ("GET", "/wrong"): wrong})
+    reply = await ask(app, "GET", "/full")
+    assert (reply.status, reply.headers["retry-after"]) == (503, "1")
+    assert reply.json == {"error": {"status": 503, "message": "No room.", "code": "full"}}
+    reply = await ask(app, "GET", "/wrong")
+    assert (reply.status, reply.message) == (422, "That cannot work.")
+
+
+async def test_an_unexpected_fault_is_told_by_number(caplog: pytest.LogCaptureFixture) -> None:
+    """S20: what went wrong stands in the log alone."""
+
+    async def fail(_: Request, __: Any) -> None:
+        raise RuntimeError("the inside of the server")
+
+    reply = await ask(App({("GET", "/"): fail}), "GET", "/")
+    assert reply.status == 500
+    assert "inside" not in reply.text
+    assert reply.json["error"]["id"] in caplog.text
+    assert "the inside of the server" in caplog.text
+
+
+async def test_texts_and_nothing_at_all_can_be_answered() -> None:
+    """A page is no JSON."""
+
+    async def page(_: Request, send: Any) -> None:
+        await respond_text(send, "<p>", content_type="text/html", headers={"Cache-Control": "a"})
+
+    async def empty(_: Request, send: Any) -> None:
+        await respond_empty(send)
+
+    app = App({("GET", "/"): page, ("GET", "/empty"): empty})
+    reply = await ask(app, "GET", "/")
+    assert (reply.text, reply.headers["content-type"]) == ("<p>", "text/html")
+    assert reply.headers["cache-control"] == "a"
+    assert (await ask(app, "GET", "/empty")).status == 204
+
+
+# --- streams
+
+
+class Frames:
+    """Frames that are given by hand, and say whether they were closed."""
+
+    def __init__(self) -> None:
+        self.queue: asyncio.Queue[bytes | Exception | None] = asyncio.Queue()
+        self.closed = asyncio.Event()
+        self.made = 0
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._run()
+
+    async def _run(self) -> AsyncGenerator[bytes]:
+        try:
+            while True:
+                frame = await self.queue.get()
+                if frame is None:
+                    return
+                if isinstance(frame, Exception):
+                    raise frame
+                self.made += 1
+                yield frame
+        finally:
+            self.closed.set()
+
+
+def streaming(frames: Any, **options: Any) -> App:
+    async def handler(request: Request, send: Any) -> None:
+        await respond_stream(request.receive, send, aiter(frames), **options)
+
+    return App({("GET", "/"): handler})
+
+
+async def test_frames_come_as_they_are_made_and_the_end_ends_the_answer() -> None:
+    """A stream that ends while the client listens is a complete answer."""
+    frames = Frames()
+    exchange = Exchange(streaming(frames), "GET", "/")
+    frames.queue.put_nowait(b"data: 1\n\n")
+    await exchange.until("data: 1")
+    frames.queue.put_nowait(b"data: 2\n\n")
+    await exchange.until("data: 2")
+    frames.queue.put_nowait(None)
+    await exchange.whole()
+    assert exchange.text == "data: 1\n\ndata: 2\n\n"
+    assert exchange.headers["content-type"] == "text/event-stream"
+    assert exchange.headers["cache-control"] == "no-cache, no-transform"
+    assert exchange.headers["x-accel-buffering"] == "no"
+    assert frames.closed.is_set()
+
+
+async def test_frames_that_are_there_at_once_are_one_piece() -> None:
+    """What costs time is each piece, not each frame."""
+
+    async def many() -> AsyncGenerator[bytes]:
+        for _ in range(1_000):
+            yield b"x"
+
+    exchange = await Exchange(streaming(many()), "GET", "/").whole()
+    assert exchange.text == "x" * 1_000
+    assert exchange.sends < 10
+
+
+async def test_a_client_that_goes_is_noticed_while_nothing_is_said() -> None:
+    """F23: the disconnect is watched apart from writing, and told at once."""
+    frames, gone = Frames(), asyncio.Event()
+    exchange = Exchange(streaming(frames, on_disconnect=gone.set), "GET", "/")
+    frames.queue.put_nowait(b"1")
+    await exchange.until("1")
+    await exchange.leave()
+    assert gone.is_set()
+    assert frames.closed.is_set()
+
+
+async def test_a_heartbeat_finds_a_client_that_is_gone_where_servers_do_not_tell() -> None:
+    """With ASGI 2.4, only sending tells."""
+    frames, gone = Frames(), asyncio.Event()
+
+    async def left() -> None:
+        gone.set()
+
+    exchange = Exchange(
+        streaming(frames, on_disconnect=left, heartbeat=0.01), "GET", "/", spec="2.4"
+    )
+    await exchange.until(":\n\n", times=3)
+    await exchange.leave()
+    assert gone.is_set()
+    assert frames.closed.is_set()
+
+
+async def test_the_end_is_no_disconnect() -> None:
+    """Who has got everything has not gone."""
+    frames, gone = Frames(), asyncio.Event()
+    frames.queue.put_nowait(None)
+    await Exchange(streaming(frames, on_disconnect=gone.set), "GET", "/").whole()
+    assert not gone.is_set()
+
+
+async def test_a_stream_that_breaks_off_leaves_the_answer_unfinished() -> None:
+    """The client has to know that something is missing."""
+    frames = Frames()
+    async with served(streaming(frames)) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        frames.queue.put_nowait(b"one")
+        frames.queue.put_nowait(RuntimeError("broken"))
+        data = await asyncio.wait_for(reader.read(), PATIENCE)
+        writer.close()
+    assert b"one" in data
+    assert not data.endswith(b"0\r\n\r\n")
+    assert b"broken" not in data
+    assert frames.closed.is_set()
+
+
+async def test_a_handler_that_is_cancelled_closes_its_frames() -> None:
+    """A server that stops takes its streams with it."""
+    frames = Frames()
+    exchange = Exchange(streaming(frames), "GET", "/")
+    frames.queue.put_nowait(b"1")
+    await exchange.until("1")
+    exchange.task.cancel()
+    await asyncio.wait({exchange.task})
+    assert exchange.task.cancelled()
+    assert frames.closed.is_set()
+
+
+async def test_a_client_that_does_not_read_holds_up_its_own_frames_alone() -> None:
+    """No more than a bound of them are made; when it reads on, all come in order."""
+    frames = Frames()
+    exchange = Exchange(streaming(frames, heartbeat=None), "GET", "/")
+    frames.queue.put_nowait(b"begin\n")
+    await exchange.until("begin")
+    exchange.stall()
+    pieces = [b"%05d" % number + b"x" * 1_018 + b"\n" for number in range(1_000)]
+    for piece in pieces:
+        frames.queue.put_nowait(piece)
+    for _ in range(2_000):
+        await asyncio.sleep(0)
+    assert 0 < frames.made < 200
+    exchange.go_on()
+    frames.queue.put_nowait(None)
+    await exchange.whole()
+    assert exchange.text == "begin\n" + b"".join(pieces).decode()
+
+
+async def test_an_app_starts_and_stops_with_the_server_and_within_another_app() -> None:
+    """What is mounted is told of no end, so there is a lifespan to give to the app around."""
+    said: list[str] = []
+
+    async def stop() -> None:
+        said.append("stop")
+
+    app = App({}, on_start=lambda: said.append("start"), on_stop=stop)
+    async with served(app):
+        assert said == ["start"]
+    assert said == ["start", "stop"]
+    async with app.lifespan():
+        assert said[2:] == ["start"]
+    assert said[2:] == ["start", "stop"]
+
+
+async def test_an_app_that_cannot_start_says_why() -> None:
+    """The server reports it."""
+
+    def start() -> None:
+        raise UserValueError("no store")
+
+    sent: list[Any] = []
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "lifespan.startup"}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    await App({}, on_start=start)({"type": "lifespan"}, receive, send)
+    assert sent == [{"type": "lifespan.startup.failed", "message": "no store"}]
+
+
+async def test_a_body_that_breaks_off_is_told() -> None:
+    """The client has gone before it was complete."""
+    request = Request({"method": "POST", "path": "/"}, _gone)
+    with pytest.raises(HttpError, match="closed before"):
+        await request.body()
+
+
+async def test_an_object_is_asked_for_by_name() -> None:
+    """A list is JSON, but no object."""
+
+    async def handler(request: Request, send: Any) -> None:
+        await respond_json(send, await request.json_object())
+
+    app = App({("POST", "/"): handler})
+    assert (await ask(app, "POST", "/", b"")).json == {}
+    reply = await ask(app, "POST", "/", json.dumps([1]).encode())
+    assert (reply.status, reply.message) == (422, "The body is a JSON object, not a list.")
+
+
+async def _gone() -> dict[str, Any]:
+    return {"type": "http.disconnect"}

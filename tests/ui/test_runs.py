@@ -1,0 +1,725 @@
+"""The runs that a server holds: started, watched, decided about, kept and forgotten."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import subprocess
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from agents_tools import Agent, Event, Runner, RunState, ToolContext, function_tool
+from agents_tools.errors import EventStoreFullError, UserError
+from agents_tools.events import (
+    ErrorEvent,
+    Origin,
+    RunFinishedEvent,
+    RunItemStreamEvent,
+    RunStartedEvent,
+    ToolStreamEndEvent,
+    ToolStreamStartEvent,
+)
+from agents_tools.model import ModelResponse
+from agents_tools.policies import needs_approval
+from agents_tools.store import MemoryEventStore, Pending, SQLiteEventStore
+from agents_tools.testing import ScriptedModel, tool_call
+from agents_tools.ui import _runs_live
+from agents_tools.ui._asgi import HttpError
+from agents_tools.ui._runs import LiveRun, Runs, Verdict
+from agents_tools.ui._runs_kept import Process, record_of, state_record
+from agents_tools.ui._runs_told import Teller
+from tests.ui.scenarios import SCENARIOS, Scenario, events_of
+
+PATIENCE = 10.0
+UNLIKE = {"deltas", "gap"}
+"""Of these, a reader that is slow gets less than what was said."""
+
+
+@function_tool
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+@needs_approval
+@function_tool
+def drop(table: str) -> str:
+    """Drop a table."""
+    return f"dropped {table}"
+
+
+def output_of(output: Any, status: str) -> Event:
+    item = {"type": "function_call_output", "call_id": "1", "output": output, "status": status}
+    return RunItemStreamEvent("tool_output", item)
+
+
+class Gate:
+    """A tool that waits until it is let go, and says what becomes of it."""
+
+    def __init__(self) -> None:
+        self.begun = asyncio.Event()
+        self.let_go = asyncio.Event()
+        self.cancelled = asyncio.Event()
+
+        @function_tool
+        async def wait() -> str:
+            """Wait."""
+            self.begun.set()
+            try:
+                await self.let_go.wait()
+            except asyncio.CancelledError:
+                self.cancelled.set()
+                raise
+            return "waited"
+
+        self.tool = wait
+
+
+def agent_of(*answers: Any, tools: Any = ()) -> Agent[Any]:
+    return Agent(name="helper", tools=[*tools], model=ScriptedModel([*answers]))
+
+
+@asynccontextmanager
+async def runs_of(**options: Any) -> AsyncGenerator[Runs]:
+    runs = Runs(**options)
+    try:
+        async with asyncio.timeout(PATIENCE):
+            yield runs
+    finally:
+        await runs.aclose()
+
+
+async def told(run: LiveRun, after: int = -1) -> list[Event]:
+    return [event async for event in run.events(after)]
+
+
+async def idle(run: LiveRun) -> None:
+    while not run.idle:
+        await asyncio.wait_for(asyncio.sleep(0), PATIENCE)
+
+
+def said(events: list[Event]) -> list[Any]:
+    """Give what events say, without what differs from one run to the next."""
+    left_out = {"id", "seq", "timestamp", "run_id", "duration"}
+    return [
+        {key: value for key, value in event.to_dict().items() if key not in left_out}
+        for event in events
+    ]
+
+
+# --- runs
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [one for one in SCENARIOS.values() if one.cancel_at is None and one.name not in UNLIKE],
+    ids=lambda scenario: scenario.name,
+)
+async def test_those_who_watch_hear_what_the_run_says(scenario: Scenario) -> None:
+    """D5: every kind of run, live and again afterwards; ids are dense and all of one run."""
+    async with runs_of(errors="show") as runs:
+        run = runs.start(scenario.make(), scenario.input, max_turns=scenario.max_turns)
+        live = [event async for event in run.events(policy="block")]
+        again = [event async for event in run.events(policy="block")]
+        assert [event.to_dict() for event in again] == [event.to_dict() for event in live]
+        assert [event.id for event in live] == list(range(len(live)))
+        assert run.status == scenario.ends
+        if scenario.name not in {"retry", "parallel"}:  # in which the order is a matter of time
+            assert said(live) == said(await events_of(scenario))
+
+
+async def test_the_id_of_a_run_is_the_one_that_tools_see() -> None:
+    """One run has one id, inside and outside."""
+    seen: list[str | None] = []
+
+    @function_tool
+    def look(ctx: ToolContext[Any]) -> str:
+        """Look."""
+        seen.append(ctx.run_id)
+        return "ok"
+
+    async with runs_of() as runs:
+        run = runs.start(agent_of(tool_call("look"), "Done.", tools=[look]), "Hi", run_id="mine")
+        events = await told(run)
+        assert seen == ["mine"]
+        assert isinstance(events[0], RunStartedEvent)
+        assert events[0].run_id == "mine"
+        assert run.stream.sid == "mine"
+        assert run.result is not None
+        assert run.result.run_id == "mine"
+
+
+async def test_a_run_goes_on_from_a_state_that_was_kept_elsewhere() -> None:
+    """What `Runner.run` takes can be watched as well."""
+    agent = agent_of(tool_call("drop", table="t"), "Done.", tools=[drop])
+    result = await Runner.run(agent, "Clean up")
+    state = RunState.from_json(result.to_state().to_json())
+    state.approve(state.interruptions[0])
+    async with runs_of() as runs:
+        run = runs.start(agent, state)
+        await told(run)
+        assert (run.status, run.output) == ("ok", "Done.")
+        with pytest.raises(UserError, match="not of 'other'"):
+            runs.start(Agent(name="other"), state)
+        with pytest.raises(UserError, match="Agent"):
+            runs.start(add, "Hi")  # type: ignore[arg-type]
+
+
+async def test_a_run_that_is_started_within_a_call_is_a_run_of_its_own() -> None:
+    """A tool may start one: it has no place in the caller's run."""
+    async with runs_of() as runs:
+        started: list[LiveRun] = []
+
+        @function_tool
+        async def start() -> str:
+            """Start a run."""
+            started.append(runs.start(agent_of("Inner."), "Hi"))
+            return "started"
+
+        outer = runs.start(agent_of(tool_call("start"), "Outer.", tools=[start]), "Hi")
+        assert all("Inner." not in str(event.to_dict()) for event in await told(outer))
+        inner = await told(started[0])
+        assert all(event.path == () for event in inner)
+        assert started[0].output == "Inner."
+
+
+async def test_runs_are_found_by_id_and_by_conversation() -> None:
+    """The newest of a conversation is the one to join."""
+    async with runs_of() as runs:
+        one = runs.start(agent_of("1"), "Hi", thread_id="t")
+        two = runs.start(agent_of("2"), "Hi", thread_id="t")
+        other = runs.start_tool(add, '{"a": 1, "b": 2}', thread_id="u", meta={"note": 1})
+        assert runs.newest("t") is two
+        assert runs.newest("none") is None
+        assert runs.get(one.id) is one
+        assert runs.get("none") is None
+        assert runs.list() == [one, two, other]
+        assert other.meta == {"note": 1}
+        for run in (one, two, other):
+            await run.wait()
+
+
+async def test_what_runs_cannot_be_is_refused() -> None:
+    """The message says what would be right."""
+    for option in ("keep_runs", "keep_for", "max_running"):
+        with pytest.raises(UserError, match=f"{option}= is a number above 0"):
+            Runs(**{option: 0})  # type: ignore[arg-type]
+    with pytest.raises(UserError, match="context= is a function"):
+        Runs(context=5)  # type: ignore[arg-type]
+
+
+# --- watching
+
+
+async def test_the_last_one_who_leaves_cancels_the_run() -> None:
+    """D5: not the first one, and not where it is detached."""
+    for how, cancelled in (("cancel", True), ("detach", False)):
+        gate = Gate()
+        async with runs_of(on_disconnect=how) as runs:
+            run = runs.start_tool(gate.tool, "{}")
+            await gate.begun.wait()
+            with run.watching():
+                with run.watching():
+                    assert run.watchers == 2
+                assert run.running
+            gate.let_go.set()
+            await run.wait()
+            assert (run.status == "cancelled") is cancelled
+            assert gate.cancelled.is_set() is cancelled
+
+
+async def test_watching_to_the_end_cancels_nothing() -> None:
+    """A run that waits for approvals has come to an end of its own."""
+    async with runs_of() as runs:
+        run = runs.start_tool(drop, '{"table": "t"}')
+        with run.watching():
+            await told(run)
+        assert run.status == "interrupted"
+        assert [item.name for item in run.interruptions] == ["drop"]
+
+
+async def test_a_store_means_detach() -> None:
+    """Who keeps what was said does so for somebody who comes later."""
+    assert Runs().on_disconnect == "cancel"
+    assert Runs(store=MemoryEventStore()).on_disconnect == "detach"
+    assert Runs(store=MemoryEventStore(), on_disconnect="cancel").on_disconnect == "cancel"
+
+
+# --- cancelling
+
+
+async def test_a_cancelled_run_tells_its_end_and_why() -> None:
+    """F25: once, after the ends of its calls."""
+    gate = Gate()
+    async with runs_of() as runs:
+        run = runs.start(agent_of(tool_call("wait"), tools=[gate.tool]), "Hi")
+        await gate.begun.wait()
+        assert run.cancel("enough") is True
+        assert run.cancel() is True
+        events = await told(run)
+        ends = [event for event in events if isinstance(event, ToolStreamEndEvent)]
+        assert [event.status for event in ends] == ["cancelled"]
+        last = events[-1]
+        assert isinstance(last, RunFinishedEvent)
+        assert (last.status, last.error) == ("cancelled", "enough")
+        assert (run.status, run.error) == ("cancelled", "enough")
+        assert run.cancel() is False
+
+
+async def test_a_run_that_is_cancelled_before_it_began_has_an_end() -> None:
+    """Its task was never entered."""
+    async with runs_of() as runs:
+        run = runs.start(agent_of("Hello."), "Hi")
+        run.cancel()
+        (last,) = await told(run)
+        assert isinstance(last, RunFinishedEvent)
+        assert last.status == "cancelled"
+
+
+async def test_a_run_that_waits_can_be_cancelled() -> None:
+    """Nobody needs to decide any more."""
+    async with runs_of() as runs:
+        run = runs.start_tool(drop, '{"table": "t"}')
+        before = await told(run)
+        assert run.cancel("never mind") is True
+        (last,) = await told(run, before[-1].id)
+        assert isinstance(last, RunFinishedEvent)
+        assert (last.status, run.interruptions) == ("cancelled", [])
+        with pytest.raises(HttpError, match="waits for no approvals"):
+            run.decide([{"call_id": "call_1", "approve": True}])
+
+
+async def test_a_fault_of_the_run_itself_is_told_by_number(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """S20: an exception that is not the library's own stands in the log alone."""
+
+    class Broken:
+        async def respond(self, request: Any, emit: Any) -> Any:
+            del request, emit
+            raise RuntimeError("the inside")
+
+    async with runs_of() as runs:
+        run = runs.start(Agent(name="a", model=Broken()), "Hi")  # type: ignore[arg-type]
+        last = (await told(run))[-1]
+        assert isinstance(last, RunFinishedEvent)
+        assert run.status == "error"
+        assert last.error == run.error
+        assert str(run.error).startswith("RuntimeError (error ")
+        assert "the inside" not in str(run.error)
+        assert "the inside" in caplog.text
+        run = runs.start(Agent(name="a"), "Hi")
+        await run.wait()
+        assert "No model was chosen" in str(run.error)
+
+
+# --- deciding
+
+
+async def test_decisions_may_come_one_by_one() -> None:
+    """The run goes on when the last call is decided."""
+    calls = [tool_call("drop", table="a"), tool_call("drop", table="b")]
+    async with runs_of() as runs:
+        run = runs.start(agent_of(calls, "Done.", tools=[drop]), "Hi")
+        before = await told(run)
+        first, second = run.interruptions
+        run.decide([Verdict(call_id=first.call_id, approve=True)])
+        assert run.status == "interrupted"
+        assert run.interruptions == [second]
+        asked = SimpleNamespace(call_id=second.call_id, approve=False, message="no")
+        run.decide([asked])
+        assert run.running
+        after = await told(run, before[-1].id)
+        assert run.output == "Done."
+        outputs = [
+            event.item["status"]
+            for event in after
+            if isinstance(event, RunItemStreamEvent) and event.name == "tool_output"
+        ]
+        assert sorted(outputs) == ["denied", "ok"]
+
+
+async def test_calls_with_the_same_id_are_told_apart_by_their_path() -> None:
+    """Ids are unique within one parent only."""
+    scenario = SCENARIOS["nested_approve"]
+    async with runs_of() as runs:
+        run = runs.start(scenario.make(), scenario.input)
+        before = await told(run)
+        (item,) = run.interruptions
+        assert item.path != ()
+        path = tuple(item.path)
+        with pytest.raises(HttpError, match="There wait"):
+            run.decide([{"call_id": item.call_id, "path": [], "approve": True}])
+        run.decide([{"call_id": item.call_id, "path": [*path, item.call_id], "approve": True}])
+        after = await told(run, before[-1].id)
+        assert run.status == "ok"
+        assert after[-1].seq > before[-1].seq
+
+
+# --- keeping
+
+
+async def test_runs_that_ended_long_ago_are_forgotten() -> None:
+    """Their streams are closed; those that run stay, whatever their number."""
+    gate = Gate()
+    async with runs_of(keep_runs=2, keep_for=1e-9) as runs:
+        going = runs.start_tool(gate.tool, "{}")
+        old = runs.start_tool(add, '{"a": 1, "b": 2}')
+        await old.wait()
+        runs.start_tool(add, '{"a": 1, "b": 2}')
+        newest = runs.start_tool(add, '{"a": 1, "b": 2}')
+        assert runs.get(old.id) is None
+        assert old.stream.closed
+        assert runs.get(going.id) is going
+        assert runs.get(newest.id) is newest
+        gate.let_go.set()
+        await going.wait()
+
+
+async def test_a_run_can_be_deleted_when_it_has_ended() -> None:
+    """From memory and from the store."""
+    store, gate = MemoryEventStore(), Gate()
+    async with runs_of(store=store) as runs:
+        run = runs.start_tool(gate.tool, "{}", run_id="r1")
+        await gate.begun.wait()
+        with pytest.raises(HttpError, match="cancel it first"):
+            await runs.delete(run)
+        gate.let_go.set()
+        await run.wait()
+        await run.stream.flush()
+        await runs.delete(run)
+        assert await runs.find("r1") is None
+        assert await store.session("r1").read() == []
+
+
+async def test_an_id_that_the_store_has_is_taken() -> None:
+    """Also where nobody has looked into the store yet."""
+    store = MemoryEventStore()
+    store.session("r1").append([RunStartedEvent()]).result()
+    async with runs_of(store=store) as runs:
+        with pytest.raises(HttpError, match="already"):
+            runs.start_tool(add, '{"a": 1, "b": 2}', run_id="r1")
+        assert runs.list() == []
+
+
+async def test_a_log_that_cannot_be_read_costs_itself_only(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The other runs are there."""
+    store = MemoryEventStore()
+    broken = RunFinishedEvent(status="interrupted").stamped(Origin(), 1)
+    store.session("bad").append([dead_record(), state_record({"no": "state"}), broken]).result()
+    store.session("good").append([dead_record(), RunFinishedEvent()]).result()
+    async with runs_of(store=store) as runs:
+        await runs.restore()
+        assert [run.id for run in runs.list()] == ["good"]
+        assert "The run 'bad' cannot be read" in caplog.text
+
+
+async def test_closing_ends_everything() -> None:
+    """Running runs are cancelled, and those who watch see the end; then it may begin anew."""
+    gate = Gate()
+    runs = Runs()
+    run = runs.start_tool(gate.tool, "{}")
+    watching = asyncio.ensure_future(told(run))
+    await gate.begun.wait()
+    closing = asyncio.ensure_future(runs.aclose())
+    await asyncio.sleep(0)
+    with pytest.raises(HttpError, match="stopping"):
+        runs.start_tool(add, "{}")
+    await closing
+    last = (await watching)[-1]
+    assert isinstance(last, RunFinishedEvent)
+    assert (last.status, last.error) == ("cancelled", "the server is stopping")
+    assert run.stream.closed
+    again = runs.start_tool(add, '{"a": 1, "b": 2}')
+    await again.wait()
+    await runs.aclose()
+
+
+# --- runs of earlier processes
+
+
+async def test_runs_of_an_earlier_process_can_be_listed_and_read() -> None:
+    """What the store has is there again, with whose it was."""
+    store = MemoryEventStore()
+    async with runs_of(store=store) as earlier:
+        one = earlier.start(agent_of("Hello."), "Hi", run_id="one", thread_id="t", meta={"a": 1})
+        events = await told(one)
+        two = earlier.start_tool(add, '{"a": 1, "b": 2}', run_id="two")
+        await two.wait()
+        await one.stream.flush()
+        await two.stream.flush()
+    store.session("unrelated").append([RunStartedEvent()]).result()
+    async with runs_of(store=store) as runs:
+        assert runs.list() == []
+        await runs.restore()
+        found, other = runs.list()
+        assert (found.id, found.thread_id, found.meta) == ("one", "t", {"a": 1})
+        assert (found.status, found.output, found.kind) == ("ok", "Hello.", "agent")
+        assert (other.id, other.kind, other.output) == ("two", "tool", 3)
+        again = await told(found)
+        assert [event.to_dict() for event in again] == [event.to_dict() for event in events]
+        assert await told(found, events[-1].id) == []
+        assert runs.newest("t") is found
+        with pytest.raises(HttpError, match="already"):
+            runs.start(agent_of("Hello."), "Hi", run_id="one")
+
+
+async def test_a_run_that_was_cut_off_is_lost_and_its_stream_has_an_end() -> None:
+    """F35: open calls end first, then the run; nobody waits for ever."""
+    store = MemoryEventStore()
+    log = store.session("cut")
+    outer = Origin("ask", "call_1", ("call_1",))
+    inner = Origin("work", "call_1", ("call_1", "call_1"))
+    log.append(
+        [
+            dead_record(),
+            RunStartedEvent(run_id="cut", agent="helper").stamped(Origin(), 0),
+            ToolStreamStartEvent(input_args={}).stamped(outer, 1),
+            ToolStreamStartEvent(input_args={}).stamped(inner, 2),
+        ]
+    ).result()
+    gc.collect()
+    async with runs_of(store=store) as runs:
+        run = await runs.find("cut")
+        assert run is not None
+        assert run.status == "lost"
+        assert "the process that ran it has ended" in str(run.error)
+        events = await told(run)
+        assert [event.type for event in events[-3:]] == [
+            "tool_stream_end_event",
+            "tool_stream_end_event",
+            "run_finished_event",
+        ]
+        assert [event.path for event in events[-3:]] == [inner.path, outer.path, ()]
+        assert [event.seq for event in events] == list(range(6))
+        assert run.cancel() is False
+        count = len(await log.read())
+    async with runs_of(store=store) as runs:
+        await runs.restore()
+        assert [run.status for run in runs.list()] == ["lost"]
+        assert len(await log.read()) == count
+
+
+_SERVER = """
+import asyncio, sys
+from agents_tools import function_tool
+from agents_tools.store import SQLiteEventStore
+from agents_tools.ui._runs import Runs
+
+@function_tool
+async def wait() -> str:
+    "Wait for ever."
+    print("begun", flush=True)
+    await asyncio.Event().wait()
+    return ""
+
+async def main():
+    runs = Runs(store=SQLiteEventStore(sys.argv[1]))
+    run = runs.start_tool(wait, "{}", run_id="r1", thread_id="t")
+    async for event in run.events():
+        if event.type == "tool_stream_start_event":
+            await run.stream.flush()
+            print("kept", flush=True)
+
+asyncio.run(main())
+"""
+
+
+async def test_a_run_of_a_process_that_was_killed_is_lost(tmp_path: Path) -> None:
+    """F35, D5: `kill -9` in the midst of a call; the next process tells its end."""
+    path = tmp_path / "runs.db"
+    process = subprocess.Popen(  # noqa: ASYNC220, S603 - our own program
+        [sys.executable, "-c", _SERVER, str(path)], stdout=subprocess.PIPE, text=True
+    )
+    with process:
+        assert process.stdout is not None
+        assert {process.stdout.readline(), process.stdout.readline()} == {"begun\n", "kept\n"}
+        process.kill()
+    store = SQLiteEventStore(path)
+    try:
+        async with runs_of(store=store) as runs:
+            await runs.restore()
+            (run,) = runs.list()
+            assert (run.id, run.thread_id, run.status) == ("r1", "t", "lost")
+            events = await told(run)
+            assert [event.type for event in events[-2:]] == [
+                "tool_stream_end_event",
+                "run_finished_event",
+            ]
+            assert [event.to_dict()["status"] for event in events[-2:]] == ["lost", "lost"]
+    finally:
+        store.close()
+
+
+async def test_a_run_of_a_process_that_lives_is_watched_and_left_alone() -> None:
+    """Two servers may share a store."""
+    store, gate = MemoryEventStore(), Gate()
+    async with runs_of(store=store) as one, runs_of(store=store) as other:
+        run = one.start_tool(gate.tool, "{}", run_id="r1")
+        await gate.begun.wait()
+        await run.stream.flush()
+        seen = await other.find("r1")
+        assert seen is not None
+        assert (seen.status, seen.remote) == ("running", True)
+        assert seen.cancel() is False
+        watching = asyncio.ensure_future(told(seen))
+        gate.let_go.set()
+        events = await watching
+        assert isinstance(events[-1], RunFinishedEvent)
+        assert (seen.status, seen.output) == ("ok", "waited")
+        assert run.status == "ok"
+
+
+async def test_a_run_that_waits_goes_on_in_another_process() -> None:
+    """What it goes on from is in the store, too; the stream is the same."""
+    store = MemoryEventStore()
+    agent = agent_of(tool_call("drop", table="t"), "Done.", tools=[drop])
+    earlier = Runs(store=store)
+    run = earlier.start(agent, "Hi", run_id="r1")
+    before = await told(run)
+    await earlier.aclose()
+    del earlier, run
+    gc.collect()
+    async with runs_of(store=store) as runs:
+        found = await runs.find("r1")
+        assert found is not None
+        assert found.status == "interrupted"
+        (item,) = found.interruptions
+        decision = {"call_id": item.call_id, "approve": True}
+        with pytest.raises(HttpError, match="its agent is not here"):
+            found.decide([decision])
+    async with runs_of(store=store) as runs:
+        runs.offer(agent)
+        found = await runs.find("r1")
+        assert found is not None
+        found.decide([decision])
+        after = await told(found, before[-1].id)
+        assert (found.status, found.output) == ("ok", "Done.")
+        assert after[0].id > before[-1].id
+        assert after[0].seq > before[-1].seq
+        assert "dropped t" in str([event.to_dict() for event in after])
+
+
+async def test_whoever_cannot_see_a_run_cannot_see_it_in_the_store() -> None:
+    """S23: its owner is kept with it."""
+    store = MemoryEventStore()
+    record = record_of(
+        thread_id=None, kind="agent", agent="a", owner='["x", null]', meta={}, process=Process()
+    )
+    store.session("r1").append([record, RunFinishedEvent()]).result()
+    async with runs_of(store=store) as runs:
+        run = await runs.find("r1")
+        assert run is not None
+        assert run.owner == '["x", null]'
+
+
+def dead_record() -> Event:
+    """Note a run of a process that is no more."""
+    return record_of(
+        thread_id=None, kind="agent", agent="helper", owner=None, meta={}, process=Process()
+    )
+
+
+def test_processes_are_told_apart() -> None:
+    """A number that is in use again is another process."""
+    here = Process()
+    assert Process.is_alive(here.to_dict())
+    assert Process.is_alive({**here.to_dict(), "host": "elsewhere"})
+    assert not Process.is_alive({**here.to_dict(), "token": "another"})
+    assert not Process.is_alive({**here.to_dict(), "began": "long ago"})
+    assert not Process.is_alive({**here.to_dict(), "pid": 2**22 + 1})
+    assert not here.is_other(here.to_dict())
+    assert Process().is_other(here.to_dict())
+
+
+# --- what goes wrong
+
+
+async def test_a_cancelled_run_that_does_not_end_is_told_as_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """F25: whoever watches does not wait for it; what it says later is not heard."""
+    monkeypatch.setattr(_runs_live, "_PATIENCE", 0.01)
+    begun, let_go = asyncio.Event(), asyncio.Event()
+
+    class Stubborn:
+        async def respond(self, request: Any, emit: Any) -> Any:
+            del request, emit
+            begun.set()
+            while not let_go.is_set():
+                with contextlib.suppress(asyncio.CancelledError):
+                    await let_go.wait()
+            return ModelResponse(items=[])
+
+    async with runs_of() as runs:
+        run = runs.start(Agent(name="a", model=Stubborn()), "Hi")
+        await begun.wait()
+        run.cancel()
+        last = (await told(run))[-1]
+        assert isinstance(last, RunFinishedEvent)
+        assert (last.status, run.status) == ("cancelled", "cancelled")
+        let_go.set()
+        await idle(run)
+        assert run.stream.last_id == last.id
+        assert run.status == "cancelled"
+
+
+class Full(MemoryEventStore):
+    """A store that has no room."""
+
+    def append(self, events: Any, /, **_: Any) -> Pending[int]:
+        del events
+        return Pending.failed(EventStoreFullError("no room", store="a disk"))
+
+    def session(self, sid: str, /) -> Full:
+        return Full(sid)
+
+
+async def test_a_store_that_keeps_nothing_costs_no_run(caplog: pytest.LogCaptureFixture) -> None:
+    """What is in memory is there all the same; the log says what is missing."""
+    async with runs_of(store=Full()) as runs:
+        run = runs.start_tool(add, '{"a": 1, "b": 2}')
+        await told(run)
+        assert (run.status, run.output) == ("ok", 3)
+        await idle(run)
+    assert "no room" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("event", "hidden"),
+    [
+        (RunFinishedEvent(status="error", error="RuntimeError: inside"), True),
+        (RunFinishedEvent(status="error", error="ToolError: meant"), False),
+        (RunFinishedEvent(status="error", error="RuntimeError"), False),
+        (RunFinishedEvent(), False),
+        (ErrorEvent(message="inside", kind="KeyError"), True),
+        (ErrorEvent(message="inside"), True),
+        (ErrorEvent(message="meant", kind="ToolError"), False),
+        (output_of("Tool 'x' failed: KeyError: 'inside'", "tool_error"), True),
+        (output_of("Tool 'x' failed: KeyError: 'inside'", "ok"), False),
+        (output_of("The shop is closed.", "tool_error"), False),
+        (output_of([{"type": "text", "text": "a"}], "tool_error"), False),
+    ],
+)
+def test_what_was_not_meant_for_others_is_hidden(
+    event: Event, *, hidden: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """S20: of nested runs and of calls; what the library or an author says is told."""
+    shown = Teller("hide").event(event)
+    assert (shown != event) is hidden
+    assert Teller("show").event(event) is event
+    if hidden:
+        text = str(shown.to_dict())
+        assert "inside" not in text
+        number = text.partition("(error ")[2][:8]
+        assert number in caplog.text
+        assert "inside" in caplog.text
