@@ -252,7 +252,7 @@ class FunctionTool(Generic[P, R_co]):
         self._name = self.__name__ = declaration.name
         self._strict = strict_json_schema
         self._enabled = is_enabled
-        self._annotations = annotations
+        self._annotations = _checked_annotations(declaration.name, annotations)
         self._metadata = metadata
         self._failure = failure_error_function
 
@@ -447,7 +447,7 @@ class FunctionTool(Generic[P, R_co]):
             copy._policies = (*self._policies, policy)
         for attribute, value in (
             ("_enabled", is_enabled),
-            ("_annotations", annotations),
+            ("_annotations", _checked_annotations(self._name, annotations)),
             ("_metadata", metadata),
             ("_failure", failure_error_function),
         ):
@@ -1002,6 +1002,19 @@ def function_tools(given: Iterable[Any]) -> Iterator[Any]:
     for tool in opened(given):
         become = None if isinstance(tool, type) else getattr(tool, "as_function_tool", None)
         yield tool if become is None else become()
+
+
+def _checked_annotations(name: str, given: Any) -> Any:
+    if given is None or given is _KEEP:
+        return given
+    from agents_tools._records import ToolAnnotations
+
+    if isinstance(given, ToolAnnotations):
+        return given
+    raise UserTypeError(
+        f"annotations= of tool {name!r} takes ToolAnnotations, such as "
+        f"ToolAnnotations(readOnlyHint=True), not a {type(given).__name__}."
+    )
 
 
 def _inlined_root(schema: dict[str, Any]) -> dict[str, Any]:

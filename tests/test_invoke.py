@@ -737,3 +737,20 @@ async def test_nothing_is_left_behind_by_many_calls() -> None:
     after = len(gc.get_objects()), len(asyncio.all_tasks())
     assert after[1] == before[1]
     assert after[0] - before[0] < 100
+
+
+def test_annotations_of_another_kind_are_refused_where_they_are_given() -> None:
+    """A dictionary would be found out only when the tool is exported."""
+    wrong: Any = {"readOnlyHint": True}
+    with pytest.raises(UserError, match=r"tool 'look' takes ToolAnnotations.*not a dict"):
+
+        @function_tool(annotations=wrong)
+        def look() -> str:
+            return ""
+
+    @function_tool
+    def see() -> str:
+        return ""
+
+    with pytest.raises(UserError, match="'see' takes ToolAnnotations"):
+        see.with_(annotations=wrong)

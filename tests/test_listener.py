@@ -1095,12 +1095,15 @@ async def test_a_preflight_is_answered_for_allowed_pages() -> None:
             "access-control-allow-headers",
             (
                 "authorization, content-type, last-event-id, mcp-method, mcp-name, "
-                "mcp-protocol-version, mcp-session-id"
+                "mcp-protocol-version, mcp-session-id, prefer"
             ),
         ),
         ("access-control-max-age", "600"),
         ("access-control-allow-origin", PAGE),
-        ("access-control-expose-headers", "mcp-session-id, www-authenticate, retry-after"),
+        (
+            "access-control-expose-headers",
+            "location, mcp-session-id, retry-after, www-authenticate",
+        ),
         ("vary", "Origin"),
     ]
 
