@@ -93,7 +93,9 @@ def _data_of(frames: str, index: int) -> list[str]:
         if data:
             found.append("\n".join(data))
         elif lines not in ([], [""]):
-            raise AgUiStreamError(_FRAMES, "a frame has a line that begins with data:", index, frame)
+            raise AgUiStreamError(
+                _FRAMES, "a frame has a line that begins with data:", index, frame
+            )
     return found
 
 
