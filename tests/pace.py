@@ -13,13 +13,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
 
 _ROUNDS = 3
 
 
 @contextmanager
-def at_most(units: int) -> Iterator[None]:
+def at_most(units: int) -> Generator[None]:
     """Fail when the block costs more than this many units; one is about 10 ms of a fast machine.
 
     The bounds are far above what the work costs, and far below what it costs when its time grows
