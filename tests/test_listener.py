@@ -935,6 +935,7 @@ NOW = time.time()
         (datetime.fromtimestamp(NOW - 1, UTC), 401),
         ("soon", 500),
     ],
+    ids=["none", "later", "whole", "date", "past", "zero", "nan", "past-date", "text"],
 )
 async def test_an_old_token_is_not_taken(expires: Any, status: int) -> None:
     """S3: nor is one of which it cannot be said how old it is."""
