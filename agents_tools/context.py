@@ -692,8 +692,11 @@ def _log() -> Any:
 def _json_object(text: str) -> Mapping[str, Any]:
     from pydantic_core import from_json
 
+    from agents_tools._json import check_bounds
+
     try:
+        check_bounds(text)
         value = from_json(text)
-    except ValueError:
+    except (TypeError, ValueError):  # the former for half of a surrogate pair
         return {}
     return typing.cast("dict[str, Any]", value) if isinstance(value, dict) else {}

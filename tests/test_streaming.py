@@ -611,3 +611,21 @@ async def test_streams_leave_nothing_behind() -> None:
                     break
     gc.collect()
     assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+@pytest.mark.parametrize("text", ['{"x": "\ud800"}', '{"x": ' + "[" * 90 + "]" * 90 + "}"])
+async def test_arguments_that_are_refused_are_refused_while_somebody_listens_too(text: str) -> None:
+    """The start event shows arguments; those that cannot be shown must not end the run."""
+
+    @function_tool
+    async def take(x: Any, y: int | None = None) -> str:
+        return "taken"
+
+    with listen() as events:
+        outcome = await take.call(None, text)
+
+    assert outcome.status == "invalid_args"
+    assert [event.to_dict()["type"] for event in events] == [
+        "tool_stream_start_event",
+        "tool_stream_end_event",
+    ]
