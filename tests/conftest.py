@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from agents_tools import _secrets
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
@@ -57,6 +59,15 @@ def _leaving_no_task(test: Callable[..., Awaitable[None]]) -> Callable[..., Awai
             pytest.fail(f"The test left tasks running: {names}", pytrace=False)
 
     return watched
+
+
+@pytest.fixture(autouse=True)
+def _forget_secrets() -> Iterator[None]:
+    """Forget the secrets that a test registers: they would be masked in the next one as well."""
+    before = set(_secrets._registered)
+    yield
+    for secret in set(_secrets._registered) - before:
+        _secrets.forget_secret(secret)
 
 
 @pytest.fixture(autouse=True)

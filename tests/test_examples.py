@@ -53,7 +53,7 @@ def run(
         env={**kept, "PYTHONPATH": str(folder), **variables},
         capture_output=True,
         text=True,
-        timeout=19,
+        timeout=50,
         check=check,
     )
 
@@ -73,7 +73,7 @@ def test_an_example_runs_and_shows_its_point(name: str, tmp_path: Path) -> None:
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=19,
+        timeout=50,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
