@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,7 +27,8 @@ from agents_tools.errors import (
     UserValueError,
 )
 from agents_tools.events import Event, MessageEvent, NotifyStreamEvent
-from agents_tools.store import RedisEventStore
+from agents_tools.store import Pending, RedisEventStore
+from agents_tools.store._redis_batches import Append
 from agents_tools.stream import EventStream
 from agents_tools.testing.stores import EventStoreContract
 from tests.waiting import until
@@ -496,3 +499,202 @@ def test_closing_leaves_no_thread_and_no_connection(shared: Server) -> None:
         until(lambda: len(client.client_list()) == before)
     names = {thread.name for thread in threading.enumerate()}
     assert not any(name.startswith("agents-tools-redis") for name in names)
+
+
+def test_a_log_may_be_left_and_taken_up_again(shared: Server) -> None:
+    """D53: two programs write to one log by turns; who comes back is not taken for somebody else."""
+    roots = [RedisEventStore(shared.url, f"root {name}") for name in "ab"]
+    for turn in range(4):
+        log = roots[turn % 2].session("by turns")
+        for part in "xy":
+            log.append([said(f"{turn}{part}")]).result(10)
+        log.close()
+    log = roots[0].session("by turns")
+    assert texts(log) == [f"{turn}{part}" for turn in range(4) for part in "xy"]
+    for root in roots:
+        root.close()
+
+
+def test_closing_the_store_ends_those_who_wait_for_its_other_logs(shared: Server) -> None:
+    """D19: nobody waits for ever for what cannot come any more."""
+    root = RedisEventStore(shared.url, "waited for")
+    log = root.session("waited for, too")
+    pending = log.wait(-1)
+    root.close()
+    for one in (pending, log.wait(-1)):
+        assert "closed" in str(fails(one))
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis://:s3cret@host:port/0",
+        "redis://u:s3c/ret@host/0",
+        "http://u:s3cret@host",
+        "u:s3cret@h",
+    ],
+)
+def test_a_password_is_in_no_message(url: str) -> None:
+    """S20: an address that is wrong is told without who may use it."""
+    with pytest.raises(UserValueError) as caught:
+        RedisEventStore(url)
+    assert "s3c" not in str(caught.value)
+    assert "redis://user:password@host" in str(caught.value)
+
+
+def test_an_address_with_tls_is_told_as_that() -> None:
+    """D2: the message names the address as it was meant."""
+    with pytest.raises(EventStoreError, match=r"rediss://127.0.0.1:1/0 could not be reached"):
+        RedisEventStore("rediss://u:s3cret@127.0.0.1:1/0", timeout=0.1)
+
+
+def test_a_client_for_event_loops_is_refused(shared: Server) -> None:
+    """D2: the store has threads of its own, and cannot use it."""
+    from redis.asyncio import Redis
+
+    with pytest.raises(UserTypeError, match="not a value of type Redis"):
+        RedisEventStore(Redis(unix_socket_path=str(shared.socket)))
+
+
+def test_all_that_waits_for_a_server_that_stands_still_fails_in_time(server: Server) -> None:
+    """D2: what waited as long as it may is not tried one after the other."""
+    store = RedisEventStore(server.url, timeout=0.3)
+    store.append([said("a")]).result(10)
+    assert server._process is not None  # pyright: ignore[reportPrivateUsage]
+    server._process.send_signal(signal.SIGSTOP)  # pyright: ignore[reportPrivateUsage]
+    try:
+        pending: list[Any] = [store.read() for _ in range(60)]
+        pending += [store.append([said("b")]) for _ in range(60)]
+        for one in pending:  # 120 attempts would take longer than the test may
+            assert "could not be reached" in str(fails(one))
+        store.close()
+    finally:
+        server._process.send_signal(signal.SIGCONT)  # pyright: ignore[reportPrivateUsage]
+
+
+def test_a_batch_is_not_doubled_when_the_one_before_it_was_given_up(
+    shared: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """D11: both are stored and neither was answered; the second one is sent again, as itself."""
+    store = RedisEventStore(shared.url, "given up")
+    with contextlib.closing(store):
+        store.append([said("a")]).result(10)
+        inner = store._server  # pyright: ignore[reportPrivateUsage]
+        whole, sent = inner.sending.send, list[int]()
+
+        def broken(jobs: list[Append]) -> list[Any]:
+            replies = whole(jobs)
+            sent.append(len(jobs))
+            if len(sent) == 1:
+                raise redis.ConnectionError("the answer was lost")
+            return replies
+
+        monkeypatch.setattr(inner.sending, "send", broken)
+        written = [json.dumps(said(text).to_dict()) for text in "bc"]
+        log, now = store._log, time.monotonic()  # pyright: ignore[reportPrivateUsage]
+        jobs = [
+            Append(log, [-1, text], None, False, Pending(), now + patience)
+            for text, patience in zip(written, (0, 10), strict=True)
+        ]
+        inner._send(jobs)  # pyright: ignore[reportPrivateUsage]
+        assert sent == [2, 1]
+        assert "could not be reached" in str(fails(jobs[0].pending))
+        assert jobs[1].pending.result(10) == 2
+        store.append([said("d")]).result(10)
+        assert texts(store) == ["a", "b", "c", "d"]
+
+
+def test_what_a_server_refuses_says_what_helps(server: Server) -> None:
+    """S20, D2: password, rights and role are told apart, and each has its remedy."""
+    admin = redis.Redis(unix_socket_path=str(server.socket))
+    store = RedisEventStore(server.url, timeout=2)
+    with contextlib.closing(store), admin:
+        store.append([said("a")]).result(10)
+        admin.execute_command(
+            "ACL", "SETUSER", "reader", "on", ">s3cret", "~*", "+hmget", "+xrange"
+        )
+        url = server.url.replace("://", "://reader:s3cret@")
+        reader = RedisEventStore(url, timeout=2)
+        refused = fails(reader.append([said("b")]))
+        reader.close()
+        assert isinstance(refused, EventStoreFullError)
+        assert "Allow it to the user (ACL SETUSER)" in str(refused)
+        with pytest.raises(EventStoreError, match="Give user and password") as caught:
+            RedisEventStore(server.url.replace("://", "://reader:wr0ng@"), timeout=2)
+        assert "wr0ng" not in str(caught.value)
+        admin.execute_command("REPLICAOF", "127.0.0.1", "1")
+        refused = fails(store.append([said("b")]))
+        assert isinstance(refused, EventStoreFullError)
+        assert "give the address of the server that it copies" in str(refused)
+        admin.execute_command("REPLICAOF", "NO", "ONE")
+        assert texts(store) == ["a"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
+def test_a_fork_is_told_to_open_its_own(shared: Server) -> None:
+    """S22: threads and connections stay with the parent, and nothing waits for them."""
+    store = RedisEventStore(shared.url, "forked")
+    store.append([said("a")]).result(10)
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        told = [str(fails(one)) for one in (store.append([said("b")]), store.read())]
+        store.close()
+        os.write(writing, " ".join(told).encode())
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, encoding="utf-8") as file:
+        told = file.read()
+    os.waitpid(child, 0)
+    assert told.count(f"belongs to process {os.getpid()}") == 2
+    store.append([said("c")]).result(10)
+    assert texts(store) == ["a", "c"]
+    store.close()
+
+
+PAUSED = """
+import sys
+from agents_tools.events import MessageEvent
+from agents_tools.store import RedisEventStore, _redis_sending
+
+_redis_sending.LEASE = 300
+store = RedisEventStore(sys.argv[1], "paused")
+store.append([MessageEvent("first", "user")]).result(10)
+print("written", flush=True)
+sys.stdin.readline()
+try:
+    store.append([MessageEvent("late", "user")]).result(10)
+except Exception as error:
+    print(type(error).__name__, error, flush=True)
+"""
+
+
+def test_a_writer_that_was_paused_finds_its_log_taken_over(server: Server) -> None:
+    """D11: a process that slept longer than its lease writes nothing behind the back of another."""
+
+    def is_taken() -> bool:
+        with contextlib.suppress(EventConflictError):
+            return new.append([said("second")]).result(10) == 1
+        return False
+
+    new = RedisEventStore(server.url, "paused")
+    with (
+        contextlib.closing(new),
+        subprocess.Popen(  # noqa: S603 - the program above
+            [sys.executable, "-c", PAUSED, server.url],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as old,
+    ):
+        assert old.stdout is not None
+        assert old.stdout.readline() == "written\n"
+        old.send_signal(signal.SIGSTOP)
+        try:
+            until(is_taken)
+        finally:
+            old.send_signal(signal.SIGCONT)
+        told, _ = old.communicate("go on\n", timeout=10)
+        assert told.startswith("EventConflictError")
+        assert texts(new) == ["first", "second"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -54,7 +55,7 @@ from agents_tools.events import (
 from agents_tools.policies import needs_approval
 from agents_tools.registry import ToolRegistry, default_registry
 from agents_tools.runtime import ToolRuntime
-from agents_tools.store import EventFilter
+from agents_tools.store import EventFilter, MemoryEventStore
 from agents_tools.stream import EventStream
 
 OBSERVATIONS = EventFilter(types=("observation_event",))
@@ -551,3 +552,99 @@ async def test_an_action_that_is_published_as_an_event_is_the_same(stream: Event
         assert (await act(stream, event)).doubled == 2
         bare = ActionEvent[Any]("DoubleAction", {"number": 3})
         assert (await act(stream, bare)).doubled == 6
+
+
+class Odd(Observation):
+    """An observation that cannot be published."""
+
+    what: Any = None
+
+
+@pytest.mark.parametrize("made", ["text", None, Odd(what=object())])
+async def test_what_is_no_observation_is_answered_as_an_error(
+    stream: EventStream, made: Any
+) -> None:
+    """D24, D40: an action has its one observation, whatever a mapping gives for it."""
+    async with ToolRuntime(stream, [add]) as runtime:
+        runtime.handles("Sum", "add", lambda _: {"a": 1, "b": 2}, lambda _, __: made)
+        runtime.handles(CmdRunAction, "add", lambda _: {"a": 1, "b": 2}, lambda _, __: made)
+        seen = await act(stream, CmdRunAction("sum"))
+    assert isinstance(seen, ErrorObservation)
+    assert seen.error_id == "observation"
+
+
+@pytest.mark.parametrize("wait", [True, False])
+async def test_closing_answers_what_was_not_begun(stream: EventStream, wait: bool) -> None:
+    """D18, D40: what was published before closing is answered, however soon that comes."""
+    runtime = ToolRuntime(stream, [add])
+    events = [
+        stream.add_event(ActionEvent[Any]("add", {"a": 1, "b": 2}), "agent") for _ in range(9)
+    ]
+    if wait:
+        await runtime.aclose()
+    else:
+        runtime.close()
+    other = ToolRuntime(stream, [hang])
+    stream.add_event(ActionEvent[Any]("hang", {}), "agent")
+    await said(stream, "hanging")
+    await runtime.aclose()  # again: it answers nothing that has come since
+    causes = [event.cause for event in stream.get_events(filter=OBSERVATIONS)]
+    assert causes == [event.id for event in events]
+    await other.aclose()
+
+
+async def test_a_tool_that_does_not_listen_does_not_keep_the_runtime_open(
+    stream: EventStream, caplog: pytest.LogCaptureFixture
+) -> None:
+    """D18: closing comes to an end, and the action has one observation all the same."""
+    go = asyncio.Event()
+
+    @function_tool
+    async def stubborn() -> str:
+        """Go on."""
+        notify("hanging")
+        while not go.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await go.wait()
+        return "at last"
+
+    runtime = ToolRuntime(stream, [stubborn])
+    event = stream.add_event(ActionEvent[Any]("stubborn", {}), "agent")
+    await said(stream, "hanging")
+    async with asyncio.timeout(BOUND):
+        await runtime.aclose()
+    assert "'stubborn' goes on" in caplog.text
+    assert (await answer(stream, event)).value.error_id == "cancelled"
+    go.set()
+    async with asyncio.timeout(BOUND):
+        await asyncio.wait(
+            {task for task in asyncio.all_tasks() if task.get_name().startswith("action")}
+        )
+    assert len(list(stream.get_events(filter=OBSERVATIONS))) == 1
+
+
+async def test_what_a_crash_has_left_is_lost_and_not_done_twice() -> None:
+    """D53: who comes after a crash says so, and nothing is carried out a second time."""
+    done: list[str] = []
+
+    @function_tool
+    def once(what: str) -> str:
+        """Do it."""
+        done.append(what)
+        return what
+
+    store = MemoryEventStore()
+    async with EventStream(store) as stream:
+        async with ToolRuntime(stream, [once]):
+            await act(stream, ActionEvent[Any]("once", {"what": "a"}))
+        left = stream.add_event(ActionEvent[Any]("once", {"what": "b"}), "agent")
+        stream.add_event(AgentThinkAction("not runnable"), "agent")
+    for _ in range(2):
+        async with EventStream(store) as stream, ToolRuntime(stream, [once]):
+            seen = (await answer(stream, left)).value
+            assert isinstance(seen, ErrorObservation)
+            assert seen.error_id == "lost"
+            await act(stream, ActionEvent[Any]("once", {"what": "c"}))
+    assert done == ["a", "c", "c"]
+    events = await store.read(where=OBSERVATIONS)
+    assert [event.cause for event in events].count(left.id) == 1

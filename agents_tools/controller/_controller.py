@@ -6,12 +6,14 @@ import asyncio
 import json
 import logging
 from contextvars import copy_context
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 from agents_tools._bridge import run_sync
+from agents_tools._supervisor import finish
 from agents_tools.context import RunContextWrapper
 from agents_tools.controller._history import items_of
+from agents_tools.controller._state import OVER, State, asks_for_step, has_not_begun, last_words
 from agents_tools.controller._wishes import Wishes, ask
 from agents_tools.errors import MaxTurnsExceeded, UserError, UserValueError
 from agents_tools.event_types import (
@@ -47,7 +49,6 @@ from agents_tools.items import MessageOutputItem, ToolCallItem
 from agents_tools.run import last_text
 from agents_tools.store import EventFilter, Pending
 from agents_tools.stream import EventStream, EventStreamSubscriber
-from agents_tools.usage import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
@@ -57,55 +58,15 @@ if TYPE_CHECKING:
     from agents_tools.agent import Agent
     from agents_tools.model import ModelResponse
 
-__all__ = ["AgentController", "State", "asks_for_step"]
+__all__ = ["AgentController"]
 
 logger = logging.getLogger("agents_tools")
 
 _MAX_DEPTH = 5
-_SILENT = {NullObservation.__name__, AgentStateChangedObservation.__name__}
-_OVER = {AgentState.STOPPED, AgentState.FINISHED, AgentState.REJECTED, AgentState.ERROR}
 _HEARD = EventFilter(
     types=(ActionEvent.type, ObservationEvent.type, MessageEvent.type, RunItemStreamEvent.type)
 )
 LOGGED = "Your thought has been logged."
-
-
-@dataclass(slots=True, kw_only=True)
-class State:
-    """What an agent that is driven by events has to know.
-
-    Attributes:
-        agent_state: What it is doing.
-        history: All events of its conversation, in order; what it decides by.
-        iteration: How often its model was asked.
-        outputs: What it ended with, for programs.
-        last_error: Why it is in state `error`.
-        usage: What its model took.
-    """
-
-    agent_state: AgentState = AgentState.LOADING
-    history: list[Event] = field(default_factory=list[Event])
-    iteration: int = 0
-    outputs: dict[str, Any] = field(default_factory=dict[str, Any])
-    last_error: str = ""
-    usage: Usage = field(default_factory=Usage)
-
-
-def asks_for_step(event: Event) -> bool:
-    """Tell whether an event is something that an agent has to react to.
-
-    What the user says is, and what was observed after an action. What the agent itself says,
-    changes of its state, and what was observed without anybody having asked are not.
-    """
-    match event:
-        case MessageEvent():
-            return event.role == "user"
-        case ActionEvent():
-            return event.kind == MessageAction.__name__ and event.source is EventSource.USER
-        case ObservationEvent():
-            return event.cause is not None and event.kind not in _SILENT
-        case _:
-            return False
 
 
 class AgentController:
@@ -157,11 +118,13 @@ class AgentController:
         self._above = _above
         self._path = _path
         self._pending: dict[int, str] = {}
+        self._given_up: set[int] = set()
         self._delegated: Event | None = None
         self._wanted: Event | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._stepping: tuple[asyncio.Task[None], Event] | None = None
         self._steps = 0
+        self._taken = self._said = -1  # the last events of its own that came, and that it published
         self._closed = False
         self._ready: Pending[None] = Pending()
         self._own = copy_context()
@@ -211,22 +174,37 @@ class AgentController:
         self.state.agent_state = state
         if state is not AgentState.RUNNING and self._stepping is not None:
             step, self._wanted = self._stepping  # to be taken again, if the agent goes on
-            step.cancel()
             self._stepping = None
-        if state in _OVER:
+            step.cancel()
+        if state in OVER:
             self._stop_pending()
-            if self.delegate is not None:
-                await self.delegate.set_agent_state_to(AgentState.STOPPED, reason)
+        if self.delegate is not None:
+            await self.delegate.follow_above(state, reason)
         self._say(AgentStateChangedObservation("", state, reason), EventSource.ENVIRONMENT)
         if self._above is not None and state not in {AgentState.RUNNING, AgentState.PAUSED}:
             await self._above.end_delegate(self)
         elif state is AgentState.RUNNING and self._wanted is not None:
             self._consider(self._wanted)
 
+    async def follow_above(self, above: AgentState, reason: str) -> None:
+        """Be in the state that fits the one of the agent that has given the task.
+
+        Args:
+            above: The state of that agent.
+            reason: Why it is in it.
+        """
+        if above in OVER:
+            await self.set_agent_state_to(AgentState.STOPPED, reason)
+        elif above is AgentState.PAUSED:
+            await self.set_agent_state_to(AgentState.PAUSED, reason)
+        elif above is AgentState.RUNNING and self.state.agent_state is AgentState.PAUSED:
+            await self.set_agent_state_to(AgentState.RUNNING, reason)
+
     def _stop_pending(self) -> None:
         """Stop what others do for the agent; their observations are for the history only."""
         for action_id in self._pending.keys() - {getattr(self._delegated, "id", None)}:
             self._say(CmdKillAction(action_id), EventSource.ENVIRONMENT, hidden=True)
+        self._given_up |= self._pending.keys()
         self._pending.clear()
         self._wanted = None
 
@@ -264,8 +242,8 @@ class AgentController:
         tasks = self._tasks - {asyncio.current_task()}
         for task in tasks:
             task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        for task in tasks:
+            await finish(task, name=self.agent.name)
 
     # --- events
 
@@ -276,17 +254,38 @@ class AgentController:
         if self.state.agent_state is AgentState.LOADING and not self.state.history:
             await self._begin(event)
         self.state.history.append(event)
+        self._taken = event.id
         if event.type == ActionEvent.type:
             await self._take_action(cast("ActionEvent[Any]", event))
-        elif event.type == ObservationEvent.type and event.cause is not None:
-            self._pending.pop(event.cause, None)
-        if asks_for_step(event):
+        if asks_for_step(event) and self._is_awaited(event):
             self._wanted = event
-            if event.source is EventSource.USER:
-                self._steps = 0
-                await self.set_agent_state_to(AgentState.RUNNING, "the user has said something")
-            if self._wanted is event:
-                self._consider(event)
+            if event.source is EventSource.USER and not self._is_held():
+                await self._go_on()
+        elif event.cause is not None:
+            self._pending.pop(event.cause, None)
+        if self._wanted is not None:
+            self._consider(self._wanted)
+
+    def _is_awaited(self, event: Event) -> bool:
+        """Tell whether somebody waits for an observation: the agent, or the user who has acted."""
+        cause = event.cause
+        if event.type != ObservationEvent.type or cause is None:
+            return True
+        if self._pending.pop(cause, None) is not None:
+            return True
+        if cause in self._given_up:
+            self._given_up.discard(cause)
+            return False
+        said = (one.source for one in reversed(self.state.history) if one.id == cause)
+        return next(said, None) is not EventSource.ENVIRONMENT
+
+    def _is_held(self) -> bool:
+        """Whether the agent that has given the task is paused."""
+        return self._above is not None and self._above.state.agent_state is AgentState.PAUSED
+
+    async def _go_on(self) -> None:
+        self._steps = 0
+        await self.set_agent_state_to(AgentState.RUNNING, "the user has said something")
 
     async def _begin(self, first: Event) -> None:
         """Take over what the stream already holds, and be ready."""
@@ -302,8 +301,8 @@ class AgentController:
 
     def _consider(self, event: Event) -> None:
         """Take a step if the event asks for one; if it cannot be taken yet, later."""
-        if not self.should_step(event):
-            self._wanted = None if self.state.agent_state in _OVER else event
+        if not self.should_step(event) or self._taken < self._said:
+            self._wanted = None if self.state.agent_state in OVER else event
             return
         self._wanted = None
         self._stepping = (self._begun(self._step(event)), event)
@@ -329,13 +328,13 @@ class AgentController:
                 if self._recall:
                     self._ask_memory(event, action)
             case MessageAction() as action if action.wait_for_response:
+                if self._user_said_since(event) is not None:
+                    return
                 await self.set_agent_state_to(AgentState.AWAITING_USER_INPUT)
             case AgentThinkAction():
                 self._answer(event, AgentThinkObservation(LOGGED))
             case AgentFinishAction() as action:
-                self._answer(event, NullObservation(action.message))
-                self.state.outputs = dict(action.outputs)
-                await self.set_agent_state_to(AgentState.FINISHED, action.final_thought)
+                await self._finish(event, action)
             case AgentRejectAction() as action:
                 self.state.outputs = dict(action.outputs)
                 await self.set_agent_state_to(AgentState.REJECTED, action.message)
@@ -347,6 +346,23 @@ class AgentController:
                     self._say(made, EventSource.AGENT, cause=event.id)
             case _:
                 pass
+
+    async def _finish(self, event: Event, action: AgentFinishAction) -> None:
+        self._answer(event, NullObservation(action.message))
+        self._pending.pop(event.id, None)
+        self.state.outputs = dict(action.outputs)
+        more = self._user_said_since(event)
+        await self.set_agent_state_to(AgentState.FINISHED, action.final_thought)
+        if more is not None and not self._path:
+            self._wanted = more
+            await self._go_on()
+
+    def _user_said_since(self, answer: Event) -> Event | None:
+        """Give what the user said while the agent came to an answer that does not regard it."""
+        newest = self._wanted or (self._stepping[1] if self._stepping is not None else None)
+        if newest is None or answer.cause is None or newest.source is not EventSource.USER:
+            return None
+        return newest if newest.id > answer.cause else None
 
     def _ask_memory(self, event: Event, action: MessageAction) -> None:
         name = RecallAction.__name__
@@ -390,10 +406,10 @@ class AgentController:
             delegate: The delegate.
         """
         state, event = delegate.state, self._delegated
-        if delegate is not self.delegate or event is None or _is_loading(delegate):
+        if delegate is not self.delegate or event is None or has_not_begun(state):
             return
         self.delegate, self._delegated = None, None
-        text = _last_words(delegate)
+        text = last_words(state)
         failed = state.agent_state in {AgentState.ERROR, AgentState.STOPPED, AgentState.REJECTED}
         observation = AgentDelegateObservation(
             text, state.outputs, delegate.agent.name, is_error=failed
@@ -414,17 +430,30 @@ class AgentController:
                 self.agent, items, self._context, box, self._delegates, self._emit
             )
             self.state.usage.add(response.usage)
-        except Exception as error:  # the agent is in state `error`, and can be told to go on
+            if not self._is_current():  # a model that did not let itself be stopped
+                return
+            self._publish(response, box, event, provider)
+        except asyncio.CancelledError as error:
+            if _is_cancelled():
+                raise
+            await self._fail(error)
+        except Exception as error:  # noqa: BLE001 - the agent is told to go on, or not
+            await self._fail(error)
+        else:
             self._stepping = None
-            logger.info("Agent %r failed.", self.agent.name, exc_info=error)
-            self.state.last_error = f"{type(error).__name__}: {error}"
-            self._say(
-                ErrorObservation(self.state.last_error, type(error).__name__), EventSource.AGENT
-            )
-            await self.set_agent_state_to(AgentState.ERROR, self.state.last_error)
+
+    def _is_current(self) -> bool:
+        return self._stepping is not None and self._stepping[0] is asyncio.current_task()
+
+    async def _fail(self, error: BaseException) -> None:
+        """Be in state `error`, which a message of the user ends."""
+        logger.info("Agent %r failed.", self.agent.name, exc_info=error)
+        if not self._is_current():
             return
         self._stepping = None
-        self._publish(response, box, event, provider)
+        self.state.last_error = f"{type(error).__name__}: {error}"
+        self._say(ErrorObservation(self.state.last_error, type(error).__name__), EventSource.AGENT)
+        await self.set_agent_state_to(AgentState.ERROR, self.state.last_error)
 
     def _count(self) -> None:
         if self._steps >= self._max_iterations:
@@ -450,31 +479,29 @@ class AgentController:
         for item, published in calls:
             self._act(item, published, box, provider)
         if not calls:
-            text = last_text(response.items)
-            more = self._wanted  # the user has said something meanwhile
-            action = MessageAction(text, wait_for_response=more is None)
+            action = MessageAction(
+                last_text(response.items), wait_for_response=self._wanted is None
+            )
             self._say(action, EventSource.AGENT, cause=event.id)
-            if more is not None:
-                self._consider(more)
 
     def _act(self, call: ToolCallItem, said: Event, box: Toolbox, provider: str | None) -> None:
         """Publish a call as an action, and wait for what is observed."""
         origin = Origin(call.name, call.call_id, self._path, EventSource.AGENT)
         try:
             action = self._wishes.action_of(call, box, provider)
-        except ValueError as error:
+        except (ValueError, UserError) as error:
             self._pending[said.id] = call.call_id
             observation = AgentErrorObservation(str(error), "invalid_action")
-            self._stream.publish(event_of(observation).replace(cause=said.id, origin=origin))
+            self._note(event_of(observation).replace(cause=said.id, origin=origin))
             return
-        published = self._stream.publish(action.replace(cause=said.cause, origin=origin))
+        published = self._note(action.replace(cause=said.cause, origin=origin))
         self._pending[published.id] = call.call_id
 
     # --- the stream
 
     def _answer(self, event: Event, observation: Observation) -> None:
         origin = Origin(event.tool_name, event.tool_call_id, self._path, EventSource.ENVIRONMENT)
-        self._stream.publish(event_of(observation).replace(cause=event.id, origin=origin))
+        self._note(event_of(observation).replace(cause=event.id, origin=origin))
 
     def _say(
         self,
@@ -488,26 +515,23 @@ class AgentController:
 
     def _put(self, event: Event, source: EventSource, cause: int | None) -> Event:
         origin = Origin(path=self._path, source=source)
-        return self._stream.publish(event.replace(cause=cause, origin=origin))
+        return self._note(event.replace(cause=cause, origin=origin))
+
+    def _note(self, event: Event) -> Event:
+        """Publish an event; no step is taken before it has come back and is part of the history."""
+        published = self._stream.publish(event)
+        if _HEARD.accepts(event):
+            self._said = max(self._said, published.id)
+        return published
 
     def _emit(self, event: Event) -> None:
-        self._put(event, EventSource.AGENT, event.cause)
+        origin = Origin(path=self._path, source=EventSource.AGENT)
+        self._stream.publish(event.replace(origin=origin))
 
 
 _NAMES = {MessageOutputItem.type: "message_output_created", ToolCallItem.type: "tool_called"}
 
 
-def _is_loading(delegate: AgentController) -> bool:
-    """Whether a delegate has only just begun to wait for its task."""
-    return delegate.state.agent_state is AgentState.AWAITING_USER_INPUT and not any(
-        map(asks_for_step, delegate.state.history)
-    )
-
-
-def _last_words(delegate: AgentController) -> str:
-    for event in reversed(delegate.state.history):
-        if isinstance(event, ActionEvent) and event.source is EventSource.AGENT:
-            value = cast("Any", event).value
-            if isinstance(value, (MessageAction, AgentFinishAction, AgentRejectAction)):
-                return value.message
-    return delegate.state.last_error or "The agent was stopped."
+def _is_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

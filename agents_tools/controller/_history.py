@@ -57,17 +57,20 @@ def items_of(events: Sequence[Event], path: tuple[str, ...] = ()) -> list[Item]:
     authors: dict[int, EventSource | None] = {}
     for event in own:
         if event.id in summaries:
-            turns.add(MessageInputItem(role="system", content=summaries[event.id]), None)
+            turns.add(MessageInputItem(role="system", content=summaries[event.id]), None, event.id)
         if event.type == ActionEvent.type:
             authors[event.id] = event.source
         if event.id not in forgotten:
             for item in _readable(event, turns.calls, authors):
-                turns.add(item, event.cause if isinstance(event, RunItemStreamEvent) else None)
+                turn = event.cause if isinstance(event, RunItemStreamEvent) else None
+                turns.add(item, turn, event.id)
     return turns.whole()
 
 
 class _Turns:
     """Puts items in the order that models take: calls, their outputs, and then what came between.
+
+    What was said while the model wrote comes after its answer, which does not regard it.
 
     Attributes:
         calls: The calls so far, by their ids.
@@ -76,12 +79,19 @@ class _Turns:
     def __init__(self) -> None:
         self.calls: dict[str, ToolCallItem] = {}
         self._items: list[Item] = []
+        self._said: list[int] = []  # for each item, the event in which the model was told it, or -1
         self._open: dict[str, ToolCallOutputItem | None] = {}
         self._later: list[Item] = []
         self._turn: int | None = None
 
-    def add(self, item: Item, turn: int | None) -> None:
-        """Add the next item; `turn` tells which answer of the model it belongs to, if to one."""
+    def add(self, item: Item, turn: int | None, at: int) -> None:
+        """Add the next item.
+
+        Args:
+            item: The item.
+            turn: The event that the model answered with it; `None` for what is no answer.
+            at: The event that it is in.
+        """
         if isinstance(item, ToolCallOutputItem):
             if self._open.get(item.call_id, item) is None:
                 self._open[item.call_id] = item
@@ -91,10 +101,14 @@ class _Turns:
         if self._open and turn is None:
             self._later.append(item)
             return
-        if self._open and turn != self._turn:
+        if turn is None or turn != self._turn:
             self._close()
         self._turn = turn
+        while turn is not None and self._items and self._said[-1] > turn:
+            self._later.insert(0, self._items.pop())
+            self._said.pop()
         self._items.append(item)
+        self._said.append(at if turn is None else -1)
         if isinstance(item, ToolCallItem):
             self.calls[item.call_id] = item
             if item.needs_answer:
@@ -110,6 +124,7 @@ class _Turns:
             call = self.calls[call_id]
             self._items.append(output or _output(call, _NO_RESULT, "lost"))
         self._items += self._later
+        self._said += [-1] * (len(self._items) - len(self._said))
         self._open, self._later = {}, []
 
 

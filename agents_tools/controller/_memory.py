@@ -7,6 +7,8 @@ import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
+from pydantic_core import to_json
+
 from agents_tools.errors import UserError
 from agents_tools.event_types import RecallAction, RecallObservation, event_of
 from agents_tools.events import ActionEvent, Event, EventSource, Origin
@@ -32,8 +34,9 @@ class MemorySubscriber:
 
     Args:
         stream: The stream.
-        recall: Gives what is known for a `RecallAction`, as text; empty or `None` for nothing. Sync
-            or async. What it raises is logged, and nothing is known then.
+        recall: Gives what is known for a `RecallAction`, as text or as what has a JSON form; empty
+            or `None` for nothing. Sync or async. What it raises is logged, and nothing is known
+            then.
     """
 
     def __init__(self, stream: EventStream, recall: Callable[[RecallAction], Any]) -> None:
@@ -50,29 +53,44 @@ class MemorySubscriber:
         """Answer no more."""
         self._stream.unsubscribe(self._subscription.subscriber_id, self._subscription.callback_id)
 
-    def _take(self, event: Event) -> None:
-        if (action := _recalled(event)) is not None:
-            try:
-                known = self._recall(action)
-            except Exception:  # an agent does not stop because its memory fails
-                logger.exception("The memory failed on %r.", action.query)
-                known = None
-            self._answer(event, action, known)
+    def _take(self, event: Event) -> Any:
+        """Answer at once, or give what does so when it is awaited."""
+        action = _recalled(event)
+        if action is None:
+            return None
+        known: Any = None
+        try:
+            known = self._recall(action)
+        except Exception:  # an agent does not stop because its memory fails
+            logger.exception("The memory failed on %r.", action.query)
+        if inspect.isawaitable(known):
+            return self._answer_later(event, action, known)
+        self._answer(event, action, known)
+        return None
 
     async def _take_async(self, event: Event) -> None:
-        if (action := _recalled(event)) is not None:
-            try:
-                known = await self._recall(action)
-            except Exception:  # as above
-                logger.exception("The memory failed on %r.", action.query)
-                known = None
-            self._answer(event, action, known)
+        later = self._take(event)
+        if later is not None:
+            await later
+
+    async def _answer_later(self, event: Event, action: RecallAction, later: Any) -> None:
+        known: Any = None
+        try:
+            known = await later
+        except Exception:  # as above
+            logger.exception("The memory failed on %r.", action.query)
+        self._answer(event, action, known)
 
     def _answer(self, event: Event, action: RecallAction, known: Any) -> None:
-        observation = RecallObservation(known or "", action.query, action.recall_type)
+        text = known if isinstance(known, str) else "" if known is None else _as_text(known)
+        observation = RecallObservation(text, action.query, action.recall_type)
         origin = Origin(path=event.path, source=EventSource.ENVIRONMENT)
         with suppress(UserError):  # the stream was closed meanwhile
             self._stream.publish(event_of(observation).replace(cause=event.id, origin=origin))
+
+
+def _as_text(known: Any) -> str:
+    return to_json(known, fallback=str).decode(errors="replace")
 
 
 def _recalled(event: Event) -> RecallAction | None:

@@ -124,7 +124,7 @@ class Wishes:
                 arguments = project(tool, provider).decode(arguments)
         try:
             given: Any = json.loads(arguments or "{}")
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"The arguments of {call.name!r} are no JSON: {error}.") from None
         if not isinstance(given, dict):
             raise ValueError(f"The arguments of {call.name!r} are a JSON object.")  # noqa: TRY004

@@ -7,10 +7,13 @@ import difflib
 import logging
 from contextlib import suppress
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any, Self, cast
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, cast
+from weakref import WeakSet
 
 from pydantic_core import to_json
 
+from agents_tools._supervisor import GRACE, finish
 from agents_tools.action import Observation
 from agents_tools.context import ToolContext
 from agents_tools.errors import AgentsToolsError, Interruption, UserError, UserValueError
@@ -25,10 +28,10 @@ from agents_tools.event_types import (
     is_runnable,
     setup_script_action,
 )
-from agents_tools.events import ActionEvent, Event, EventSource, Origin
+from agents_tools.events import ActionEvent, Event, EventSource, ObservationEvent, Origin
 from agents_tools.runtime._calls import HANDLERS, Call, Handler, content_of, in_time, of_mcp
 from agents_tools.runtime._tools import Tools
-from agents_tools.store import EventFilter
+from agents_tools.store import EventFilter, Pending
 from agents_tools.stream import EventStream, EventStreamSubscriber
 
 if TYPE_CHECKING:
@@ -38,6 +41,8 @@ if TYPE_CHECKING:
     from agents_tools.action import Action
     from agents_tools.registry import ToolRegistry
 
+    _Begun: TypeAlias = tuple[ActionEvent[Any], asyncio.Task[Observation], ToolContext[Any]]
+
 __all__ = ["ToolRuntime"]
 
 logger = logging.getLogger("agents_tools")
@@ -45,13 +50,25 @@ logger = logging.getLogger("agents_tools")
 _MISTAKES = {"invalid_args", "denied"}
 """How a call ends by a mistake of the agent's, which it can correct."""
 _GONE = "The action was stopped before it had a result."
+_NOT_BEGUN = "The runtime was closed before it came to the action; nothing was done."
+_LOST = (
+    "The action has no result: what carried it out has ended before there was one. It may have "
+    "been done, as a whole or in part."
+)
+_LOOKED_AT: Final = 10_000
+"""Among how many of the last events lost actions are looked for."""
+_ACTIONS: Final = EventFilter(types=(ActionEvent.type,))
+_served: Final[WeakSet[EventStream]] = WeakSet()
+"""The streams on which a runtime of this process works or has worked."""
+_BOTH: Final = EventFilter(types=(ActionEvent.type, ObservationEvent.type))
 
 
 class ToolRuntime:
     """Carries out the actions of a stream with tools, and publishes what they observe.
 
     It runs on the event loop that it is made in, or without one on the background loop that all
-    synchronous calls share. What is no action, or not runnable, is passed over.
+    synchronous calls share. What is no action, or not runnable, is passed over. Actions that
+    another process has left without an observation are not carried out once more: they are `lost`.
 
     Args:
         stream: Where actions come from, and observations go.
@@ -83,16 +100,22 @@ class ToolRuntime:
         self._context = context
         self._places = asyncio.Semaphore(max_parallel)
         self._handlers = dict(HANDLERS)
-        self._running: dict[int, tuple[asyncio.Task[Observation], ToolContext[Any]]] = {}
+        self._running: dict[int, _Begun] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._own = copy_context()
         self._closed = False
+        self._seen = self._end = stream.last_id
+        self._lock = Lock()  # of the two: what was seen before closing is answered by a task
         self._subscription = stream.subscribe(
             EventStreamSubscriber.RUNTIME,
             self._take,
             f"runtime-{id(self):x}",
-            where=EventFilter(types=(ActionEvent.type,)),
+            after=self._seen,
+            where=_ACTIONS,
         )
+        if stream not in _served:  # another runtime answers what it has begun
+            _served.add(stream)
+            self._look_back(self._seen + 1)
 
     def __enter__(self) -> Self:
         """Give itself."""
@@ -149,10 +172,9 @@ class ToolRuntime:
         aclose()` does.
         """
         loop = self._leave()
+        self._refuse_rest()
         if loop is not None and _current_loop() is loop:
-            for task, context in self._running.values():
-                context.cancel()
-                task.cancel()
+            self._stopped(list(self._running))
             self._tools.close()
         elif loop is not None:
             with suppress(RuntimeError):  # the loop has ended, and all that ran on it
@@ -162,6 +184,7 @@ class ToolRuntime:
     async def aclose(self) -> None:
         """Stop what runs, wait for it, and let go of what was made."""
         loop = self._leave()
+        await asyncio.to_thread(self._refuse_rest)
         if loop is not None:
             if _current_loop() is loop:
                 await self._stop()
@@ -171,8 +194,11 @@ class ToolRuntime:
         await asyncio.to_thread(self._tools.close)
 
     def _leave(self) -> asyncio.AbstractEventLoop | None:
-        if not self._closed:
-            self._closed = True
+        with self._lock:
+            first, self._closed = not self._closed, True
+            if first:
+                self._end = self._stream.last_id
+        if first:
             self._stream.unsubscribe(
                 self._subscription.subscriber_id, self._subscription.callback_id
             )
@@ -180,15 +206,59 @@ class ToolRuntime:
         return None if loop is None or loop.is_closed() else loop
 
     async def _stop(self) -> None:
-        while self._running:
-            tasks = self._stopped(list(self._running))
-            await asyncio.wait(tasks)
+        """Stop what runs; who does not listen is answered for, and watched by the supervisor."""
+        tasks = self._stopped(list(self._running))
+        if tasks:
+            await asyncio.wait(tasks, timeout=GRACE)
+        await asyncio.sleep(0)  # what has ended just now is answered
+        for event, task, context in list(self._running.values()):
+            del self._running[event.id]
+            self._say(event, ErrorObservation(_GONE, "cancelled"))
+            await finish(task, name=context.tool_name, grace=0)
+
+    # --- what was not carried out
+
+    def _refuse_rest(self) -> None:
+        """Answer the actions that were published before closing, and not begun."""
+        start, self._seen = self._seen + 1, self._end
+        for said in self._stream.get_events(start, self._end, filter=_ACTIONS):
+            event = cast("ActionEvent[Any]", said)
+            if is_runnable(event):
+                self._say(event, ErrorObservation(_NOT_BEGUN, "cancelled"))
+
+    def _look_back(self, before: int) -> None:
+        """Find the actions that another process has left, in the background."""
+        store = self._stream.store
+        if store is None or before == 0:
+            return
+
+        def read(_: Pending[None]) -> None:
+            found = store.read(before=before, where=_BOTH, limit=_LOOKED_AT, reverse=True)
+            found.add_done_callback(self._answer_lost)
+
+        self._stream.flush().add_done_callback(read)
+
+    def _answer_lost(self, found: Pending[list[Event]]) -> None:
+        if found.error() is not None:
+            logger.warning("Lost actions could not be looked for: %s", found.error())
+            return
+        events = found.result()
+        answered = {event.cause for event in events if isinstance(event, ObservationEvent)}
+        for event in reversed(events):
+            if isinstance(event, ActionEvent) and event.id not in answered:
+                action = cast("ActionEvent[Any]", event)
+                if is_runnable(action):
+                    self._say(action, ErrorObservation(_LOST, "lost"))
 
     # --- actions
 
     async def _take(self, said: Event) -> None:
         event = cast("ActionEvent[Any]", said)
-        if self._closed or not is_runnable(event):
+        with self._lock:
+            if self._closed:
+                return
+            self._seen = event.id
+        if not is_runnable(event):
             return
         self._loop = asyncio.get_running_loop()
         if event.kind == CmdKillAction.__name__:
@@ -198,7 +268,7 @@ class ToolRuntime:
         task = self._loop.create_task(
             self._carry_out(event, context), name=f"action {event.id}", context=self._own.copy()
         )
-        self._running[event.id] = (task, context)
+        self._running[event.id] = (event, task, context)
         task.add_done_callback(lambda task: self._has_ended(event, task))
 
     async def _carry_out(self, event: ActionEvent[Any], context: ToolContext[Any]) -> Observation:
@@ -207,7 +277,8 @@ class ToolRuntime:
 
     def _has_ended(self, event: ActionEvent[Any], task: asyncio.Task[Observation]) -> None:
         """Publish the one observation of an action, however it ended."""
-        del self._running[event.id]
+        if self._running.pop(event.id, None) is None:  # it was answered for
+            return
         if task.cancelled():
             self._say(event, ErrorObservation(_GONE, "cancelled"))
         elif (error := task.exception()) is not None:
@@ -296,7 +367,13 @@ class ToolRuntime:
         return ToolContext(self._context, tool_call_id=call_id, emit=publish, parent=above)
 
     def _say(self, event: ActionEvent[Any], observation: Observation) -> None:
-        said = event_of(observation, hidden=event.hidden or None)
+        hidden = event.hidden or None
+        try:
+            said = event_of(observation, hidden=hidden)
+        except Exception as error:  # what a tool or a mapping gave is none, or has no JSON form
+            logger.exception("The observation of action %d cannot be published.", event.id)
+            text = f"{type(error).__name__}: {error}"
+            said = event_of(ErrorObservation(text, "observation"), hidden=hidden)
         source = EventSource.ENVIRONMENT
         origin = Origin(event.tool_name, event.tool_call_id, event.path, source)
         with suppress(UserError):  # a stream that was closed before its runtime
@@ -317,7 +394,7 @@ class ToolRuntime:
         """Stop actions; code in threads sees that nobody waits for it."""
         tasks: list[asyncio.Task[Any]] = []
         for one in ids:
-            task, context = self._running[one]
+            _, task, context = self._running[one]
             context.cancel()
             task.cancel()
             tasks.append(task)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import uuid
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from agents_tools.errors import EventConflictError, EventStoreError
@@ -24,15 +25,24 @@ class Log:
     def __init__(self, sid: str, prefix: str) -> None:
         self.sid = sid
         self.keys = [f"{prefix}:{part}:{sid}" for part in ("log", "state", "lease")]
+        self.refused = False  # whether it was taken over, or has lost something
+        self.stolen = ""  # the writer whose lease may be taken
+        self.renew()
         self.forget()
+
+    def renew(self) -> None:
+        """Be another writer: what this one has written counts no more."""
+        self.token = f"{uuid.uuid4().hex}@{socket.gethostname()}:{os.getpid()}"
+        self.reserved = INVALID_ID
+        self.acked = 0  # how many batches of this writer the server has, as far as is known
+        self.given_up = 0  # how many more it may have, for which nobody waits any more
 
     def forget(self) -> None:
         """Begin anew."""
         self.last = INVALID_ID
         self.given = INVALID_ID
         self.reserved = INVALID_ID
-        self.acked = 0  # how many batches of this program the server has, as far as is known
-        self.unsure = False  # whether it may have one more
+        self.acked = self.given_up = 0
 
 
 class Job(Generic[T]):

@@ -28,6 +28,7 @@ class Waiter:
             it is told to `leave`.
         wake: Ends what `ask` is doing now or does next; never waits.
         leave: Ends what `ask` is doing for good.
+        closed: Gives the error for those who wait at the end.
     """
 
     def __init__(
@@ -35,10 +36,12 @@ class Waiter:
         ask: Callable[[Mapping[Watched, int]], Mapping[Watched, int]],
         wake: Callable[[], object],
         leave: Callable[[], object],
+        closed: Callable[[], Exception],
     ) -> None:
         self._ask = ask
         self._wake = wake
         self._leave = leave
+        self._closed = closed
         self._wanted: dict[Watched, dict[Pending[int], int]] = {}
         self._asked: Mapping[Watched, int] | None = None
         self._changed = threading.Condition()
@@ -48,20 +51,25 @@ class Waiter:
     def add(self, log: Watched, pending: Pending[int], after: int) -> None:
         """Let somebody wait for an event of a log with a greater id."""
         with self._changed:
-            if self._ended:
-                return
-            self._wanted.setdefault(log, {})[pending] = after
+            ended = self._ended
+            if not ended:
+                self._expect(log, pending, after)
             asked = self._asked
-            unheard = asked is not None and (log not in asked or asked[log] > after)
-            if self._thread is None:
-                self._thread = threading.Thread(
-                    target=self._run, name="agents-tools-redis-waiter", daemon=True
-                )
-                self._thread.start()
-            self._changed.notify()
+        if ended:
+            pending.fail(self._closed())
+            return
         self.seen(log)  # it may have come meanwhile
-        if unheard:
+        if asked is not None and (log not in asked or asked[log] > after):
             self._wake()
+
+    def _expect(self, log: Watched, pending: Pending[int], after: int) -> None:
+        self._wanted.setdefault(log, {})[pending] = after
+        if self._thread is None:
+            self._thread = threading.Thread(
+                target=self._run, name="agents-tools-redis-waiter", daemon=True
+            )
+            self._thread.start()
+        self._changed.notify()
 
     def discard(self, log: Watched, pending: Pending[int]) -> None:
         """Forget somebody who has given up."""
@@ -88,7 +96,11 @@ class Waiter:
         with self._changed:
             self._ended = True
             thread = self._thread
+            left = [pending for waiting in self._wanted.values() for pending in waiting]
+            self._wanted.clear()
             self._changed.notify()
+        for pending in left:
+            pending.fail(self._closed())
         if thread is None or thread is threading.current_thread():
             return
         while thread.is_alive():

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from agents_tools.agent import Agent
 from agents_tools.errors import UserTypeError, UserValueError
+from agents_tools.events import RunFinishedEvent
 from agents_tools.policies import needs_approval
 from agents_tools.tool import FunctionTool, function_tools
 from agents_tools.ui._ag_ui_encoder import Encoder
@@ -17,6 +18,7 @@ from agents_tools.ui._ag_ui_frames import wire_id
 from agents_tools.ui._ag_ui_input import NO_RESULT, answers_of, items_of, read_input, verdicts_of
 from agents_tools.ui._asgi import App, HttpError, Request, respond_json, respond_stream, shown
 from agents_tools.ui._runs import LiveRun, Runs, Verdict, runs_for
+from agents_tools.ui._written import written
 
 if TYPE_CHECKING:
     from agents_tools.context import ToolContext
@@ -31,6 +33,8 @@ __all__ = ["AgUiApp"]
 
 _LISTENER = ("host", "max_body", "max_concurrency", "body_timeout", "required_scopes")
 _KEY = "ag_ui"
+_LAST = frozenset({"CUSTOM", "RUN_ERROR", "RUN_FINISHED"})
+"""What the end of a run tells beside what is in the messages."""
 _QUIET = 0.05
 """Seconds after which the last state of a call that has become silent is told."""
 
@@ -82,6 +86,7 @@ class AgUiApp(App):
             raise UserValueError(f"version= is '1.0', '0.x' or None, not {version!r:.60}.")
         listener = {name: options.pop(name) for name in _LISTENER if name in options}
         self.runs = runs_for(runs, **options)
+        self.runs.offer(agent, max_turns=max_turns)
         self._agent = agent
         self._version: Version | None = version
         self._heartbeat = heartbeat
@@ -143,36 +148,47 @@ class AgUiApp(App):
         given = read_input(await request.json_object())
         live = await self.runs.find(given.run_id)
         if given.resume:
-            await self._stream(self._resumed(given), given, request, send)
+            await self._stream(await self._resumed(given, request), given, request, send)
         elif live is not None and live.thread_id == given.thread_id:
             await self._stream(live, given, request, send, late=True)
         else:
             await self._stream(await self._started(given, request), given, request, send)
 
     async def _started(self, given: RunInput, request: Request) -> LiveRun:
-        part = self._part(given, -1, {})
-        agent = self._with_client_tools(given, part.answers)
-        return self.runs.start(
-            agent,
+        answers: dict[str, ToolOutput] = {}
+        names = [str(tool.get("name")) for tool in given.tools]
+        live = self.runs.start(
+            self._with_client_tools(given, answers),
             items_of(given, instructions=self._takes_instructions),
             run_id=given.run_id,
             thread_id=given.thread_id,
             context=await self.runs.context_of(request),
             max_turns=self._max_turns,
-            meta={_KEY: [part]},
+            meta={_KEY: {"client_tools": names}},
+            weight=len(await request.body()),
         )
+        live.notes[_KEY] = [_part(given, -1, names, answers)]
+        return live
 
-    def _resumed(self, given: RunInput) -> LiveRun:
+    async def _resumed(self, given: RunInput, request: Request) -> LiveRun:
         """Go on with the run of the thread that waits for what the client answers."""
-        live = self.runs.newest(given.thread_id)
-        parts = _parts(live)
-        if live is None or parts is None or live.status != "interrupted":
+        live = await self.runs.find_newest(given.thread_id)
+        if live is not None:
+            await self.runs.lend_context(live, request)
+        if live is None or live.status != "interrupted" or _KEY not in live.meta:
             raise HttpError(
                 409, f"resume: thread {shown(given.thread_id)} has no run that waits for answers."
             )
+        parts = _parts(live, given)
+        part = parts[-1]
+        if part.client_tools and live.restored:
+            raise HttpError(
+                409,
+                f"resume: the run of thread {shown(given.thread_id)} is of an earlier process, and "
+                "has tools of the client, which are not kept. Send the messages again.",
+            )
         verdicts = verdicts_of(given)
         answered = {verdict.path for verdict in verdicts}
-        part = parts[-1]
         for item in live.interruptions:
             path = (*item.path, item.call_id)
             if path in answered:
@@ -183,21 +199,13 @@ class AgUiApp(App):
                     f"resume: there is no answer to {shown(wire_id(path))}, which waits as well.",
                 )
             verdicts.append(Verdict(call_id=item.call_id, path=path, approve=True))
-        part.answers.update(answers_of(given))
+        answers = answers_of(given)
         after = live.stream.last_id
         live.decide(verdicts)
-        parts.append(self._part(given, after, part.answers))
+        part.answers.update(answers)
+        parts[-1] = replace(part, messages=[])  # the client has sent them again
+        parts.append(_part(given, after, part.client_tools, part.answers))
         return live
-
-    def _part(self, given: RunInput, after: int, answers: dict[str, ToolOutput]) -> Part:
-        names = frozenset(str(tool.get("name")) for tool in given.tools)
-        return Part(
-            run_id=given.run_id,
-            after=after,
-            messages=given.messages,
-            client_tools=names,
-            answers=answers,
-        )
 
     def _with_client_tools(self, given: RunInput, answers: Mapping[str, ToolOutput]) -> Agent[Any]:
         if not given.tools:
@@ -211,7 +219,7 @@ class AgUiApp(App):
     async def _connect(self, request: Request, send: Send) -> None:
         """Let somebody watch the newest run of a thread, from the beginning."""
         given = read_input(await request.json_object())
-        live = self.runs.newest(given.thread_id)
+        live = await self.runs.find_newest(given.thread_id)
         if live is None:
             raise HttpError(404, f"Thread {shown(given.thread_id)} has no run.")
         await self._stream(live, given, request, send, late=True)
@@ -222,7 +230,7 @@ class AgUiApp(App):
         if isinstance(run_id, str):
             live = await self.runs.find(run_id) or self._by_part(run_id)
         elif isinstance(thread_id, str):
-            live = self.runs.newest(thread_id)
+            live = await self.runs.find_newest(thread_id)
         else:
             raise HttpError(422, "Say what to cancel with runId or threadId.")
         if live is None:
@@ -233,15 +241,15 @@ class AgUiApp(App):
     def _by_part(self, run_id: str) -> LiveRun | None:
         """Find a run by the id that a client gave to a later part of it."""
         for live in reversed(self.runs.list()):
-            if any(part.run_id == run_id for part in _parts(live) or ()):
+            parts: list[Part] = live.notes.get(_KEY, [])
+            if any(part.run_id == run_id for part in parts):
                 return live
         return None
 
     async def _stream(
         self, live: LiveRun, given: RunInput, request: Request, send: Send, *, late: bool = False
     ) -> None:
-        parts = _parts(live)
-        part = parts[-1] if parts else self._part(given, -1, {})
+        part = _parts(live, given)[-1]
         encoder = Encoder(
             version=self._version or given.version,
             thread_id=given.thread_id,
@@ -258,8 +266,32 @@ class AgUiApp(App):
             )
 
 
-def _parts(live: LiveRun | None) -> list[Part] | None:
-    return None if live is None else live.meta.get(_KEY)
+def _part(
+    given: RunInput, after: int, client_tools: Collection[str], answers: dict[str, ToolOutput]
+) -> Part:
+    return Part(
+        run_id=given.run_id,
+        after=after,
+        messages=given.messages,
+        client_tools=frozenset(client_tools),
+        answers=answers,
+    )
+
+
+def _parts(live: LiveRun, given: RunInput) -> list[Part]:
+    """Give the parts of a run; where it began in another process or app, one that is all of it."""
+    known: list[Part] | None = live.notes.get(_KEY)
+    if known is None:
+        told: Any = live.meta.get(_KEY) or {}
+        first = _part(given, -1, told.get("client_tools", ()), {})
+        known = live.notes[_KEY] = [replace(first, run_id=live.id)]
+    return known
+
+
+def _called_off(live: LiveRun, event: Event) -> bool:
+    """Whether a run that waits at this event was cancelled while it waited."""
+    waits = isinstance(event, RunFinishedEvent) and not event.path and event.status == "interrupted"
+    return waits and not live.is_over(event.id) and live.is_over(event.id + 1)
 
 
 # --- frames as they come
@@ -275,18 +307,21 @@ async def _bytes(
         aclosing(_paced(events, encoder)) as paced,
     ):
         async for event in paced:
+            if event is not None and _called_off(live, event):
+                continue  # its end follows
             frames = encoder.flush() if event is None else encoder.encode(event)
             if late and event is not None:
                 if event.id < known and not encoder.finished:
                     continue
                 late = False
-                frames = encoder.prelude() + (frames[-1:] if encoder.finished else [])
+                last = [one for one in frames if one["type"] in _LAST] if encoder.finished else []
+                frames = encoder.prelude() + last
             if frames and not late:
-                yield _written(frames)
+                yield _bytes_of(frames)
     rest = encoder.prelude() if late else []
     rest += encoder.close()
     if rest:
-        yield _written(rest)
+        yield _bytes_of(rest)
 
 
 async def _paced(events: AsyncGenerator[Event], encoder: Encoder) -> AsyncGenerator[Event | None]:
@@ -315,10 +350,8 @@ async def _next(events: AsyncGenerator[Event]) -> Event | None:
     return await anext(events, None)
 
 
-def _written(frames: Sequence[Frame]) -> bytes:
-    from pydantic_core import to_json
-
-    return b"".join(b"data: %s\n\n" % to_json(frame) for frame in frames)
+def _bytes_of(frames: Sequence[Frame]) -> bytes:
+    return b"".join(b"data: %s\n\n" % written(frame) for frame in frames)
 
 
 # --- tools that the client runs

@@ -232,12 +232,14 @@ class Encoder:
     def _finish(self, status: Status, event: RunFinishedEvent) -> None:
         for path, answer in self._answers.items():
             self._end_answer(answer, path)
-        self._calls.close("waiting" if status == "interrupted" else "cancelled")
+        ended = "lost" if event.status == "lost" else "cancelled"
+        self._calls.close("waiting" if status == "interrupted" else ended)
         self._subs.close(status, event.error)
         self.finished = True
         usage = usage_of(event.usage) if self.version == "1.0" else None
         if status == "error":
             message, code = error_of(event.error, shown=self._errors == "show")
+            code = "lost" if event.status == "lost" else code
             self._writer.put("RUN_ERROR", message=message, code=code, usage=usage)
             return
         self._writer.put(

@@ -134,7 +134,7 @@ def answers_of(given: RunInput) -> dict[str, ToolOutput]:
         if message["role"] == "tool":
             call_id = message["toolCallId"]
             output = _output(call_id, "", (f"messages[{index}]", message)).output
-            answers.setdefault(path_of(call_id)[-1], output)
+            answers["".join(path_of(call_id))] = output
     return answers
 
 
@@ -210,7 +210,7 @@ def _output(call_id: str, name: str, answer: tuple[str, Json] | None) -> ToolCal
 def _version(declared: object) -> Version:
     """Read what the client says that it speaks; those before 1.0 say nothing."""
     major = declared.partition(".")[0] if isinstance(declared, str) else ""
-    return "1.0" if major.isdigit() and int(major) >= 1 else "0.x"
+    return "1.0" if major.isascii() and major.isdigit() and major.strip("0") else "0.x"
 
 
 # --- single fields

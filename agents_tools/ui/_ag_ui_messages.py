@@ -118,7 +118,9 @@ class Messages:
         if owner is None:
             self._add(message, frame)
             return
-        place = next(at for at, one in enumerate(self._all) if one is owner) + 1
+        place = len(self._all)
+        while self._all[place - 1] is not owner:  # near the end, for most
+            place -= 1
         while place < len(self._all) and self._all[place].get("role") == "tool":
             place += 1
         self._add(message, frame, place)
@@ -157,6 +159,7 @@ class Messages:
 def _copied(message: Mapping[str, Any]) -> Frame:
     """Copy a message as deep as it changes."""
     copy = dict(message)
-    if copy.get("toolCalls"):
-        copy["toolCalls"] = list(copy["toolCalls"])
+    calls = copy.pop("toolCalls", None)
+    if calls and copy.get("role") == "assistant":  # nobody else makes any
+        copy["toolCalls"] = list(calls)
     return copy

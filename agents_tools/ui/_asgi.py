@@ -24,6 +24,7 @@ from agents_tools._listener import Guarded, ListenerLimits, Principal, check_bin
 from agents_tools._text import safe_text, shorten
 from agents_tools.errors import UserError
 from agents_tools.ui._outlet import Outlet
+from agents_tools.ui._written import written
 
 if TYPE_CHECKING:
     from agents_tools._listener import TokenVerifier
@@ -344,13 +345,11 @@ async def respond_json(send: Send, value: Any, status: int = 200, headers: Heade
 
     Args:
         send: Takes the answer.
-        value: What to say; anything that `pydantic_core` writes as JSON.
+        value: What to say; anything that `written` makes JSON of.
         status: The status.
         headers: More headers.
     """
-    from pydantic_core import to_json
-
-    await _respond(send, to_json(value), status, "application/json", headers)
+    await _respond(send, written(value), status, "application/json", headers)
 
 
 async def respond_text(

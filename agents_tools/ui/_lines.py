@@ -23,14 +23,14 @@ class Lines:
     """
 
     def __init__(self, stream: TextIO | None = None) -> None:
-        self.gone = False
-        self._stream = sys.stderr if stream is None else stream
+        self._stream: TextIO | None = sys.stderr if stream is None else stream
+        self.gone = self._stream is None  # closed before the program began
         self._lock = threading.Lock()
 
     def write(self, line: str) -> None:
         """Write a line at once, and whole."""
         with self._lock:
-            if self.gone:
+            if self.gone or self._stream is None:
                 return
             try:
                 self._stream.write(line + "\n")

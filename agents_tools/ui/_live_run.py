@@ -23,7 +23,7 @@ from agents_tools.ui._run_tree import (
     is_retry,
     retried,
 )
-from agents_tools.ui._terminal import can_show, marks
+from agents_tools.ui._terminal import can_show, is_terminal, marks
 from agents_tools.ui._words import described, progressed, seconds
 
 if TYPE_CHECKING:
@@ -40,8 +40,21 @@ _TEXT_LINES = 8
 """How many lines of what the answering model writes are shown; of the others, fewer."""
 _LEAST_WIDTH = 20
 _MINUTE = 60
+_SEEN = 10_000
+"""How much of a long text is looked at for its last lines."""
 _MOMENT = 0.05
 """Seconds that are not worth telling."""
+
+
+_screens: dict[int, LiveRun] = {}
+"""Which tree is drawn on a stream."""
+
+
+class _Drawing(Live):
+    def refresh(self) -> None:
+        """Draw anew; a terminal that has gone is no trouble."""
+        with contextlib.suppress(OSError, ValueError):
+            super().refresh()
 
 
 class LiveRun:
@@ -71,15 +84,24 @@ class LiveRun:
 
     def open(self) -> None:
         """Begin to draw."""
-        if self._live is None and not self._is_aside:
-            self._live = Live(
+        if self._live is None and not self._is_aside and self._has_screen():
+            self._live = _Drawing(
                 self,
                 console=self._console,
                 transient=True,
                 refresh_per_second=12,
                 vertical_overflow="crop",
             )
-            self._live.start()
+            with contextlib.suppress(OSError, ValueError):
+                self._live.start()
+
+    def _has_screen(self) -> bool:
+        """Take the screen, unless another tree is drawn there: it is shown in the end, then."""
+        return _screens.setdefault(id(self._console.file), self) is self
+
+    def _leave_screen(self) -> None:
+        for key in [key for key, owner in _screens.items() if owner is self]:
+            del _screens[key]
 
     def hear(self, event: Event) -> None:
         """Take an event; it is seen when the tree is drawn the next time."""
@@ -117,14 +139,16 @@ class LiveRun:
     def close(self, status: str, duration: float) -> None:
         """Leave the tree as it is in the end; a terminal that has gone is no trouble."""
         with contextlib.suppress(OSError, ValueError):
-            if self._live is not None:
-                self._live.stop()
+            live, self._live = self._live, None
+            if live is not None:
+                live.stop()
+            self._leave_screen()
             with self._lock:
                 self._tree.close(status, duration)
                 lines = list(self._lines(self._console.width))
             for line in lines:
                 self._console.print(line, soft_wrap=True)
-            if sys.stdout.isatty():
+            if is_terminal(sys.stdout):
                 self._console.print()  # the answer stands apart
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -150,6 +174,8 @@ class LiveRun:
             yield self._row(root, "", width)
             yield from self._below(root, "", width, brief=brief)
             return
+        if root.left_out:
+            yield _left_out(root, "", width)
         for call in root.parts:  # no agent runs: a tool was called
             if isinstance(call, Node):
                 yield self._row(call, "", width)
@@ -162,6 +188,8 @@ class LiveRun:
         room = max(_LEAST_WIDTH, width - len(guides) - len(trunk))
         leaves = self._leaves(node, room, brief=brief)
         count = len(node.parts) + bool(leaves)
+        if node.left_out:
+            yield _left_out(node, guides + branch, width)
         for number, part in enumerate(node.parts, start=1):
             here, further = (corner, " " * len(trunk)) if number == count else (branch, trunk)
             if isinstance(part, Node):
@@ -178,7 +206,7 @@ class LiveRun:
         """Give what stands below the calls of a node: what it says and how far it is."""
         leaves = [
             Text(f"! {line}" if level != "success" else line, _STYLES.get(level, ""))
-            for level, line in node.noted[-3:]
+            for level, line in node.noted
         ]
         if not node.is_open:
             return leaves
@@ -188,14 +216,16 @@ class LiveRun:
             if level not in {"warning", "error"}
         ]
         if node.tail:
-            leaves.append(Text(safe_text(node.tail)[-width:], "dim"))
+            leaves.append(Text(safe_text(node.tail[-_SEEN:])[-width:], "dim"))
         if node.progress is not None:
             leaves.append(self._bar(node, min(_BAR, width // 2)))
         if node.thought:
-            leaves.append(Text(" ".join(safe_text(node.thought).split())[-width:], "dim italic"))
+            thought = " ".join(safe_text(node.thought[-_SEEN:]).split())
+            leaves.append(Text(thought[-width:], "dim italic"))
         if text := node.text or ("" if node.moved else node.held):
             most = 3 if node.path else _TEXT_LINES
-            lines = [line for line in safe_text(text).expandtabs(4).split("\n") if line.strip()]
+            written = safe_text(text[-_SEEN:]).expandtabs(4).split("\n")
+            lines = [line for line in written if line.strip()]
             wrapped = [part for line in lines[-most:] for part in self._wrapped(line, width)]
             leaves += wrapped[-most:]
         return leaves
@@ -255,6 +285,11 @@ class LiveRun:
             (self._empty * (columns - len(bar)), "dim"),
             f" {progressed(progress)}",
         )
+
+
+def _left_out(node: Node, guides: str, width: int) -> Text:
+    told = f"{node.left_out:,} call{'' if node.left_out == 1 else 's'} before"
+    return _cut(Text(f"{guides}{told}", "dim"), width)
 
 
 def _cut(line: Text, width: int) -> Text:

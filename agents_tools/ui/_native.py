@@ -5,8 +5,10 @@ from __future__ import annotations
 import difflib
 import functools
 import json
+import re
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Literal, cast
+from urllib.parse import quote
 
 from agents_tools.agent import Agent
 from agents_tools.errors import UserTypeError, UserValueError
@@ -127,7 +129,12 @@ class NativeApp(App):
         if self._agent is not None:
             given = _checked_input(body)
             run = self.runs.start(
-                self._agent, given, context=context, max_turns=self._max_turns, **ids
+                self._agent,
+                given,
+                context=context,
+                max_turns=self._max_turns,
+                weight=len(await request.body()),
+                **ids,
             )
         else:
             tool, arguments = self._call(body)
@@ -135,7 +142,10 @@ class NativeApp(App):
         if _prefers_no_answer(request):
             run.detached = True
             where = f"{str(request.scope.get('root_path', '')).rstrip('/')}/runs/{run.id}"
-            headers = {"location": where, "preference-applied": "respond-async"}
+            headers = {
+                "location": quote(where, safe="/:@~+"),
+                "preference-applied": "respond-async",
+            }
             await respond_json(send, run.to_dict(), 202, headers)
         else:
             await self._stream(run, -1, request, send)
@@ -180,6 +190,7 @@ class NativeApp(App):
         decisions = body.get("decisions")
         if not isinstance(decisions, list) or not decisions:
             raise HttpError(422, "decisions: expected a list of at least one decision.")
+        await self.runs.lend_context(run, request)
         run.decide(cast("list[Any]", decisions))
         told = run.to_dict()
         await respond_json(send, {"ok": True, "status": run.status, "approvals": told["approvals"]})
@@ -336,6 +347,6 @@ def _place(request: Request, run: LiveRun) -> int:
 def _number(given: str | None, name: str, usual: int) -> int:
     if given is None:
         return usual
-    if not given.isascii() or not given.isdigit() or not 0 < int(given[:9]) <= usual:
+    if not re.fullmatch("[0-9]{1,9}", given) or not 0 < int(given) <= usual:
         raise HttpError(422, f"{name}: expected a number from 1 to {usual}, got {shown(given)}.")
     return int(given)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NotebookRun"]
 
+_shown: Final[Any] = display
 _EVERY: Final = 0.1
 """Seconds between two drawings."""
 _WIDTH: Final = 110
@@ -52,8 +53,7 @@ class NotebookRun(LiveRun):
     def open(self) -> None:
         """Show the tree."""
         if self._handle is None:
-            show: Any = display.display  # pyright: ignore[reportUnknownMemberType]
-            self._handle = show(self._page(), display_id=True)
+            self._handle = _shown.display(self._page(), display_id=True)
 
     def hear(self, event: Event) -> None:
         """Take an event, and draw the tree if it was not drawn just now."""
@@ -92,7 +92,7 @@ class NotebookRun(LiveRun):
         )  # fmt: skip
         for line in lines:
             page.print(line, soft_wrap=True)
-        return display.HTML(page.export_html(inline_styles=True, code_format=_PAGE))
+        return _shown.HTML(page.export_html(inline_styles=True, code_format=_PAGE))
 
 
 class _Page(io.StringIO):

@@ -46,6 +46,14 @@ __all__ = [
 ]
 
 
+_MANY = 100
+"""Of how many parts of a node the oldest are forgotten, when there are twice as many."""
+_FEW = 20
+"""How many parts of a call are kept when it has ended."""
+_LINE = 1_000
+"""How much is kept of what a call gave."""
+
+
 class Node:
     """One agent or call of a run, with what is known of it.
 
@@ -59,13 +67,17 @@ class Node:
         progress: How far it is.
         tail: The text of deltas whose line has not ended, as it came.
         said: The last lines that it said.
-        noted: Its warnings and errors.
+        noted: Its last warnings and errors.
         text: What its model has written of the message that is being written, as it came.
         thought: Likewise of its reasoning.
         held: Its model's last message, which may be its answer.
         moved: Whether that message stands among the parts already: its calls follow.
-        result: What it gave.
-        parts: Its calls, and what its model said between them, in order.
+        result: What it gave, as far as it fits into a line.
+        parts: Its calls, and what its model said between them, in order; the last ones, if there
+            are many.
+        left_out: How many calls came before them.
+        is_answered: Whether the one who called has its result.
+        is_told: Whether people were told in a line how it ended.
         duration: How long it took, in seconds; `None` until it has ended.
         by_model: Whether a model called it, and not a tool.
         spent: What its run used in all, once that has ended.
@@ -80,13 +92,16 @@ class Node:
         self.progress: ToolProgressEvent | None = None
         self.tail = ""
         self.said: deque[tuple[str, str]] = deque(maxlen=3)
-        self.noted: list[tuple[str, str]] = []
+        self.noted: deque[tuple[str, str]] = deque(maxlen=3)
         self.text = ""
         self.thought = ""
         self.held = ""
         self.moved = False
         self.result = ""
         self.parts: list[Node | str] = []
+        self.left_out = 0
+        self.is_answered = False
+        self.is_told = False
         self.started = time.monotonic()
         self.duration: float | None = None
         self.by_model = False
@@ -96,6 +111,11 @@ class Node:
     def is_open(self) -> bool:
         """Whether it has not ended."""
         return self.status in {"written", "running", "waiting"}
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more is heard of it."""
+        return not self.is_open and (self.is_answered or not self.by_model)
 
     @property
     def took(self) -> float:
@@ -166,7 +186,36 @@ class RunTree:
             while above not in self.by_path:
                 above = above[:-1]
             self.by_path[above].parts.append(node)
+            if len(self.by_path[above].parts) > 2 * _MANY:
+                self._leave_out(self.by_path[above], _MANY)
         return node
+
+    def _leave_out(self, node: Node, most: int) -> None:
+        """Forget the oldest parts of a node, so that the tree of a long run stays small."""
+        excess = len(node.parts) - most
+        kept: list[Node | str] = []
+        for part in node.parts:
+            if excess > 0 and (isinstance(part, str) or part.is_over):
+                excess -= 1
+                if isinstance(part, Node):
+                    node.left_out += 1
+                    self._forget(node, part)
+            else:
+                kept.append(part)
+        node.parts = kept
+
+    def _forget(self, above: Node, node: Node) -> None:
+        """Forget a call; what was used there is the use of the one above."""
+        depth, used = len(node.path), self.usage(node)
+        for path in [path for path in self._usage if path[:depth] == node.path]:
+            del self._usage[path]
+        if used != Usage():
+            self.count(above.path, used)
+        below = [node]
+        while below:
+            one = below.pop()
+            below += [part for part in one.parts if isinstance(part, Node)]
+            self.by_path.pop(one.path, None)
 
     def hear(self, event: Event) -> Node:
         """Take an event and give the node that it is about."""
@@ -205,7 +254,7 @@ class RunTree:
     def close(self, status: str, duration: float) -> None:
         """End what is still open: nothing more is heard of it."""
         self._drop_written(self.root)
-        for node in self.by_path.values():
+        for node in list(self.by_path.values()):
             if node.status == "running" and node is not self.root:
                 self._end(node, "cancelled" if status == "cancelled" else "lost", node.took)
         self.root.status = status
@@ -267,7 +316,7 @@ class RunTree:
             return call
         elif isinstance(item, ToolCallOutputItem):
             call = self.at((*node.path, item.call_id), item.name)
-            call.result = in_words(item.output)
+            call.result, call.is_answered = in_words(item.output)[:_LINE], True
             if call.is_open:
                 self._end(call, item.status, call.took)
             return call
@@ -279,6 +328,7 @@ class RunTree:
         call.status = "running"
         call.by_model = True
         if not item.needs_answer:  # its provider has run it
+            call.is_answered = True
             self._end(call, "ok", 0.0)
         return call
 
@@ -286,6 +336,8 @@ class RunTree:
         node.status = status
         node.duration = duration
         node.text = node.thought = ""
+        if len(node.parts) > _FEW:
+            self._leave_out(node, _FEW)
 
     def _finish_run(self, node: Node, event: RunFinishedEvent) -> None:
         node.text = node.thought = ""

@@ -148,7 +148,6 @@ class PlainRun(QuietRun):
         self._lines = Lines(stream)
         self._lock = RLock()
         self._shown: dict[tuple[str, ...], tuple[ToolProgressEvent, float]] = {}
-        self._ended: set[tuple[str, ...]] = set()
 
     def hear(self, event: Event) -> None:
         """Write a line, if something changed."""
@@ -209,9 +208,9 @@ class PlainRun(QuietRun):
 
     def _tell_end(self, node: Node) -> None:
         """Write how a call ended, once."""
-        if node.path in self._ended:
+        if node.is_told:
             return
-        self._ended.add(node.path)
+        node.is_told = True
         self._rest(node)
         said = ended_in_words(node.status)
         result = shorten(" ".join(node.result.split()), 200)

@@ -30,7 +30,7 @@ from agents_tools.tool import function_tools
 from agents_tools.ui._asgi import HttpError, Request, shown
 from agents_tools.ui._one_call import OneCallRun, one_call_agent
 from agents_tools.ui._runs_decided import Verdict
-from agents_tools.ui._runs_kept import Process, kept_run, record_of, the_end
+from agents_tools.ui._runs_kept import Process, claim_record, kept_run, record_of, the_end
 from agents_tools.ui._runs_live import LiveRun, Plan, Status
 from agents_tools.ui._runs_told import Teller
 
@@ -59,6 +59,8 @@ _LONGEST_THREAD = 256
 _WINDOW = 10_000
 _KEPT_EVENTS = 1_000_000
 """Events of ended runs that stay in memory, all runs together."""
+_KEPT_BYTES = 256 << 20
+"""Bytes of what clients sent that stay in memory with ended runs, all runs together."""
 _FAREWELL = 5.0
 """Seconds that running runs have for their end when the server stops."""
 
@@ -167,6 +169,7 @@ class Runs:
         context: Any = None,
         max_turns: int | None = 10,
         meta: Mapping[str, Any] | None = None,
+        weight: int = 0,
     ) -> LiveRun:
         """Start a run of an agent; it goes on by itself. Needs a running loop.
 
@@ -177,7 +180,8 @@ class Runs:
             thread_id: The conversation that it belongs to.
             context: The application's object for tools.
             max_turns: How often the model is asked at most.
-            meta: What the application wants to keep with the run.
+            meta: What the application wants to keep with the run, as JSON.
+            weight: How many bytes the client has sent; of ended runs, 256 MiB stay in memory.
 
         Raises:
             HttpError: The id is taken or none, or there are too many runs.
@@ -192,6 +196,7 @@ class Runs:
             thread_id=thread_id,
             context=context,
             meta=meta,
+            weight=weight,
         )
 
     def start_tool(
@@ -212,7 +217,7 @@ class Runs:
             run_id: The id of the run; a new one by default.
             thread_id: The conversation that it belongs to.
             context: The application's object for tools.
-            meta: What the application wants to keep with the run.
+            meta: What the application wants to keep with the run, as JSON.
 
         Raises:
             HttpError: The id is taken or none, or there are too many runs.
@@ -240,6 +245,7 @@ class Runs:
         context: Any,
         meta: Mapping[str, Any] | None,
         kind: Literal["agent", "tool"] = "agent",
+        weight: int = 0,
     ) -> LiveRun:
         asyncio.get_running_loop()
         self._tidy(now=len(self._runs) > self._keep_runs)
@@ -255,6 +261,7 @@ class Runs:
             owner=owner_of(current_principal()),
             meta=dict(meta or {}),
             context=context,
+            weight=weight,
         )
         if self.store is not None:
             self._note(live)
@@ -264,28 +271,30 @@ class Runs:
 
     def _note(self, live: LiveRun) -> None:
         """Keep whose the run is, before anything else of it."""
+        record = record_of(
+            thread_id=live.thread_id,
+            kind=live.kind,
+            agent=live.agent_name,
+            owner=live.owner,
+            meta=live.meta,
+            process=self._process,
+        )
+        record.to_dict()  # raises where `meta` is no JSON: nothing of the run could be kept
         if live.stream.last_id >= 0:
             live.close()
             raise _taken(live.id)
-        live.stream.publish(
-            record_of(
-                thread_id=live.thread_id,
-                kind=live.kind,
-                agent=live.agent_name,
-                owner=live.owner,
-                meta=live.meta,
-                process=self._process,
-            )
-        )
+        live.stream.publish(record)
 
     def _plan(self, run_id: str, make: Callable[[LiveRun, Given], Run] | None) -> Plan:
         return Plan(
             make=make,
             open=lambda: self._stream(run_id),
+            follow=lambda: self._stream(run_id, read_only=True),
             teller=self._teller,
             claim=self._claim,
             cancel_unwatched=self.on_disconnect == "cancel",
             keeps_state=self.store is not None,
+            mark=lambda: claim_record(self._process),
         )
 
     def _stream(self, run_id: str, *, read_only: bool = False) -> EventStream:
@@ -316,7 +325,7 @@ class Runs:
         """Refuse one run more than there may be at once."""
         if self._closing:
             raise HttpError(503, "The server is stopping.", {"Retry-After": "5"})
-        running = sum(1 for run in self._runs.values() if run.running)
+        running = sum(1 for run in self._runs.values() if run.running and not run.remote)
         if running >= self._max_running:
             raise HttpError(
                 503,
@@ -353,6 +362,12 @@ class Runs:
         if self.store is not None and _RUN_ID.fullmatch(run_id) and (run is None or run.remote):
             await self._look(self.store, run_id)
         return self.get(run_id)
+
+    async def find_newest(self, thread_id: str) -> LiveRun | None:
+        """Give a run as `newest` does; where another process has it, as it is now."""
+        await self.restore()
+        run = self.newest(thread_id)
+        return await self.find(run.id) if run is not None and run.remote else run
 
     async def restore(self) -> None:
         """Take note of the runs of earlier processes that the store has; only the first time.
@@ -395,9 +410,9 @@ class Runs:
         waits = kept.end is None or kept.end.status == "interrupted"
         remote = waits and self._process.is_other(kept.process)
         run = known if known is not None and known.remote is remote else self._restored_run(kept)
+        if known is not None and run is not known:
+            known.retire()
         run.remote = remote
-        if remote:
-            run.plan.open = lambda: self._stream(kept.id, read_only=True)
         if kept.end is not None:
             run.settle(kept.end, kept.last_id, kept.end.timestamp)
             if kept.state is not None and not remote:
@@ -417,6 +432,7 @@ class Runs:
             owner=facts.get("owner"),
             meta=facts.get("meta") or {},
             started=kept.started,
+            restored=True,
         )
 
     async def context_of(self, request: Request) -> Any:
@@ -426,6 +442,11 @@ class Runs:
         given = self._context(request)
         return await given if inspect.isawaitable(given) else given
 
+    async def lend_context(self, run: LiveRun, request: Request) -> None:
+        """Give a run of an earlier process, which goes on, the application's object anew."""
+        if run.restored and run.status == "interrupted":
+            run.context = await self.context_of(request)
+
     # --- runs end
 
     def _tidy(self, *, now: bool = False) -> None:
@@ -433,22 +454,23 @@ class Runs:
         if not now and time.monotonic() < self._next_look:
             return
         self._next_look = time.monotonic() + 1.0
-        ended = [run for run in self._runs.values() if run.idle]
+        ended = [run for run in self._runs.values() if run.forgettable]
         ended.sort(key=lambda run: run.idle_since)
         oldest = time.time() - self._keep_for
         events = sum(min(run.last_id + 1, _WINDOW) for run in ended)
-        many = len(ended)
+        many, size = len(ended), sum(run.weight for run in ended)
         for run in ended:
-            old = run.idle_since < oldest
-            if not old and many <= self._keep_runs and events <= _KEPT_EVENTS:
+            few = many <= self._keep_runs and events <= _KEPT_EVENTS and size <= _KEPT_BYTES
+            if few and run.idle_since >= oldest:
                 return
             many -= 1
+            size -= run.weight
             events -= min(run.last_id + 1, _WINDOW)
             self.forget(run)
 
     def forget(self, run: LiveRun) -> None:
         """Drop a run that is idle from memory, and close its stream."""
-        if self._runs.get(run.id) is run and run.idle:
+        if self._runs.get(run.id) is run and run.forgettable:
             del self._runs[run.id]
             run.close()
 
@@ -470,7 +492,7 @@ class Runs:
         """Cancel what runs, and close all streams; afterwards runs can be started anew."""
         self._closing = True
         try:
-            running = [run for run in self._runs.values() if run.running]
+            running = [run for run in self._runs.values() if run.running and not run.remote]
             for run in running:
                 run.cancel("the server is stopping")
             await _all_in_time([run.wait() for run in running])

@@ -26,13 +26,24 @@ if TYPE_CHECKING:
 
     from agents_tools.store import EventStore
 
-__all__ = ["KeptRun", "Process", "is_record", "kept_run", "record_of", "state_record", "the_end"]
+__all__ = [
+    "KeptRun",
+    "Process",
+    "claim_record",
+    "is_record",
+    "kept_run",
+    "record_of",
+    "state_record",
+    "the_end",
+]
 
 _RUN = "agents_tools.run"
 _STATE = "agents_tools.run_state"
+_CLAIM = "agents_tools.run_claim"
 LOST = "The run was lost: the process that ran it has ended, so nobody knows how far it came."
 _ASK_ONLY, _RUNS = 0x1000, 259
 """Of Windows: the right to ask about a process, and what it answers while one runs."""
+_RECORDS = frozenset({_RUN, _STATE, _CLAIM})
 _BRACKETS = ("tool_stream_start_event", "tool_stream_end_event")
 
 
@@ -76,7 +87,8 @@ class KeptRun:
 
     Attributes:
         id: Its id.
-        facts: What was noted when it began: thread, kind, agent, owner, meta and process.
+        facts: What was noted when it began: thread, kind, agent, owner and meta; and the process
+            that went on with it last.
         started: When it began.
         last_id: The id of the last one.
         end: How it ended, or why it waits; `None` for one that was not seen to end.
@@ -128,9 +140,14 @@ def state_record(state: Mapping[str, Any]) -> Event:
     return _hidden(_STATE, state)
 
 
+def claim_record(process: Process) -> Event:
+    """Make the event that tells which process goes on with a run; people are not shown it."""
+    return _hidden(_CLAIM, {"process": process.to_dict()})
+
+
 def is_record(event: Event) -> bool:
     """Whether an event is there for the server alone."""
-    return event.__class__ is ActionEvent and cast("ActionEvent[Any]", event).kind in {_RUN, _STATE}
+    return event.__class__ is ActionEvent and cast("ActionEvent[Any]", event).kind in _RECORDS
 
 
 async def kept_run(log: EventStore) -> KeptRun | None:
@@ -148,16 +165,18 @@ async def kept_run(log: EventStore) -> KeptRun | None:
     last = (await log.read(reverse=True, limit=1))[0]
     end = last if isinstance(last, RunFinishedEvent) and not last.path else None
     state: Mapping[str, Any] | None = None
-    if end is not None and end.status == "interrupted":
+    facts = {**cast("ActionEvent[Any]", first[0]).action}
+    if end is None or end.status == "interrupted":
         from agents_tools.store import EventFilter
 
         actions = EventFilter(types=(ActionEvent.type,))
-        for event in await log.read(reverse=True, limit=1, where=actions):
-            if is_record(event) and event is not first[0]:
-                state = _state_of(cast("ActionEvent[Any]", event))
+        newest = await log.read(reverse=True, limit=2, where=actions)
+        told = {one.kind: one.action for one in newest if isinstance(one, ActionEvent)}
+        facts.update(told.get(_CLAIM, {}))
+        state = None if end is None else told.get(_STATE)
     return KeptRun(
         id=log.sid,
-        facts=cast("ActionEvent[Any]", first[0]).action,
+        facts=facts,
         started=first[0].timestamp,
         last_id=last.id,
         end=end,
@@ -190,10 +209,6 @@ def _open(brackets: Sequence[Event]) -> list[Event]:
         else:
             waiting.pop(event.path, None)
     return sorted(waiting.values(), key=lambda event: -len(event.path))
-
-
-def _state_of(event: ActionEvent[Any]) -> Mapping[str, Any] | None:
-    return event.action if event.kind == _STATE else None
 
 
 def _hidden(kind: str, facts: Mapping[str, Any]) -> Event:

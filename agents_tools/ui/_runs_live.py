@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 from agents_tools._supervisor import GRACE, supervise
 from agents_tools.context import enter_scope
 from agents_tools.errors import EventStoreError, ToolError, UserError
-from agents_tools.events import EventSource, Origin, RunFinishedEvent, RunItemStreamEvent
+from agents_tools.events import (
+    EventSource,
+    Origin,
+    RunFinishedEvent,
+    RunItemStreamEvent,
+    ToolStreamStartEvent,
+)
 from agents_tools.ui._asgi import HttpError, shown
 from agents_tools.ui._runs_decided import Verdict, waiting_call
 from agents_tools.ui._runs_kept import is_record, state_record
@@ -43,6 +49,10 @@ _PATIENCE = 2 * GRACE
 """Seconds that a cancelled run has for its end, before it is told without waiting for it."""
 
 
+class _GoesOnElsewhereError(Exception):
+    """Another process was quicker to go on with a run."""
+
+
 @dataclass(slots=True, kw_only=True)
 class Plan:
     """How a run is made.
@@ -50,17 +60,21 @@ class Plan:
     Attributes:
         make: Makes the run of an input or a state; `None` where its agent is not here.
         open: Opens its stream.
+        follow: Opens it for a run that another process runs.
         teller: Decides what is told of errors.
         claim: Takes one of the places for running runs, or refuses.
         cancel_unwatched: Whether the run is cancelled when the last one who watches has gone.
+        mark: Makes what tells other processes that a run of theirs goes on here.
         keeps_state: Whether what a waiting run goes on from is kept in its stream.
     """
 
     make: Callable[[LiveRun, list[Item] | RunState], Run] | None
     open: Callable[[], EventStream]
+    follow: Callable[[], EventStream]
     teller: Teller
     claim: Callable[[], None]
     cancel_unwatched: bool
+    mark: Callable[[], Event]
     keeps_state: bool = False
 
 
@@ -74,7 +88,9 @@ class LiveRun:
         agent_name: The agent; of a single call, the tool.
         kind: `agent`, or `tool` for a single call.
         owner: Whose it is: nobody else sees it; `None` where callers are not told apart.
-        meta: What the application keeps with it.
+        meta: What the application keeps with it, as JSON.
+        notes: What apps keep with it as long as this process has it.
+        weight: How many bytes of what clients sent are kept with it, more or less.
         context: The application's object for tools.
         started: When it began, in seconds since 1970.
         ended: When it came to its end.
@@ -86,6 +102,7 @@ class LiveRun:
         error: Why it failed, as told outside.
         interruptions: The calls that wait for approval.
         detached: Whether it goes on however many watch it.
+        restored: Whether it was found in the store, and not begun here.
         remote: Whether another process runs it: it can be watched here, and nothing else.
     """
 
@@ -96,6 +113,8 @@ class LiveRun:
     kind: Literal["agent", "tool"] = "agent"
     owner: str | None = None
     meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    notes: dict[str, Any] = field(default_factory=dict[str, Any], repr=False)
+    weight: int = 0
     context: Any = field(default=None, repr=False)
     started: float = field(default_factory=time.time)
     ended: float | None = None
@@ -107,6 +126,7 @@ class LiveRun:
     error: str | None = None
     interruptions: list[ToolApprovalItem] = field(default_factory=list["ToolApprovalItem"])
     detached: bool = False
+    restored: bool = False
     remote: bool = False
     _stream: EventStream | None = field(default=None, init=False, repr=False)
     _task: asyncio.Task[None] | None = field(default=None, init=False, repr=False)
@@ -123,6 +143,7 @@ class LiveRun:
     _seq_before: int = field(default=0, init=False, repr=False)
     _watchers: int = field(default=0, init=False, repr=False)
     _patience: asyncio.TimerHandle | None = field(default=None, init=False, repr=False)
+    _retired: bool = field(default=False, init=False, repr=False)
 
     @property
     def running(self) -> bool:
@@ -133,7 +154,7 @@ class LiveRun:
     def stream(self) -> EventStream:
         """Its events; of a run of an earlier process, opened when they are asked for."""
         if self._stream is None:
-            self._stream = self.plan.open()
+            self._stream = self.plan.follow() if self.remote else self.plan.open()
         return self._stream
 
     @property
@@ -167,18 +188,20 @@ class LiveRun:
             after: Only events with greater ids.
             policy: What happens to display events where the reader is too slow.
         """
-        if self.is_over(after):
-            return
-        followed: Any = self.stream.follow(after, policy=policy)
-        async with aclosing(followed):
-            async for event in followed:
-                if is_record(event):
-                    continue
-                yield event
-                if self.remote and event.id >= self.stream.last_id:
-                    self._learn(event)
-                if self.is_over(event.id):
-                    return
+        stream: EventStream | None = None
+        while not self.is_over(after) and stream is not self.stream:
+            stream = self.stream  # another one, where the run turns out to go on elsewhere
+            followed: Any = stream.follow(after, policy=policy)
+            async with aclosing(followed):
+                async for event in followed:
+                    after = event.id
+                    if is_record(event):
+                        continue
+                    yield event
+                    if self.remote and event.id >= self.stream.last_id:
+                        self._learn(event)
+                    if self.is_over(event.id):
+                        return
 
     def is_over(self, after: int) -> bool:
         """Whether no event follows the one with this id, as far as is known now."""
@@ -219,6 +242,8 @@ class LiveRun:
             unwatched = not self._watchers and self.running and not self.detached
             if unwatched and self.plan.cancel_unwatched:
                 self.cancel("the last one who watched has gone")
+            if self._retired and not self._watchers:
+                self.close()
 
     async def wait(self) -> None:
         """Wait until the run has come to an end, or waits for approvals."""
@@ -299,20 +324,26 @@ class LiveRun:
     def begin(self, given: list[Item] | RunState) -> None:
         """Start, or go on; needs a running loop."""
         self.status = "running"
+        before = self._end
         self.ended = self.error = self._end = self._last = self._said = self._reason = None
         self._seq_before = self._seq + 1
         self._settled.clear()
         loop = asyncio.get_running_loop()
-        self._task = loop.create_task(self._drive(given), name=f"run {self.id}")
+        self._task = loop.create_task(self._drive(given, before), name=f"run {self.id}")
         self._task.add_done_callback(self._after_task)
 
-    async def _drive(self, given: list[Item] | RunState) -> None:
+    async def _drive(self, given: list[Item] | RunState, before: int | None) -> None:
         enter_scope(None)  # whoever starts a run may do it from within a call; it is its own
         try:
+            if self.restored:
+                await self._take_over(before)
             make = cast("Callable[[LiveRun, list[Item] | RunState], Run]", self.plan.make)
             self.result = await make(self, given).go()
         except asyncio.CancelledError:
             self._finish("cancelled")
+        except _GoesOnElsewhereError:
+            self._leave()
+            return
         except Exception as error:  # noqa: BLE001 - told to those who watch
             self.result = getattr(error, "run_result", None)
             self._finish("error", self._error_text(error))
@@ -325,9 +356,34 @@ class LiveRun:
         except EventStoreError as error:
             logger.error("The store has not kept all of run %s: %s", self.id, error)  # noqa: TRY400
 
+    async def _take_over(self, before: int | None) -> None:
+        """Tell other processes that the run goes on here; of several, one gets the next id.
+
+        Args:
+            before: The id of the event with which it has waited.
+
+        Raises:
+            _GoesOnElsewhereError: Another one goes on with it, or nothing can be kept.
+        """
+        taken = self.stream.last_id != before
+        if not taken:
+            self.stream.publish(self.plan.mark())
+            try:
+                await self.stream.flush()
+            except EventStoreError as error:
+                logger.warning("Run %s does not go on here: %s", self.id, error)
+                taken = True
+        if taken:
+            raise _GoesOnElsewhereError
+
+    def _leave(self) -> None:
+        """Be one that another process runs."""
+        self.close()
+        self._stream, self.remote = None, True
+
     def _after_task(self, task: asyncio.Task[None]) -> None:
         """Tell the end of a run that was cancelled before it began, or that broke off."""
-        if self._task is task and self.running:
+        if self._task is task and self.running and not self.remote:
             self._finish("cancelled")
         if not task.cancelled() and task.exception() is not None:
             logger.error("Run %s has broken off.", self.id, exc_info=task.exception())
@@ -342,6 +398,8 @@ class LiveRun:
         """Take an event of the run; in any thread."""
         if not self.running:
             return  # its end was told
+        if event.__class__ is ToolStreamStartEvent:
+            event = _writable(event)
         if self._seq_before and event.seq >= 0:
             event = event.__copy__()
             cast("Any", event).seq = event.seq + self._seq_before
@@ -391,12 +449,25 @@ class LiveRun:
             self._end = self.stream.last_id
         finally:
             self.output, self.usage, self.error = last.output, last.usage, last.error
+            if status != "interrupted":
+                self.context = None  # of a request, which is over
             self._settled.set()
 
     @property
     def idle(self) -> bool:
         """Whether it has ended, and all of it is kept."""
         return not self.running and (self._task is None or self._task.done())
+
+    @property
+    def forgettable(self) -> bool:
+        """Whether nothing here needs it: it is idle, or of another process and nobody watches."""
+        return self.idle or (self.remote and not self._watchers)
+
+    def retire(self) -> None:
+        """Make room for another object that stands for the run; those who watch stay with it."""
+        self._retired = True
+        if not self._watchers:
+            self.close()
 
     def close(self) -> None:
         """Close its stream; to be called when it is idle."""
@@ -447,6 +518,15 @@ class LiveRun:
 
 def _iso(moment: float) -> str:
     return datetime.fromtimestamp(moment, UTC).isoformat()
+
+
+def _writable(event: Event) -> Event:
+    """Give an event that has a JSON form: models may nest arguments deeper than events may."""
+    try:
+        event.to_dict()
+    except UserError:
+        return cast("ToolStreamStartEvent", event).replace(input_args={})
+    return event
 
 
 def _text_of(output: object) -> str | None:

@@ -9,7 +9,7 @@ import traceback
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from agents_tools._secrets import MASK, mask
-from agents_tools._text import escape_for_model, type_name
+from agents_tools._text import escape_for_model
 from agents_tools.errors import AgentsToolsError, UserValueError
 from agents_tools.events import ErrorEvent, RunFinishedEvent, RunItemStreamEvent
 
@@ -53,12 +53,13 @@ class Teller:
             error: The exception.
             where: What failed, for the log.
         """
+        name = type(error).__name__  # as runs themselves write it
         if isinstance(error, AgentsToolsError) or self._shows:
-            return f"{type(error).__name__}: {error}"
+            return f"{name}: {error}"
         number = _number()
         trace = "".join(traceback.format_exception(error))
         logger.error("%s has failed (error %s).\n%s", where, number, self._masked(trace))
-        return f"{type_name(type(error))} (error {number})"
+        return f"{name} (error {number})"
 
     def event(self, event: Event) -> Event:
         """Give an event as it is told."""

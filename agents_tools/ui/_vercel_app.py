@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from agents_tools.agent import Agent
 from agents_tools.errors import UserTypeError, UserValueError
 from agents_tools.ui._asgi import App, HttpError, respond_empty, respond_json, respond_stream, shown
-from agents_tools.ui._runs import LiveRun, OnDisconnect, Runs, Verdict
+from agents_tools.ui._runs import LiveRun, OnDisconnect, Runs, Verdict, runs_for
 from agents_tools.ui._vercel_encoder import VERSIONS, Encoder
 from agents_tools.ui._vercel_messages import items_of, posted
 from agents_tools.ui._vercel_text import DONE, HEADERS, frame
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["app", "frames_of"]
 
 _KEY: Final = "vercel"
+_LISTENER: Final = ("max_concurrency", "body_timeout", "required_scopes")
 _PAUSE: Final = 0.05
 _IN_DOUBT: Final = 60.0
 """For how many seconds after its end a message can be had again that was sent to its end."""
@@ -54,6 +55,7 @@ def app(
     context: Callable[[Request], Any] | None = None,
     errors: Literal["hide", "show"] = "hide",
     runs: Runs | None = None,
+    **limits: Any,
 ) -> App:
     """Make an ASGI application that `useChat` of the Vercel AI SDK talks to.
 
@@ -85,8 +87,9 @@ def app(
         run_config: How runs are done.
         context: Gives the application's object for tools, from the request; sync or async.
         errors: What is told of exceptions that are not the library's own: `hide` or `show`.
-        runs: The runs of a server that has other apps as well; `store`, `on_disconnect`,
-            `run_config`, `context` and `errors` are then said there.
+        runs: Holds the runs, where several apps share them; whoever made it closes it.
+        **limits: `max_concurrency`, `body_timeout` and `required_scopes` of the listener;
+            `keep_runs`, `keep_for`, `max_running` and `secrets` of `Runs`.
 
     Raises:
         UserError: What is given cannot work.
@@ -95,13 +98,17 @@ def app(
         raise UserTypeError(f"vercel.app(agent): expected an Agent, got {type(agent).__name__}.")
     if version not in VERSIONS:
         raise UserValueError(f"vercel.app(version=): expected 5, 6 or 7, got {version!r:.60}.")
-    held = runs or Runs(
+    listener = {name: limits.pop(name) for name in _LISTENER if name in limits}
+    held = runs_for(
+        runs,
         store=store,
         on_disconnect=on_disconnect,
         run_config=run_config,
         context=context,
         errors=errors,
+        **limits,
     )
+    held.offer(agent, max_turns=max_turns)
     chats = _Chats(agent, held, version, preliminary, max_turns, heartbeat)
     return App(
         {
@@ -109,13 +116,15 @@ def app(
             ("GET", "/{chat}/stream"): chats.resume,
             ("POST", "/{chat}/stop"): chats.stop,
         },
+        on_start=held.restore if runs is None else None,
         on_stop=held.aclose if runs is None else None,
         host=host,
         auth=auth,
         allowed_hosts=allowed_hosts,
         allowed_origins=allowed_origins,
         max_body=max_body,
-        name="chat",
+        name="vercel.app",
+        **listener,
     )
 
 
@@ -156,12 +165,15 @@ class _Chats:
     async def post(self, request: Request, send: Send) -> None:
         """Start a run, or go on with one that waits."""
         given = posted(await request.json_object())
-        live = self._decided(given) if given.answers else await self._started(given, request)
+        if given.answers:
+            live = await self._decided(given, request)
+        else:
+            live = await self._started(given, request)
         await self._respond(live, request, send, after=_message(live).sent_before)
 
     async def resume(self, request: Request, send: Send) -> None:
         """Send a message again from its start, unless the page has all of it."""
-        live = self._newest(request)
+        live = await self._newest(request)
         if live is None or _was_read(live):
             await respond_empty(send)
             return
@@ -169,43 +181,43 @@ class _Chats:
 
     async def stop(self, request: Request, send: Send) -> None:
         """Cancel the run of a chat."""
-        live = self._newest(request)
+        live = await self._newest(request)
         stopped = live is not None and live.cancel("stopped by the user")
         await respond_json(send, {"stopped": stopped})
 
-    def _newest(self, request: Request) -> LiveRun | None:
-        live = self._runs.newest(request.params["chat"])
+    async def _newest(self, request: Request) -> LiveRun | None:
+        live = await self._runs.find_newest(request.params["chat"])
         return live if live is not None and _KEY in live.meta else None
 
     async def _started(self, given: Posted, request: Request) -> LiveRun:
         items = items_of(given.messages)
         context = await self._runs.context_of(request)
-        message = _Message(given.message_id or "")
-        live = self._runs.start(
+        await self._runs.restore()
+        return self._runs.start(
             self._agent,
             items,
             thread_id=given.chat_id,
             context=context,
             max_turns=self._max_turns,
-            meta={_KEY: message},
+            meta={_KEY: {"message_id": given.message_id}},
+            weight=len(await request.body()),
         )
-        message.id = message.id or f"msg_{live.id.removeprefix('run_')}"
-        return live
 
-    def _decided(self, given: Posted) -> LiveRun:
+    async def _decided(self, given: Posted, request: Request) -> LiveRun:
         """Tell a run that waits what the person has decided.
 
         An answer to a question that has its answer already says nothing new: a page sends all
         that stand in the message.
         """
         first = given.answers[0]
-        live = self._runs.get(first.run_id)
+        live = await self._runs.find(first.run_id)
         if live is None or live.thread_id != given.chat_id or _KEY not in live.meta:
             raise HttpError(
                 409,
                 f"The run that asked for approval {shown(first.approval_id)} is no longer here, "
                 "so it cannot go on. Send the message again.",
             )
+        await self._runs.lend_context(live, request)
         open_calls = {(*item.path, item.call_id) for item in live.interruptions}
         verdicts = [
             Verdict(
@@ -218,8 +230,9 @@ class _Chats:
             if answer.run_id == live.id and answer.path in open_calls
         ]
         if verdicts:
-            _message(live).sent_before = live.stream.last_id
+            after = live.stream.last_id
             live.decide(verdicts)
+            _message(live).sent_before = after
         return live
 
     async def _respond(self, live: LiveRun, request: Request, send: Send, *, after: int) -> None:
@@ -270,8 +283,13 @@ async def frames_of(live: LiveRun, encoder: Encoder, *, after: int = -1) -> Asyn
 
 
 def _message(live: LiveRun) -> _Message:
-    found = live.meta.get(_KEY)
-    return found if isinstance(found, _Message) else _Message(f"msg_{live.id}")
+    """Give what is known of the message that a run fills."""
+    found: _Message | None = live.notes.get(_KEY)
+    if found is None:
+        told: Any = live.meta.get(_KEY) or {}
+        found = _Message(told.get("message_id") or f"msg_{live.id.removeprefix('run_')}")
+        live.notes[_KEY] = found
+    return found
 
 
 def _was_read(live: LiveRun) -> bool:

@@ -450,7 +450,7 @@ class Encoder:
                 # Before version 7 only later releases take the reason here.
                 told = {"reason": reason} if self._version >= LATEST else {}
                 return [*chunks, {"type": "abort", **told}, finish]
-            case "error":
+            case "error" | "lost":
                 # A client reads nothing after an error, so it comes last.
                 return [*chunks, finish, {"type": "error", "errorText": self._told(last)}]
             case _:

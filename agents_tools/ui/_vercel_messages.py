@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 from urllib.parse import unquote, unquote_to_bytes
 
-from pydantic_core import to_json
-
 from agents_tools.errors import UserError
 from agents_tools.items import (
     Item,
@@ -27,6 +25,7 @@ from agents_tools.outputs import (
     block_from_dict,
 )
 from agents_tools.ui._asgi import HttpError, json_kind, shown
+from agents_tools.ui._written import written
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -214,7 +213,7 @@ class _Reader:
         name = _text(part, "toolName", at) if is_dynamic else kind.removeprefix("tool-")
         call_id = self._new_id(unquote(wire))
         value = part.get("input", part.get("rawInput"))
-        arguments = value if isinstance(value, str) else to_json(value or {}).decode()
+        arguments = value if isinstance(value, str) else written(value or {}).decode()
         self.items.append(ToolCallItem(call_id=call_id, name=name, arguments=arguments))
         self._outputs.append(_output(part, call_id, name))
 
@@ -264,7 +263,7 @@ def _tool_output(value: object) -> ToolOutput:
             return [block_from_dict(block) for block in cast("list[Mapping[str, Any]]", value)]
         except (UserError, TypeError, ValueError):
             pass
-    return to_json(value).decode()
+    return written(value).decode()
 
 
 def _content(parts: list[tuple[Mapping[str, Any], str]], at: str) -> str | list[ContentBlock]:

@@ -7,9 +7,8 @@ import re
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 from urllib.parse import quote
 
-from pydantic_core import to_json
-
 from agents_tools._text import safe_text
+from agents_tools.ui._written import written
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -64,7 +63,7 @@ _DEEPEST = 100
 def frame(chunk: Mapping[str, Any]) -> str:
     """Write one chunk as a frame of an event stream."""
     # JSON has no raw line ends, so one line always is one frame.
-    return f"data: {to_json(chunk, inf_nan_mode='null').decode()}\n\n"
+    return f"data: {written(chunk).decode()}\n\n"
 
 
 class SafeDeltas:
@@ -100,12 +99,14 @@ def shown(value: Any, depth: int = 0) -> Any:
     """Copy a JSON value with every text in it safe to show."""
     if isinstance(value, str):
         return safe_text(value)
-    if isinstance(value, dict) and depth < _DEEPEST:
+    if isinstance(value, (dict, list, tuple)) and depth >= _DEEPEST:
+        return "…"
+    if isinstance(value, dict):
         items = cast("Mapping[Any, Any]", value).items()
         return {safe_text(str(key)): shown(item, depth + 1) for key, item in items}
-    if isinstance(value, (list, tuple)) and depth < _DEEPEST:
+    if isinstance(value, (list, tuple)):
         return [shown(item, depth + 1) for item in cast("Sequence[Any]", value)]
-    return cast("Any", value)
+    return value
 
 
 def parsed(arguments: str) -> Any:

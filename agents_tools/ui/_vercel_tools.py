@@ -47,7 +47,7 @@ class Part:
         self.name = safe_text(name)
         self.state: Literal["writing", "input", "approval", "done"] = "writing"
         self.input: Any = None
-        self.written = ""
+        self.written: list[str] = []
         self.unsent = ""
         self.sent = 0.0
         self.approval: str | None = None
@@ -96,7 +96,7 @@ class Parts:
         part = self._parts.get(path)
         if part is None or part.state != "writing":
             return []
-        part.written += delta
+        part.written.append(delta)
         part.unsent += delta
         if part.sent and now - part.sent < self._interval:
             return []
@@ -164,7 +164,7 @@ class Parts:
         chunks: list[Chunk] = []
         status = "cancelled"
         if part.state == "writing":
-            part.input, status = parsed(part.written), "invalid_args"
+            part.input, status = parsed("".join(part.written)), "invalid_args"
             if self._version < WITH_APPROVALS:
                 chunks = [self._input(part)]
         part.state = "done"

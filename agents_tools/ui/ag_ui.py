@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from agents_tools.ui._ag_ui_encoder import PROTOCOL_VERSION, Encoder
 from agents_tools.ui._ag_ui_questions import RESPONSE_SCHEMA
+from agents_tools.ui._written import written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -135,6 +136,4 @@ def encode(
 
 def frame_text(frame: Frame) -> str:
     """Give a frame as the text that is sent: one line of JSON, and an empty one."""
-    from pydantic_core import to_json
-
-    return f"data: {to_json(frame).decode()}\n\n"
+    return f"data: {written(frame).decode()}\n\n"

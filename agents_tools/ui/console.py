@@ -8,7 +8,9 @@ the program's own.
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
+import threading
 import time
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from agents_tools.events import Event
 
 __all__ = ["Console", "View", "render"]
+
+logger = logging.getLogger("agents_tools")
 
 View: TypeAlias = Literal["auto", "live", "plain", "ndjson", "notebook", "none"]
 """How events are shown.
@@ -51,21 +55,32 @@ class Console:
         self._is_run = False
         self._closed = False
         self._is_open = False
+        self._has_failed = False
+        self._lock = threading.Lock()
 
     def publish(self, event: Event, /) -> None:
         """Show an event; callable from any thread."""
-        if self._closed:
-            return
-        if not self._is_open:
-            self._is_open = True
-            self._shown.open()
+        with self._lock:
+            if self._closed:
+                return
+            if not self._is_open:
+                self._is_open = True
+                self._shown.open()
+        self._note_status(event)
+        try:
+            self._shown.hear(event)
+        except Exception as error:  # noqa: BLE001 - what is watched does not fail because of that
+            if not self._has_failed:
+                self._has_failed = True
+                logger.warning("%r cannot be shown: %s", event, error)
+
+    def _note_status(self, event: Event) -> None:
         if isinstance(event, RunFinishedEvent) and not event.path:
             self._status = event.status
         elif isinstance(event, RunStartedEvent) and not event.path:
             self._is_run, self._status = True, None
         elif isinstance(event, ToolStreamEndEvent) and len(event.path) == 1 and not self._is_run:
             self._status = event.status if self._status in {None, "ok"} else self._status
-        self._shown.hear(event)
 
     def close(self, status: str | None = None) -> None:
         """Leave what was shown as it is in the end; safe to call again.
@@ -73,8 +88,9 @@ class Console:
         Args:
             status: How it ended, where the events have not said so.
         """
-        if not self._closed:
-            self._closed = True
+        with self._lock:
+            closed, self._closed = self._closed, True
+        if not closed:
             self._shown.close(self._status or status or "ok", time.monotonic() - self._begun)
 
     def __enter__(self) -> Self:

@@ -36,7 +36,9 @@ BUILTIN = "builtin"
 """Stands for all of class-based and built-in tools."""
 EVENTS = "events"
 """Stands for all of events."""
-CHOICES = (*TIMED, *MCP_TIMED, MCP_IMPORT, BUILTIN, *BUILTIN_TITLES, EVENTS, *EVENT_TIMED)
+UI = "ui"
+"""Stands for all of the streams to the web, which no peer has."""
+CHOICES = (*TIMED, *MCP_TIMED, MCP_IMPORT, BUILTIN, *BUILTIN_TITLES, EVENTS, *EVENT_TIMED, UI)
 TITLES = {
     "import": "import the decorator, CPU (limit: names of pydantic)",
     "decorate": "decorate, per tool (limit: build)",
@@ -80,6 +82,11 @@ def main() -> None:
         only = [*only, *BUILTIN_TITLES]
     if only and EVENTS in only:
         only = [*only, *EVENT_TIMED]
+    if not only or UI in only:
+        quick = ["--quick"] if options.quick else []
+        subprocess.run([sys.executable, "-m", "tests.benchmarks.ui", *quick], check=True)
+    if only == [UI]:
+        return
     for name in options.subjects:
         SUBJECTS[name].install()
     results: dict[str, Any] = {}

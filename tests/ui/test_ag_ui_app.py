@@ -98,6 +98,8 @@ async def test_a_request_is_answered_with_the_events_of_a_run() -> None:
         ("1.7", None, "1.0"),
         (None, None, "0.x"),
         ("0.9", None, "0.x"),
+        ("9" * 5_000, None, "1.0"),
+        ("\u00b2.0", None, "0.x"),
         (None, "1.0", "1.0"),
         ("1.0", "0.x", "0.x"),
     ],
@@ -557,6 +559,24 @@ async def test_a_part_of_a_run_is_cancelled_by_the_id_that_the_client_gave_it() 
         assert told.json["cancelled"] is True
         frames = frames_in(await exchange.whole(), earlier=["c1"])
     assert frames[-1] == {**frames[-1], "runId": "r2", "outcome": {"type": "cancelled"}}
+
+
+@pytest.mark.parametrize("version", ["1.0", "0.x"])
+async def test_a_run_that_was_called_off_asks_nobody_any_more(version: Any) -> None:
+    """It waited for a person when it was cancelled: whoever comes late sees its end, and no more."""
+    agent, _ = asking()
+    async with serving(agent, version=version) as app:
+        waits = frames_in(await post(app, body()), version)
+        assert "interrupts" in str(waits)
+        await post(app, {"threadId": "t"}, "/cancel")
+        late = frames_in(await post(app, body(runId="late"), "/connect"), version)
+    assert "interrupts" not in str(late)
+    ends = [frame for frame in late if frame["type"] in {"RUN_FINISHED", "RUN_ERROR"}]
+    assert len(ends) == 1
+    if version == "1.0":
+        assert ends[0]["outcome"] == {"type": "cancelled"}
+    else:
+        assert late[-2]["name"] == "agents_tools.cancelled"
 
 
 async def test_cancelling_what_is_not_there() -> None:

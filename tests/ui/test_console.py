@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import sys
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -25,8 +27,17 @@ from agents_tools import (
     progress,
     streaming_tool,
 )
+from agents_tools.events import (
+    Origin,
+    RunItemStreamEvent,
+    ToolProgressEvent,
+    ToolStreamEndEvent,
+)
+from agents_tools.items import ToolCallItem, ToolCallOutputItem
 from agents_tools.testing import ScriptedModel, tool_call
 from agents_tools.ui import console
+from agents_tools.ui._live_run import LiveRun
+from agents_tools.usage import Usage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -209,3 +220,113 @@ async def test_a_reader_that_has_gone_is_no_trouble() -> None:
     file = io.StringIO()
     file.close()
     await console.render(await events_of_a_run(), view="plain", file=file)
+
+
+def calls(count: int, above: tuple[str, ...] = ()) -> Iterator[Event]:
+    """Give the events of calls of a model, one after the other."""
+    for number in range(count):
+        call_id = f"call_{number}"
+        here, inside = Origin(path=above), Origin("dig", call_id, (*above, call_id))
+        asked = ToolCallItem(call_id=call_id, name="dig", arguments='{"deep": true}')
+        given = ToolCallOutputItem(call_id=call_id, name="dig", output="earth " * 1_000)
+        yield RunItemStreamEvent[Any]("tool_called", asked.to_dict()).replace(origin=here)
+        yield NotifyStreamEvent("careful", level="warning").replace(origin=inside)
+        yield ToolStreamEndEvent("ok", 0.1).replace(origin=inside)
+        yield RunItemStreamEvent[Any]("tool_output", given.to_dict()).replace(origin=here)
+
+
+class Screen(io.StringIO):
+    """A terminal, as far as Rich asks."""
+
+    def isatty(self) -> bool:
+        """Say that people look."""
+        return True
+
+
+@pytest.mark.parametrize("above", [(), ("boss",)])
+def test_the_tree_of_thousands_of_calls_stays_small(above: tuple[str, ...]) -> None:
+    """D14: rows, memory and time do not grow with what is over; what it cost is still counted."""
+    screen = Screen()
+    view = LiveRun("Chief", screen)
+    for event in calls(2_000, above):
+        view.hear(event)
+        if event.path[len(above) :]:
+            view.count(event.path, Usage(requests=1, input_tokens=1))
+    assert len(view._tree.by_path) < 300  # pyright: ignore[reportPrivateUsage]
+    assert len(view._tree._usage) < 300  # pyright: ignore[reportPrivateUsage]
+    view.close("ok", 1)
+    shown = screen.getvalue()
+    assert shown.count("\n") < 700
+    assert "calls before" in shown
+    assert "4,000 tokens" in shown
+
+
+@pytest.mark.parametrize("view", ["live", "plain", "ndjson"])
+def test_what_cannot_be_shown_does_not_fail_the_run(
+    view: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """D17: events in any order, and some that are damaged; the next ones are shown."""
+    screen = Screen()
+    shown = console.Console(view=view, file=screen, name="Chief")
+    damaged = RunItemStreamEvent[Any]("tool_output", {"type": "nonsense"})
+    ended = ToolStreamEndEvent("ok", 1.0).replace(origin=Origin("dig", "a", ("a",)))
+    late = ToolProgressEvent(5, 0).replace(origin=Origin("dig", "c", ("unknown", "c")))
+    for event in (damaged, damaged, ended, late, *list(calls(1))[::-1]):
+        shown.publish(event)
+    shown.close()
+    assert caplog.text.count("cannot be shown") == (0 if view == "ndjson" else 1)
+    assert "dig" in screen.getvalue()
+
+
+@pytest.mark.parametrize("view", ["auto", "live", "plain"])
+def test_a_program_without_standard_error_is_no_trouble(
+    view: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """D17: what was closed before the program began is `None`."""
+    monkeypatch.setattr("sys.stderr", None)
+    with console.Console(view=view) as shown:
+        for event in calls(1):
+            shown.publish(event)
+
+
+def test_a_terminal_that_goes_while_it_is_drawn_on_is_no_trouble() -> None:
+    """D17: neither the run nor the thread that draws fails."""
+    screen = Screen()
+    with console.Console(view="live", file=screen) as shown:
+        for event in calls(3):
+            shown.publish(event)
+            screen.close()
+
+
+def test_two_trees_are_not_drawn_over_each_other() -> None:
+    """D14: the second one on a terminal is shown when it has ended, and output is as it was."""
+    output, screen = sys.stdout, Screen()
+    first, second = (console.Console(view="live", file=screen, name=name) for name in "AB")
+    for event in calls(1):
+        first.publish(event)
+        second.publish(event)
+    first.close()
+    second.close()
+    assert sys.stdout is output
+    assert "B" in screen.getvalue()
+    with console.Console(view="live", file=screen, name="C") as third:
+        third.publish(next(iter(calls(1))))
+
+
+def test_a_console_may_be_told_from_many_threads() -> None:
+    """D9: it is opened once, whoever comes first."""
+    for _ in range(20):
+        shown = console.Console(view="live", file=Screen())
+        gate = threading.Barrier(4)
+
+        def tell(shown: console.Console = shown, gate: threading.Barrier = gate) -> None:
+            gate.wait()
+            for event in calls(2):
+                shown.publish(event)
+
+        threads = [threading.Thread(target=tell) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        shown.close()

@@ -30,7 +30,7 @@ from agents_tools.model import ModelResponse
 from agents_tools.policies import needs_approval
 from agents_tools.store import MemoryEventStore, Pending, SQLiteEventStore
 from agents_tools.testing import ScriptedModel, tool_call
-from agents_tools.ui import _runs_live
+from agents_tools.ui import _runs, _runs_live
 from agents_tools.ui._asgi import HttpError
 from agents_tools.ui._runs import LiveRun, Runs, Verdict
 from agents_tools.ui._runs_kept import Process, record_of, state_record
@@ -723,3 +723,127 @@ def test_what_was_not_meant_for_others_is_hidden(
         number = text.partition("(error ")[2][:8]
         assert number in caplog.text
         assert "inside" in caplog.text
+
+
+# --- what others run
+
+
+async def test_what_others_run_takes_no_place_and_no_time_here(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Runs of another server are not counted, not waited for at the end, and not kept for ever."""
+    monkeypatch.setattr(_runs, "_FAREWELL", 3_600.0)
+    store, gate = MemoryEventStore(), Gate()
+    async with runs_of(store=store) as one:
+        other = Runs(store=store, max_running=1, keep_runs=1)
+        running = [one.start_tool(gate.tool, "{}", run_id=f"r{n}") for n in range(3)]
+        await gate.begun.wait()
+        for run in running:
+            await run.stream.flush()
+            seen = await other.find(run.id)
+            assert seen is not None
+            assert seen.remote
+        mine = other.start_tool(add, '{"a": 1, "b": 2}')
+        await mine.wait()
+        await idle(mine)
+        other.start_tool(add, '{"a": 1, "b": 2}', run_id="last")
+        assert sum(run.remote for run in other.list()) <= 1
+        async with asyncio.timeout(PATIENCE / 2):
+            await other.aclose()
+        gate.let_go.set()
+
+
+async def test_a_run_that_ends_elsewhere_leaves_no_second_stream() -> None:
+    """Who watched it as it went on is served to the end; then what stood for it is let go."""
+    store, gate = MemoryEventStore(), Gate()
+    async with runs_of(store=store) as one, runs_of(store=store) as other:
+        run = one.start_tool(gate.tool, "{}", run_id="r1")
+        await gate.begun.wait()
+        await run.stream.flush()
+        seen = await other.find("r1")
+        assert seen is not None
+        with seen.watching():
+            watching = asyncio.ensure_future(told(seen))
+            gate.let_go.set()
+            await run.wait()
+            await run.stream.flush()
+            now = await other.find("r1")
+            assert now is not None
+            assert (now.remote, now.status) == (False, "ok")
+            assert isinstance((await watching)[-1], RunFinishedEvent)
+        assert now is seen or seen.stream.closed
+
+
+async def test_what_clients_sent_is_forgotten_with_the_oldest_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Histories of conversations are long, and every request brings the whole of one."""
+    monkeypatch.setattr(_runs, "_KEPT_BYTES", 1_000)
+    async with runs_of(keep_runs=2) as runs:
+        for number in range(5):
+            run = runs.start(agent_of("Hello."), "Hi", run_id=f"r{number}", weight=600)
+            await run.wait()
+            await idle(run)
+        runs._tidy(now=True)
+        assert [run.id for run in runs.list()] == ["r4"]
+
+
+async def test_arguments_that_no_event_can_hold_cost_the_events_nothing() -> None:
+    """Models may nest deeper than events may: the stream and the store go on."""
+    store = MemoryEventStore()
+    deep = '{"a": ' + "[" * 150 + "]" * 150 + "}"
+    async with runs_of(store=store) as runs:
+        run = runs.start(agent_of([tool_call("add", deep)], "Done.", tools=[add]), "Hi")
+        await run.wait()
+        await run.stream.flush()
+        kept = await store.session(run.id).read()
+        assert [event.to_dict()["type"] for event in kept][-1] == RunFinishedEvent.type
+
+
+async def waiting_run(store: Any, agent: Agent[Any]) -> None:
+    """Leave a run behind that waits, of a process that is no more."""
+    earlier = Runs(store=store)
+    run = earlier.start(agent, "Hi", run_id="r1")
+    await run.wait()
+    await run.stream.flush()
+    await earlier.aclose()
+    del earlier, run
+    gc.collect()
+
+
+async def test_of_two_servers_that_decide_at_once_one_goes_on() -> None:
+    """F23: the call is made once; the other watches the run, as everybody can."""
+    store, gate, calls = MemoryEventStore(), asyncio.Event(), list[str]()
+
+    @needs_approval
+    @function_tool
+    async def pay() -> str:
+        """Pay."""
+        calls.append("paid")
+        await gate.wait()
+        return "paid"
+
+    await waiting_run(store, agent_of(tool_call("pay"), tools=[pay]))
+    async with runs_of(store=store) as one, runs_of(store=store) as other:
+        found: list[LiveRun] = []
+        for runs in (one, other):
+            runs.offer(agent_of("Done.", tools=[pay]))
+            run = await runs.find("r1")
+            assert run is not None
+            assert run.status == "interrupted"
+            found.append(run)
+        before = found[0].last_id
+        for run in found:
+            run.decide([{"call_id": "call_1", "approve": True}])
+        watching = [asyncio.ensure_future(told(run, before)) for run in found]
+        while not calls or sum(run.remote for run in found) != 1:
+            await asyncio.wait_for(asyncio.sleep(0), PATIENCE)
+        async with runs_of(store=store) as third:
+            seen = await third.find("r1")
+            assert seen is not None
+            assert (seen.status, seen.remote) == ("running", True)  # and not lost
+        gate.set()
+        ends = [(await one)[-1] for one in watching]
+        assert [getattr(end, "status", "") for end in ends] == ["ok", "ok"]
+        assert [run.status for run in found] == ["ok", "ok"]
+    assert calls == ["paid"]

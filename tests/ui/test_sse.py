@@ -594,6 +594,7 @@ async def test_runs_are_listed_newest_first() -> None:
     assert listed["more"] is True
     assert (await ask(app, "GET", "/runs?limit=0")).status == 422
     assert (await ask(app, "GET", "/runs?limit=x")).status == 422
+    assert (await ask(app, "GET", f"/runs?limit=000000001{'9' * 5_000}")).status == 422
     await app.aclose()
 
 
