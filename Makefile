@@ -1,6 +1,6 @@
 # Every target sets up what it needs in .venv, from nothing but a Python (3.11 or newer) and its pip.
-#   make demo | test | test-mcp1 | conformance | ui-conformance | check | docs | cov | bench
-#   make corpus | clean
+#   make demo | setup | test | test-mcp1 | conformance | ui-conformance | check | docs | cov
+#   make bench | corpus | clean
 #   PYTHON=/path/to/python   the interpreter to build .venv with
 #   ARGS="-k name"           further arguments for the command that runs
 #   WORKERS=4                how many processes share the tests; 0 for none beside the one
@@ -29,11 +29,14 @@ MCP1 := .venv-mcp1/.stamp
 # Clients of the protocols of user interfaces that are not ours, some with a Node of their own.
 UI_PEERS := .ui-peers/.stamp-1
 
-.PHONY: help demo test test-all test-long test-mcp1 conformance ui-conformance cov corpus check
+.PHONY: help setup demo test test-all test-long test-mcp1 conformance ui-conformance cov corpus check
 .PHONY: format docs docs-serve bench clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
+
+# Everything that the tests and the checks need.
+setup: $(DEV) $(MOCK) $(PEERS) $(UI_PEERS)
 
 demo: $(RUN)
 	@$(BIN)/python $(DEMO) $(ARGS)
