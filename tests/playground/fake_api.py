@@ -114,13 +114,15 @@ TOOLS = [
     tool("flood", "Says a great deal.", NONE, kind="streaming"),
     tool("picture", "Draws something.", NONE),
 ]
-AGENTS = [
+AGENTS: list[Json] = [
+    {"name": "crowd", "instructions": "You call a great deal.", "tools": [], "model": None},
+    {"name": "stumbler", "instructions": "You begin twice.", "tools": [], "model": None},
     {
         "name": "researcher",
         "instructions": "You find things out and say where you found them.",
         "tools": ["search", "crawl"],
         "model": "scripted",
-    }
+    },
 ]
 
 
@@ -250,7 +252,7 @@ class FakeApi:
         self.runs.append(run)
         run.say("run_started_event", run_id=run.told["id"], agent=name)
         if kind == "agent":
-            _as_agent(run, given["input"])
+            _AGENTS[name](run, given["input"])
         else:
             _SCRIPTS.get(name, _plain)(run, given["arguments"])
         return run
@@ -326,6 +328,39 @@ def _as_agent(run: Run, text: str) -> None:
     run.end(text="There are three cats.")
 
 
+def _stumble(run: Run, text: str) -> None:
+    raw = "raw_response_stream_event"
+    begun = {"type": "function_call", "call_id": "a", "name": "f"}
+    for data in (
+        {"type": "response.output_text.delta", "delta": "wrong"},
+        {"type": "response.output_item.added", "item": begun},
+        {"type": "response.function_call_arguments.delta", "delta": "{", "call_id": "a"},
+        {"type": "agents_tools.retry", "attempt": 1},
+        {"type": "response.output_text.delta", "delta": "rig"},
+        {"type": "response.output_text.delta", "delta": "ht"},
+    ):
+        run.say(raw, data=data)
+    run.item("message_output_created", {"content": [{"type": "output_text", "text": "right."}]})
+    run.call("g", {}, "b")
+    run.answer("x", "b", name="g")
+    run.item("message_output_created", {"content": [{"type": "output_text", "text": "whole"}]})
+    run.end(text="whole")
+
+
+def _crowd(run: Run, text: str) -> None:
+    for index in range(1_000):
+        run.call("search", {"query": f"cat {index}"}, f"c{index}")
+        run.answer("a cat", f"c{index}", name="search")
+    run.call("draw", {}, "drawn")
+    for index in range(300):
+        drawn = {"data": f"drawing {index}", "uri": None, "mime_type": "text/plain"}
+        run.say("tool_artifact_event", "drawn", name="draw", **drawn)
+        run.events[-1]["name"] = f"{index}.txt"
+    run.answer("drawn", "drawn", name="draw")
+    run.end(text="many cats")
+
+
+_AGENTS = {"researcher": _as_agent, "stumbler": _stumble, "crowd": _crowd}
 _SCRIPTS = {"crawl": _crawl, "flood": _flood, "deploy": _deploy, "picture": _picture}
 
 

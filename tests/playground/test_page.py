@@ -508,33 +508,74 @@ def test_axe_finds_nothing(page: Page) -> None:
     assert {state: faults for state, faults in found.items() if faults} == {}
 
 
+def ask(page: Page, name: str) -> Any:
+    """Choose an agent, send it something and give the tree of its run."""
+    choose(page, name)
+    page.get_by_label("Message").fill("go")
+    page.keyboard.press("Control+Enter")
+    return page.get_by_role("tree")
+
+
 def test_streamed_answer_is_replaced_by_the_whole_and_forgotten_on_retry(page: Page) -> None:
     """F12: a second attempt starts from nothing; a model that does not stream shows as much."""
-    told = page.evaluate(
-        """async () => {
-          const { RunTree } = await import("./static/events.js");
-          const tree = new RunTree();
-          const raw = (data) => tree.apply({ type: "raw_response_stream_event", path: [], data });
-          const item = (name, item) => tree.apply({ type: "run_item_stream_event", path: [], name, item });
-          raw({ type: "response.output_text.delta", delta: "wrong" });
-          raw({ type: "response.output_item.added", item: { type: "function_call", call_id: "a", name: "f" } });
-          raw({ type: "response.function_call_arguments.delta", delta: "{", call_id: "a" });
-          raw({ type: "agents_tools.retry", attempt: 1 });
-          raw({ type: "response.output_text.delta", delta: "rig" });
-          raw({ type: "response.output_text.delta", delta: "ht" });
-          item("message_output_created", { content: [{ type: "output_text", text: "right." }] });
-          item("tool_called", { call_id: "b", name: "g", arguments: "{}" });
-          item("tool_output", { call_id: "b", name: "g", output: "x", status: "ok" });
-          item("message_output_created", { content: [{ type: "output_text", text: "whole" }] });
-          return tree.root.items.map((one) => one.text ?? `${one.node.name} ${one.node.status}`);
-        }"""
-    )
-    assert told == [
-        "the model did not answer (attempt 1); asking again",
-        "right.",
-        "g ok",
-        "whole",
-    ]
+    tree = ask(page, "stumbler")
+
+    expect(tree.locator(".said")).to_have_text(["right.", "whole"])
+    again = "the model did not answer (attempt 1); asking again"
+    expect(tree.locator(".line")).to_contain_text([again])
+    call = tree.get_by_role("treeitem").nth(1)
+    expect(call).to_contain_text(re.compile("^g.*done"))
+    expect(tree.get_by_role("treeitem")).to_have_count(2)
+    order = re.compile(f"{re.escape(again)}.*right\\..*done.*whole", re.DOTALL)
+    expect(tree).to_contain_text(order)
+
+
+def test_thousand_calls_are_drawn_in_parts(page: Page) -> None:
+    """D5: the newest calls and artifacts are drawn, the others are asked for."""
+    tree = ask(page, "crowd")
+
+    calls = tree.get_by_role("treeitem")
+    newest = calls.last
+    expect(page.get_by_role("button", name="Run again")).to_be_visible()
+    newest.locator(".toggle").click()
+    expect(newest).to_contain_text("299.txt")
+    expect(newest).to_contain_text("earlier artifacts")
+    assert newest.locator(".artifact").count() <= 63
+    assert calls.count() <= 201
+    tree.get_by_role("button", name="Show earlier (850)").click()
+    expect(calls).to_have_count(352)
+
+    page.get_by_role("tab", name="Timeline").click()
+    expect(page.get_by_text("801 earlier calls")).to_be_visible()
+    expect(page.locator(".timeline li")).to_have_count(200)
+
+
+def test_thousand_tools_are_searched(page: Page, api: FakeApi) -> None:
+    """A long list answers as a short one does."""
+    many = [tool(f"tool_{index}", f"Number {index}.", {"type": "object"}) for index in range(1_000)]
+    api.change(many, [])
+    expect(page.locator(".entry")).to_have_count(1_003)
+    page.get_by_role("searchbox").fill("number 777.")
+    expect(page.locator(".entry")).to_have_count(1)
+    page.locator(".entry").click()
+    expect(page.get_by_role("heading", name="tool_777")).to_be_visible()
+    page.get_by_role("searchbox").fill("")
+    expect(page.locator(".entry")).to_have_count(1_003)
+    expect(page.locator(".entry[aria-current]")).to_have_text(re.compile("tool_777"))
+
+
+def test_copying_says_what_came_of_it(page: Page) -> None:
+    """A browser may refuse the clipboard; nobody is told then that something was copied."""
+    page.evaluate("""() => {
+      navigator.clipboard.writeText = () => Promise.reject(new Error("no"));
+      document.execCommand = () => false;
+    }""")
+    choose(page, "search")
+    page.get_by_role("button", name="Copy", exact=True).click()
+    expect(page.get_by_role("status").filter(has_text="JSON not copied")).to_be_attached()
+    page.evaluate("navigator.clipboard.writeText = async () => {}")
+    page.get_by_role("button", name="Copy", exact=True).click()
+    expect(page.get_by_role("status").filter(has_text="JSON copied")).to_be_attached()
 
 
 TARGET = '''

@@ -1,22 +1,18 @@
 // What the model sees of a tool: its definition for each provider, and what changed in it.
-import { html, useEffect, useState } from "./vendor.js";
+import { keep, signal, useSignal } from "./view.js";
 import * as api from "./api.js";
 import { pretty } from "./json.js";
-import { attempt, info } from "./state.js";
+import { attempt } from "./state.js";
 import { Badge, Code, CopyButton, TabPanel, Tabs, clock } from "./ui.js";
+
+/** Whose view is shown; stays when another tool is chosen. */
+const provider = signal(null);
 
 /** @param {{tool: {name: string, schema: object, output_schema: object | null}}} props */
 export function Views({ tool }) {
-  const [loaded, setLoaded] = useState(null);
-  const [current, setCurrent] = useState(null);
-  const { generation } = info.value;
-  useEffect(() => {
-    let stale = false;
-    attempt(() => api.views(tool.name)).then(
-      (answer) => stale || setLoaded(answer ?? { views: [], diff: null }),
-    );
-    return () => (stale = true);
-  }, [tool.name, generation]);
+  const answer = useSignal(null);
+  keep(async () => (answer.value = (await attempt(() => api.views(tool.name))) ?? { views: [] }));
+  const loaded = answer.value;
   if (!loaded) return html`<p class="empty">Loading…</p>`;
   const own = {
     id: "schema",
@@ -31,10 +27,10 @@ export function Views({ tool }) {
     note: "What a result looks like.",
   };
   const all = [...loaded.views, own, output].filter(Boolean);
-  const view = all.find((one) => one.id === current) ?? all[0];
+  const view = all.find((one) => one.id === provider.value) ?? all[0];
   return html`
     <${Diff} diff=${loaded.diff} />
-    <${Tabs} name="view" label="Providers" class="sub" current=${view.id} onSelect=${setCurrent}
+    <${Tabs} name="view" label="Providers" class="sub" current=${view.id} onSelect=${(id) => (provider.value = id)}
         tabs=${all.map((one) => [one.id, one.label])} />
     <${TabPanel} name="view" current=${view.id} class="view"><${View} view=${view} /></${TabPanel}>`;
 }

@@ -1,5 +1,5 @@
 // The form of a schema: one field for each value, of every kind that schema.js knows.
-import { html, useState } from "./vendor.js";
+import { useSignal } from "./view.js";
 import { SCALARS } from "./controls.js";
 import { brief, isObject } from "./json.js";
 import { blank, limits, shapeOf, typeName, variantName, variantOf } from "./schema.js";
@@ -224,15 +224,15 @@ function Entries({ value, set, path, form, label, keys, schema, open }) {
 }
 
 function Key({ of, name, taken, rename }) {
-  const [local, setLocal] = useState(null);
-  const twice = local !== null && taken(local);
+  const local = useSignal(null);
+  const twice = local.value !== null && taken(local.value);
   const write = (event) => {
     const text = event.target.value;
-    setLocal(taken(text) ? text : null);
+    local.value = taken(text) ? text : null;
     if (!taken(text)) rename(text);
   };
-  return html`<input class="key mono" aria-label="Key in ${of}" value=${local ?? name}
-        aria-invalid=${twice ? "true" : undefined} onInput=${write} onBlur=${() => setLocal(null)} />
+  return html`<input class="key mono" aria-label="Key in ${of}" value=${local.value ?? name}
+        aria-invalid=${twice ? "true" : undefined} onInput=${write} onBlur=${() => (local.value = null)} />
     ${twice && html`<span class="fault" role="status">this key is there already</span>`}`;
 }
 
@@ -275,10 +275,10 @@ function List({ shape, own, value, set, path, form, label }) {
 /** One of several: what is written decides, unless it was chosen here. */
 function Union(props) {
   const { shape, value, set, form, label } = props;
-  const [chosen, setChosen] = useState(null);
-  const index = chosen && chosen.value === value ? chosen.index : variantOf(value, shape.variants, form.root);
+  const chosen = useSignal(null);
+  const index = chosen.value?.of === value ? chosen.value.index : variantOf(value, shape.variants, form.root);
   const put = (next, at = index) => {
-    setChosen({ index: at, value: next });
+    chosen.value = { index: at, of: next };
     set(next);
   };
   const choose = (event) =>
@@ -288,7 +288,7 @@ function Union(props) {
   return html`<div class="union">
     <select aria-label="Variant of ${label}" value=${index} onChange=${choose}>
       ${shape.variants.map(
-        (one, at) => html`<option value=${at} selected=${at === index}>
+        (one, at) => html`<option value=${at}>
           ${variantName(one, form.root)}</option>`,
       )}
     </select>

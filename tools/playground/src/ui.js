@@ -1,5 +1,5 @@
 // The small parts that every view is made of: icons, tabs, badges, times, copying.
-import { html, signal, useRef } from "./vendor.js";
+import { signal } from "./view.js";
 
 const SHAPES = {
   search: "M11 11l3.5 3.5M12.5 7.25a5.25 5.25 0 1 1-10.5 0 5.25 5.25 0 0 1 10.5 0z",
@@ -113,34 +113,37 @@ export function clock(iso) {
 export const spoken = signal("");
 export const say = (text) => (spoken.value = text);
 
-/** @param {string} text @param {string} [what] What was copied, in words. */
-export async function copy(text, what = "Text") {
+/** @param {string} text @param {string} what What is copied, in words. @returns Whether it was. */
+async function copy(text, what) {
+  let done = true;
   try {
     await navigator.clipboard.writeText(text);
   } catch {
-    copyTheOldWay(text);
+    done = copyTheOldWay(text);
   }
-  say(`${what} copied`);
+  say(done ? `${what} copied` : `${what} not copied: the browser refused`);
+  return done;
 }
 
+/** Where the page is not served from this machine, browsers offer nothing else. */
 function copyTheOldWay(text) {
   const area = document.createElement("textarea");
   area.value = text;
   document.body.append(area);
   area.select();
-  document.execCommand("copy");
+  const done = document.execCommand("copy");
   area.remove();
+  return done;
 }
 
 export function CopyButton({ text, what, children = "Copy" }) {
-  const button = useRef(null);
-  const click = async () => {
-    await copy(typeof text === "function" ? await text() : text, what);
-    const node = button.current;
-    node?.classList.add("done");
-    setTimeout(() => node?.classList.remove("done"), 1200);
+  const click = async ({ currentTarget: { classList } }) => {
+    const wanted = typeof text === "function" ? await text() : text;
+    if (wanted === undefined || !(await copy(wanted, what))) return;
+    classList.add("done");
+    setTimeout(() => classList.remove("done"), 1200);
   };
-  return html`<button type="button" class="small" ref=${button} onClick=${click}>${children}</button>`;
+  return html`<button type="button" class="small" onClick=${click}>${children}</button>`;
 }
 
 /** Gives the browser a file to save. */

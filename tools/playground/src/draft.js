@@ -1,5 +1,5 @@
 // The arguments that are being written for one tool: as a value, as text, and what is wrong with them.
-import { batch, signal } from "./vendor.js";
+import { signal } from "./view.js";
 import * as api from "./api.js";
 import { pretty, read } from "./json.js";
 import { initial } from "./schema.js";
@@ -18,7 +18,7 @@ export class Draft {
     this.broken = signal(null);
     /** What stands in boxes of the form though it is not JSON, by the id of the field. */
     this.boxes = signal({});
-    /** @type {import("./vendor.js").Signal<Fault[]>} */
+    /** @type {import("./view.js").Signal<Fault[]>} */
     this.faults = signal([]);
     /** What a check said: null before one, then `ok` or what the model would be told. */
     this.verdict = signal(null);
@@ -27,22 +27,18 @@ export class Draft {
 
   /** The form wrote a value. */
   setValue(value) {
-    batch(() => {
-      this.value.value = value;
-      this.text.value = pretty(value);
-      this.broken.value = null;
-    });
+    this.value.value = value;
+    this.text.value = pretty(value);
+    this.broken.value = null;
     this.#edited();
   }
 
   /** The editor wrote a text; it is kept whatever it is. */
   setText(text) {
     const { value, fault } = read(text);
-    batch(() => {
-      this.text.value = text;
-      this.broken.value = fault ?? null;
-      if (!fault) this.value.value = value;
-    });
+    this.text.value = text;
+    this.broken.value = fault ?? null;
+    if (!fault) this.value.value = value;
     this.#edited();
   }
 
@@ -64,13 +60,11 @@ export class Draft {
 
   /** @param {Fault[]} faults */
   settle(faults, verdict) {
-    batch(() => {
-      this.faults.value = faults.map((fault) => ({
-        ...fault,
-        path: known(fault.path, this.value.value),
-      }));
-      this.verdict.value = verdict;
-    });
+    this.faults.value = faults.map((fault) => ({
+      ...fault,
+      path: known(fault.path, this.value.value),
+    }));
+    this.verdict.value = verdict;
   }
 
   /** Asks the server whether the arguments would be accepted. @returns {Promise<boolean>} */

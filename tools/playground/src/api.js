@@ -1,5 +1,5 @@
 // Talks to the server: one function per request, and event streams that resume by id.
-import { signal } from "./vendor.js";
+import { signal } from "./view.js";
 import { parse } from "./json.js";
 
 const KEY = "agents-tools-token";

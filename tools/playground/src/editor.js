@@ -1,15 +1,16 @@
 // The middle pane: a tool with its form and JSON side by side, or an agent with its input.
-import { html, useLayoutEffect, useRef } from "./vendor.js";
 import { Form, focusField } from "./form.js";
 import { checkTool, runAgent, runTool } from "./runs.js";
-import { agent, agents, draftOf, inputOf, middle, selected, tool, tools } from "./state.js";
+import { agents, current, draftOf, info, inputOf, middle, selected, tools } from "./state.js";
 import { Badges } from "./tools.js";
 import { CopyButton, TabPanel, Tabs } from "./ui.js";
 import { Views } from "./views.js";
 
 export function Editor() {
-  if (tool.value) return html`<${ToolEditor} key=${tool.value.name} tool=${tool.value} />`;
-  if (agent.value) return html`<${AgentEditor} key=${agent.value.name} agent=${agent.value} />`;
+  const tool = current("tool");
+  const agent = current("agent");
+  if (tool) return html`<${ToolEditor} key=${tool.name} tool=${tool} />`;
+  if (agent) return html`<${AgentEditor} key=${agent.name} agent=${agent} />`;
   const gone = selected.value && `${selected.value.name} is not in the newest version of the file.`;
   const some = tools.value.length + agents.value.length > 0;
   return html`<p class="empty">${gone || (some ? "Choose a tool or an agent on the left." : "There is nothing to run yet.")}</p>`;
@@ -17,8 +18,10 @@ export function Editor() {
 
 /** Runs what is shown; bound to Ctrl+Enter. */
 export function runCurrent() {
-  if (tool.value) runTool(tool.value);
-  else if (agent.value) runAgent(agent.value.name);
+  const tool = current("tool");
+  const agent = current("agent");
+  if (tool) runTool(tool);
+  else if (agent) runAgent(agent.name);
 }
 
 const TABS = [
@@ -47,7 +50,11 @@ function ToolEditor({ tool: one }) {
     <${Tabs} name="middle" label="Views of ${one.name}" tabs=${TABS} current=${middle.value}
         onSelect=${(id) => (middle.value = id)} />
     <${TabPanel} name="middle" current=${middle.value} class="scroll">
-      ${middle.value === "views" ? html`<${Views} tool=${one} />` : html`<${Arguments} tool=${one} />`}
+      ${
+        middle.value === "views"
+          ? html`<${Views} key=${info.value.generation} tool=${one} />`
+          : html`<${Arguments} tool=${one} />`
+      }
     </${TabPanel}>`;
 }
 
@@ -90,16 +97,16 @@ function Verdict({ draft }) {
 }
 
 function JsonEditor({ draft }) {
-  const area = useRef(null);
   const broken = draft.broken.value;
   const goTo = () => {
-    area.current.focus();
-    area.current.setSelectionRange(broken.offset, broken.offset + 1);
+    const area = document.getElementById("json-editor");
+    area.focus();
+    area.setSelectionRange(broken.offset, broken.offset + 1);
   };
   return html`<div class="json">
     <div class="field-head"><label for="json-editor"><span class="name">JSON</span></label>
       <span class="field-tools"><${CopyButton} text=${() => draft.text.value} what="JSON" /></span></div>
-    <textarea id="json-editor" class="mono editor" ref=${area} spellcheck=${false} value=${draft.text.value}
+    <textarea id="json-editor" class="mono editor" spellcheck="false" value=${draft.text.value}
         aria-invalid=${broken ? "true" : undefined}
       aria-describedby="json-fault" onInput=${(event) => draft.setText(event.target.value)} />
     <div id="json-fault" role="status" class=${broken ? "verdict bad" : ""}>
@@ -115,10 +122,10 @@ function JsonEditor({ draft }) {
   </div>`;
 }
 
+const focus = (area) => area.focus({ preventScroll: true });
+
 function AgentEditor({ agent: one }) {
   const input = inputOf(one.name);
-  const area = useRef(null);
-  useLayoutEffect(() => area.current.focus({ preventScroll: true }), []);
   return html`
     <header class="head">
       <h2>${one.name}</h2>
@@ -138,7 +145,7 @@ function AgentEditor({ agent: one }) {
     <div class="scroll">
       <div class="field">
         <label for="agent-input"><span class="name">Message</span></label>
-        <textarea id="agent-input" rows="4" ref=${area} value=${input.value}
+        <textarea id="agent-input" rows="4" ref=${focus} value=${input.value}
             onInput=${(event) => (input.value = event.target.value)} />
       </div>
       <div class="actions run-bar">

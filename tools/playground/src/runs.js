@@ -1,5 +1,5 @@
 // The run that is shown and the list of past runs: starting, following, cancelling, deciding.
-import { batch, signal } from "./vendor.js";
+import { signal } from "./view.js";
 import * as api from "./api.js";
 import { confirm } from "./dialog.js";
 import { RunTree } from "./events.js";
@@ -8,7 +8,7 @@ import { agents, attempt, draftOf, inputOf, middle, pane, select, side, tools } 
 import { focusField } from "./form.js";
 import { say, statusWord } from "./ui.js";
 
-/** @type {import("./vendor.js").Signal<RunView | null>} */
+/** @type {import("./view.js").Signal<RunView | null>} */
 export const shown = signal(null);
 export const past = signal({ runs: [], more: false, loaded: false });
 /** Seconds since 1970; ticks while something runs. */
@@ -55,7 +55,7 @@ export class RunView {
     this.frame = null;
     const nodes = [...this.tree.touched];
     this.tree.touched.clear();
-    batch(() => nodes.forEach((node) => this.changed(node).value++));
+    nodes.forEach((node) => this.changed(node).value++);
     tick();
   }
 
@@ -87,12 +87,10 @@ function tick() {
 export function open(run, fresh = false) {
   shown.value?.stop.abort();
   const view = new RunView(run, fresh);
-  batch(() => {
-    shown.value = view;
-    asking.value = null;
-    pane.value = "run";
-    if (fresh || side.value === "history") side.value = "run";
-  });
+  shown.value = view;
+  asking.value = null;
+  pane.value = "run";
+  if (fresh || side.value === "history") side.value = "run";
   view.follow();
   if (fresh) {
     say(`${run.name} started`);
@@ -151,10 +149,8 @@ async function post(tool, draft, confirmed) {
 /** Shows faults at their fields and goes to the first. */
 export function showFaults(draft, faults, message) {
   draft.settle(faults, message);
-  batch(() => {
-    middle.value = "arguments";
-    pane.value = "edit";
-  });
+  middle.value = "arguments";
+  pane.value = "edit";
   say(`${faults.length} ${faults.length === 1 ? "problem" : "problems"} in the arguments`);
   if (faults.length) requestAnimationFrame(() => focusField(draft.faults.value[0].path));
 }
@@ -213,10 +209,13 @@ export async function rerun(run) {
   const tool = run.kind === "tool" && tools.value.find((one) => one.name === run.name);
   const text = pretty(run.arguments);
   if (tool?.destructive && !(await confirmRun(tool, text))) return;
+  const from = side.value;
   const started = await attempt(() =>
     tool?.destructive ? api.startTool(run.name, text, true) : api.rerun(run.id),
   );
+  const seen = side.value;
   if (started) open({ ...run, id: started.run_id }, true);
+  if (seen !== from) side.value = seen; // whoever has gone to look elsewhere is left there
 }
 
 /** Puts what a past run was given into the form. */

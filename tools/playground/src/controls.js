@@ -1,6 +1,6 @@
 // The controls of a form that hold one value each: text, numbers, choices, bytes and plain JSON.
-import { html, useState } from "./vendor.js";
-import { brief, pretty, read } from "./json.js";
+import { useSignal } from "./view.js";
+import { brief, pretty, read, same } from "./json.js";
 import { isBase64, isBytes } from "./schema.js";
 
 const placeholder = (own, required) =>
@@ -11,7 +11,7 @@ const placeholder = (own, required) =>
       : "not set";
 
 function Choice({ own, value, set, id, aria, required }) {
-  const at = own.enum.findIndex((one) => JSON.stringify(one) === JSON.stringify(value));
+  const at = own.enum.findIndex((one) => same(one, value));
   const choose = (event) => set(event.target.value === "" ? undefined : own.enum[event.target.value]);
   const none =
     value === undefined
@@ -20,9 +20,9 @@ function Choice({ own, value, set, id, aria, required }) {
         ? `${brief(value)} (not one of these)`
         : "";
   return html`<select id=${id} ...${aria} value=${at < 0 ? "" : at} onChange=${choose}>
-    ${none && html`<option value="" selected=${at < 0}>${none}</option>`}
+    ${none && html`<option value="">${none}</option>`}
     ${own.enum.map(
-      (one, index) => html`<option value=${index} selected=${index === at}>
+      (one, index) => html`<option value=${index}>
         ${typeof one === "string" ? one : brief(one)}</option>`,
     )}
   </select>`;
@@ -49,9 +49,9 @@ function numberOf(text) {
 }
 
 function NumberInput({ own, value, set, id, aria, required }) {
-  const [local, setLocal] = useState("");
-  const shown = JSON.stringify(numberOf(local)) === JSON.stringify(value) ? local : written(value);
-  const write = (text) => (setLocal(text), set(numberOf(text)));
+  const local = useSignal("");
+  const shown = same(numberOf(local.value), value) ? local.value : written(value);
+  const write = (text) => ((local.value = text), set(numberOf(text)));
   const step = (event) => {
     const by = { ArrowUp: 1, ArrowDown: -1 }[event.key];
     if (!by || (value !== undefined && typeof value !== "number")) return;
@@ -95,7 +95,7 @@ function Text(props) {
     value,
     placeholder: hint,
     onInput: write,
-    spellcheck: false,
+    spellcheck: "false",
     autocomplete: "off",
   };
   return short
@@ -106,7 +106,7 @@ function Text(props) {
 
 /** Bytes: as text, or taken from a file. */
 function Bytes({ own, value = "", set, id, aria, label }) {
-  const [fault, setFault] = useState("");
+  const fault = useSignal("");
   const base64 = isBase64(own);
   const choose = async (event) => {
     const [file] = event.target.files;
@@ -117,16 +117,16 @@ function Bytes({ own, value = "", set, id, aria, label }) {
           ? await asBase64(file, own.format === "base64url")
           : new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer()),
       );
-      setFault("");
+      fault.value = "";
     } catch {
-      setFault(`${file.name} is not UTF-8 text, and this field takes only that.`);
+      fault.value = `${file.name} is not UTF-8 text, and this field takes only that.`;
     }
   };
   return html`<div class="bytes">
     <textarea rows="1" id=${id} ...${aria} class="mono" value=${value}
         placeholder=${base64 ? "base64, or choose a file" : "text, or choose a file"} onInput=${(event) => set(event.target.value)} />
     <input type="file" aria-label="File for ${label}" onChange=${choose} />
-    ${fault && html`<p class="fault" role="status">${fault}</p>`}
+    ${fault.value && html`<p class="fault" role="status">${fault.value}</p>`}
   </div>`;
 }
 
@@ -144,18 +144,18 @@ function asBase64(file, url) {
 
 /** Any JSON, as text. A text that is not JSON stays in the box, and the tool is not run with it. */
 function JsonBox({ own, value, set, form, id, aria, required }) {
-  const [local, setLocal] = useState({ text: "", value: undefined });
+  const local = useSignal({ text: "" });
   const fault = form.draft.boxes.value[id];
-  const shown = fault ? fault.text : local.value === value ? local.text : pretty(value);
+  const shown = fault ? fault.text : local.value.value === value ? local.value.text : pretty(value);
   const write = (event) => {
     const text = event.target.value;
     const told = text.trim() ? read(text) : { value: undefined };
-    setLocal({ text, value: told.value });
+    local.value = { text, value: told.value };
     form.draft.setBox(id, told.fault && { ...told.fault, id, text });
     if (!told.fault) set(told.value);
   };
   return html`<textarea rows="1" class="mono" id=${id} ...${aria}
-        aria-invalid=${fault ? "true" : aria["aria-invalid"]} spellcheck=${false}
+        aria-invalid=${fault ? "true" : aria["aria-invalid"]} spellcheck="false"
       value=${shown}
       placeholder=${placeholder(own, required) || "JSON"} onInput=${write} />
     ${fault && html`<p class="fault" role="status">Line ${fault.line}, column ${fault.column}: ${fault.message}</p>`}`;
@@ -164,7 +164,7 @@ function JsonBox({ own, value, set, form, id, aria, required }) {
 /** What shows a value of each simple kind. */
 export const SCALARS = {
   const: ({ own, value, set, id, aria }) =>
-    value !== undefined && JSON.stringify(value) !== JSON.stringify(own.const)
+    value !== undefined && !same(value, own.const)
       ? html`<p class="absent"><code>${brief(value)}</code><button type="button" id=${id} class="small"
                 onClick=${() => set(own.const)}>Set to ${brief(own.const)}</button></p>`
       : html`<input id=${id} ...${aria} class="mono" readonly

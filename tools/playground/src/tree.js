@@ -1,5 +1,5 @@
 // The live tree of a run: agents, calls and what they say, each part drawn when it changes.
-import { html, useState } from "./vendor.js";
+import { useSignal } from "./view.js";
 import { isOver } from "./events.js";
 import { brief, pretty } from "./json.js";
 import { now } from "./runs.js";
@@ -52,15 +52,33 @@ function walk(event) {
 
 const FAILED = new Set(["tool_error", "invalid_args", "timeout", "denied", "overloaded", "lost"]);
 
-function Call({ view, node, level, first }) {
-  const [open, setOpen] = useState(true);
+/** How many calls within one are drawn at once, and how many of them start open. */
+const MOST = 200;
+const MOST_OPEN = 30;
+
+const described = new WeakMap();
+
+/** A call within another; the same description each time, so that only changed ones are drawn. */
+function describe(node, view, level, open) {
+  if (!described.has(node))
+    described.set(node, html`<${Call} key=${node.key} ...${{ view, node, level, open }} />`);
+  return described.get(node);
+}
+
+function Call({ view, node, level, first, open: before = true }) {
+  const opened = useSignal(before);
+  const most = useSignal(MOST);
+  const open = opened.value;
+  const calls = node.items.filter((item) => item.type === "call");
+  const hidden = Math.max(0, Math.ceil((calls.length - most.value) / 50) * 50);
+  const begin = hidden && node.items.indexOf(calls[hidden]);
   view.changed(node).value;
   const id = `call-${view.id}-${node.key}`.replace(/[^\w-]/g, "_");
   const isRoot = node === view.tree.root;
   return html`<div role="treeitem" class="call" aria-expanded=${open} aria-level=${level} aria-labelledby=${id}
         tabindex=${first ? 0 : -1}>
     <div class="row" id=${id}>
-      <button type="button" class="toggle" tabindex="-1" aria-hidden="true" onClick=${() => setOpen(!open)}>
+      <button type="button" class="toggle" tabindex="-1" aria-hidden="true" onClick=${() => (opened.value = !open)}>
           <${Icon} name="chevron" /></button>
       <span class="name">${isRoot ? view.name : node.name}</span>
       ${node.agent && html`<${Badge}>${isRoot ? "agent" : `agent ${node.agent}`}</${Badge}>`}
@@ -72,10 +90,17 @@ function Call({ view, node, level, first }) {
       open &&
       html`<div class="body">
       <${Progress} node=${node} />
-      ${node.earlier > 0 && html`<p class="note">${node.earlier.toLocaleString()} earlier lines</p>`}
-      ${grouped(node.items).map(
-        (item, index) => html`<${Item} key=${item.key ?? index} item=${item} view=${view}
-          level=${level} live=${!isOver(node)} />`,
+      ${Object.entries(node.earlier).map(
+        ([type, count]) => count > 0 && html`<p class="note">${count.toLocaleString()} earlier ${type}s</p>`,
+      )}
+      ${
+        hidden > 0 &&
+        html`<button type="button" class="small" onClick=${() => (most.value += MOST)}>
+          Show earlier (${hidden.toLocaleString()})</button>`
+      }
+      ${grouped(node.items.filter((item, index) => index >= begin || item.type === "delta")).map(
+        (item) =>
+          html`<${Item} key=${item.key} item=${item} view=${view} level=${level} live=${!isOver(node)} />`,
       )}
       ${node.error && html`<p class="line level-error"><b>failed</b> ${node.error}</p>`}
       ${
@@ -121,7 +146,7 @@ function grouped(items) {
     const last = groups.at(-1);
     if (item.type !== "call") groups.push(item);
     else if (last?.type === "calls") last.nodes.push(item.node);
-    else groups.push({ type: "calls", key: `calls ${item.node.key}`, nodes: [item.node] });
+    else groups.push({ type: "calls", key: `after ${last?.key}`, nodes: [item.node] });
   }
   return groups;
 }
@@ -133,10 +158,7 @@ const cut = (item) =>
 
 const ITEMS = {
   calls: ({ item, view, level }) => html`<div role="group" class="calls">
-    ${item.nodes.map(
-      (node) => html`<${Call} key=${node.key} view=${view} node=${node} level=${level + 1}
-        first=${false} />`,
-    )}
+    ${item.nodes.map((node, index) => describe(node, view, level + 1, index < MOST_OPEN))}
   </div>`,
   input: ({ item }) => html`<p class="input">${item.text}</p>`,
   text: ({ item, live }) =>

@@ -1,5 +1,5 @@
 // Reads JSON schemas: what kind of field one is, what it starts with and which variant a value is.
-import { brief, isObject } from "./json.js";
+import { brief, isObject, same } from "./json.js";
 
 /**
  * @typedef {object} Shape
@@ -153,7 +153,6 @@ function objectFit(value, own, root, depth) {
 
 const isNumber = (value) =>
   typeof value === "number" || (value !== null && typeof value === "object" && "rawJSON" in value);
-const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
 
 /** The name of a variant: its title, its tag or its type. */
 export function variantName(schema, root) {

@@ -1,5 +1,5 @@
 // The list of past runs and what can be done with each.
-import { html, useEffect, useState } from "./vendor.js";
+import { keep, useSignal } from "./view.js";
 import * as api from "./api.js";
 import { brief } from "./json.js";
 import { edit, forget, loadPast, open, past, rerun, shown } from "./runs.js";
@@ -7,7 +7,7 @@ import { attempt, info } from "./state.js";
 import { CopyButton, IconButton, Status, arrows, clock, download, duration } from "./ui.js";
 
 export function History() {
-  useEffect(() => void loadPast(), []);
+  keep(() => loadPast());
   const { runs, more, loaded } = past.value;
   if (!loaded) return html`<p class="empty">Loading…</p>`;
   if (!runs.length)
@@ -24,7 +24,7 @@ export function History() {
 }
 
 function Past({ run }) {
-  const [more, setMore] = useState(false);
+  const more = useSignal(false);
   const given = run.kind === "tool" ? brief(run.arguments ?? {}) : (run.input ?? "");
   return html`<li class=${shown.value?.id === run.id ? "current" : ""}>
     <div class="head">
@@ -35,10 +35,10 @@ function Past({ run }) {
         <span class="when"><time datetime=${run.started}>${clock(run.started)}</time>
             ${run.duration !== null && html`<span>${duration(run.duration)}</span>`}</span>
       </button>
-      <${IconButton} icon="chevron" label="Actions for ${run.name}, ${clock(run.started)}" aria-expanded=${more}
-          onClick=${() => setMore(!more)} />
+      <${IconButton} icon="chevron" label="Actions for ${run.name}, ${clock(run.started)}" aria-expanded=${more.value}
+          onClick=${() => (more.value = !more.value)} />
     </div>
-    ${more && html`<${Actions} run=${run} />`}
+    ${more.value && html`<${Actions} run=${run} />`}
   </li>`;
 }
 
@@ -51,7 +51,7 @@ const Actions = ({ run }) => html`<div class="actions wrap">
 
 /** Takes a run elsewhere: as code, as a command or as a test. */
 export function Exports({ id }) {
-  const text = async (as) => (await attempt(() => api.exported(id, as)))?.text ?? "";
+  const text = async (as) => (await attempt(() => api.exported(id, as)))?.text;
   const save = async () => {
     const file = await attempt(() => api.exported(id, "pytest"));
     if (file) download(file.name, [file.text], "text/x-python");

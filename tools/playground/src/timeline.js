@@ -1,15 +1,19 @@
 // The calls of a run over time: one bar each, with the details of the one that is looked at.
-import { html, useState } from "./vendor.js";
+import { useSignal } from "./view.js";
 import { brief } from "./json.js";
 import { now } from "./runs.js";
 import { Status, arrows, duration, statusWord } from "./ui.js";
 
+/** How many calls are drawn: the newest. */
+const MOST = 200;
+
 /** @param {{view: import("./runs.js").RunView}} props */
 export function Timeline({ view }) {
   const { root, calls } = view.tree;
-  const [looked, setLooked] = useState(null);
+  const looked = useSignal(null);
   [root, ...calls].forEach((node) => view.changed(node).value);
-  const begun = calls.filter((node) => node.start !== null);
+  const all = calls.filter((node) => node.start !== null);
+  const begun = all.slice(-MOST);
   if (!begun.length) return html`<p class="empty">No call has begun yet.</p>`;
   const zero = Math.min(root.start ?? Infinity, ...begun.map((node) => node.start));
   const running = begun.some((node) => node.end === null) || root.status === "running";
@@ -21,8 +25,9 @@ export function Timeline({ view }) {
     from: node.start - zero,
     took: endOf(node, last) - node.start,
   }));
-  const row = rows.find(({ node }) => node === looked) ?? rows[0];
+  const row = rows.find(({ node }) => node === looked.value) ?? rows[0];
   return html`<div class="timeline">
+    ${all.length > MOST && html`<p class="note">${all.length - MOST} earlier calls</p>`}
     <div class="axis" aria-hidden="true">${ticks(span).map(
       (at) => html`<span
         style=${{ left: `${(at / span) * 100}%` }}>${at === 0 ? "0" : duration(at)}</span>`,
@@ -32,7 +37,7 @@ export function Timeline({ view }) {
         ({ node, from, took }) => html`<li key=${node.key}>
         <button type="button" class=${row.node === node ? "looked" : ""}
             aria-label="${node.name}: begins at ${duration(from)}, takes ${duration(took)}, ${statusWord(node.status)}"
-          onMouseEnter=${() => setLooked(node)} onFocus=${() => setLooked(node)}>
+          onMouseEnter=${() => (looked.value = node)} onFocus=${() => (looked.value = node)}>
           <span class="label" style=${{ paddingLeft: `${4 + (node.path.length - 1) * 12}px` }}>${node.name}</span>
           <span class="track"><span class="bar ${node.status}"
               style=${{ left: `${(from / span) * 100}%`, width: `${(took / span) * 100}%` }} /></span>

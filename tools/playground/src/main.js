@@ -1,5 +1,5 @@
 // The page: its frame, banners, theme and keys.
-import { effect, html, render, signal, useState } from "./vendor.js";
+import { render, signal, useSignal } from "./view.js";
 import * as api from "./api.js";
 import { Question } from "./dialog.js";
 import { Editor, runCurrent } from "./editor.js";
@@ -45,6 +45,12 @@ function Page() {
     <${Question} /><${Asking} />`;
 }
 
+function setTheme(name) {
+  theme.value = name;
+  document.documentElement.dataset.theme = name;
+  localStorage.setItem("agents-tools-theme", name);
+}
+
 function skip(event) {
   event.preventDefault();
   pane.value = "edit";
@@ -58,7 +64,7 @@ function Header() {
     <span class="note">agents-tools ${info.value.version}</span>
     <span class="push" />
     <${IconButton} icon=${theme.value} label="Theme: ${theme.value}. Change to ${next}"
-        onClick=${() => (theme.value = next)} />
+        onClick=${() => setTheme(next)} />
   </header>`;
 }
 
@@ -89,9 +95,9 @@ const Note = ({ of, tone = "" }) =>
 
 /** When the page cannot be used: no token, or no server. */
 function Closed() {
-  const [token, setToken] = useState("");
+  const token = useSignal("");
   const enter = () => {
-    api.setToken(token.trim());
+    api.setToken(token.value.trim());
     start();
   };
   return html`<main class="closed">
@@ -100,8 +106,8 @@ function Closed() {
       phase.value === "token"
         ? html`<p>Open the address that <code>agents-tools dev</code> printed, or paste the token from it.</p>
         <div class="field"><label for="token"><span class="name">Token</span></label>
-          <input id="token" class="mono" autocomplete="off" value=${token}
-              onInput=${(event) => setToken(event.target.value)} onKeyDown=${(event) => event.key === "Enter" && enter()} /></div>
+          <input id="token" class="mono" autocomplete="off" value=${token.value}
+              onInput=${(event) => (token.value = event.target.value)} onKeyDown=${(event) => event.key === "Enter" && enter()} /></div>
         <button type="button" class="primary" onClick=${enter}>Open</button>`
         : html`<p>${failure.value}</p><button type="button" class="primary" onClick=${start}>Try again</button>`
     }
@@ -125,11 +131,7 @@ function keys(event) {
 const width = matchMedia("(max-width: 899px)");
 width.addEventListener("change", () => (narrow.value = width.matches));
 narrow.value = width.matches;
-effect(() => {
-  if (theme.value === "auto") delete document.documentElement.dataset.theme;
-  else document.documentElement.dataset.theme = theme.value;
-  localStorage.setItem("agents-tools-theme", theme.value);
-});
+setTheme(theme.value);
 addEventListener("keydown", keys);
 api.readToken();
 render(html`<${Page} /><${Spoken} />`, document.getElementById("app"));

@@ -1,5 +1,5 @@
 // What the page knows of the target: its tools and agents, what is selected, and the drafts.
-import { batch, computed, signal } from "./vendor.js";
+import { signal } from "./view.js";
 import * as api from "./api.js";
 import { Draft } from "./draft.js";
 import { say } from "./ui.js";
@@ -17,7 +17,7 @@ export const info = signal({
 });
 export const tools = signal([]);
 export const agents = signal([]);
-/** @type {import("./vendor.js").Signal<{kind: "tool"|"agent", name: string} | null>} */
+/** @type {import("./view.js").Signal<{kind: "tool"|"agent", name: string} | null>} */
 export const selected = signal(null);
 /** What the last reload changed, in words; null when there is nothing to tell. */
 export const reloaded = signal(null);
@@ -26,12 +26,11 @@ export const pane = signal("tools");
 export const side = signal("run");
 export const middle = signal("arguments");
 
-export const tool = computed(() =>
-  selected.value?.kind === "tool" ? tools.value.find((one) => one.name === selected.value.name) : undefined,
-);
-export const agent = computed(() =>
-  selected.value?.kind === "agent" ? agents.value.find((one) => one.name === selected.value.name) : undefined,
-);
+/** What is selected, as the target has it now. @param {"tool"|"agent"} kind */
+export const current = (kind) =>
+  selected.value?.kind === kind
+    ? (kind === "tool" ? tools : agents).value.find((one) => one.name === selected.value.name)
+    : undefined;
 
 const drafts = new Map();
 const inputs = new Map();
@@ -50,11 +49,8 @@ export function inputOf(name) {
 
 /** @param {"tool"|"agent"} kind @param {string} name */
 export function select(kind, name) {
-  batch(() => {
-    selected.value = { kind, name };
-    pane.value = "edit";
-    if (kind === "agent") middle.value = "arguments";
-  });
+  selected.value = { kind, name };
+  pane.value = "edit";
 }
 
 /** Something failed that no field is to blame for. */
@@ -75,14 +71,12 @@ export async function attempt(action) {
 
 async function load() {
   const [about, listed] = await Promise.all([api.info(), api.tools()]);
-  batch(() => {
-    info.value = about;
-    tools.value = listed.tools;
-    agents.value = listed.agents;
-    phase.value = "ready";
-    const first = listed.tools[0];
-    if (!selected.value && first) selected.value = { kind: "tool", name: first.name };
-  });
+  info.value = about;
+  tools.value = listed.tools;
+  agents.value = listed.agents;
+  phase.value = "ready";
+  const first = listed.tools[0];
+  if (!selected.value && first) selected.value = { kind: "tool", name: first.name };
 }
 
 /** Loads everything and then follows the changes of the files. */

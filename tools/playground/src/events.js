@@ -1,6 +1,7 @@
 // Folds the native events of a run into the tree that is shown. Plain data: no page, no signals.
 
-const MOST_LINES = 200;
+/** How many of those that come in numbers are kept; the newest are. */
+const MOST = { line: 200, artifact: 50 };
 const MOST_TEXT = 20_000;
 const SPARE = 1.25; // cutting happens now and then, not with each event
 
@@ -10,7 +11,7 @@ const SPARE = 1.25; // cutting happens now and then, not with each event
  * @property {string} name
  * @property {string} status
  * @property {object[]} items What happened in it, in order; `type` says what each is.
- * @property {number} earlier How many log lines were left out before those in `items`.
+ * @property {Record<string, number>} earlier How many lines and artifacts were left out before those in `items`.
  */
 
 /** @param {string[]} path @param {string} name @returns {Node} */
@@ -27,8 +28,9 @@ const newNode = (path, name) => ({
   duration: null,
   progress: null,
   items: [],
-  lines: 0,
-  earlier: 0,
+  added: 0,
+  kept: { line: 0, artifact: 0 },
+  earlier: { line: 0, artifact: 0 },
   output: undefined,
   error: null,
   usage: null,
@@ -73,7 +75,7 @@ export class RunTree {
     const parent = this.#at(path.slice(0, -1), null);
     const node = newNode(path, name ?? path.at(-1));
     this.#nodes.set(node.key, node);
-    parent.items.push({ type: "call", node });
+    add(parent, { type: "call", node });
     this.touched.add(parent);
     return node;
   }
@@ -122,7 +124,7 @@ const HANDLERS = {
     if (event.status !== "interrupted") endTheRest(tree, event.status, at);
   },
   message_event(tree, node, event) {
-    if (event.role === "user") node.items.push({ type: "input", text: textOf(event.content) });
+    if (event.role === "user") add(node, { type: "input", text: textOf(event.content) });
   },
   raw_response_stream_event: (tree, node, event) => STREAMED[event.data?.type]?.(tree, node, event.data),
   run_item_stream_event: (tree, node, event, at) => ITEMS[event.name]?.(tree, node, event.item, at),
@@ -134,14 +136,14 @@ const HANDLERS = {
   },
   notify_stream_event(tree, node, event) {
     if (!event.is_delta) return addLine(node, event.level, event.data, event.tag);
-    if (!node.delta) node.items.push((node.delta = { type: "delta", text: "", cut: 0 }));
+    if (!node.delta) node.delta = add(node, { type: "delta", text: "", cut: 0 });
     addText(node.delta, event.data);
   },
   tool_progress_event(tree, node, { current, total, message }) {
     node.progress = { current, total, message };
   },
   tool_artifact_event(tree, node, { name, data, uri, mime_type: mime }) {
-    node.items.push({ type: "artifact", name, data, uri, mime });
+    add(node, { type: "artifact", name, data, uri, mime });
   },
   tool_attempt_event(tree, node, { attempt, error, delay }) {
     const next = delay ? `; again in ${delay} s` : "";
@@ -215,13 +217,20 @@ function endTheRest(tree, status, at) {
   }
 }
 
-function addLine(node, level, text, tag = null) {
-  node.items.push({ type: "line", level, text, tag });
-  if (++node.lines < MOST_LINES * SPARE) return;
-  let over = node.lines - MOST_LINES;
-  node.earlier += over;
-  node.lines = MOST_LINES;
-  node.items = node.items.filter((item) => item.type !== "line" || over-- <= 0);
+const addLine = (node, level, text, tag = null) => add(node, { type: "line", level, text, tag });
+
+/** Adds an item, and takes the oldest of its type away when there are too many. */
+function add(node, item) {
+  const { type } = item;
+  item.key = node.added++;
+  node.items.push(item);
+  if (type in MOST && ++node.kept[type] >= MOST[type] * SPARE) {
+    let over = node.kept[type] - MOST[type];
+    node.earlier[type] += over;
+    node.kept[type] = MOST[type];
+    node.items = node.items.filter((one) => one.type !== type || over-- <= 0);
+  }
+  return item;
 }
 
 function addText(item, more) {
@@ -234,8 +243,7 @@ function addText(item, more) {
 
 function openText(node, type) {
   if (node.open?.type !== type) {
-    node.open = { type, text: "", cut: 0, streamed: true };
-    node.items.push(node.open);
+    node.open = add(node, { type, text: "", cut: 0, streamed: true });
   }
   return node.open;
 }
@@ -249,9 +257,7 @@ function wholeText(node, type, text) {
   const streamed = node.items.find((item) => item.streamed && item.type === type);
   node.open = null;
   if (streamed) Object.assign(streamed, { text: "", cut: 0, streamed: false });
-  const item = streamed ?? { type, text: "", cut: 0 };
-  if (!streamed) node.items.push(item);
-  addText(item, text);
+  addText(streamed ?? add(node, { type, text: "", cut: 0 }), text);
 }
 
 /** @param {string | {text?: string, refusal?: string}[]} content */

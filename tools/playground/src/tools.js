@@ -1,5 +1,5 @@
 // The list of tools and agents, with its search.
-import { html, signal } from "./vendor.js";
+import { signal } from "./view.js";
 import { agents, info, select, selected, tools } from "./state.js";
 import { Badge, Icon, arrows } from "./ui.js";
 
@@ -57,12 +57,21 @@ function Group({ title, kind, list }) {
   if (!list.length) return null;
   return html`<section>
     <h2>${title} <span class="count">${list.length}</span></h2>
-    <ul>${list.map((one) => html`<li key=${one.name}><${Entry} kind=${kind} one=${one} /></li>`)}</ul>
+    <ul>${list.map((one) => describe(kind, one))}</ul>
   </section>`;
 }
 
-function Entry({ kind, one }) {
-  const current = selected.value?.kind === kind && selected.value.name === one.name;
+const described = new WeakMap();
+
+/** The same description each time, so that a long list is drawn only where it changes. */
+function describe(kind, one) {
+  const make = (current) => html`<li key=${one.name}><${Entry} ...${{ kind, one, current }} /></li>`;
+  if (selected.value?.kind === kind && selected.value.name === one.name) return make(true);
+  if (!described.has(one)) described.set(one, make(false));
+  return described.get(one);
+}
+
+function Entry({ kind, one, current }) {
   const about = (one.description ?? one.instructions ?? "").split("\n")[0];
   return html`<button type="button" class="entry" aria-current=${current ? "true" : undefined}
         onClick=${() => select(kind, one.name)}>

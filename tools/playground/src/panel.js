@@ -1,5 +1,5 @@
 // The right pane: the run that is shown, its timeline, and the history.
-import { html, useState } from "./vendor.js";
+import { useSignal } from "./view.js";
 import { Approval } from "./dialog.js";
 import { Exports, History } from "./history.js";
 import { pretty } from "./json.js";
@@ -64,7 +64,8 @@ function Run() {
 }
 
 function Result({ detail }) {
-  const [current, setCurrent] = useState("model");
+  const shown = useSignal("model");
+  const current = shown.value;
   const views = {
     model: [detail.kind === "agent" ? "Answer" : "As the model sees it", AsTheModelSeesIt],
     value: ["As a value", ({ result }) => html`<${Code} text=${pretty(result.value)} label="Value" />`],
@@ -73,7 +74,7 @@ function Result({ detail }) {
   const tabs = Object.entries(views).map(([id, [label]]) => [id, label]);
   const view = views[current][1];
   return html`<section class="result" aria-label="Result">
-    <${Tabs} name="result" label="Result" class="sub" tabs=${tabs} current=${current} onSelect=${setCurrent} />
+    <${Tabs} name="result" label="Result" class="sub" tabs=${tabs} current=${current} onSelect=${(id) => (shown.value = id)} />
     <${TabPanel} name="result" current=${current}>
       <${view} result=${detail.result} name=${detail.name} />
     </${TabPanel}>

@@ -17,6 +17,8 @@ export const brief = (value, most = 80) => {
   return text.length > most ? `${text.slice(0, most - 1)}…` : text;
 };
 
+export const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
+
 export const isObject = (value) =>
   value !== null && typeof value === "object" && !Array.isArray(value) && !("rawJSON" in value);
 

@@ -1,0 +1,190 @@
+"""What draws the page: after any change it stands there as if it had been drawn anew."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Page
+
+sync_api = pytest.importorskip("playwright.sync_api")
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+SOURCE = Path(__file__).parents[2] / "tools" / "playground" / "src" / "view.js"
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium here"),
+    pytest.mark.skipif(not SOURCE.is_file(), reason="the sources of the page are not here"),
+    pytest.mark.timeout(60),
+]
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator[Page]:
+    """Open an empty page in which the module is at hand."""
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page()
+        page.evaluate(
+            """async (source) => {
+              const url = "data:text/javascript," + encodeURIComponent(source);
+              Object.assign(globalThis, await import(url));
+              globalThis.drawn = () => new Promise((done) => setTimeout(done));
+              globalThis.begin = (of) => {
+                const place = document.createElement("div");
+                document.body.replaceChildren(place);
+                render(of, place);
+                return place;
+              };
+            }""",
+            SOURCE.read_text(),
+        )
+        yield page
+        browser.close()
+
+
+def told(page: Page, script: str) -> Any:
+    """Run the body of an async function in the page."""
+    return page.evaluate(f"async () => {{ {script} }}")
+
+
+def test_changed_page_is_the_page_drawn_anew(page: Page) -> None:
+    """Whatever is added, taken away, moved or replaced by something else, nothing is left over."""
+    wrong = told(
+        page,
+        """
+        let seed = 7;
+        const below = (most) => (seed = (seed * 48271) % 2147483647) % most;
+        const Group = ({ children }) => children;
+        const Nothing = () => null;
+        const some = (depth) => Array.from({ length: below(5) }, () => any(depth - 1));
+        const keyed = (depth) =>
+          some(depth).map((one, index) => h("li", { key: (index * 7) % 5 }, one));
+        const properties = () => ({
+          class: "abc"[below(4)],
+          hidden: below(2) === 1,
+          "aria-pressed": below(2) === 1,
+          title: [undefined, null, "", "words"][below(4)],
+        });
+        const any = (depth) => {
+          if (depth <= 0) return ["text", "", 0, null, undefined, false, true, "more"][below(8)];
+          const kinds = [
+            () => h(["div", "p", "svg", "ul"][below(4)], properties(), ...some(depth)),
+            () => h(Group, null, ...some(depth)),
+            () => keyed(depth),
+            () => some(depth),
+            () => h(Nothing),
+            () => h("input", { value: ["", "x", undefined][below(3)], checked: below(2) === 1 }),
+          ];
+          return kinds[below(kinds.length)]();
+        };
+        const shown = signal(any(4));
+        const place = begin(h(() => [shown.value, h("hr")]));
+        let wrong = 0;
+        for (let round = 0; round < 1000; round++) {
+          shown.value = any(5);
+          await Promise.resolve();
+          const anew = document.createElement("div");
+          render([shown.value, h("hr")], anew);
+          if (!place.isEqualNode(anew)) wrong += 1;
+        }
+        return wrong;
+        """,
+    )
+    assert wrong == 0
+
+
+def test_what_stays_is_the_same_node_and_keeps_the_focus(page: Page) -> None:
+    """Whoever writes into a field is not thrown out of it because something else changed."""
+    assert told(
+        page,
+        """
+        const keys = signal(["b"]);
+        const Field = ({ name }) => h("input", { id: name });
+        const place = begin(h(() => keys.value.map((key) => h(Field, { key, name: key }))));
+        const field = place.querySelector("#b");
+        field.focus();
+        keys.value = ["a", "b", "c"];
+        await drawn();
+        const order = () => [...place.children].map((one) => one.id).join("");
+        const first = order();
+        keys.value = ["b", "c"];
+        await drawn();
+        return [first, order(), document.activeElement === field];
+        """,
+    ) == ["abc", "bc", True]
+
+
+def test_component_alone_is_drawn_again_in_its_place(page: Page) -> None:
+    """Only what read a value is drawn when it is set, and once, however often that is done."""
+    assert told(
+        page,
+        """
+        const count = signal(0);
+        const draws = { outer: 0, inner: 0 };
+        const Inner = () => {
+          draws.inner += 1;
+          return Array.from({ length: count.value }, (_, index) => h("i", null, index));
+        };
+        const Outer = () => (draws.outer++, [h("a"), h(Inner), h("b")]);
+        const place = begin(h(Outer));
+        count.value = 1;
+        count.value = 2;
+        await drawn();
+        return [place.innerHTML, draws.outer, draws.inner];
+        """,
+    ) == ["<a></a><i>0</i><i>1</i><b></b>", 1, 2]
+
+
+def test_what_is_gone_is_told_so_and_never_drawn_again(page: Page) -> None:
+    """An element says goodbye once; a component that its parent takes away is not asked again."""
+    assert told(
+        page,
+        """
+        const one = signal({ name: "x" });
+        const said = [];
+        const ref = (dom) => {
+          said.push(dom.isConnected);
+          return () => said.push("gone");
+        };
+        const Inner = () => h("p", { ref }, one.value.name);
+        const place = begin(h(() => one.value && h(Inner)));
+        one.value = { name: "y" };
+        await drawn();
+        const text = place.textContent;
+        one.value = null;
+        await drawn();
+        one.value = null;
+        await drawn();
+        return [text, place.innerHTML, said];
+        """,
+    ) == ["y", "", [True, "gone"]]
+
+
+def test_one_failure_does_not_end_all_drawing(page: Page) -> None:
+    """A component that fails is told of in the console; the others go on."""
+    assert (
+        told(
+            page,
+            """
+        const value = signal(0);
+        addEventListener("error", (event) => event.preventDefault());
+        const Bad = () => {
+          if (value.value === 1) throw new Error("no");
+          return "fine";
+        };
+        const place = begin(h("div", null, h(Bad), h(() => h("b", null, value.value))));
+        value.value = 1;
+        await drawn();
+        value.value = 2;
+        await drawn();
+        return place.textContent;
+        """,
+        )
+        == "fine2"
+    )
