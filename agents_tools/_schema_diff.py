@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, cast
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from agents_tools._strict import References
 from agents_tools._text import shorten
 from agents_tools.errors import UserError, UserValueError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = [
     "Change",
@@ -385,36 +389,51 @@ class Reader:
         self._references = References(self.root)
 
     def read(self, schema: object) -> Schema:
-        """Give a schema with references followed and a lone `allOf` taken apart."""
+        """Give a schema with references followed and a lone `allOf` taken apart.
+
+        What is not as JSON Schema has it is left out.
+        """
         found: Schema = cast("Schema", schema) if isinstance(schema, dict) else {}
-        try:
-            found = self._references.followed(found)
-        except UserError:
-            return {}
-        arms = found.get("allOf")
-        if isinstance(arms, list) and len(cast("list[Any]", arms)) == 1:
+        for _ in range(_LONGEST_CHAIN):
+            try:
+                found = self._references.followed(found)
+            except UserError:
+                return {}
+            arms = found.get("allOf")
+            if not isinstance(arms, list) or len(cast("list[Any]", arms)) != 1:
+                return {key: value for key, value in found.items() if _is_usable(key, value)}
+            (arm,) = cast("list[Any]", arms)
             rest = {key: value for key, value in found.items() if key != "allOf"}
-            return self.read({**self.read(cast("list[Any]", arms)[0]), **rest})
-        return found
+            found = {**(cast("Schema", arm) if isinstance(arm, dict) else {}), **rest}
+        return {}
 
     def arms(self, schema: object) -> list[Schema]:
         """Give the alternatives of a schema, each of one type; an untyped one as it is."""
-        found = self.read(schema)
+        return list(islice(self._arms(schema, set()), _MOST_ARMS))
+
+    def _arms(self, schema: object, seen: set[str]) -> Iterator[Schema]:
+        """Yield alternatives; what is referred to once more has been yielded, or never ends."""
+        given: Schema = cast("Schema", schema) if isinstance(schema, dict) else {}
+        ref = given.get("$ref")
+        if isinstance(ref, str):
+            if ref in seen:
+                return
+            seen.add(ref)
+        found = self.read(given)
         for key in ("anyOf", "oneOf"):
-            if isinstance(found.get(key), list):
+            if key in found:
                 rest = {k: v for k, v in found.items() if k not in {key, *_ANNOTATIONS}}
-                return [
-                    {**rest, **arm}
-                    for child in cast("list[Any]", found[key])
-                    for arm in self.arms(child)
-                ]
+                for child in found[key]:
+                    yield from ({**rest, **arm} for arm in self._arms(child, seen))
+                return
         kinds = found.get("type")
         if isinstance(kinds, list):
-            return [_of_kind(found, kind) for kind in cast("list[Any]", kinds)]
-        if kinds is None and (values := _choices(found)) is not None:
+            yield from (_of_kind(found, kind) for kind in cast("list[str]", kinds))
+        elif kinds is None and (values := _choices(found)) is not None:
             by_kind = list(dict.fromkeys(kind_of_value(value) for value in values))
-            return [_of_kind(found, kind) for kind in by_kind]
-        return [found]
+            yield from (_of_kind(found, kind) for kind in by_kind)
+        else:
+            yield found
 
     def property(self, schema: object, name: str) -> object:
         """Give the schema of one member of an object."""
@@ -426,6 +445,36 @@ class Reader:
             if isinstance(arm.get("additionalProperties"), dict):
                 return arm["additionalProperties"]
         return {}
+
+
+_LONGEST_CHAIN = 50
+_MOST_ARMS = 200
+_NUMBERS = frozenset(
+    {
+        *("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"),
+        *("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties", "multipleOf"),
+    }
+)
+_LISTS = frozenset({"anyOf", "oneOf", "enum", "examples", "prefixItems"})
+_TEXTS = frozenset({"pattern", "format", "title", "description"})
+
+
+def _is_usable(keyword: str, value: object) -> bool:
+    """Whether the value of a keyword is of the kind that it has to be."""
+    if keyword in _NUMBERS:
+        return isinstance(value, (int, float))
+    if keyword in _TEXTS:
+        return isinstance(value, str)
+    if keyword in _LISTS:
+        return isinstance(value, list)
+    if keyword == "properties":
+        return isinstance(value, dict)
+    texts = [value] if keyword == "type" and isinstance(value, str) else value
+    if keyword in {"type", "required"}:
+        return isinstance(texts, list) and all(
+            isinstance(one, str) for one in cast("list[object]", texts)
+        )
+    return True
 
 
 _ANNOTATIONS = ("title", "description", "default", "examples", "discriminator", "deprecated")

@@ -12,6 +12,7 @@ import re
 import secrets
 import signal
 import sys
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,7 @@ from agents_tools.run import RunConfig
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable, Coroutine, Generator
+    from collections.abc import Callable, Coroutine, Generator, Mapping
 
     from agents_tools.playground import Loaded, PlaygroundApp, TargetError, Workbench
     from agents_tools.store import EventStore
@@ -40,6 +41,10 @@ __all__ = ["command", "load_for_page"]
 _PORT = 8321
 _PATIENCE = 10.0
 """Seconds that the file of the history may take to answer."""
+_SIGNALS = (
+    "When a file has changed, it is imported in a thread: set handlers of signals below "
+    '`if __name__ == "__main__":`.'
+)
 _WILDCARDS = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 - compared with, not listened on
 
 
@@ -104,7 +109,9 @@ def command(
         raise click.UsageError("--history and --no-history exclude each other.", ctx)
     token = _token(auth_token_env)
     _check_host(host, explicit=auth_token_env is not None)
-    opens = wants_page if wants_page is not None else is_terminal(sys.stdout) and not as_json
+    opens = wants_page
+    if opens is None:
+        opens = is_terminal(sys.stdout) and not as_json and _can_open()
     or_any = ctx.get_parameter_source("port") is not ParameterSource.COMMANDLINE
     with _output_kept_clean() as out, contextlib.ExitStack() as stack:
         bench = _workbench(target)
@@ -116,7 +123,6 @@ def command(
         names = hosts if host in _WILDCARDS else (*hosts, _host_name(host))
         shown = "127.0.0.1" if host in _WILDCARDS else _host_name(host)
         address = f"http://{shown}:{listener.getsockname()[1]}/"
-        ready = _announcement(target, address, token, opens=opens, out=out if as_json else None)
 
         def work() -> Coroutine[Any, Any, None]:
             from agents_tools.playground import PlaygroundApp
@@ -130,6 +136,9 @@ def command(
                 allowed_hosts=names,
                 run_config=config,
             )
+            link = f"{address.rstrip('/')}{app.link()}" if opens else None
+            told = {"url": f"{address}#token={token}", "address": address, "token": token}
+            ready = _announcement(target, told, link=link, out=out if as_json else None)
             return _served(app, listener, ready)
 
         attend(work, slow=_nothing, stopping=_nothing)
@@ -139,15 +148,25 @@ def command(
 @contextlib.contextmanager
 def _output_kept_clean() -> Generator[int]:
     """Send what modules, tools and their children print to standard error; give the output."""
-    sys.stdout.flush()
+    for number in range(3):  # a file that took the place of a closed one would get what is printed
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    _flush()
     kept = os.dup(1)
     try:
         os.dup2(2, 1)
         yield kept
     finally:
-        sys.stdout.flush()
+        _flush()
         os.dup2(kept, 1)
         os.close(kept)
+
+
+def _flush() -> None:
+    if sys.stdout is not None:  # pyright: ignore[reportUnnecessaryComparison] - it may be closed
+        sys.stdout.flush()
 
 
 async def _served(app: PlaygroundApp, listener: socket.socket, ready: Callable[[], None]) -> None:
@@ -169,22 +188,36 @@ async def _served(app: PlaygroundApp, listener: socket.socket, ready: Callable[[
 
 
 def _announcement(
-    target: str, address: str, token: str, *, opens: bool, out: int | None
+    target: str, told: Mapping[str, str], *, link: str | None, out: int | None
 ) -> Callable[[], None]:
-    """Give what says where the page is, to a person and to a program."""
-    url = f"{address}#token={token}"
+    """Give what says where the page is, to a person and to a program.
+
+    Args:
+        target: What the page is of.
+        told: What a program is told.
+        link: What the browser is to open.
+        out: Where a program reads.
+    """
 
     def ready() -> None:
-        say(f"Playground of {target}: {url} ; Ctrl-C ends.")
+        say(f"Playground of {target}: {told['url']} ; Ctrl-C ends.")
         if out is not None:
-            told = {"url": url, "address": address, "token": token}
-            os.write(out, f"{json.dumps(told)}\n".encode())
-        if opens:
+            with contextlib.suppress(BrokenPipeError):
+                os.write(out, f"{json.dumps(told)}\n".encode())
+        if link is not None:
             import webbrowser
 
-            webbrowser.open(url)
+            # A browser for terminals would keep this thread until it is left.
+            threading.Thread(target=webbrowser.open, args=(link,), daemon=True).start()
 
     return ready
+
+
+def _can_open() -> bool:
+    """Whether a page opens in a window, and not in this terminal."""
+    if sys.platform in {"win32", "darwin"}:
+        return True
+    return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
 
 
 def _nothing() -> None:
@@ -208,7 +241,7 @@ def _workbench(target: str) -> Workbench:
     if loader.missing is not None:
         raise loader.missing
     for problem in bench.problems:
-        say(f"warning: {problem.message}", fg="yellow")
+        say(f"warning: {problem}", fg="yellow")
     return bench
 
 
@@ -302,9 +335,11 @@ class _Loader:
 
         file, place = place_of(error.__cause__) if error.__cause__ is not None else ("", "")
         hint = getattr(error, "hint", None)
+        if "signal only works in main thread" in str(error):
+            hint = _SIGNALS
         told = str(error) if hint is None or hint.startswith("--debug") else f"{error}\n{hint}"
         own = self._file()
-        problem = Problem(place=place or own or self._target, message=told)
+        problem = Problem.at(place or own or self._target, told)
         return TargetError(problem, files=tuple(filter(None, (own, file))))
 
     def _file(self) -> str:
@@ -393,13 +428,13 @@ def _store(path: Path | None, target: str) -> EventStore | None:
     """Open the file of the history; where that cannot be, runs are kept in memory."""
     from agents_tools.store import SQLiteEventStore
 
-    chosen = path if path is not None else _state_folder() / f"{_file_name(target)}.sqlite"
     try:
+        chosen = path if path is not None else _state_folder() / f"{_file_name(target)}.sqlite"
         if path is None:
             chosen.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         store = SQLiteEventStore(chosen)
         store.sessions().result(_PATIENCE)
-    except (OSError, EventStoreError) as error:
+    except (OSError, RuntimeError, EventStoreError) as error:  # a user may have no home
         if path is not None:
             raise CommandError(f"the history {path} cannot be opened: {error}") from error
         say(f"warning: runs are not kept: {error}", fg="yellow")
@@ -416,13 +451,14 @@ def _file_name(target: str) -> str:
     elif "://" not in target:
         whole = f"{Path.cwd()}:{target}"
     word = re.sub(r"\W+", "-", Path(place).stem, flags=re.ASCII).strip("-")[:40] or "target"
-    return f"{word}-{hashlib.sha256(whole.encode()).hexdigest()[:12]}"
+    return f"{word}-{hashlib.sha256(os.fsencode(whole)).hexdigest()[:12]}"
 
 
 def _state_folder() -> Path:
     """Give the folder for what programs remember of their user, by the rules of the system."""
-    if given := os.environ.get("XDG_STATE_HOME"):
-        base = Path(given)
+    given = Path(os.environ.get("XDG_STATE_HOME") or ".")
+    if given.is_absolute():  # any other one has to be ignored
+        base = given
     elif sys.platform == "win32":
         base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
     elif sys.platform == "darwin":

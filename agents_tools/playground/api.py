@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import hmac
 import json
+import secrets
+import time
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from agents_tools._text import safe_text, shorten
 from agents_tools._version import __version__
+from agents_tools.errors import UserTypeError
 from agents_tools.playground.catalog import asks_first, shape_of
 from agents_tools.playground.checking import refusal_of
 from agents_tools.playground.exports import Call, export
-from agents_tools.playground.history import History, plain_blocks, result_of
+from agents_tools.playground.history import History
 from agents_tools.playground.pages import handlers_of, pages, secured
+from agents_tools.playground.results import plain_blocks, result_of
 from agents_tools.playground.running import Running
 from agents_tools.playground.views import diff_since, views_of
 from agents_tools.store import MemoryEventStore
@@ -38,6 +43,9 @@ _FORMS: Mapping[str, Form] = {
     "json": "json",
     "pytest": "pytest",
 }
+_LINK = "/open/"
+_LINK_LASTS = 60.0
+"""Seconds."""
 _MOST_RUNS = 200
 _KEPT_IN_MEMORY = 100
 
@@ -80,6 +88,8 @@ class PlaygroundApp:
         keep = keep_runs if store is not None else min(keep_runs, _KEPT_IN_MEMORY)
         self._history = History(store or MemoryEventStore(), keep=keep, keep_bytes=keep_bytes)
         self._running = Running(self._history, bench, watch=watch, run_config=run_config)
+        self._token = token
+        self._link = ("", 0.0)
         table = pages()
         self._app = App(
             {**self._routes(), **handlers_of(table)},
@@ -89,13 +99,28 @@ class PlaygroundApp:
             auth=token,
             allowed_hosts=allowed_hosts,
             allowed_origins=allowed_origins,
-            protect=lambda path: path not in table,
+            protect=lambda path: path not in table and not path.startswith(_LINK),
             name="playground",
         )
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer a request."""
         await self._app(scope, receive, secured(send))
+
+    def link(self) -> str:
+        """Give a path that leads to the page and its token, once and within a minute.
+
+        What a browser is started with is seen by everybody who lists the processes of the machine;
+        this is worth nothing by then.
+
+        Raises:
+            UserError: There is no single token.
+        """
+        if not isinstance(self._token, str):
+            raise UserTypeError("The page has no single token, so that nothing can lead to it.")
+        word = secrets.token_urlsafe(24)
+        self._link = (word, time.monotonic() + _LINK_LASTS)
+        return _LINK + word
 
     async def start(self) -> None:
         """Read the history, and begin to watch the files."""
@@ -107,6 +132,7 @@ class PlaygroundApp:
 
     def _routes(self) -> dict[tuple[str, str], Handler]:
         return {
+            ("GET", _LINK + "{word}"): self._open,
             ("GET", "/api/info"): self._info,
             ("GET", "/api/tools"): self._tools,
             ("GET", "/api/tools/{name}/views"): self._views,
@@ -124,6 +150,19 @@ class PlaygroundApp:
             ("GET", "/api/changes"): self._changes,
         }
 
+    async def _open(self, request: Request, send: Any) -> None:
+        word, until = self._link
+        same = hmac.compare_digest(request.params["word"].encode(), word.encode())
+        if not word or not same or time.monotonic() > until:
+            raise HttpError(
+                410,
+                "This link is good for one time, within a minute. Open the address that the server "
+                "has printed. If you have not opened the link before, end the server.",
+            )
+        self._link = ("", 0.0)
+        headers = {"location": f"/#token={self._token}", "cache-control": "no-store"}
+        await respond_empty(send, 303, headers)
+
     # --- the target
 
     async def _info(self, request: Request, send: Any) -> None:
@@ -133,7 +172,7 @@ class PlaygroundApp:
             {
                 "name": "agents-tools",
                 "version": __version__,
-                "target": self._bench.target,
+                "target": safe_text(self._bench.target),
                 "history": self._has_history,
                 "read_only": False,
                 **self._news(),
@@ -184,13 +223,13 @@ class PlaygroundApp:
         name = _text(body, "name")
         if body.get("kind") == "agent":
             text = _text(body, "input").encode(errors="replace").decode()
-            live = self._running.start_agent(name, self._agent(name), text)
+            begun = self._running.start_agent(name, self._agent(name), text)
         elif body.get("kind") == "tool":
             arguments = _object(body, "arguments")
-            live = await self._begun(name, arguments, confirmed=body.get("confirmed") is True)
+            begun = await self._begun(name, arguments, confirmed=body.get("confirmed") is True)
         else:
             raise HttpError(422, "kind is 'tool' or 'agent'.")
-        await respond_json(send, {"run_id": live}, 202)
+        await respond_json(send, {"run_id": begun}, 202)
 
     async def _begun(self, name: str, arguments: Mapping[str, Any], *, confirmed: bool) -> str:
         tool = self._tool(name)
@@ -210,8 +249,8 @@ class PlaygroundApp:
     async def _rerun(self, request: Request, send: Any) -> None:
         record = self._record(request)
         body = await request.json_object()
-        given = self._running.given(record)
-        if record.is_masked and given is None and "arguments" not in body:
+        given: Any = self._running.given(record)
+        if given is None and (record.kind == "agent" or "arguments" not in body):
             raise HttpError(
                 422,
                 "What was given to this run held something secret, which was not stored. Fill it "
@@ -219,15 +258,13 @@ class PlaygroundApp:
                 code="masked",
             )
         if record.kind == "agent":
-            text = str(given if given is not None else record.given)
-            live = self._running.start_agent(record.name, self._agent(record.name), text)
+            begun = self._running.start_agent(record.name, self._agent(record.name), str(given))
         else:
-            kept: Any = given if given is not None else record.given
+            kept = cast("dict[str, Any]", given)
             arguments = _object(body, "arguments") if "arguments" in body else kept
-            live = await self._begun(
-                record.name, arguments, confirmed=body.get("confirmed") is True
-            )
-        await respond_json(send, {"run_id": live}, 202)
+            confirmed = body.get("confirmed") is True
+            begun = await self._begun(record.name, arguments, confirmed=confirmed)
+        await respond_json(send, {"run_id": begun}, 202)
 
     async def _runs(self, request: Request, send: Any) -> None:
         limit = _number(request.query.get("limit"), "limit", 50)
@@ -235,16 +272,16 @@ class PlaygroundApp:
         page, more = self._history.page(
             max(1, min(limit, _MOST_RUNS)), request.query.get("before") or None
         )
+        page = await self._running.look(page)
         await respond_json(send, {"runs": [record.to_dict() for record in page], "more": more})
 
     async def _run(self, request: Request, send: Any) -> None:
-        await self._running.settle()
-        record = self._record(request)
+        record = await self._settled(request)
         result = result_of(record.kind, await self._running.results(record.id))
         told = {
             **record.to_dict(),
             "result": result.to_dict(),
-            "approvals": self._running.approvals(record.id),
+            "approvals": await self._running.approvals(record),
         }
         await respond_json(send, told)
 
@@ -260,33 +297,33 @@ class PlaygroundApp:
 
     async def _cancel(self, request: Request, send: Any) -> None:
         await request.json_object()
-        await respond_json(send, {"cancelled": self._running.cancel(self._record(request).id)})
+        await respond_json(
+            send, {"cancelled": await self._running.cancel(await self._settled(request))}
+        )
 
     async def _decide(self, request: Request, send: Any) -> None:
         decisions = (await request.json_object()).get("decisions")
         if not isinstance(decisions, list) or not decisions:
             raise HttpError(422, "decisions is a list with one decision for each call.")
-        self._running.decide(self._record(request).id, cast("list[Any]", decisions))
+        await self._running.decide(await self._settled(request), cast("list[Any]", decisions))
         await respond_json(send, {"ok": True})
 
     async def _forget(self, request: Request, send: Any) -> None:
-        record = self._record(request)
-        if self._running.is_running(record.id):
+        record = await self._settled(request)
+        if record.status == "running":
             raise HttpError(409, "This run goes on; cancel it first.", code="running")
         await self._running.forget([record.id])
         await respond_empty(send)
 
     async def _forget_all(self, request: Request, send: Any) -> None:
         del request
-        records, _ = self._history.page(1 << 30, None)
-        await self._running.forget(
-            [record.id for record in records if not self._running.is_running(record.id)]
-        )
+        await self._running.settle()
+        records = await self._running.look(self._history.page(1 << 30, None)[0])
+        await self._running.forget([record.id for record in records if record.status != "running"])
         await respond_empty(send)
 
     async def _export(self, request: Request, send: Any) -> None:
-        await self._running.settle()
-        record = self._record(request)
+        record = await self._settled(request)
         form = _FORMS.get(request.query.get("as", "python"))
         if form is None:
             raise HttpError(422, f"as= is one of {', '.join(_FORMS)}.")
@@ -303,8 +340,10 @@ class PlaygroundApp:
             status=result.call_status,
             blocks=plain_blocks(result),
             texts=result.is_text,
+            run_status=record.status,
         )
         name, text = export(call, form, catalog)
+        text = text.encode(errors="replace").decode()  # of a file whose name is no text
         await respond_json(send, {"name": name, "text": text})
 
     # --- what is named
@@ -320,6 +359,12 @@ class PlaygroundApp:
         if agent is None:
             raise _missing("agent", name, self._bench.catalog.agents)
         return agent
+
+    async def _settled(self, request: Request) -> Record:
+        """Give the run that is named, as it is now."""
+        await self._running.settle()
+        (record,) = await self._running.look([self._record(request)])
+        return record
 
     def _record(self, request: Request) -> Record:
         found = self._history.get(request.params["id"])

@@ -6,7 +6,6 @@ import inspect
 import re
 import sys
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from agents_tools._schema_diff import Reader, ToolShape
@@ -53,12 +52,12 @@ class Catalog:
             place = short_place(tool.origin.place or tool.name)
             if tool.name in tools:
                 message = f"Another tool is called {tool.name!r}; only the first one is shown."
-                problems.append(Problem(place=place, message=message))
+                problems.append(Problem.at(place, message))
                 continue
             try:
                 records.append(_record(tool.build()))
             except UserError as error:
-                problems.append(Problem(place=place, message=str(error)))
+                problems.append(Problem.at(place, str(error)))
             else:
                 tools[tool.name] = tool
         return cls(
@@ -151,7 +150,7 @@ def _source(tool: Tool) -> dict[str, Any] | None:
     place = tool.origin.place or ""
     found = re.fullmatch(r"(.+):(\d+)", place)
     if found is not None:
-        return {"file": short_place(found[1]), "line": int(found[2])}
+        return {"file": safe_text(short_place(found[1])), "line": int(found[2])}
     return _source_of_class(place)
 
 
@@ -166,7 +165,7 @@ def _source_of_class(place: str) -> dict[str, Any] | None:
         line = inspect.getsourcelines(kind)[1]
     except (OSError, TypeError):
         return None
-    return None if filename is None else {"file": short_place(str(Path(filename))), "line": line}
+    return None if filename is None else {"file": safe_text(short_place(filename)), "line": line}
 
 
 # --- an example of a call

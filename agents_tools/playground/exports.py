@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from agents_tools._secrets import MASK
+from agents_tools.errors import UserValueError
+from agents_tools.playground.bounds import CUT
 from agents_tools.playground.catalog import needs_approval
 from agents_tools.playground.reach import Reach, reach_agent, reach_tool
 
@@ -22,6 +24,10 @@ __all__ = ["Call", "Form", "export"]
 
 Form: TypeAlias = Literal["python", "cli", "json", "pytest"]
 _WIDTH = 96
+_LONGEST_WORD = 60
+_TELLING = frozenset({"ok", "tool_error", "invalid_args", "denied"})
+"""How a call has to have ended for the next one to end in the same way."""
+_MASKED = f"# {MASK} stands for something secret: fill it in."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +42,7 @@ class Call:
         status: How the call of the tool ended, or the run of the agent.
         blocks: What the model got, as content blocks.
         texts: Whether that was one text, and no list of blocks.
+        run_status: Where the run is.
     """
 
     kind: Literal["tool", "agent"]
@@ -45,6 +52,7 @@ class Call:
     status: str = "ok"
     blocks: Sequence[Mapping[str, Any]] = ()
     texts: bool = True
+    run_status: str = "ok"
 
 
 def export(call: Call, form: Form, catalog: Catalog) -> tuple[str, str]:
@@ -56,9 +64,9 @@ def export(call: Call, form: Form, catalog: Catalog) -> tuple[str, str]:
         catalog: Where the tool or the agent is.
 
     Raises:
-        KeyError: The target has it no more, and code cannot name it.
+        UserError: Code cannot name it, or there is nothing that a test could expect.
     """
-    word = re.sub(r"\W+", "_", call.name, flags=re.ASCII).strip("_") or "call"
+    word = re.sub(r"\W+", "_", call.name, flags=re.ASCII).strip("_")[:_LONGEST_WORD] or "call"
     match form:
         case "json":
             return f"{word}.json", _as_json(call)
@@ -74,14 +82,23 @@ def _as_json(call: Call) -> str:
     what: dict[str, Any] = {"agent": call.name, "input": call.input}
     if call.kind == "tool":
         what = {"tool": call.name, "arguments": dict(call.arguments)}
-    return json.dumps(what, indent=2, ensure_ascii=False) + "\n"
+    return _visible(json.dumps(what, indent=2, ensure_ascii=False)) + "\n"
+
+
+def _visible(text: str) -> str:
+    """Write out in a JSON text what nobody would see, or what could act on a terminal."""
+    if text.isprintable():
+        return text
+    return "".join(
+        one if one.isprintable() or one == "\n" else json.dumps(one)[1:-1] for one in text
+    )
 
 
 def _as_command(call: Call, catalog: Catalog) -> str:
     loaded = catalog.loaded
     if call.kind == "tool":
         given = json.dumps(dict(call.arguments), ensure_ascii=False, separators=(",", ":"))
-        words = ["agents-tools", "call", loaded.target, call.name, "--input-json", given]
+        words = ["agents-tools", "call", loaded.target, call.name, "--input-json", _visible(given)]
     else:
         target = loaded.place
         if loaded.attribute and catalog.agents.get(call.name) is loaded.value:
@@ -101,28 +118,37 @@ def _as_python(call: Call, catalog: Catalog) -> str:
     if call.kind == "agent":
         reach = reach_agent(catalog.loaded, catalog.agents[call.name])
         body = [
+            *_mask_note(call.input),
             f"result = Runner.run_sync({reach.name}, {call.input!r})",
             "print(result.final_output)",
         ]
         return _program(reach, ["from agents_tools import Runner"], body)
     tool = catalog.tools[call.name]
     reach = reach_tool(catalog.loaded, tool)
-    before, option, imports = _approved(needed=needs_approval(tool))
+    before, option, imports = _decided(needed=needs_approval(tool))
     given = _written(call.arguments, len(reach.name))
-    body = [*before, f"result = {reach.name}.invoke_sync({given}{option})", "print(result)"]
+    body = [
+        *before,
+        *_mask_note(given),
+        f"result = {reach.name}.invoke_sync({given}{option})",
+        "print(result)",
+    ]
     return _program(reach, imports, body)
 
 
 def _as_test(call: Call, catalog: Catalog, word: str) -> str:
+    _check_telling(call)
     if call.kind == "agent":
         return _test_of_agent(call, catalog, word)
     tool = catalog.tools[call.name]
     reach = reach_tool(catalog.loaded, tool)
-    before, option, imports = _approved(needed=needs_approval(tool))
+    text = _text_of(call) if call.status == "denied" else None
+    before, option, imports = _decided(needed=needs_approval(tool), refusal=text)
     asserts, more = _asserts(call)
     given = _written(call.arguments, len(reach.name) + 16)
     body = [
         *before,
+        *_mask_note(given),
         f"call = call_tool_sync({reach.name}, {given}{option})",
         f"assert call.status == {call.status!r}, call.output",
         *asserts,
@@ -131,11 +157,29 @@ def _as_test(call: Call, catalog: Catalog, word: str) -> str:
     return _program(reach, imports, _function(word, body), plain=more)
 
 
+def _check_telling(call: Call) -> None:
+    """Refuse a test of a call that would end in another way the next time.
+
+    Raises:
+        UserError: It is one.
+    """
+    ended = {"running": "has not ended yet", "interrupted": "waits for approval"}
+    if call.run_status in ended:
+        raise UserValueError(f"The run {ended[call.run_status]}: a test needs to know its result.")
+    is_call = call.kind == "tool" and call.run_status in {"ok", "error"}
+    status = call.status if is_call else call.run_status
+    if status not in _TELLING:
+        raise UserValueError(
+            f"The run ended as {status!r}, which says nothing about how the next one will end. "
+            "Run it again, to its end; or take it as Python."
+        )
+
+
 def _test_of_agent(call: Call, catalog: Catalog, word: str) -> str:
     reach = reach_agent(catalog.loaded, catalog.agents[call.name])
-    body = [f"result = Runner.run_sync({reach.name}, {call.input!r})"]
-    text = "".join(str(block.get("text", "")) for block in call.blocks)
-    if MASK in text or not text:
+    body = [*_mask_note(call.input), f"result = Runner.run_sync({reach.name}, {call.input!r})"]
+    text = _text_of(call)
+    if MASK in text or CUT in text or not text:
         body.append("assert result.final_output")
     else:
         body.append("# A model may say it in other words: keep the part that has to be there.")
@@ -145,8 +189,11 @@ def _test_of_agent(call: Call, catalog: Catalog, word: str) -> str:
 
 def _asserts(call: Call) -> tuple[list[str], list[str]]:
     """Give what must be so of the result, and the imports that this takes."""
-    if MASK in json.dumps([dict(block) for block in call.blocks], ensure_ascii=False):
+    told = json.dumps([dict(block) for block in call.blocks], ensure_ascii=False)
+    if MASK in told:
         return ["# The result holds something secret, which is not recorded."], []
+    if CUT in told:
+        return ["# The result was too large to be recorded."], []
     if not call.texts:
         blocks = [dict(block) for block in call.blocks]
         if any(block.get("type") != "text" for block in blocks):
@@ -154,7 +201,7 @@ def _asserts(call: Call) -> tuple[list[str], list[str]]:
             return [f"assert [block.type for block in call.output] == {kinds!r}"], []
         texts = [block.get("text") for block in blocks]
         return [f"assert [block.text for block in call.output] == {_literal(texts)}"], []
-    text = "".join(str(block.get("text", "")) for block in call.blocks)
+    text = _text_of(call)
     value = _json_of(text)
     if isinstance(value, (dict, list)):
         written = _literal(cast("Any", value), indent=4)
@@ -169,12 +216,26 @@ def _json_of(text: str) -> object:
         return None
 
 
-def _approved(*, needed: bool) -> tuple[list[str], str, list[str]]:
-    """Give what lets a call run that needs a person's approval."""
+def _decided(*, needed: bool, refusal: str | None = None) -> tuple[list[str], str, list[str]]:
+    """Give what decides about a call that needs a person's approval.
+
+    Args:
+        needed: Whether it does.
+        refusal: What a person who did not approve has said.
+    """
     if not needed:
         return [], "", []
-    before = ["context = ToolContext()", "context.decision = Decision(approved=True)"]
+    decision = "approved=True" if refusal is None else f"approved=False, message={refusal!r}"
+    before = ["context = ToolContext()", f"context.decision = Decision({decision})"]
     return before, ", context=context", ["from agents_tools import Decision, ToolContext"]
+
+
+def _mask_note(text: str) -> list[str]:
+    return [_MASKED] if MASK in text else []
+
+
+def _text_of(call: Call) -> str:
+    return "".join(str(block.get("text", "")) for block in call.blocks)
 
 
 def _function(word: str, body: list[str]) -> list[str]:

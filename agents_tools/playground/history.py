@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 import time
 import uuid
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 from agents_tools._secrets import mask_json
-from agents_tools._text import safe_text, shorten
-from agents_tools.events import (
-    ActionEvent,
-    EventSource,
-    ObservationEvent,
-    Origin,
-    RunFinishedEvent,
-    ToolStreamStartEvent,
-)
+from agents_tools.errors import EventStoreError
+from agents_tools.events import ActionEvent, EventSource, ObservationEvent, Origin
+from agents_tools.playground.results import summary_of
 from agents_tools.store import EventFilter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from agents_tools.events import Event
+    from agents_tools.playground.results import Result
     from agents_tools.store import EventStore, Pending
 
-__all__ = ["History", "Record", "Result", "new_id", "plain_blocks", "result_of"]
+__all__ = ["History", "Record", "new_id"]
 
 logger = logging.getLogger("agents_tools.playground")
 
@@ -37,14 +31,11 @@ _BEGUN, _ENDED = "playground.begun", "playground.ended"
 _ABOUT = "about."
 """What the log about a run is called: this and the id of the run, whose own log has its events."""
 _ID = re.compile(r"play_[0-9a-f]{32}")
-_LONGEST_SUMMARY = 120
-_LONGEST_VALUE = 1 << 20
-"""Bytes."""
 _RESULTS = EventFilter(
     types=("run_item_stream_event", "run_finished_event", "tool_stream_start_event")
 )
-_CHANGED = "[A person changed the arguments before this ran, to: "
-"""What the model reads before the result of such a call."""
+_ABANDONED = 3_600.0
+"""Seconds after which nobody will note any more what a log without a note was."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,53 +81,6 @@ class Record:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
-    """What came of a run, as its events say.
-
-    Attributes:
-        blocks: What the model got, as content blocks.
-        is_text: Whether that was one text.
-        value: The result as JSON.
-        error: Why it failed.
-        usage: What it used.
-        call_status: How the call ended, for a run of a tool.
-        arguments: What it was called with, where a person has changed that.
-    """
-
-    blocks: Sequence[Mapping[str, Any]] = field(default_factory=list[dict[str, Any]])
-    is_text: bool = True
-    value: Any = None
-    error: str | None = None
-    usage: Mapping[str, Any] | None = None
-    call_status: str = "ok"
-    arguments: Mapping[str, Any] | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Give it as JSON; of a value that is too long for a page, nothing."""
-        return {
-            "model": [dict(block) for block in self.blocks],
-            "value": self.value if _is_short(self.value) else None,
-            "error": self.error,
-            "usage": None if self.usage is None else dict(self.usage),
-        }
-
-
-def plain_blocks(result: Result) -> list[dict[str, Any]]:
-    """Give what the tool itself gave, without what a person's changes add to it."""
-    first, *rest = [dict(block) for block in result.blocks] or [{}]
-    if result.arguments is None:
-        return [first, *rest] if result.blocks else []
-    text = str(first["text"])
-    try:
-        _, end = json.JSONDecoder().raw_decode(text, len(_CHANGED))
-    except ValueError:  # shortened
-        return [first, *rest]
-    if not result.is_text:
-        return rest
-    return [{**first, "text": text[end:].removeprefix("]\n")}, *rest]
-
-
 class History:
     """The runs that were made, the newest ones of which are kept.
 
@@ -158,19 +102,41 @@ class History:
     async def open(self) -> None:
         """Read what earlier servers have left."""
         infos = await self.store.sessions()
-        known = [info.sid for info in infos if info.sid.startswith(_ABOUT)]
-        found: list[Record] = []
-        for sid in known:
-            log = self.store.session(sid)
-            record = _record(sid.removeprefix(_ABOUT), await log.read())
-            log.close()
-            if record is not None:
-                found.append(record)
-        for record in sorted(found, key=lambda record: record.started):
+        noted = {info.sid for info in infos}
+        found = [
+            await self._read(info.sid.removeprefix(_ABOUT))
+            for info in infos
+            if info.sid.startswith(_ABOUT) and _ID.fullmatch(info.sid.removeprefix(_ABOUT))
+        ]
+        for record in sorted(filter(None, found), key=lambda record: record.started):
             self._records.setdefault(record.id, record)
-        left = {info.sid for info in infos if _ID.fullmatch(info.sid)} - set(self._records)
-        for sid in left:  # the server ended before it had noted what ran
-            self._watch(self.store.delete(sid))
+        for info in infos:
+            is_run = _ID.fullmatch(info.sid) and f"{_ABOUT}{info.sid}" not in noted
+            if is_run and (info.last or 0.0) < time.time() - _ABANDONED:
+                self._watch(self.store.delete(info.sid))
+
+    async def look(self, id: str, status: str) -> Record | None:
+        """Read once more what is noted of a run, which another server may go on to note.
+
+        Args:
+            id: The run.
+            status: Where it is, as its events say.
+        """
+        found = await self._read(id)
+        if found is not None and id in self._records:
+            self._records[id] = replace(found, status=status)
+        return self._records.get(id)
+
+    async def _read(self, id: str) -> Record | None:
+        """Read what is noted of a run; one bad log costs itself only."""
+        log = self.store.session(_ABOUT + id)
+        try:
+            return _record(id, await log.read())
+        except (EventStoreError, ValueError, TypeError) as error:
+            logger.warning("What is noted of run %s cannot be read: %s", id, error)
+            return None
+        finally:
+            log.close()
 
     def page(self, limit: int, before: str | None) -> tuple[list[Record], bool]:
         """Give runs, newest first, and whether there are older ones.
@@ -219,7 +185,7 @@ class History:
         record = self._records.get(id)
         if record is None:
             return
-        record = replace(record, status=status, duration=duration, summary=_summary(result))
+        record = replace(record, status=status, duration=duration, summary=summary_of(result))
         self._records[id] = record
         told = {"status": status, "duration": duration, "summary": record.summary}
         self._write(id, ObservationEvent(kind=_ENDED, observation=told, hidden=True))
@@ -291,57 +257,6 @@ def new_id() -> str:
     return f"play_{uuid.uuid4().hex}"
 
 
-def result_of(kind: Literal["tool", "agent"], events: Iterable[Event]) -> Result:
-    """Give what came of a run.
-
-    Args:
-        kind: Whether a tool or an agent ran.
-        events: Its events, those at least that tell results.
-    """
-    result = Result()
-    called: Mapping[str, Any] | None = None
-    for event in events:
-        if isinstance(event, ToolStreamStartEvent) and len(event.path) == 1:
-            called = event.input_args
-        if event.path:
-            continue
-        if isinstance(event, RunFinishedEvent):
-            result = replace(
-                result, value=event.output, error=event.error, usage=cast("Any", event.usage)
-            )
-            if kind == "agent" and event.output is not None:
-                text = event.output
-                blocks = [{"type": "text", "text": text if isinstance(text, str) else str(text)}]
-                result = replace(result, blocks=blocks)
-        elif kind == "tool" and getattr(event, "name", "") == "tool_output":
-            result = _with_output(result, cast("Any", event).item)
-    if result.blocks and str(result.blocks[0].get("text")).startswith(_CHANGED):
-        result = replace(result, arguments=called)
-    return result
-
-
-def _with_output(result: Result, item: Mapping[str, Any]) -> Result:
-    output: Any = item.get("output")
-    is_text = isinstance(output, str)
-    blocks = [{"type": "text", "text": output}] if is_text else list(output or ())
-    status = str(item.get("status") or "ok")
-    return replace(result, blocks=blocks, is_text=is_text, call_status=status)
-
-
-def _is_short(value: Any) -> bool:
-    from pydantic_core import to_json
-
-    return len(to_json(value)) <= _LONGEST_VALUE
-
-
-def _summary(result: Result) -> str:
-    texts = [str(block["text"]) for block in result.blocks if "text" in block]
-    text = " ".join(texts) if texts else (result.error or "")
-    if not text and result.blocks:
-        text = ", ".join(str(block.get("type")) for block in result.blocks)
-    return safe_text(shorten(" ".join(text.split()), _LONGEST_SUMMARY))
-
-
 def _record(id: str, events: Sequence[Event]) -> Record | None:
     """Make the record of what the log about a run says; one that was cut off is lost."""
     record: Record | None = None
@@ -356,7 +271,6 @@ def _record(id: str, events: Sequence[Event]) -> Record | None:
                 is_masked=bool(told.get("masked")),
                 generation=int(told.get("generation") or 0),
                 started=event.timestamp or 0.0,
-                status="lost",
             )
         elif record is not None and isinstance(event, ObservationEvent) and event.kind == _ENDED:
             told = event.observation

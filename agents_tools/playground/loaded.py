@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from agents_tools._text import safe_text
 
 if TYPE_CHECKING:
     from agents_tools.agent import Agent
@@ -36,9 +39,22 @@ class Problem:
     place: str
     message: str
 
+    @classmethod
+    def at(cls, place: str, message: str) -> Problem:
+        """Make one of a message that may name the place as well."""
+        file = re.sub(r":\d+$", "", place)
+        for name in dict.fromkeys(filter(None, (place, str(Path(place).absolute())))):
+            message = message.replace(f"\n  {name}: ", "\n  ").replace(f"\n  {name}\n", "\n")
+            message = message.removesuffix(f"\n  {name}").replace(f" ({name})", "", 1)
+        return cls(place=place, message=message.removeprefix(f"{file} "))
+
+    def __str__(self) -> str:
+        """Show it for a terminal or a log."""
+        return safe_text(f"{self.place or 'the target'}: {self.message}")
+
     def to_dict(self) -> dict[str, str]:
         """Give it as JSON."""
-        return {"place": self.place, "message": self.message}
+        return {"place": safe_text(self.place), "message": safe_text(self.message)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import keyword
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from agents_tools._text import safe_text
+from agents_tools.errors import UserValueError
 from agents_tools.playground.loaded import is_own, short_place
 from agents_tools.tool import FunctionTool, function_tools
 
@@ -150,7 +153,16 @@ def _taken_from(loaded: Loaded, expression: str, value: Any, tool: Tool) -> Reac
 
 
 def _made(loaded: Loaded, tool: Tool) -> Reach:
-    """Make the tool of the function that the target names, as was done when it was loaded."""
+    """Make the tool of the function that the target names, as was done when it was loaded.
+
+    Raises:
+        UserError: There is no such function.
+    """
+    if not loaded.attribute and not (tool.name.isidentifier() and not keyword.iskeyword(tool.name)):
+        raise UserValueError(
+            f"No name in {safe_text(loaded.place)} leads to the tool {tool.name!r}. Give it one: "
+            f"{re.sub('[^a-zA-Z0-9]', '_', tool.name)} = ..."
+        )
     maker = "streaming_tool" if tool.origin.kind == "stream" else "function_tool"
     return _reached(
         loaded,

@@ -8,6 +8,7 @@ import importlib
 import linecache
 import logging
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -77,9 +78,11 @@ class Workbench:
         except TargetError as error:
             self.problems = error.problems
             self._extra = (*error.files, *self._restore(forgotten))
-        except Exception as error:  # noqa: BLE001 - code of the user's that a tool is built from
+        except (Exception, KeyboardInterrupt, SystemExit) as error:  # of code of the user's
+            if isinstance(error, KeyboardInterrupt) and _is_main_thread():
+                raise
             file, place = place_of(error)
-            self.problems = (Problem(place=place, message=f"{type(error).__name__}: {error}"),)
+            self.problems = (Problem.at(place, f"{type(error).__name__}: {error}"),)
             self._extra = (file, *self._restore(forgotten))
         else:
             self._take(catalog)
@@ -109,7 +112,7 @@ class Workbench:
         await asyncio.to_thread(self.load)
         self._seen = {name: before.get(name, sign) for name, sign in self._seen.items()}
         for problem in self.problems:
-            logger.warning("%s: %s", problem.place or "the target", problem.message)
+            logger.warning("%s", problem)
         news, self._news = self._news, asyncio.Event()
         news.set()
 
@@ -191,6 +194,10 @@ class Workbench:
     async def _signatures_soon(self) -> dict[str, Signature]:
         await asyncio.sleep(self._interval / 2)
         return self._signatures()
+
+
+def _is_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
 
 
 def _source_of(module: types.ModuleType) -> str:

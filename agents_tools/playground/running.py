@@ -8,9 +8,12 @@ import logging
 import time
 from typing import TYPE_CHECKING, Any
 
+from agents_tools._secrets import MASK
 from agents_tools.errors import EventStoreError
+from agents_tools.playground.bounds import BoundedStream
 from agents_tools.playground.checking import arguments_text
-from agents_tools.playground.history import new_id, result_of
+from agents_tools.playground.history import new_id
+from agents_tools.playground.results import result_of
 from agents_tools.ui._asgi import HttpError
 from agents_tools.ui._runs import Runs
 from agents_tools.ui._runs_kept import is_record
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from agents_tools.playground.loaded import AnyAgent, Tool
     from agents_tools.playground.reload import Workbench
     from agents_tools.run import RunConfig
+    from agents_tools.stream import EventStream
     from agents_tools.ui._runs import LiveRun
 
 __all__ = ["Running"]
@@ -36,6 +40,16 @@ _IN_MEMORY = 50
 """Ended runs whose streams stay open; the events of others are read from the store."""
 _AT_ONCE = 500
 """Stored events that are read at a time."""
+_OPEN = frozenset({"running", "interrupted"})
+"""What a run is that another server may know more of."""
+
+
+class BoundedRuns(Runs):
+    """Runs whose events are cut where they are too large to be kept."""
+
+    def _stream(self, run_id: str, *, read_only: bool = False) -> EventStream:
+        store = None if self.store is None else self.store.session(run_id)
+        return BoundedStream(store, sid=run_id, keep="all", read_only=read_only)
 
 
 class Running:
@@ -59,7 +73,7 @@ class Running:
         self._history = history
         self._bench = bench
         self._watch = watch
-        self._runs = Runs(
+        self._runs = BoundedRuns(
             store=history.store,
             on_disconnect="detach",
             errors="show",
@@ -74,12 +88,27 @@ class Running:
     async def start(self) -> None:
         """Read the history, and begin to watch the files."""
         await self._history.open()
+        self._offer()
+        await self.look(self._history.page(1 << 30, None)[0])
         if self._watch:
-            self._spawn(self._bench.watch(self._let_go), "watch files")
+            self._spawn(self._bench.watch(self._reloaded), "watch files")
+
+    async def _reloaded(self) -> None:
+        self._offer()
+        await self._let_go()
+
+    def _offer(self) -> None:
+        """Say what there is, so that runs of earlier servers can go on."""
+        catalog = self._bench.catalog
+        self._runs.offer(list(catalog.tools.values()))
+        for name, agent in catalog.agents.items():
+            if name == agent.name:  # else there are two of that name
+                self._runs.offer(agent)
 
     async def aclose(self) -> None:
         """Cancel what runs, and let go of everything."""
         self._bench.end_streams()
+        runs = self._runs.list()
         try:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_FAREWELL):
@@ -87,6 +116,9 @@ class Running:
                     await self.settle()
         finally:
             await self._end_tasks()
+            for run in runs:
+                if run.running:
+                    run.close()  # what it says while it does not end, nobody hears
             self._history.store.close()
             self._bench.close()
 
@@ -113,8 +145,9 @@ class Running:
         return run_id
 
     def _note(self, live: LiveRun, kind: Any, name: str, given: Any) -> None:
-        self._history.begin(live.id, kind, name, given, self._bench.generation)
-        self._given[live.id] = given
+        record = self._history.begin(live.id, kind, name, given, self._bench.generation)
+        if record.is_masked:
+            self._given[live.id] = given
         self._attend(live)
 
     def _attend(self, live: LiveRun) -> None:
@@ -131,9 +164,13 @@ class Running:
 
     async def settle(self) -> None:
         """Wait until the end of each run that has ended is noted."""
-        noted = [task for run_id, task in self._ends.items() if not self.is_running(run_id)]
+        noted = [task for run_id, task in self._ends.items() if not self._is_running(run_id)]
         if noted:
             await asyncio.wait(noted)
+
+    def _is_running(self, run_id: str) -> bool:
+        live = self._runs.get(run_id)
+        return live is not None and live.running
 
     async def _ended(self, live: LiveRun) -> None:
         duration = round(time.monotonic() - self._began.get(live.id, time.monotonic()), 6)
@@ -149,28 +186,42 @@ class Running:
         if waits:
             return
         self._began.pop(live.id, None)
-        await self.forget(await self._history.superfluous())
+        live.result = None  # it is in the history, as far as it is kept
+        try:
+            await self.forget(await self._history.superfluous())
+        except EventStoreError as error:
+            logger.warning("Old runs cannot be deleted: %s", error)
         await self._let_go()
 
     async def _let_go(self) -> None:
         """Close what earlier generations of the target had open, once nothing runs."""
-        if not any(run.running for run in self._runs.list()):
+        if not any(run.running and not run.remote for run in self._runs.list()):
             await asyncio.to_thread(self._bench.close_retired)
 
     # --- runs are looked at
 
+    async def look(self, records: Iterable[Record]) -> list[Record]:
+        """Give runs as they are now, also those that other servers have or had."""
+        return [await self._as_it_is(record) for record in records]
+
+    async def _as_it_is(self, record: Record) -> Record:
+        if record.status not in _OPEN or record.id in self._began:
+            return record
+        try:
+            live = await self._runs.find(record.id)
+            status = "lost" if live is None else live.status
+            return await self._history.look(record.id, status) or record
+        except EventStoreError as error:
+            logger.warning("The events of %s cannot be read: %s", record.id, error)
+            return record
+
     def given(self, record: Record) -> Any:
-        """Give what a run was given, as far as it was in this process."""
-        return self._given.get(record.id)
+        """Give what a run was given, as far as it is known; `None` where that was secret."""
+        return self._given.get(record.id) if record.is_masked else record.given
 
-    def is_running(self, run_id: str) -> bool:
-        """Whether a run goes on at the moment."""
-        live = self._runs.get(run_id)
-        return live is not None and live.running
-
-    def approvals(self, run_id: str) -> list[dict[str, Any]]:
+    async def approvals(self, record: Record) -> list[dict[str, Any]]:
         """Give the calls of a run that wait for approval."""
-        live = self._runs.get(run_id)
+        live = await self._waiting(record)
         waiting = [] if live is None else live.interruptions
         return [
             {
@@ -186,7 +237,7 @@ class Running:
         """Give the events of a run that tell its result."""
         live = self._runs.get(run_id)
         try:
-            if live is not None:
+            if live is not None and live.id in self._began:
                 await live.stream.flush()
             return await self._history.events(run_id, results=True)
         except EventStoreError as error:
@@ -216,10 +267,10 @@ class Running:
 
     # --- runs are decided about
 
-    def cancel(self, run_id: str) -> bool:
+    async def cancel(self, record: Record) -> bool:
         """Cancel a run; say whether there was something to cancel."""
-        live = self._runs.get(run_id)
-        if live is None:
+        live = await self._waiting(record) or self._runs.get(record.id)
+        if live is None or live.remote:
             return False
         waited = live.status == "interrupted"
         done = live.cancel("cancelled on the page")
@@ -227,19 +278,32 @@ class Running:
             self._attend(live)
         return done
 
-    def decide(self, run_id: str, decisions: Sequence[Any]) -> None:
+    async def decide(self, record: Record, decisions: Sequence[Any]) -> None:
         """Decide about calls that wait.
 
         Raises:
             HttpError: The run does not wait, or not for these.
         """
-        live = self._runs.get(run_id)
+        live = await self._waiting(record) or self._runs.get(record.id)
         if live is None:
             raise HttpError(409, "This run waits no more; run it again.")
+        if live.remote:
+            raise HttpError(409, "Another server has this run; decide about it on its page.")
+        if live.restored:
+            _check_restored(record, live)
         live.decide(decisions)
         if live.running:
-            self._history.resume(run_id)
+            self._history.resume(live.id)
             self._attend(live)
+
+    async def _waiting(self, record: Record) -> LiveRun | None:
+        """Give a run that waits for approvals, also one of an earlier server."""
+        live = self._runs.get(record.id)
+        if record.status != "interrupted":
+            return None
+        if live is not None and live.plan.make is None:
+            self._runs.forget(live)  # what it needs may have been loaded by now
+        return await self._runs.find(record.id)
 
     async def forget(self, run_ids: Iterable[str]) -> None:
         """Delete runs that do not go on, with all their events."""
@@ -270,3 +334,20 @@ async def _live_frames(live: LiveRun, after: int) -> AsyncGenerator[bytes]:
             async for event in events:
                 if not is_record(event):
                     yield frame_of(event, live.id)
+
+
+def _check_restored(record: Record, live: LiveRun) -> None:
+    """Refuse a run of an earlier server that would go on with something else than it had.
+
+    Raises:
+        HttpError: So it is.
+    """
+    if live.agent_name != record.name:
+        raise HttpError(409, "This run is of an earlier server; run it again.")
+    if any(MASK in item.arguments for item in live.interruptions):
+        raise HttpError(
+            409,
+            "The arguments held something secret, which an earlier server has not stored. Run it "
+            "again.",
+            code="masked",
+        )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
+from agents_tools.cli.dev import _store  # pyright: ignore[reportPrivateUsage]
 from tests.cli.conftest import FIXTURE
 from tests.cli.test_cli_process import start
 from tests.cli.test_mcp import ECHO
@@ -56,6 +57,18 @@ async def hold(marker: str) -> str:
     finally:
         Path(marker).write_text("let go")
     return ""
+
+
+@function_tool
+async def cling() -> str:
+    """Take no notice of being cancelled."""
+    import asyncio
+
+    while True:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            pass
 
 
 @function_tool
@@ -185,6 +198,21 @@ def test_a_tool_that_cannot_be_stopped_does_not_hold_the_end_up(folder: Path) ->
 
 
 @pytest.mark.skipif(os.name == "nt", reason="SIGINT is sent to a process")
+def test_tools_that_take_no_cancel_are_lost_without_noise(folder: Path) -> None:
+    """The next server says of each that nobody knows what came of it."""
+    with dev("sample.py", folder=folder) as server:
+        begun = [server.begin("cling"), server.begin("cling")]
+        code, _, err = server.end()
+    assert (code, "Traceback" in err) == (0, False), err
+    with dev("sample.py", folder=folder) as server:
+        runs = server.ask("GET", "runs")["runs"]
+        assert [(run["id"], run["status"]) for run in runs] == [
+            (one, "lost") for one in begun[::-1]
+        ]
+        server.end()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="SIGINT is sent to a process")
 def test_a_second_ctrl_c_ends_it_at_once(folder: Path) -> None:
     """Somebody who insists does not wait."""
     marker = folder / "marker"
@@ -302,7 +330,7 @@ def test_a_target_that_is_broken_is_mended_by_saving_it(folder: Path) -> None:
         until(lambda: not server.ask("GET", "info")["problems"])
         assert server.wait(server.begin("add", a=4))["summary"] == "5"
         _, _, err = server.end()
-    assert "warning: broken.py cannot be imported" in err
+    assert "warning: broken.py:1: cannot be imported" in err
 
 
 def test_a_port_that_is_taken_is_told_or_passed_over(folder: Path) -> None:
@@ -352,6 +380,84 @@ def test_what_cannot_be_done_is_said_at_once(
     assert result.code == 2
     assert message in result.err
     assert hint is None or hint in result.err
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs sh")
+def test_a_browser_is_not_started_with_the_token(folder: Path) -> None:
+    """Its command line is seen by everybody on the machine; the link in it is good once."""
+    browser = folder / "browser"
+    browser.write_text(
+        f'#!/bin/sh\necho "$1" > {folder}/part && mv {folder}/part {folder}/opened\n'
+    )
+    browser.chmod(0o755)
+    with dev("sample.py", "--open", folder=folder, BROWSER=f"{browser} %s") as server:
+        until((folder / "opened").exists)
+        link = (folder / "opened").read_text().strip()
+        assert server.token not in link
+        answer = httpx.get(link)
+        assert (answer.status_code, answer.headers["location"]) == (303, f"/#token={server.token}")
+        assert httpx.get(link).status_code == 410
+        server.end()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="modes are of POSIX")
+def test_nobody_else_may_read_the_history(folder: Path) -> None:
+    """S20: neither the default file nor one that is named."""
+    own = folder / "own.sqlite"
+    for words in ([], ["--history", str(own)]):
+        with dev("sample.py", *words, folder=folder) as server:
+            server.wait(server.begin("add", a=1))
+            server.end()
+    state = folder / "state" / "agents-tools" / "playground"
+    assert state.stat().st_mode & 0o077 == 0
+    for file in (*state.iterdir(), *folder.glob("own.sqlite*")):
+        assert file.stat().st_mode & 0o077 == 0, file
+
+
+@pytest.mark.skipif(os.name == "nt", reason="file descriptors are of POSIX")
+def test_output_that_is_closed_is_no_trouble(folder: Path) -> None:
+    """What is printed goes to no file that took the place of the output."""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "XDG_STATE_HOME": str(folder)}
+    command = f"exec {sys.executable} -m agents_tools dev sample.py --port 0 >&- <&-"
+    with subprocess.Popen(  # noqa: S603 - our own
+        ["/bin/sh", "-c", command], cwd=folder, env=env, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        lines = iter(process.stderr.readline, "")
+        line = next((line for line in lines if line.startswith("Playground of")), "")
+        try:
+            url = line.split()[3]
+            assert httpx.get(url.partition("#")[0]).status_code == 200
+        finally:
+            process.kill()
+    for file in folder.rglob("*.sqlite"):
+        assert file.read_bytes().startswith(b"SQLite format 3")
+
+
+def test_somebody_without_a_home_gets_the_page_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Users of containers have none."""
+
+    def nowhere() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr("agents_tools.cli.dev.Path.home", nowhere)
+    monkeypatch.setenv("XDG_STATE_HOME", "a/path/that/is/relative")
+    monkeypatch.delenv("LOCALAPPDATA", raising=False)
+    assert _store(None, "sample.py") is None
+    assert "warning: runs are not kept: Could not determine home" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="others have other names of files")
+def test_a_file_whose_name_is_no_text_is_a_target(folder: Path) -> None:
+    """Linux takes any bytes as a name."""
+    name = os.fsdecode(b"odd\xff.py")
+    (folder / name).write_text(TOOLS)
+    with dev(name, folder=folder) as server:
+        assert server.ask("GET", "info")["target"] == "odd\ufffd.py"
+        assert server.wait(server.begin("add", a=1))["summary"] == "2"
+        server.end()
 
 
 def test_a_missing_extra_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,17 +5,20 @@ from __future__ import annotations
 import asyncio
 import base64
 import itertools
+import time
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import pytest
 from pydantic import BaseModel, Field
 
 from agents_tools import (
+    ActionEvent,
     Agent,
     BaseTool,
     BaseToolParams,
     NullEvent,
     ToolAnnotations,
+    ToolArtifactEvent,
     ToolError,
     ToolOutputImage,
     ToolProgressEvent,
@@ -26,6 +29,7 @@ from agents_tools import (
 )
 from agents_tools._secrets import forget_secret
 from agents_tools.errors import EventStoreFullError
+from agents_tools.playground.bounds import CUT
 from agents_tools.policies import needs_approval
 from agents_tools.store import MemoryEventStore, Pending, SQLiteEventStore
 from agents_tools.testing import ScriptedModel, tool_call
@@ -575,6 +579,202 @@ async def test_a_run_that_an_earlier_server_left_behind_is_lost() -> None:
     async with playing(hang, store=copy) as client:
         (listed,) = (await client.get("/api/runs"))["runs"]
     assert (listed["id"], listed["status"]) == (run_id, "lost")
+
+
+async def test_a_run_that_waits_is_decided_about_by_the_next_server(
+    stores: Callable[[], EventStore],
+) -> None:
+    """A person may be at lunch when the server is started anew."""
+    async with playing(send, store=stores()) as client:
+        run = await client.run(tool_run(send, letter="hi"))
+        assert run["status"] == "interrupted"
+    async with playing(add, store=stores()) as client:  # the tool is gone for a while
+        again = await client.get(f"/api/runs/{run['id']}")
+        decision = {"call_id": again["approvals"][0]["call_id"], "approve": True}
+        target, body = f"/api/runs/{run['id']}/approvals", {"decisions": [decision]}
+        assert "not here" in (await client.post(target, body, 409))["error"]["message"]
+    async with playing(send, store=stores()) as client:
+        (listed,) = (await client.get("/api/runs"))["runs"]
+        assert listed["status"] == "interrupted"
+        await client.post(target, body)
+        run = await client.ended(run["id"])
+        assert (run["status"], run["summary"]) == ("ok", "sent: hi")
+    async with playing(send, store=stores()) as client:
+        (listed,) = (await client.get("/api/runs"))["runs"]
+        assert (listed["status"], listed["summary"]) == ("ok", "sent: hi")
+
+
+async def test_a_run_that_waits_long_is_decided_about_as_well(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is in the store when it is not in memory any more."""
+    monkeypatch.setattr("agents_tools.playground.running._IN_MEMORY", 1)
+    async with playing(send, add) as client:
+        run = await client.run(tool_run(send, letter="hi"))
+        for number in range(4):
+            await client.run(tool_run(add, a=number))
+        (item,) = (await client.get(f"/api/runs/{run['id']}"))["approvals"]
+        decision = {"call_id": item["call_id"], "approve": True}
+        await client.post(f"/api/runs/{run['id']}/approvals", {"decisions": [decision]})
+        assert (await client.ended(run["id"]))["summary"] == "sent: hi"
+
+
+async def test_a_run_that_waits_is_cancelled_by_the_next_server() -> None:
+    """Nobody may want it any more."""
+    memory = MemoryEventStore()
+    async with playing(send, store=memory.session("a")) as client:
+        run = await client.run(tool_run(send, letter="hi"))
+    async with playing(send, store=memory.session("b")) as client:
+        told = await client.post(f"/api/runs/{run['id']}/cancel", {})
+        assert told == {"cancelled": True}
+        assert (await client.get(f"/api/runs/{run['id']}"))["status"] == "cancelled"
+
+
+async def test_what_was_not_stored_of_a_waiting_run_is_not_made_up() -> None:
+    """The tool would get the mask in the place of the secret."""
+    memory = MemoryEventStore()
+    register_secret("open-sesame-31337")
+    try:
+        async with playing(send, store=memory.session("a")) as client:
+            run = await client.run(tool_run(send, letter="open-sesame-31337"))
+        async with playing(send, store=memory.session("b")) as client:
+            decision = {"call_id": run["approvals"][0]["call_id"], "approve": True}
+            target = f"/api/runs/{run['id']}/approvals"
+            told = await client.post(target, {"decisions": [decision]}, 409)
+    finally:
+        forget_secret("open-sesame-31337")
+    assert told["error"]["code"] == "masked"
+
+
+async def test_the_runs_of_another_server_are_shown_as_they_are() -> None:
+    """Two servers on one history: each sees the runs of the other, and leaves them alone."""
+    memory = MemoryEventStore()
+    wait, opened, _ = gate()
+    async with playing(wait, send, store=memory.session("a")) as one:
+        run_id = (await one.post("/api/runs", tool_run(wait), 202))["run_id"]
+        asked = await one.run(tool_run(send, letter="hi"))
+        async with playing(wait, send, store=memory.session("b")) as other:
+            listed = {run["id"]: run["status"] for run in (await other.get("/api/runs"))["runs"]}
+            assert listed == {run_id: "running", asked["id"]: "interrupted"}
+            assert (await other.post(f"/api/runs/{run_id}/cancel", {}))["cancelled"] is False
+            assert (await other.ask("DELETE", f"/api/runs/{run_id}")).status == 409
+            decision = {"call_id": asked["approvals"][0]["call_id"], "approve": True}
+            body = {"decisions": [decision]}
+            told = await other.post(f"/api/runs/{asked['id']}/approvals", body, 409)
+            assert "Another server" in told["error"]["message"]
+            opened.set()
+            await one.ended(run_id)
+            await other.ended(run_id)
+            run = await other.get(f"/api/runs/{run_id}")
+            assert (run["status"], run["summary"]) == ("ok", "over")
+            await one.post(f"/api/runs/{asked['id']}/approvals", body)
+            await one.ended(asked["id"])
+            assert (await other.get(f"/api/runs/{asked['id']}"))["summary"] == "sent: hi"
+
+
+async def test_a_log_that_makes_no_sense_costs_itself_only() -> None:
+    """What another program, or another version, has left does not stop the server."""
+    store = MemoryEventStore()
+    odd = "play_" + "0" * 32
+    action = {"kind": "tool", "name": "add", "given": {}, "generation": "many"}
+    event: Any = ActionEvent(kind="playground.begun", action=action)
+    for sid in (f"about.{odd}", "about.somebody-else", "somebody-else"):
+        await store.session(sid).append([event])
+    async with playing(add, store=store) as client:
+        assert (await client.get("/api/runs"))["runs"] == []
+        await client.run(tool_run(add, a=1))
+        assert (await client.ask("DELETE", "/api/runs")).status == 204
+        names = [info.sid for info in await store.sessions()]
+    assert names == [f"about.{odd}", "about.somebody-else", "somebody-else"]
+
+
+async def test_a_log_that_another_server_has_just_begun_is_left_alone() -> None:
+    """Only what nobody can have noted any more is deleted."""
+    store = MemoryEventStore()
+    old, new = f"play_{'1' * 32}", f"play_{'2' * 32}"
+    await store.session(old).append([NullEvent().replace(timestamp=1.0)])
+    await store.session(new).append([NullEvent().replace(timestamp=time.time())])
+    async with playing(add, store=store):
+        names = [info.sid for info in await store.sessions()]
+    assert names == [new]
+
+
+async def test_a_result_that_is_too_large_is_cut_in_the_history(
+    stores: Callable[[], EventStore],
+) -> None:
+    """S29: what nobody can look at fills neither the disk nor the memory, and says so."""
+
+    @streaming_tool
+    async def much(size: int) -> AsyncIterator[Any]:
+        """Give much."""
+        yield ToolArtifactEvent("all.png", b"x" * size, mime_type="image/png")
+        yield {"number": 7, "texts": ["x" * 1_000_000] * (size // 1_000_000)}
+
+    store = stores()
+    async with playing(much, store=store) as client:
+        run = await client.run(tool_run(much, size=20_000_000))
+        async with client.stream(f"/api/runs/{run['id']}/events") as frames:
+            found = [frame["data"] async for frame in frames]
+        sizes = [info.size for info in await store.sessions()]
+    assert run["status"] == "ok"
+    picture, text = [data for data in found if data["type"] == "tool_artifact_event"]
+    assert picture["data"].startswith(CUT)
+    assert picture["mime_type"] == "text/plain"
+    assert CUT in text["data"]
+    output = found[-1]["output"]
+    assert output["number"] == 7
+    assert CUT in output["texts"][-1]
+    assert sum(sizes) < 30_000_000
+
+
+class StuckStore(MemoryEventStore):
+    """A disk that tells nothing of what it has, when it is asked for the second time."""
+
+    asked = 0
+
+    def sessions(self) -> Any:
+        self.asked += 1
+        if self.asked > 1:
+            return Pending.failed(EventStoreFullError("The disk is full.", store="here"))
+        return super().sessions()
+
+
+async def test_old_runs_that_cannot_be_deleted_do_not_stop_the_new_ones(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """What runs has its end all the same."""
+    async with playing(add, store=StuckStore()) as client:
+        assert (await client.run(tool_run(add, a=1)))["status"] == "ok"
+    assert "Old runs cannot be deleted: The disk is full." in caplog.text
+    assert "has failed" not in caplog.text
+
+
+# --- what is exported
+
+
+async def test_a_run_that_tells_nothing_becomes_no_test() -> None:
+    """The next one would end in another way."""
+    wait, _, _ = gate()
+    async with playing(wait, send) as client:
+        run_id = (await client.post("/api/runs", tool_run(wait), 202))["run_id"]
+        target = f"/api/runs/{run_id}/export"
+        told = (await client.ask("GET", f"{target}?as=pytest")).json
+        assert "has not ended yet" in told["error"]["message"]
+        await client.post(f"/api/runs/{run_id}/cancel", {})
+        await client.ended(run_id)
+        answer = await client.ask("GET", f"{target}?as=pytest")
+        assert answer.status == 422
+        assert "'cancelled'" in answer.json["error"]["message"]
+        assert "invoke_sync({})" in (await client.get(f"{target}?as=python"))["text"]
+        run = await client.run(tool_run(send, letter="hi"))
+        told = (await client.ask("GET", f"/api/runs/{run['id']}/export?as=pytest")).json
+        assert "waits for approval" in told["error"]["message"]
+        decision = {"call_id": run["approvals"][0]["call_id"], "approve": False, "message": "No!"}
+        await client.post(f"/api/runs/{run['id']}/approvals", {"decisions": [decision]})
+        await client.ended(run["id"])
+        source = (await client.get(f"/api/runs/{run['id']}/export?as=pytest"))["text"]
+    assert "Decision(approved=False, message='No!')" in source
+    assert "assert call.status == 'denied'" in source
 
 
 # --- requests that are wrong

@@ -17,6 +17,8 @@ from pydantic import JsonValue
 
 from agents_tools import function_tool
 from agents_tools.cli.dev import load_for_page
+from agents_tools.errors import UserError
+from agents_tools.playground.bounds import CUT
 from agents_tools.playground.catalog import Catalog
 from agents_tools.playground.exports import Call, export
 from agents_tools.playground.loaded import Loaded
@@ -214,6 +216,7 @@ TESTS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         },
     ),
     ("burn", {"book": "it"}, {"blocks": text("it is gone")}),
+    ("burn", {"book": "it"}, {"status": "denied", "blocks": text('It\'s "mine".')}),
     ("add", {"a": 2}, {"blocks": text("the secret is ***")}),
     ("call", {"x": 3}, {"blocks": text("3")}),
     ("other-json", {"x": 3}, {"blocks": text("3")}),
@@ -227,6 +230,39 @@ def test_tests_that_are_exported_pass(folder: Path) -> None:
         (folder / file.replace("test_", f"test_{number}_")).write_text(source)
     done = run(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--no-header")
     assert f"{len(TESTS)} passed" in done.stdout, done.stdout
+
+
+@pytest.mark.parametrize("form", ["python", "pytest"])
+def test_what_is_masked_is_to_be_filled_in(folder: Path, form: Form) -> None:
+    """What was given is not known any more."""
+    del folder
+    facts: dict[str, Any] = {"arguments": {"text": "***"}, "blocks": text("gone")}
+    _, source = exported("sample_shop.py", "odd-name", form, **facts)
+    assert "# *** stands for something secret: fill it in." in source
+
+
+@pytest.mark.parametrize("status", ["timeout", "lost", "cancelled", "overloaded"])
+def test_a_call_that_tells_nothing_becomes_no_test(folder: Path, status: str) -> None:
+    """The next one may well end in another way."""
+    del folder
+    with pytest.raises(UserError, match=f"'{status}', which says nothing"):
+        exported("sample_shop.py", "add", "pytest", arguments={"a": 1}, status=status)
+
+
+def test_a_result_that_was_cut_is_not_asserted(folder: Path) -> None:
+    """A fresh call gives all of it."""
+    del folder
+    blocks = text(f"{CUT}7 bytes: it was too large to be kept.]")
+    _, source = exported("sample_shop.py", "add", "pytest", arguments={"a": 1}, blocks=blocks)
+    assert "assert call.output ==" not in source
+
+
+def test_a_tool_without_a_name_in_its_module_is_told(folder: Path) -> None:
+    """No code leads to it."""
+    del folder
+    catalog = Catalog.of(Loaded(target="sample_shop.py", tools=(echo.with_(name="no-name"),)))
+    with pytest.raises(UserError, match="No name in"):
+        export(Call(kind="tool", name="no-name", arguments={}), "python", catalog)
 
 
 def test_a_test_that_is_exported_fails_when_the_tool_gives_something_else(folder: Path) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agents_tools.cli.dev import load_for_page
-from agents_tools.playground import PlaygroundApp, Workbench
+from agents_tools.playground import PlaygroundApp, TargetError, Workbench
 from tests.playground.client import BOUND, TOKEN, serving
 
 if TYPE_CHECKING:
@@ -98,6 +98,12 @@ async def test_a_broken_file_is_told_with_its_place_and_the_last_version_goes_on
             ("PRICE = 1\n\nPRICE = PRICE / 0\n", "sample_parts.py:3", "ZeroDivisionError"),
             ("import nothing_of_this_name\n", "sample_parts.py:1", "nothing_of_this_name"),
             ("raise SystemExit(3)\n", "sample_parts.py:1", "exit code 3"),
+            ("raise KeyboardInterrupt\n", "sample_parts.py:1", "KeyboardInterrupt"),
+            (
+                "import signal\nsignal.signal(signal.SIGUSR1, signal.SIG_IGN)\n",
+                "sample_parts.py:2",
+                "imported in a thread",
+            ),
         ):
             known = bench.generation
             (folder / "sample_parts.py").write_text(broken)
@@ -105,6 +111,7 @@ async def test_a_broken_file_is_told_with_its_place_and_the_last_version_goes_on
             (problem,) = (await client.get("/api/info"))["problems"]
             assert problem["place"] == place
             assert message in problem["message"]
+            assert place not in problem["message"]
             assert await price(client) == "1"
         known = bench.generation
         (folder / "sample_parts.py").write_text("PRICE = 5\n")
@@ -246,3 +253,33 @@ async def test_leaving_ends_those_who_wait_for_changes() -> None:
     bench.end_streams()
     async with asyncio.timeout(BOUND):
         assert await waiting is False
+
+
+async def test_a_tool_that_cannot_be_built_costs_itself_only(folder: Path) -> None:
+    """The others can be used; the place is told once."""
+    source = MAIN + "\n@function_tool\ndef odd(x: 'Nothing') -> int:\n    return 1\n"
+    (folder / "sample_main.py").write_text(source)
+    async with watched("sample_main.py") as (_, client):
+        (problem,) = (await client.get("/api/info"))["problems"]
+        assert problem["place"] == "sample_main.py:10"
+        assert problem["message"].startswith("Tool 'odd': the annotation 'Nothing'")
+        assert await price(client) == "1"
+
+
+@pytest.mark.parametrize(
+    ("target", "place", "message"),
+    [
+        ("sample_main.py:nothing", "sample_main.py", "has no attribute 'nothing'."),
+        ("sample_none.py", "sample_none.py", "has no tools."),
+    ],
+)
+def test_a_problem_names_its_place_once(
+    folder: Path, target: str, place: str, message: str
+) -> None:
+    """The page shows both beside each other."""
+    (folder / "sample_none.py").write_text("")
+    with pytest.raises(TargetError) as caught:
+        load_for_page(target)
+    (problem,) = caught.value.problems
+    assert problem.place == place
+    assert problem.message.splitlines()[0] == message

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+import shlex
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from agents_tools import function_tool
 from agents_tools.errors import UserError
+from agents_tools.playground import app
+from agents_tools.playground.catalog import Catalog
+from agents_tools.playground.exports import Call, export
+from agents_tools.playground.loaded import Loaded
 from agents_tools.playground.pages import pages
-from tests.playground.client import playing
+from tests.playground.client import TOKEN, playing, serving
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from agents_tools.playground.exports import Form
 
 ROUTES = [
     ("GET", "/api/info"),
@@ -236,3 +246,45 @@ async def test_what_a_tool_says_of_itself_cannot_act_on_the_page() -> None:
     assert "\x1b" not in text
     assert "\u202e" not in text
     assert answer.headers["content-type"] == "application/json"
+
+
+async def test_what_a_browser_is_started_with_leads_to_the_page_once() -> None:
+    """Everybody on the machine sees the command line of a browser, for as long as it is open."""
+    async with playing(add) as client:
+        link = client.app.link()
+        client.token = None
+        assert (await client.ask("GET", "/open/")).status == 404
+        assert (await client.ask("GET", "/open/guess")).status == 410
+        assert (await client.ask("HEAD", link)).status == 405
+        answer = await client.ask("GET", link)
+        assert (answer.status, answer.body) == (303, b"")
+        assert answer.headers["location"] == f"/#token={TOKEN}"
+        assert answer.headers["cache-control"] == "no-store"
+        again = await client.ask("GET", link)
+        assert again.status == 410
+        assert TOKEN not in again.body.decode()
+
+
+async def test_a_file_whose_name_is_no_text_does_no_harm(tmp_path: Path) -> None:
+    """What is told of it can be encoded."""
+    loaded = Loaded(target="\udcff.py", tools=(add,), place=str(tmp_path / "\udcff.py"))
+    made = app(lambda: loaded, token=TOKEN, target="\udcff.py")
+    async with serving(made) as client:
+        assert (await client.get("/api/info"))["target"] == "\ufffd.py"
+        run = await client.run({"kind": "tool", "name": "add", "arguments": {"a": 1}})
+        for form in ("python", "cli", "json", "pytest"):
+            answer = await client.ask("GET", f"/api/runs/{run['id']}/export?as={form}")
+            assert answer.status == 200
+
+
+def test_a_command_to_paste_holds_nothing_unseen() -> None:
+    """S19: what turns a line around, or acts on a terminal, is written out."""
+    given = {"text": "a\u202eb\x9bc\x1bd\U000e0041e"}
+    loaded = Loaded(target="tools.py", tools=(add,), place="tools.py")
+    call = Call(kind="tool", name="add", arguments=given)
+    forms: list[Form] = ["cli", "json", "python"]
+    for form in forms:
+        _, text = export(call, form, Catalog.of(loaded))
+        assert text.replace("\n", "").isprintable()
+        if form == "cli":
+            assert json.loads(shlex.split(text)[-1]) == given

@@ -1,0 +1,122 @@
+"""What came of a run, as its events say."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from agents_tools._text import safe_text, shorten
+from agents_tools.events import RunFinishedEvent, ToolStreamStartEvent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from agents_tools.events import Event
+
+__all__ = ["Result", "plain_blocks", "result_of", "summary_of"]
+
+_LONGEST_SUMMARY = 120
+_LONGEST_VALUE = 1 << 20
+"""Bytes."""
+_CHANGED = "[A person changed the arguments before this ran, to: "
+"""What the model reads before the result of such a call."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What came of a run, as its events say.
+
+    Attributes:
+        blocks: What the model got, as content blocks.
+        is_text: Whether that was one text.
+        value: The result as JSON.
+        error: Why it failed.
+        usage: What it used.
+        call_status: How the call ended, for a run of a tool.
+        arguments: What it was called with, where a person has changed that.
+    """
+
+    blocks: Sequence[Mapping[str, Any]] = field(default_factory=list[dict[str, Any]])
+    is_text: bool = True
+    value: Any = None
+    error: str | None = None
+    usage: Mapping[str, Any] | None = None
+    call_status: str = "ok"
+    arguments: Mapping[str, Any] | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give it as JSON; of a value that is too long for a page, nothing."""
+        return {
+            "model": [dict(block) for block in self.blocks],
+            "value": self.value if _is_short(self.value) else None,
+            "error": self.error,
+            "usage": None if self.usage is None else dict(self.usage),
+        }
+
+
+def plain_blocks(result: Result) -> list[dict[str, Any]]:
+    """Give what the tool itself gave, without what a person's changes add to it."""
+    first, *rest = [dict(block) for block in result.blocks] or [{}]
+    if result.arguments is None:
+        return [first, *rest] if result.blocks else []
+    text = str(first["text"])
+    try:
+        _, end = json.JSONDecoder().raw_decode(text, len(_CHANGED))
+    except ValueError:  # shortened
+        return [first, *rest]
+    if not result.is_text:
+        return rest
+    return [{**first, "text": text[end:].removeprefix("]\n")}, *rest]
+
+
+def result_of(kind: Literal["tool", "agent"], events: Iterable[Event]) -> Result:
+    """Give what came of a run.
+
+    Args:
+        kind: Whether a tool or an agent ran.
+        events: Its events, those at least that tell results.
+    """
+    result = Result()
+    called: Mapping[str, Any] | None = None
+    for event in events:
+        if isinstance(event, ToolStreamStartEvent) and len(event.path) == 1:
+            called = event.input_args
+        if event.path:
+            continue
+        if isinstance(event, RunFinishedEvent):
+            result = replace(
+                result, value=event.output, error=event.error, usage=cast("Any", event.usage)
+            )
+            if kind == "agent" and event.output is not None:
+                text = event.output
+                blocks = [{"type": "text", "text": text if isinstance(text, str) else str(text)}]
+                result = replace(result, blocks=blocks)
+        elif kind == "tool" and getattr(event, "name", "") == "tool_output":
+            result = _with_output(result, cast("Any", event).item)
+    if result.blocks and str(result.blocks[0].get("text")).startswith(_CHANGED):
+        result = replace(result, arguments=called)
+    return result
+
+
+def _with_output(result: Result, item: Mapping[str, Any]) -> Result:
+    output: Any = item.get("output")
+    is_text = isinstance(output, str)
+    blocks = [{"type": "text", "text": output}] if is_text else list(output or ())
+    status = str(item.get("status") or "ok")
+    return replace(result, blocks=blocks, is_text=is_text, call_status=status)
+
+
+def _is_short(value: Any) -> bool:
+    from pydantic_core import to_json
+
+    return len(to_json(value)) <= _LONGEST_VALUE
+
+
+def summary_of(result: Result) -> str:
+    """Give the beginning of a result, on one line."""
+    texts = [str(block["text"]) for block in result.blocks if "text" in block]
+    text = " ".join(texts) if texts else (result.error or "")
+    if not text and result.blocks:
+        text = ", ".join(str(block.get("type")) for block in result.blocks)
+    return safe_text(shorten(" ".join(text.split()), _LONGEST_SUMMARY))
