@@ -23,13 +23,23 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "LONGEST",
     "MASK",
+    "SHORTEST",
+    "Form",
+    "Span",
+    "View",
     "forget_secret",
+    "forms_of",
     "has_secrets",
     "mask",
     "mask_json",
     "mask_registered",
+    "places_of",
     "register_secret",
+    "registered_forms",
+    "revealed",
+    "views",
 ]
 
 MASK = "***"
@@ -65,7 +75,7 @@ def register_secret(value: str | bytes | HiddenValue) -> None:
             f"{len(secret):,}. A shorter one would be masked all over ordinary text; register "
             "the whole secret, and only where one is set."
         )
-    forms = tuple(_forms(secret))
+    forms = tuple(forms_of(secret))
     with _lock:
         _registered[secret] = forms
         _refresh()
@@ -110,12 +120,8 @@ def mask_registered(text: str) -> str:
     if not _forms_now:
         return text
     spans = list(_registered_spans(text))
-    for mark, pattern, decode in (
-        ("%", _PERCENT, _percent_decoded),
-        ("\\", _BACKSLASH, _backslash_decoded),
-    ):
-        if mark in text:
-            spans += _spans_behind(_decoded(text, pattern, decode), _registered_spans)
+    for view in views(text):
+        spans += _spans_behind(view, _registered_spans)
     return _without(text, spans) if spans else text
 
 
@@ -148,6 +154,20 @@ def _refresh() -> None:
     _forms_now = tuple({form: None for forms in _registered.values() for form in forms})
 
 
+def registered_forms() -> tuple[Form, ...]:
+    """Give the forms of all registered secrets; another tuple whenever one comes or goes."""
+    return _forms_now
+
+
+def revealed(value: str | bytes | HiddenValue) -> bytes:
+    """Give what a secret is, without the blanks around it.
+
+    Raises:
+        UserTypeError: The value is no secret.
+    """
+    return _revealed(value)
+
+
 def _revealed(value: object) -> bytes:
     if not isinstance(value, str | bytes) and hasattr(value, "get_secret_value"):
         value = cast("HiddenValue", value).get_secret_value()
@@ -161,7 +181,8 @@ def _revealed(value: object) -> bytes:
     return value.strip()
 
 
-def _forms(secret: bytes) -> Iterator[Form]:
+def forms_of(secret: bytes) -> Iterator[Form]:
+    """Give the texts that give a secret away."""
     for text in _spellings(secret):
         yield text, 0, 0
     for offset in range(3):
@@ -210,10 +231,11 @@ def _spans(text: str) -> Iterator[Span]:
 def _registered_spans(text: str) -> Iterator[Span]:
     for form in _forms_now:
         if form[0] in text:
-            yield from _places(text, form)
+            yield from places_of(text, form)
 
 
-def _places(text: str, form: Form) -> Iterator[Span]:
+def places_of(text: str, form: Form) -> Iterator[Span]:
+    """Give where a form stands in a text, with the characters around it that go as well."""
     secret, before, after = form
     size = len(secret)
     at = text.find(secret)
@@ -240,6 +262,14 @@ View: TypeAlias = "tuple[str, array[int]]"
 
 _PERCENT = "(?:%[0-9A-Fa-f]{2})+"
 _BACKSLASH = r"(?s)\\(?:u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2}|.)"
+
+
+def views(text: str) -> Iterator[View]:
+    """Decode what is percent-encoded in a text, and what is written with backslashes."""
+    if "%" in text:
+        yield _decoded(text, _PERCENT, _percent_decoded)
+    if "\\" in text:
+        yield _decoded(text, _BACKSLASH, _backslash_decoded)
 
 
 def _spans_behind(view: View, find: Callable[[str], Iterator[Span]]) -> list[Span]:

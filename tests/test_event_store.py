@@ -11,8 +11,9 @@ import pytest
 
 import agents_tools.store
 from agents_tools.errors import UserTypeError
-from agents_tools.events import MessageEvent
+from agents_tools.events import TEXT, Event, MessageEvent, field
 from agents_tools.store import EventFilter, MemoryEventStore, Pending
+from agents_tools.store._pending import told_together
 from agents_tools.testing.stores import EventStoreContract, StoreLawError
 
 BOUND = 10.0
@@ -57,6 +58,7 @@ def test_what_is_stored_does_not_change_with_what_was_given():
 def test_stores_are_imported_when_they_are_asked_for():
     """A store that needs another package costs nothing where it is not used."""
     assert "RedisEventStore" in agents_tools.store.__all__
+    assert issubclass(agents_tools.store.UnknownEvent, Event)
     with pytest.raises(AttributeError, match="has no attribute 'PaperEventStore'"):
         _ = agents_tools.store.PaperEventStore
 
@@ -153,3 +155,72 @@ def test_whoever_waits_for_a_loop_that_is_gone_hurts_nobody():
 
     asyncio.run(leave())
     assert pending.resolve(1)
+
+
+def test_a_callback_that_raises_keeps_nobody_from_being_told(caplog: pytest.LogCaptureFixture):
+    """Those who are told later are told; whoever settles it does not get the error of another."""
+
+    def fail(_: object) -> None:
+        raise RuntimeError("on purpose")
+
+    told: list[Pending[int]] = []
+    pending: Pending[int] = Pending()
+    pending.add_done_callback(fail)
+    pending.add_done_callback(told.append)
+    assert pending.resolve(1)
+    pending.add_done_callback(fail)
+    pending.add_done_callback(told.append)
+    assert told == [pending, pending]
+    assert caplog.text.count("RuntimeError: on purpose") == 2
+
+
+async def test_tasks_that_are_told_together_are_woken_by_one_call():
+    """Each call that wakes a loop from another thread costs as much as the whole of an event."""
+    loop = asyncio.get_running_loop()
+    pendings: list[Pending[int]] = [Pending() for _ in range(100)]
+    tasks = [asyncio.create_task(_awaited(pending)) for pending in pendings]
+    await asyncio.sleep(0)
+    calls: list[Any] = []
+    wake = loop.call_soon_threadsafe
+
+    def counted(*args: Any, **options: Any) -> Any:
+        calls.append(args)
+        return wake(*args, **options)
+
+    def settle() -> None:
+        with told_together(), told_together():
+            for number, pending in enumerate(pendings):
+                pending.resolve(number)
+
+    loop.call_soon_threadsafe = counted  # type: ignore[method-assign]
+    thread = threading.Thread(target=settle)
+    try:
+        thread.start()
+        assert await asyncio.gather(*tasks) == list(range(100))
+        assert len(calls) == 1
+    finally:
+        loop.call_soon_threadsafe = wake  # type: ignore[method-assign]
+        thread.join()
+
+
+def test_waiting_again_and_again_leaves_nothing_behind():
+    """A result that takes long may be looked for many times."""
+    pending: Pending[int] = Pending()
+    for _ in range(10):
+        with pytest.raises(TimeoutError):
+            pending.result(0)
+    assert not pending._callbacks
+
+
+def test_an_event_of_a_class_that_is_not_registered_is_kept_in_memory_too():
+    """As in a file: it comes back as what is known of it."""
+
+    class UnregisteredEvent(Event):
+        type = "unregistered_for_this_test"
+        text: str = field(TEXT)
+
+    store = MemoryEventStore()
+    store.append([UnregisteredEvent("hello")]).result()
+    (event,) = store.read().result()
+    assert isinstance(event, agents_tools.store.UnknownEvent)
+    assert event.to_dict()["text"] == "hello"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sqlite3
+import stat
 import subprocess
 import sys
 import threading
@@ -28,6 +30,7 @@ from agents_tools.events import (
     NullEvent,
     Origin,
     RunStartedEvent,
+    Shape,
     ToolArtifactEvent,
     field,
     stamp,
@@ -567,8 +570,7 @@ def test_a_callback_that_raises_does_no_harm(path: Path, caplog: pytest.LogCaptu
         store.wait(-1).add_done_callback(fail)
         begun = [store.append([said(str(n))]) for n in range(50)]
         for pending in begun[:-1]:
-            with contextlib.suppress(RuntimeError):  # it is done already, and calls back here
-                pending.add_done_callback(fail)
+            pending.add_done_callback(fail)
         assert begun[-1].result(PATIENCE) == 49
         put(store, said("50"))
         assert texts(store) == [str(n) for n in range(51)]
@@ -595,3 +597,119 @@ def test_names_of_sessions_are_any_text(path: Path) -> None:
         assert len(store.sessions().result(PATIENCE)) == 4
         with pytest.raises(UserValueError, match="half of a character"):
             store.session("\ud800")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="rights are other things there")
+def test_nobody_else_may_read_what_is_made(path: Path) -> None:
+    """S11: the file and those beside it; the rights of a file that is there are left alone."""
+    before = os.umask(0)
+    try:
+        with closing(SQLiteEventStore(path)) as store:
+            put(store, said("a"), durability="sync")
+            files = [Path(f"{path}{suffix}") for suffix in ("", "-wal", "-shm", "-lease")]
+            assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
+        path.chmod(0o640)
+        with closing(SQLiteEventStore(path)) as store:
+            put(store, said("b"))
+            assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    finally:
+        os.umask(before)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE log SET size = '[]'",
+        "UPDATE log SET first = 'long ago', sid = x'fffe'",
+        "UPDATE log SET next_position = 'x'",
+        "UPDATE log SET writer = '5'",
+        'UPDATE log SET writer = \'{"pid": {}, "program": 5, "since": 1e300}\'',
+        "UPDATE event SET position = 'x'",
+        "UPDATE event SET size = x'00'",
+        "UPDATE event SET body = x'ff', id = 'x' WHERE id = 0",
+        "UPDATE event SET body = CAST(x'fffe' AS TEXT)",
+    ],
+)
+def test_a_file_with_values_of_other_kinds_gives_errors_of_a_store_only(
+    path: Path, damage: str
+) -> None:
+    """F40: whoever made it, and whatever is asked of it; salvaging copes with it."""
+    with closing(SQLiteEventStore(path)) as store:
+        put(store, said("a"), said("b"))
+    with closing(sqlite3.connect(path)) as other:
+        other.execute(damage)
+        other.commit()
+    with closing(SQLiteEventStore(path)) as one, closing(SQLiteEventStore(path)) as two:
+        for ask in (
+            one.sessions,
+            one.read,
+            lambda: one.read(where=EventFilter(text="a")),
+            lambda: one.append([said("c")]),
+            lambda: two.append([said("d")]),
+            lambda: one.retain(max_events=1),
+            lambda: one.delete("default"),
+        ):
+            with contextlib.suppress(EventStoreError):
+                ask().result(PATIENCE)
+    assert salvage(str(path)).events is not None
+
+
+def test_what_no_row_can_have_is_not_found(path: Path) -> None:
+    """Numbers and texts come from outside: none of them is an error, or SQL, or a pattern."""
+    with closing(SQLiteEventStore(path)) as store:
+        put(store, said("100 percent"), said("under_score"))
+        for where in (
+            EventFilter(cause=1 << 70),
+            EventFilter(run_id="\ud800"),
+            EventFilter(types=("x' OR '1'='1",)),
+            EventFilter(tool_call_id="' OR 1=1 --"),
+            EventFilter(text="%"),
+            EventFilter(text="under-score"),
+        ):
+            assert store.read(where=where).result(PATIENCE) == []
+        assert store.read(1 << 80).result(PATIENCE) == []
+        assert len(store.read(-(1 << 80), before=1 << 80).result(PATIENCE)) == 2
+        assert store.count(-1, before=1 << 80).result(PATIENCE) == 2
+
+
+def test_what_has_no_json_form_fails_in_what_is_pending(path: Path) -> None:
+    """F20: whatever an event of somebody's own raises; the others are stored."""
+
+    class OddEvent(Event):
+        type = "odd_for_this_test"
+        text: str = field(Shape("a text", lambda _: True, {}, encode=_odd))
+
+    half = said("a").replace(origin=Origin("tool", "\udc80", ("\udc80",)))
+    with closing(SQLiteEventStore(path)) as store:
+        with pytest.raises(ZeroDivisionError):
+            store.append([OddEvent("x")]).result(PATIENCE)
+        with pytest.raises(UserValueError, match="message_event has no JSON form"):
+            store.append([half]).result(PATIENCE)
+        assert put(store, said("b")) == 0
+
+
+def _odd(value: Any, at: str) -> Any:
+    raise ZeroDivisionError(f"{value} at {at}")
+
+
+def test_a_store_may_be_closed_where_events_were_read(path: Path) -> None:
+    """A callback runs in the thread that reads; closing must not wait for that thread there."""
+    store = SQLiteEventStore(path)
+    put(store, said("a"))
+    closed = threading.Event()
+    reading = threading.Event()
+
+    def read(connection: sqlite3.Connection) -> None:
+        del connection
+        reading.wait(PATIENCE)
+
+    def close(_: object) -> None:
+        store.close()
+        closed.set()
+
+    pending = store._shared.readers.begin(read)
+    pending.add_done_callback(close)  # while it is still reading: called in that thread
+    reading.set()
+    assert closed.wait(PATIENCE)
+    with closing(SQLiteEventStore(path)) as again:
+        assert texts(again) == ["a"]

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from agents_tools import Agent, RunConfig, Runner, function_tool
 from agents_tools.errors import UserError, UserTypeError, UserValueError
 from agents_tools.event_types import CmdOutputObservation, CmdRunAction
 from agents_tools.events import (
@@ -33,6 +34,7 @@ from agents_tools.events import (
 )
 from agents_tools.store import EventFilter, MemoryEventStore
 from agents_tools.stream import EventStream, EventStreamSubscriber
+from agents_tools.testing import ScriptedModel, tool_call
 from tests.waiting import until
 
 BOUND = 10.0
@@ -742,16 +744,77 @@ def test_a_session_has_a_log_of_its_own():
 
 
 async def test_a_stream_is_a_session():
-    """D44: the durable events that belong to no call; those of a run are not stored twice."""
+    """D44: what is appended is published and stored; the durable events of no call are read."""
     store = MemoryEventStore()
     async with EventStream(store) as stream:
-        mine = said("mine").stamped(Origin(), 3)
-        stream.publish(mine)
+        stream.publish(said("mine").stamped(Origin(), 3))
         stream.publish(said("inner").stamped(CALL, 4))
         stream.publish(shown("display"))
-        await stream.append([mine, said("later").stamped(Origin(), 9)])
+        await stream.append([said("later").stamped(Origin(), 9).replace(id=7)])
         assert texts(await stream.read()) == ["mine", "later"]
         assert texts(await store.read()) == ["mine", "inner", "later"]
+        assert stream.last_id == 3
+
+
+async def test_a_stream_that_hears_a_run_and_is_its_session_stores_nothing_twice():
+    """D44: the whole conversation once, and where the run begins and ends."""
+    store = MemoryEventStore()
+    model = ScriptedModel([tool_call("ask", question="What?"), "That is it."])
+    async with EventStream(store) as stream:
+        config = RunConfig(event_stream=stream)
+        result = await Runner.run(
+            Agent("Clerk", tools=[ask], model=model), "hello", session=stream, run_config=config
+        )
+        stored = await store.read()
+        assert [_told(event) for event in stored] == [
+            *("run_started_event", "user", "tool_called", "tool_output"),
+            *("message_output_created", "run_finished_event"),
+        ]
+        conversation = await stream.read()
+        assert conversation == stored[1:-1]
+        assert all(event.durable for event in conversation)
+    again = Agent("Clerk", model=ScriptedModel(["Yes."]))
+    async with EventStream(store) as stream:
+        result = await Runner.run(again, "again", session=stream)
+        assert len(result.to_input_list()) == 6
+        assert len(await stream.read()) == 6
+
+
+async def test_a_run_inside_of_a_tool_keeps_its_conversation_in_a_stream():
+    """D44: it is the conversation of the inner run; those who listen to both see both."""
+    kept, heard = MemoryEventStore("kept"), MemoryEventStore("heard")
+    async with EventStream(kept) as inner, EventStream(heard) as outer:
+
+        @function_tool
+        async def consult(question: str) -> str:
+            """Ask somebody who knows."""
+            expert = Agent("Expert", model=ScriptedModel(["Forty-two."]))
+            result = await Runner.run(expert, question, session=inner)
+            return str(result.final_output)
+
+        model = ScriptedModel([tool_call("consult", question="What?"), "It is 42."])
+        await Runner.run(
+            Agent("Clerk", tools=[consult], model=model),
+            "hello",
+            session=outer,
+            run_config=RunConfig(event_stream=outer),
+        )
+        assert [_told(event) for event in await inner.read()] == ["user", "message_output_created"]
+        assert [_told(event) for event in await outer.read()] == [
+            *("user", "tool_called", "tool_output", "message_output_created"),
+        ]
+    assert len(await kept.read()) == 2
+
+
+@function_tool
+async def ask(question: str) -> str:
+    """Ask somebody."""
+    return f"{question} Nobody knows."
+
+
+def _told(event: Event) -> str:
+    """Say what an event is: who wrote a message, which item came, or its type."""
+    return getattr(event, "role", None) or getattr(event, "name", None) or event.type
 
 
 # --- following what another writes ----------------------------------------------------------------

@@ -8,16 +8,21 @@ import contextlib
 import gc
 import json
 import logging
+import os
 import random
+import signal
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote, quote_plus
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from agents_tools import Agent, RunConfig, Runner, ToolContext, function_tool
 from agents_tools._secrets import forget_secret, register_secret
 from agents_tools.errors import (
     EventConflictError,
@@ -29,20 +34,27 @@ from agents_tools.events import (
     ErrorEvent,
     Event,
     EventSource,
+    GapEvent,
     MessageEvent,
     NotifyStreamEvent,
     Origin,
     RawResponseStreamEvent,
     RunFinishedEvent,
     RunItemStreamEvent,
+    Shape,
     ToolArtifactEvent,
     ToolAttemptEvent,
     ToolProgressEvent,
     ToolStreamEndEvent,
     ToolStreamStartEvent,
+    field,
+    register_event,
 )
-from agents_tools.store import MemoryEventStore, Pending
+from agents_tools.store import MemoryEventStore, Pending, SQLiteEventStore
 from agents_tools.stream import EventStream
+from agents_tools.stream._bounds import LARGEST
+from agents_tools.stream._feed import Feed
+from agents_tools.testing import ScriptedModel, check_events, tool_call
 from tests.waiting import until
 
 BOUND = 10.0
@@ -773,12 +785,14 @@ def test_only_what_could_be_a_secret_is_held_back():
     ],
 )
 def test_what_was_held_back_is_released_with_what_ends_it(last: Event | None):
-    """D21: the next event of the call, its end, the end of what it is in, and `flush`."""
+    """D21: the next event of the call, its end, the end of what it is in, and `close`."""
     stream = EventStream(secrets={"key": WORD})
     stream.publish(_delta("notify", "that is corr"))
     assert _written(stream.get_events()) == "that is"
     if last is None:
         stream.flush().result(BOUND)
+        assert _written(stream.get_events()) == "that is"  # it may still be going on
+        stream.close()
     else:
         stream.publish(last)
     events = list(stream.get_events())
@@ -823,3 +837,238 @@ def test_a_text_is_the_same_however_it_is_cut(pieces: list[str], data: st.DataOb
     if WORD[: len(WORD) // 2] not in text and not any(mark in text for mark in "%\\"):
         # In base64 a character beside a secret that was said before it is known stays.
         assert 0 <= len(written) - len(whole.data) <= whole.data.count("***")
+
+
+_STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["delta", "other", "progress", "plain", "end"]),
+        st.integers(0, 2),
+        st.sampled_from([*(WORD[:n] for n in range(1, len(WORD), 5)), WORD, "no ", "-", "e"]),
+    ),
+    max_size=30,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(steps=_STEPS)
+def test_a_masked_run_keeps_the_laws_of_events(steps: list[tuple[str, int, str]]):
+    """D21: what was held back has its own place, whatever calls say at the same time."""
+    stream = EventStream(secrets={"key": WORD})
+    calls = [Origin("say", f"call_{n}", (f"call_{n}",)) for n in range(3)]
+    told: list[Event] = [ToolStreamStartEvent({}).replace(origin=origin) for origin in calls]
+    open_calls = dict(enumerate(calls))
+    for kind, call, text in steps:
+        if call in open_calls:
+            told.append(_step(kind, text).replace(origin=open_calls[call]))
+        if kind == "end":
+            open_calls.pop(call, None)
+    told += [ToolStreamEndEvent("ok").replace(origin=origin) for origin in open_calls.values()]
+    for number, event in enumerate(told):
+        stream.publish(event.replace(seq=number))
+    stream.close()
+    events = list(stream.get_events())
+    check_events(events)
+    for origin in calls:
+        said_of_it = [event for event in events if event.path == origin.path]
+        whole = "".join(e.data for e in said_of_it if isinstance(e, NotifyStreamEvent))
+        assert WORD not in whole
+
+
+def _step(kind: str, text: str) -> Event:
+    match kind:
+        case "delta":
+            return NotifyStreamEvent(text, is_delta=True)
+        case "other":
+            return NotifyStreamEvent(text, is_delta=True, tag="other")
+        case "progress":
+            return ToolProgressEvent(1.0)
+        case "plain":
+            return NotifyStreamEvent(text)
+        case _:
+            return ToolStreamEndEvent("ok")
+
+
+async def test_a_run_whose_secrets_are_masked_keeps_the_laws_of_events():
+    """D21: calls that speak at the same time, each with half of a secret on its lips."""
+
+    @function_tool
+    async def mumble(ctx: ToolContext[Any], text: str) -> str:
+        """Say something slowly."""
+        for letter in text:
+            ctx.notify(letter, is_delta=True)
+            await asyncio.sleep(0)
+        return text
+
+    stream = EventStream(secrets={"key": WORD})
+    half = WORD[: len(WORD) // 3]
+    model = ScriptedModel(
+        [[tool_call("mumble", text=f"it is {text}") for text in (half, WORD, "corr")], "Done."]
+    )
+    await Runner.run(
+        Agent("Clerk", tools=[mumble], model=model),
+        "hello",
+        run_config=RunConfig(event_stream=stream),
+    )
+    stream.close()
+    events = list(stream.get_events())
+    check_events(events)
+    assert _written(events, ("call_1",)) == f"it is {half}"
+    assert _written(events, ("call_2",)) == "it is ***"
+    assert _written(events, ("call_3",)) == "it is corr"
+
+
+# --- what is very large ---------------------------------------------------------------------------
+
+_HUGE = LARGEST + 1
+
+
+@pytest.mark.parametrize(
+    ("event", "kept"),
+    [
+        (NotifyStreamEvent("x" * _HUGE), "x" * 1000),
+        (ToolArtifactEvent("film", b"\0" * _HUGE, mime_type="video/mp4"), "film"),
+        (ToolArtifactEvent("book", "y" * _HUGE), "y" * 1000),
+        (RunFinishedEvent("ok", {"text": ["z" * (_HUGE // 3)] * 3, "n": 1}), "z" * 1000),
+        (RunFinishedEvent("ok", ["many"] * 2_000_000), "ok"),
+        (MessageEvent([{"type": "text", "text": "w" * _HUGE}], role="assistant"), "w" * 1000),
+        (RunItemStreamEvent("tool_output", {"call_id": "call_1", "output": "v" * _HUGE}), "call_1"),
+        (RunItemStreamEvent("tool_output", {"call_id": "c", "output": [1] * 2_000_000}), "call_id"),
+        (RawResponseStreamEvent({str(n): n for n in range(1_000_000)}), "raw_response"),
+    ],
+)
+def test_an_event_that_is_too_large_is_cut(event: Event, kept: str):
+    """S29: in what is stored, and in what readers get; it says that something is left out."""
+    store = MemoryEventStore()
+    with EventStream(store, keep="all") as stream:
+        given = stream.publish(event.replace(origin=Origin()))
+        assert given.__class__ is event.__class__
+        stream.flush().result(BOUND)
+        (stored,) = store.read().result()
+    text = json.dumps(stored.to_dict(), ensure_ascii=False)
+    assert len(text) < LARGEST // 4
+    assert kept in text
+    assert "left out" in text or "left_out" in text or "bGVmdCBvdX" in text
+
+
+def test_an_event_that_is_large_is_left_as_it_is():
+    """S29: only what is beyond the bound is cut; what may be is neither copied nor looked through."""
+    stream = EventStream()
+    text = "x" * (LARGEST - 1000)
+    shown = stream.publish(NotifyStreamEvent(text))
+    assert isinstance(shown, NotifyStreamEvent)
+    assert shown.data is text
+    assert content(stream.publish(said(text))) is text
+
+
+def test_a_large_event_of_a_class_that_has_no_place_for_a_note_becomes_a_gap():
+    """S29: what cannot be cut is left out, and that is said."""
+
+    @register_event
+    class PictureEvent(Event):
+        type = "picture_for_this_test"
+        rows: list[str] = field(Shape("rows", _is_picture, {}))
+
+    given = EventStream().publish(PictureEvent(["x" * (1 << 20)] * 17).stamped(CALL, 3))
+    assert isinstance(given, GapEvent)
+    assert (given.dropped, given.seq, given.path) == (1, 3, CALL.path)
+
+
+def _is_picture(value: Any) -> bool:
+    return isinstance(value, list) and all(len(row) == 1 << 20 for row in value)
+
+
+# --- forks, threads and stores that are cleared ---------------------------------------------------
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_child_of_a_busy_process_publishes_without_hanging():
+    """F38: other threads may be anywhere in a stream while this one forks."""
+    stream = EventStream(MemoryEventStore(), secrets={"key": WORD})
+    stream.subscribe("main", lambda _: None)
+    over = threading.Event()
+
+    def publish() -> None:
+        while not over.is_set():
+            stream.publish(said())
+            stream.publish(_delta("notify", "corr"))
+
+    threads = [threading.Thread(target=publish) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(10):
+            pid = os.fork()
+            if pid == 0:
+                os._exit(_in_the_child(stream))
+            assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+        stream.close()
+
+
+def _in_the_child(stream: EventStream) -> int:
+    signal.alarm(int(BOUND))  # ends what hangs
+    heard: list[Event] = []
+    stream.subscribe("child", heard.append)
+    last = stream.publish(said("of the child"))
+    stream.flush().result(BOUND)
+    stream.close(timeout=BOUND)
+    return 0 if last in heard else 1
+
+
+async def test_an_async_callback_does_not_begin_after_unsubscribe_in_another_thread():
+    """D5: the loop may just be about to call it."""
+    stream = EventStream()
+    gone = threading.Event()
+    late: list[Event] = []
+
+    async def callback(event: Event) -> None:
+        if gone.is_set():
+            late.append(event)
+
+    def come_and_go() -> None:
+        for _ in range(300):
+            stream.publish(said())
+            stream.unsubscribe("server", "one")
+            gone.set()
+            asyncio.run_coroutine_threadsafe(subscribe(), loop).result(BOUND)
+
+    async def subscribe() -> None:
+        gone.clear()
+        stream.subscribe("server", callback, "one")
+
+    loop = asyncio.get_running_loop()
+    await subscribe()
+    await asyncio.to_thread(come_and_go)
+    await stream.aclose()
+    assert late == []
+
+
+async def test_a_reader_goes_on_when_what_it_waits_for_was_deleted(tmp_path: Path):
+    """F41: it neither asks again and again, nor waits for ever; a gap says what is gone."""
+    path = tmp_path / "events.db"
+    with closing(SQLiteEventStore(path)) as writer:
+        await writer.append([said(str(n)) for n in range(10)])
+        with closing(_Counting(path, read_only=True)) as store:
+            await writer.append([said(str(n)) for n in range(10)])
+            await writer.retain(max_events=0)
+            got: list[Event] = []
+            feed = Feed(store, 9, lambda: got.extend, lambda: None)
+            feed.start()
+            await _until(lambda: store.reads == 1)
+            await writer.append([said("new")])
+            await _until(lambda: bool(got))
+            feed.stop()
+            assert [content(event) for event in got] == ["new"]
+            assert store.reads == 2
+
+
+class _Counting(SQLiteEventStore):
+    reads = 0
+
+    def read(self, *args: Any, **options: Any) -> Pending[list[Event]]:
+        self.reads += 1
+        return super().read(*args, **options)

@@ -117,9 +117,12 @@ def events_of(events: Iterable[Event], run: Recorded | None) -> list[Event]:
 
 
 def when(timestamp: float | None) -> str | None:
-    """Give a time as text, in UTC."""
+    """Give a time as text, in UTC; `None` for what is no time in a calendar."""
     if not timestamp:
         return None
     from datetime import UTC, datetime
 
-    return datetime.fromtimestamp(timestamp, UTC).isoformat(timespec="milliseconds")
+    try:
+        return datetime.fromtimestamp(timestamp, UTC).isoformat(timespec="milliseconds")
+    except (ValueError, OverflowError, OSError):
+        return None

@@ -10,6 +10,7 @@ from agents_tools.store._pending import Pending
 from agents_tools.store._protocol import Durability, EventStore, SessionInfo
 
 if TYPE_CHECKING:
+    from agents_tools.store._unknown import UnknownEvent
     from agents_tools.store.redis import RedisEventStore
     from agents_tools.store.sqlite import SQLiteEventStore
 
@@ -22,13 +23,18 @@ __all__ = [
     "RedisEventStore",
     "SQLiteEventStore",
     "SessionInfo",
+    "UnknownEvent",
 ]
 
-_LATE = {"SQLiteEventStore": "sqlite", "RedisEventStore": "redis"}
+_LATE = {
+    "RedisEventStore": "redis",
+    "SQLiteEventStore": "sqlite",
+    "UnknownEvent": "_unknown",
+}
 
 
 def __getattr__(name: str) -> Any:
-    """Import a store when it is first asked for."""
+    """Import a store, and what goes with it, when it is first asked for."""
     if name not in _LATE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

@@ -9,9 +9,10 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from agents_tools.errors import EventConflictError, EventStoreError
-from agents_tools.events import INVALID_ID, Event, event_from_dict
+from agents_tools.events import INVALID_ID, Event
 from agents_tools.store._pending import Pending
 from agents_tools.store._protocol import SessionInfo
+from agents_tools.store._unknown import event_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,7 +62,7 @@ class MemoryEventStore:
         """Store events, all or none."""
         del durability  # memory is lost with the process in any case
         try:
-            copies = [event_from_dict(event.to_dict()) for event in events]
+            copies = [event_of(event.to_dict()) for event in events]
             with self._place.lock:
                 self._check_open()
                 last = self._log.extend(copies, expect_seq, self.next_id, self._name)

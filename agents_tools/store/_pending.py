@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import logging
+import os
+from collections import deque
 from concurrent.futures import CancelledError
-from threading import Event as Signal, RLock
+from contextlib import contextmanager
+from threading import Event as Signal, RLock, local
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
 if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop, Future as Waiter
     from collections.abc import Callable, Generator
     from concurrent.futures import Future
 
-__all__ = ["Pending"]
+__all__ = ["Pending", "told_together"]
 
 S = TypeVar("S")
 T = TypeVar("T")
 
 # One for all: it is held for a few assignments. Reentrant: a finalizer may end something in here.
-_lock: Final = RLock()
+_lock = RLock()
 
 
 class Pending(Generic[T]):
@@ -74,11 +79,8 @@ class Pending(Generic[T]):
         Raises:
             TimeoutError: The time passed.
         """
-        if not self._done:
-            signal = Signal()
-            self.add_done_callback(lambda _: signal.set())
-            if not signal.wait(timeout):
-                raise TimeoutError(f"There was no result after {timeout:g} s.")
+        if not self._done and not self._is_done_within(timeout):
+            raise TimeoutError(f"There was no result after {timeout:g} s.")
         if self._error is not None:
             raise self._error
         return cast("T", self._value)
@@ -88,14 +90,17 @@ class Pending(Generic[T]):
         return self._error
 
     def add_done_callback(self, callback: Callable[[Pending[T]], Any]) -> None:
-        """Call something with this once it is done: at once if it is, else in any thread."""
+        """Call something with this once it is done: at once if it is, else in any thread.
+
+        What the callback raises is logged, and concerns nobody else who waits.
+        """
         with _lock:
             if not self._done:
                 if self._callbacks is None:
                     self._callbacks = []
                 self._callbacks.append(callback)
                 return
-        callback(self)
+        self._tell(callback)
 
     def resolve(self, value: T) -> bool:
         """Give it its result; `False` if it was done before."""
@@ -120,25 +125,38 @@ class Pending(Generic[T]):
 
     def _wait(self) -> Generator[Any, None, None]:
         from asyncio import get_running_loop
-        from contextlib import suppress
 
-        loop = get_running_loop()
-        waiter = loop.create_future()
+        alarm = _alarm_of(get_running_loop())
+        waiter = alarm.loop.create_future()
 
         def wake(_: object) -> None:
-            with suppress(RuntimeError):  # the loop is closed, and nobody waits any more
-                loop.call_soon_threadsafe(settle)
-
-        def settle() -> None:
-            if not waiter.done():
-                waiter.set_result(None)
+            alarm.wake(waiter)
 
         self.add_done_callback(wake)
         try:
             yield from waiter
         except BaseException:
+            self._forget(wake)
             self.cancel()
             raise
+
+    def _is_done_within(self, timeout: float | None) -> bool:
+        signal = Signal()
+
+        def wake(_: object) -> None:
+            signal.set()
+
+        self.add_done_callback(wake)
+        try:
+            return signal.wait(timeout)
+        finally:
+            self._forget(wake)
+
+    def _forget(self, callback: Callable[[Pending[T]], None]) -> None:
+        """Tell somebody no more: what takes long may be asked for many times."""
+        with _lock:
+            if self._callbacks is not None and callback in self._callbacks:
+                self._callbacks.remove(callback)
 
     def _settle(self, value: T | None, error: BaseException | None) -> bool:
         with _lock:
@@ -149,8 +167,16 @@ class Pending(Generic[T]):
             self._done = True
             callbacks, self._callbacks = self._callbacks, None
         for callback in callbacks or ():
-            callback(self)
+            self._tell(callback)
         return True
+
+    def _tell(self, callback: Callable[[Pending[T]], None]) -> None:
+        try:
+            callback(self)
+        except Exception:
+            logging.getLogger("agents_tools").exception(
+                "A callback of something that a store did raised."
+            )
 
     def _take(self, future: Future[T]) -> None:
         if future.cancelled():
@@ -159,3 +185,84 @@ class Pending(Generic[T]):
             self.fail(error)
         else:
             self.resolve(future.result())
+
+
+class _Alarm:
+    """Wakes the tasks of a loop from any thread; those that are due together, all at once.
+
+    Args:
+        loop: The loop.
+    """
+
+    __slots__ = ("_due", "_rung", "loop")
+
+    def __init__(self, loop: AbstractEventLoop) -> None:
+        self.loop = loop
+        self._due: deque[Waiter[None]] = deque()
+        self._rung = False
+
+    def wake(self, waiter: Waiter[None]) -> None:
+        """Let a task go on soon."""
+        self._due.append(waiter)
+        if self._rung:  # whoever takes those that are due has not begun yet
+            return
+        self._rung = True
+        held: list[_Alarm] | None = getattr(_here, "held", None)
+        if held is None:
+            self.ring()
+        else:
+            held.append(self)
+
+    def ring(self) -> None:
+        """Let the loop wake those that are due."""
+        try:
+            self.loop.call_soon_threadsafe(self._settle)
+        except RuntimeError:  # the loop is closed, and nobody waits any more
+            self._due.clear()
+
+    def _settle(self) -> None:
+        self._rung = False  # before anything is taken: what comes from now on rings again
+        while self._due:
+            waiter = self._due.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+
+
+_here: Final = local()
+
+
+@contextmanager
+def told_together() -> Generator[None]:
+    """Let tasks go on at the end of the block, with what is settled in it: each loop once.
+
+    A loop that is woken for the first of many would compete with the thread that tells the others.
+    """
+    if getattr(_here, "held", None) is not None:
+        yield
+        return
+    held: list[_Alarm] = []
+    _here.held = held
+    try:
+        yield
+    finally:
+        _here.held = None
+        for alarm in held:
+            alarm.ring()
+
+
+def _alarm_of(loop: AbstractEventLoop) -> _Alarm:
+    """Give the alarm of the loop that runs in this thread."""
+    alarm: _Alarm | None = getattr(_here, "alarm", None)
+    if alarm is None or alarm.loop is not loop:
+        alarm = _here.alarm = _Alarm(loop)
+    return alarm
+
+
+def _after_fork() -> None:
+    """Start anew in a child: a thread that is not there may have held the lock."""
+    global _lock  # noqa: PLW0603 - see above
+    _lock = RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from sqlite3 import SQLITE_LIMIT_VARIABLE_NUMBER
@@ -20,12 +20,12 @@ from agents_tools.store._sqlite_rows import COLUMNS
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from agents_tools.store._sqlite_place import Log, Place
     from agents_tools.store._sqlite_writer import Append, Reserve
 
-__all__ = ["Batch", "give_up", "settle", "who_writes"]
+__all__ = ["Batch", "give_up", "who_writes"]
 
 _LARGEST_BLOCK: Final = 1 << 16
 _LAST: Final = (1 << 63) - 1
@@ -136,7 +136,7 @@ class Batch:
         """Tell those who wait."""
         for job, last in self._done:
             job.log.begun.pop(job, None)
-            settle(job.pending.resolve, last)
+            job.pending.resolve(last)
         for job, error in self._refused:
             give_up(job, error)
 
@@ -203,15 +203,7 @@ def give_up(job: Append | Reserve, error: Exception) -> None:
     """Tell whoever waits for a job that it failed."""
     job.log.asking = False
     job.log.begun.pop(job, None)
-    settle(job.pending.fail, error)
-
-
-def settle(tell: Callable[[Any], object], outcome: object) -> None:
-    """Tell those who wait of an outcome; a callback that raises must not be taken for a failure."""
-    try:
-        tell(outcome)
-    except Exception:
-        logging.getLogger("agents_tools").exception("A callback of an event store raised.")
+    job.pending.fail(error)
 
 
 def _lease(connection: sqlite3.Connection, place: Place, log: Log) -> _State:
@@ -265,9 +257,11 @@ def who_writes(connection: sqlite3.Connection, path: str, sid: str) -> str:
     found = connection.execute("SELECT writer FROM log WHERE sid = ?", (sid,)).fetchone()
     who = "another process"
     if found is not None and found[0] is not None:
-        told = json.loads(found[0])
-        since = datetime.fromtimestamp(told["since"], UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-        who = f"process {told['pid']} ({safe_text(told['program']) or 'python'}), since {since}"
+        with suppress(LookupError, TypeError, ValueError, OverflowError, OSError):  # as it is told
+            told = json.loads(found[0])
+            since = datetime.fromtimestamp(told["since"], UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+            name = safe_text(str(told["program"])) or "python"
+            who = f"process {int(told['pid'])} ({name}), since {since}"
     return (
         f"Session {sid!r} in {path} is being written by {who}. Only one may write to a session at "
         "a time: end that one, use another session, or open the store with read_only=True."

@@ -15,12 +15,15 @@ from agents_tools.errors import (
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-__all__ = ["SALVAGE", "damaged", "explained", "explaining"]
+__all__ = ["MISREAD", "SALVAGE", "damaged", "explained", "explaining"]
 
 SALVAGE: Final = (
     "Nothing was changed. What can still be read comes with: "
     "agents-tools events export PATH --salvage; then go on with a backup or a new file."
 )
+
+MISREAD: Final = (TypeError, UnicodeDecodeError)
+"""What comes of values in a file that are of another kind than those that are written to it."""
 
 _NO_RIGHT: Final = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH)
 _DAMAGED: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
@@ -29,8 +32,10 @@ _KIND: Final = 0xFF
 """The part of an extended error code that tells its kind."""
 
 
-def explained(error: sqlite3.Error, path: str, timeout: float = 0.0) -> EventStoreError:
-    """Give the error of the store that stands for an error of SQLite."""
+def explained(error: Exception, path: str, timeout: float = 0.0) -> EventStoreError:
+    """Give the error of the store that stands for an error of SQLite, or one of `MISREAD`."""
+    if isinstance(error, MISREAD):
+        return damaged(f"{path} is damaged: it holds what was never written ({error}).", path)
     kind = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & _KIND
     if kind == sqlite3.SQLITE_FULL:
         return EventStoreFullError(
@@ -75,5 +80,5 @@ def explaining(path: str, timeout: float = 0.0) -> Generator[None]:
     """Raise what SQLite raises in the block as an error of the store."""
     try:
         yield
-    except sqlite3.Error as error:
+    except (sqlite3.Error, *MISREAD) as error:
         raise explained(error, path, timeout) from error

@@ -198,6 +198,9 @@ def _logs(connection: sqlite3.Connection) -> list[_LogFacts]:
         "WHERE sid IS NOT NULL AND next_position > first_position ORDER BY "
         "(SELECT n FROM event WHERE event.log = log.log ORDER BY id DESC LIMIT 1)"
     ).fetchall()
+    for row in rows:
+        if not isinstance(row[1], str):
+            raise TypeError(f"{row[1]!r:.40} for the name of a session")
     return [_LogFacts(*row) for row in rows]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import sys
 import threading
 from hashlib import sha256
@@ -15,6 +16,7 @@ from typing import Any, Final
 
 __all__ = ["Leases"]
 
+_SUFFIX: Final = "-lease"
 _lock = threading.Lock()
 _files: Final[dict[str, _LockFile]] = {}
 """The lock files that this process has open: each once, for closing one again would free all."""
@@ -28,7 +30,7 @@ class Leases:
     """
 
     def __init__(self, path: str) -> None:
-        self._path = f"{os.path.realpath(path)}-lease"
+        self._path = f"{os.path.realpath(path)}{_SUFFIX}"
         self._held: set[str] = set()
 
     def take(self, sid: str) -> bool:
@@ -72,7 +74,8 @@ class Leases:
 
 class _LockFile:
     def __init__(self, path: str) -> None:
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        mode = stat.S_IMODE(os.stat(path.removesuffix(_SUFFIX)).st_mode) & 0o666  # noqa: PTH116 - a lock file has few needs
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT, mode)
         self.held: set[int] = set()
 
     def take(self, place: int) -> bool:

@@ -40,8 +40,8 @@ class Range:
     def __init__(
         self, after: int = -1, before: int | None = None, *, reverse: bool = False
     ) -> None:
-        self.after = max(after, -1)
-        self.before = _LAST if before is None else before
+        self.after = min(max(after, -1), _LAST)
+        self.before = _LAST if before is None else min(max(before, -1), _LAST)
         self.reverse = reverse
 
 
@@ -60,7 +60,7 @@ def read_events(
     """
     log = connection.execute("SELECT log FROM log WHERE sid = ?", (sid,)).fetchone()
     events: list[Event] = []
-    if log is None or (limit is not None and limit <= 0):
+    if log is None or (limit is not None and limit <= 0) or not _may_be(where):
         return events
     step = -1 if span.reverse else 1
     previous: int | None = None
@@ -80,6 +80,19 @@ def read_events(
             if len(events) == limit:
                 break
     return events
+
+
+def _may_be(where: EventFilter | None) -> bool:
+    """Whether there can be events that are meant: no row has half of a letter, or a longer id."""
+    if where is None:
+        return True
+    texts = (where.tool_call_id, where.tool_name, where.run_id, *(where.types or ()))
+    try:
+        for text in texts:
+            str(text).encode()
+    except UnicodeEncodeError:
+        return False
+    return where.cause is None or abs(where.cause) <= _LAST
 
 
 def count_events(connection: sqlite3.Connection, sid: str, span: Range) -> int:

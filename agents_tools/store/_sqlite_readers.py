@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ __all__ = ["Readers"]
 
 T = TypeVar("T")
 _THREADS: Final = 4
+_NAME: Final = "agents-tools-store-reader"
 
 
 class Readers:
@@ -41,7 +43,7 @@ class Readers:
         if self._closed:
             return Pending.failed(self._is_closed())
         if self._threads is None:
-            self._threads = ThreadPoolExecutor(_THREADS, "agents-tools-store-reader")
+            self._threads = ThreadPoolExecutor(_THREADS, _NAME)
         try:
             return Pending(self._threads.submit(self.look, read))
         except RuntimeError:  # closed in this moment, or the interpreter ends
@@ -80,7 +82,8 @@ class Readers:
         """Finish what is being read, and let go of the file."""
         self._closed = True
         if self._threads is not None:
-            self._threads.shutdown(wait=True)
+            # One of these threads may be the one that closes: it tells those who waited for it.
+            self._threads.shutdown(wait=not threading.current_thread().name.startswith(_NAME))
         while self._connections:
             self._place.shut(self._connections.pop())
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
 
 from pydantic_core import from_json, to_json
 
+from agents_tools.errors import UserValueError
 from agents_tools.store._unknown import event_of
 
 if TYPE_CHECKING:
@@ -73,10 +74,13 @@ def drafted(event: Event) -> Draft:
         event.cause,
         event.tool_call_id,
         event.tool_name,
-        _text_or_none(getattr(event, "run_id", None)),
+        _text_or_none(wire.get("run_id")),
         1 if getattr(event, "hidden", False) is True else 0,
     )
-    body = to_json(wire)
+    try:
+        body = to_json(wire)
+    except ValueError as error:  # half of a character in its envelope
+        raise UserValueError(f"{event.type} has no JSON form: {error}.") from None
     size = len(body)
     if size <= LARGE:
         return Draft(event.id, columns, size, body[1:].decode(), None, ())

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from agents_tools.errors import EventStoreError
+from agents_tools.store._sqlite_errors import MISREAD
 from agents_tools.store._sqlite_query import fetch_blob
 from agents_tools.store._sqlite_rows import LARGE, event_of_row
 from agents_tools.store._unknown import event_of
@@ -55,13 +56,13 @@ def salvage(path: str) -> Salvaged:
     found = Salvaged()
     with tempfile.TemporaryDirectory(prefix="agents-tools-") as folder:
         copy = Path(folder) / "copy.db"
-        shutil.copyfile(file, copy)
+        _copy(file, copy)
         if (journal := Path(f"{path}-wal")).is_file():
-            shutil.copyfile(journal, f"{copy}-wal")
+            _copy(journal, Path(f"{copy}-wal"))
         try:
             with closing(sqlite3.connect(copy, isolation_level=None)) as connection:
                 _read_tables(connection, found)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, *MISREAD) as error:
             found.problems.append(f"the tables cannot be read ({error})")
         if not found.events:
             _carve([file, journal], found)
@@ -70,12 +71,18 @@ def salvage(path: str) -> Salvaged:
     return found
 
 
+def _copy(file: Path, copy: Path) -> None:
+    """Copy a file, for this user alone."""
+    copy.touch(0o600)
+    shutil.copyfile(file, copy)
+
+
 def _read_tables(connection: sqlite3.Connection, found: Salvaged) -> None:
     connection.execute("PRAGMA trusted_schema = OFF")
+    connection.text_factory = _text
     try:
-        names: dict[int, str] = dict(
-            connection.execute("SELECT log, sid FROM log NOT INDEXED WHERE sid IS NOT NULL")
-        )
+        rows = connection.execute("SELECT log, sid FROM log NOT INDEXED WHERE sid IS NOT NULL")
+        names: dict[int, str] = {log: str(sid) for log, sid in rows}
     except sqlite3.Error as error:
         names = {}
         found.problems.append(f"the names of the sessions cannot be read ({error})")
@@ -87,6 +94,10 @@ def _read_tables(connection: sqlite3.Connection, found: Salvaged) -> None:
             event = _without_large(body)
         if event is not None:
             found.events.setdefault(names.get(log, f"session {log}"), []).append(event)
+
+
+def _text(encoded: bytes) -> str:
+    return encoded.decode("utf-8", "replace")
 
 
 def _event(connection: sqlite3.Connection, body: Any, large: Any) -> Event | None:

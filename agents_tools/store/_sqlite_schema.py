@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from agents_tools.errors import EventStoreError
+from agents_tools.errors import EventStoreError, EventStoreFullError
 from agents_tools.store._sqlite_errors import damaged, explaining
 
 __all__ = ["APPLICATION", "MIGRATIONS", "open_file"]
@@ -90,7 +90,9 @@ def open_file(
         EventStoreError: It is not there, or of a later release.
     """
     _check_file(path, missing_is_fine=create and not read_only)
-    mode = "ro" if read_only else "rwc" if create else "rw"
+    if create and not read_only:
+        _make(path)
+    mode = "ro" if read_only else "rw"
     with explaining(path, timeout):
         connection = _connect(path, mode, timeout)
         try:
@@ -102,6 +104,24 @@ def open_file(
             connection.close()
             raise
     return connection
+
+
+def _make(path: str) -> None:
+    """Make the file if it is not there, for its owner alone; the files beside it are likewise.
+
+    Raises:
+        EventStoreFullError: It cannot be made.
+    """
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:
+        return  # those who may read it were chosen by somebody
+    except OSError as error:
+        raise EventStoreFullError(
+            f"{path} cannot be made ({error.strerror}). Give this program the right to write to "
+            "its folder, and room for it.",
+            store=path,
+        ) from error
 
 
 def _connect(path: str, mode: str, timeout: float) -> sqlite3.Connection:

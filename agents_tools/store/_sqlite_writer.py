@@ -6,12 +6,12 @@ import sqlite3
 import threading
 from collections import deque
 from dataclasses import dataclass
-from time import sleep
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from agents_tools.errors import EventStoreError
-from agents_tools.store._sqlite_batch import Batch, give_up, settle
-from agents_tools.store._sqlite_errors import explained
+from agents_tools.store._pending import told_together
+from agents_tools.store._sqlite_batch import Batch, give_up
+from agents_tools.store._sqlite_errors import MISREAD, explained
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ __all__ = ["Append", "Reserve", "Work", "Writer"]
 _MOST_ROWS: Final = 4_096
 _MOST_BYTES: Final = 16 << 20
 _GATHER: Final = 0.0003
-"""Seconds to wait for more to sync, when the last sync was for more: a sync takes about as long."""
+"""Seconds to wait for as many as the last time, where they are synced: that takes about as long."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -83,7 +83,8 @@ class Writer:
         self._news = threading.Condition()
         self._thread: threading.Thread | None = None
         self._closing = False
-        self._together = 0
+        self._together = 0  # how many were synced together the last time
+        self._wanted = 1  # how many jobs the thread waits for
 
     def put(self, job: Job) -> None:
         """Begin with a job, after those that came before.
@@ -102,7 +103,8 @@ class Writer:
                     target=self._run, name="agents-tools-store-writer", daemon=True
                 )
                 self._thread.start()
-            self._news.notify()
+            if len(self._jobs) >= self._wanted:
+                self._news.notify()
 
     @property
     def has_begun(self) -> bool:
@@ -140,12 +142,12 @@ class Writer:
     def _next(self) -> list[Job]:
         """Wait for jobs; give as many as may be committed together, none in the end."""
         with self._news:
+            if len(self._jobs) < self._together and not self._closing:
+                self._wanted = self._together  # those who were told together may come so again
+                self._news.wait(_GATHER)
+                self._wanted = 1
             while not self._jobs and not self._closing:
                 self._news.wait()
-            few = len(self._jobs) < self._together and not self._closing
-        if few:
-            sleep(_GATHER)  # those who were answered together may come again together
-        with self._news:
             taken: list[Job] = []
             rows = size = 0
             while self._jobs and rows < _MOST_ROWS and size < _MOST_BYTES:
@@ -175,9 +177,10 @@ class Writer:
             batch = self._stored_together(jobs)
         except Exception as error:  # noqa: BLE001 - whoever waits for the outcome gets it
             return error
-        for log, last in batch.settle():
-            self._stored(log, last)
-        batch.tell()
+        with told_together():
+            for log, last in batch.settle():
+                self._stored(log, last)
+            batch.tell()
         return None
 
     def _stored_together(self, jobs: Sequence[Append | Reserve]) -> Batch:
@@ -195,7 +198,7 @@ class Writer:
             except BaseException:
                 place.roll_back()
                 raise
-        except sqlite3.Error as error:
+        except (sqlite3.Error, *MISREAD) as error:
             raise explained(error, place.path, place.timeout) from error
         except OSError as error:
             raise EventStoreError(
@@ -213,21 +216,22 @@ class Writer:
         """Do a part of the work; the rest comes after what waits now."""
         try:
             more = work.step(self._place.ready_to_write(sync=True))
-        except sqlite3.Error as error:
+        except (sqlite3.Error, *MISREAD) as error:
             self._place.roll_back()
-            settle(work.pending.fail, explained(error, self._place.path, self._place.timeout))
+            work.pending.fail(explained(error, self._place.path, self._place.timeout))
         except Exception as error:  # noqa: BLE001 - whoever waits for it gets it
             self._place.roll_back()
-            settle(work.pending.fail, error)
+            work.pending.fail(error)
         else:
             if more:
                 with self._news:
                     self._jobs.append(work)
             else:
-                settle(work.pending.resolve, work.result())
+                work.pending.resolve(work.result())
 
     def after_fork(self) -> None:
         """Start anew in a child, which has neither the thread nor what it was to do."""
         self._jobs.clear()
         self._news = threading.Condition()
         self._thread = None
+        self._together, self._wanted = 0, 1

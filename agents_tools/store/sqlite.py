@@ -6,13 +6,12 @@ import contextlib
 import os
 import threading
 import weakref
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from agents_tools.errors import AgentsToolsError, EventStoreError, UserValueError
+from agents_tools.errors import EventStoreError, UserValueError
 from agents_tools.events import INVALID_ID
 from agents_tools.store._pending import Pending
 from agents_tools.store._protocol import SessionInfo
-from agents_tools.store._sqlite_batch import settle
 from agents_tools.store._sqlite_keep import Deletion, Retention
 from agents_tools.store._sqlite_place import BLOCK, Log, Place
 from agents_tools.store._sqlite_query import Range, count_events, read_events
@@ -135,7 +134,7 @@ class SQLiteEventStore:
             if drafts and drafts[-1].id != INVALID_ID:
                 self._log.begun[job] = drafts[-1].id
             self._shared.put(job)
-        except AgentsToolsError as error:
+        except Exception as error:  # noqa: BLE001 - whoever waits for the outcome gets it
             pending.fail(error)
         return pending
 
@@ -400,7 +399,7 @@ class _Shared:
             for pending in due:
                 del log.waiting[pending]
         for pending in due:
-            settle(pending.resolve, last)
+            pending.resolve(last)
 
     def _is_waited_for(self) -> bool:
         """Whether somebody waits for what another process may store."""
@@ -431,7 +430,7 @@ class _Shared:
         path = self.place.path
         for pending in waiting:
             closed = EventStoreError(f"The event store {path} is closed.", store=path)
-            settle(pending.fail, error or closed)
+            pending.fail(error or closed)
 
 
 def _end(shared: _Shared) -> None:
@@ -451,9 +450,17 @@ def _sessions(connection: sqlite3.Connection) -> list[SessionInfo]:
         "WHERE sid IS NOT NULL AND next_position > first_position ORDER BY sid"
     )
     return [
-        SessionInfo(sid=sid, events=events, first=first, last=last, last_id=last_id, size=size)
-        for sid, events, first, last, last_id, size in rows
+        SessionInfo(sid=str(sid), events=events, first=first, last=last, last_id=last_id, size=size)
+        for sid, events, first, last, last_id, size in map(_checked, rows)
     ]
+
+
+def _checked(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Refuse what a log of a sound file does not say of itself."""
+    for value in row[1:]:
+        if value is not None and not isinstance(value, (int, float)):
+            raise TypeError(f"{value!r:.40} for a number")
+    return row
 
 
 def _last_ids(connection: sqlite3.Connection) -> list[tuple[str, int]]:

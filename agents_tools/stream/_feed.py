@@ -53,14 +53,15 @@ class Feed:
     def _follow(self) -> Generator[Pending[Any], Any, None]:
         """Say what to wait for next."""
         while True:
-            yield self._store.wait(self._after)
-            events = yield self._store.read(self._after, limit=PAGE)
+            newest: int = yield self._store.wait(self._after)
+            events: list[Event] = yield self._store.read(self._after, limit=PAGE)
             take = self._take()
             if take is None:  # nobody is there any more
                 return
             if events:
                 take(events)
-                self._after = events[-1].id
+            # Where there is nothing, what there was has been deleted: it is not waited for again.
+            self._after = events[-1].id if events else max(newest, self._after)
 
     def _go_on(self, done: Pending[Any] | None) -> None:
         while not self._stopped:

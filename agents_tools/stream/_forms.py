@@ -6,13 +6,12 @@ import re
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Final
 
-from agents_tools import _secrets
-from agents_tools._secrets import MASK
+from agents_tools._secrets import MASK, places_of, views
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from agents_tools._secrets import Form, Span, View
+    from agents_tools._secrets import Form, Span
 
 __all__ = ["Forms"]
 
@@ -74,7 +73,7 @@ class Forms:
         """
         size = len(text)
         spans = self._spans(text)
-        for view, places in ((text, range(size + 1)), *_views(text)):
+        for view, places in ((text, range(size + 1)), *views(text)):
             if places and (start := self._most_of_one(view)) is not None:
                 spans.append((places[start], size))
         return _said(text, sorted(spans), shown, size)
@@ -90,7 +89,7 @@ class Forms:
 
     def _spans(self, text: str) -> list[Span]:
         spans = list(self._spans_in(text))
-        for view in _views(text):
+        for view in views(text):
             if view[1]:
                 places = view[1]
                 spans += [(places[start], places[end]) for start, end in self._spans_in(view[0])]
@@ -103,14 +102,14 @@ class Forms:
                 return
         for form in self._forms:
             if form[0] in text:
-                yield from _places(text, form)
+                yield from places_of(text, form)
 
     def _hold(self, text: str, spans: list[Span]) -> int:
         """Find where the rest of a text begins that could become a secret."""
         begun = _BEGUN.search(text)
         sure = text[: begun.start()] if begun else text
         hold = min(len(sure), self._begin(sure))
-        for decoded, places in _views(sure):
+        for decoded, places in views(sure):
             if places:
                 hold = min(hold, places[self._begin(decoded)])
         # In base64 one more character may belong to what ends here.
@@ -131,15 +130,6 @@ class Forms:
         return found if found and found[0].startswith(beginning) else []
 
 
-def _places(text: str, form: Form) -> Iterator[Span]:
-    secret, before, after = form
-    at = text.find(secret)
-    while at >= 0:
-        end = at + len(secret)
-        yield max(0, at - before), min(len(text), end + after)
-        at = text.find(secret, end)
-
-
 def _said(text: str, spans: list[Span], start: int, end: int) -> str:
     """Give a part of a text with a mask for each secret that is not over before it."""
     pieces: list[str] = []
@@ -150,16 +140,3 @@ def _said(text: str, spans: list[Span], start: int, end: int) -> str:
         start = max(start, last)
     pieces.append(text[start:end])
     return "".join(pieces)
-
-
-def _views(text: str) -> Iterator[View]:
-    """Decode what is percent-encoded, or written with backslashes."""
-    for mark, pattern, decode in _ENCODINGS:
-        if mark in text:
-            yield _secrets._decoded(text, pattern, decode)  # pyright: ignore[reportPrivateUsage] # noqa: SLF001
-
-
-_ENCODINGS: Final = (
-    ("%", _secrets._PERCENT, _secrets._percent_decoded),  # pyright: ignore[reportPrivateUsage] # noqa: SLF001
-    ("\\", _secrets._BACKSLASH, _secrets._backslash_decoded),  # pyright: ignore[reportPrivateUsage] # noqa: SLF001
-)

@@ -12,7 +12,7 @@ from agents_tools.store import Pending
 from agents_tools.stream._squeeze import coalesced, with_gaps, without_droppable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from agents_tools.events import Event
     from agents_tools.store import EventFilter, EventStore
@@ -187,6 +187,14 @@ class Log:
         with self.lock:
             self.cursors.add(cursor)
             self.room = -1
+
+    # --- forks ----------------------------------------------------------------------------------
+
+    def after_fork(self, waiting: Iterable[Reader]) -> None:
+        """Start anew in a child, where only these readers wait: the others belong to the parent."""
+        self.lock = RLock()
+        self.waiting = dict.fromkeys(waiting)
+        self.senders = []
 
 
 def _rank(reader: Reader) -> tuple[int, str, str]:

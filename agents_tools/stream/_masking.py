@@ -6,10 +6,17 @@ from collections.abc import Mapping
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from agents_tools import _secrets
-from agents_tools._secrets import LONGEST, MASK, SHORTEST
+from agents_tools._secrets import (
+    LONGEST,
+    MASK,
+    SHORTEST,
+    forms_of,
+    registered_forms,
+    revealed,
+)
 from agents_tools.errors import UserValueError
 from agents_tools.events import (
+    INVALID_ID,
     Event,
     NotifyStreamEvent,
     RawResponseStreamEvent,
@@ -25,6 +32,8 @@ from agents_tools.stream._squeeze import is_raw_delta
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from agents_tools._secrets import Form
+
 __all__ = ["Masker"]
 
 _TEXTS: Final = 10_000
@@ -38,18 +47,21 @@ class Masker:
 
     Deltas of one text are read as the one text that they are. Of a delta, what could be the
     beginning of a secret is held back; it comes with the next delta of the text, or as a delta of
-    its own when the call says something else, or ends.
+    its own when the call says something else, or ends. Such a delta takes the `seq` of the event
+    that it goes before, and that and all later ones move on by one: `seq` still increases.
     """
 
     def __init__(self, secrets: Mapping[str, Any]) -> None:
         # Held while events are masked and put in the log, so that they stay in order.
         self.lock = RLock()
-        self._own: tuple[_secrets.Form, ...] = ()
-        self._registered: tuple[_secrets.Form, ...] = ()
+        self._own: tuple[Form, ...] = ()
+        self._registered: tuple[Form, ...] = ()
         self._forms = Forms(())
         self._of: object = None
         self._texts: dict[_Key, _Text] = {}
-        self.is_needed = False  # whether there are secrets of the stream, or anything held back
+        self._moved = 0  # how many deltas of its own there were
+        self._last = INVALID_ID  # the greatest `seq` so far
+        self.is_needed = False  # whether there are secrets of the stream, or were any
         self.use(secrets)
 
     def use(self, secrets: Mapping[str, Any]) -> None:
@@ -59,30 +71,30 @@ class Masker:
             self._note()
 
     def _note(self) -> None:
-        self.is_needed = bool(self._own or self._texts)
+        self.is_needed = bool(self._own or self._texts or self._moved)
 
     def clean(self, event: Event) -> list[Event]:
         """Give what to hand on now: what was held back and is due before it, and the event."""
         self._look_up()
         key = _key(event)
         if key is not None:
-            given = [*self._overflow(), self._go_on(key, event)]
-            self._note()
-            return given
-        released = [] if isinstance(event, ToolProgressEvent) else self._due(event)
+            released = self._overflow(event)
+            masked = self._go_on(key, event)
+        else:
+            released = [] if isinstance(event, ToolProgressEvent) else self._due(event)
+            masked = _without_secrets(event, self._forms)
         self._note()
-        return [*released, _without_secrets(event, self._forms)]
+        return [*released, self._in_its_place(masked)]
 
     def release(self) -> list[Event]:
-        """Give everything that is held back."""
+        """Give everything that is held back: nothing more comes."""
         self._look_up()
         released = [event for text in self._texts.values() for event in self._let_go(text)]
-        for key, text in self._texts.items():
-            self._texts[key] = text._replace(shown=len(text.tail))
+        self._texts.clear()
         return released
 
     def _look_up(self) -> None:
-        registered = _secrets._forms_now  # pyright: ignore[reportPrivateUsage] # noqa: SLF001
+        registered = registered_forms()
         if self._of is not self._own or self._registered is not registered:
             self._of, self._registered = self._own, registered
             self._forms = Forms((*registered, *self._own))
@@ -97,11 +109,11 @@ class Masker:
         masked = _with_delta(event, said)
         return masked if key.notified else _without_secrets(masked, self._forms)
 
-    def _overflow(self) -> list[Event]:
+    def _overflow(self, event: Event) -> list[Event]:
         """Release the oldest of too many texts, of calls that may never say that they ended."""
         if len(self._texts) < _TEXTS:
             return []
-        return self._let_go(self._texts.pop(next(iter(self._texts))))
+        return self._let_go(self._texts.pop(next(iter(self._texts))), event)
 
     def _due(self, event: Event) -> list[Event]:
         """Release what belongs before an event: what its call has said, and what ends with it."""
@@ -122,9 +134,20 @@ class Masker:
         """Say what was held back; most of a secret is masked, though it is not all of it."""
         if text.shown >= len(text.tail):
             return []
-        rest = self._forms.mask_end(text.tail, text.shown)
-        seq = text.event.seq if before is None else max(before.seq, text.event.seq)
-        return [_with_delta(text.event, rest).replace(seq=seq)]
+        rest = _with_delta(text.event, self._forms.mask_end(text.tail, text.shown))
+        if rest.seq < 0:  # nobody has stamped it
+            return [rest]
+        number = self._last + 1 if before is None or before.seq < 0 else before.seq + self._moved
+        self._moved += 1
+        self._last = max(self._last, number)
+        return [_numbered(rest, number)]
+
+    def _in_its_place(self, event: Event) -> Event:
+        if event.seq < 0:
+            return event
+        number = event.seq + self._moved
+        self._last = max(self._last, number)
+        return _numbered(event, number) if self._moved else event
 
 
 class _Key(NamedTuple):
@@ -143,10 +166,10 @@ class _Text(NamedTuple):
     event: Event  # the delta it came with
 
 
-def _forms_of(secrets: Mapping[str, Any]) -> tuple[_secrets.Form, ...]:
-    forms: dict[_secrets.Form, None] = {}
+def _forms_of(secrets: Mapping[str, Any]) -> tuple[Form, ...]:
+    forms: dict[Form, None] = {}
     for name, value in secrets.items():
-        secret = _secrets._revealed(value)  # pyright: ignore[reportPrivateUsage] # noqa: SLF001
+        secret = revealed(value)
         if not secret:
             continue
         if not SHORTEST <= len(secret) <= LONGEST:
@@ -155,8 +178,7 @@ def _forms_of(secrets: Mapping[str, Any]) -> tuple[_secrets.Form, ...]:
                 f"{len(secret):,}. A shorter one would be masked all over ordinary text; leave "
                 "it out.",
             )
-        made = _secrets._forms(secret)  # pyright: ignore[reportPrivateUsage] # noqa: SLF001
-        forms.update(dict.fromkeys(made))
+        forms.update(dict.fromkeys(forms_of(secret)))
     return tuple(forms)
 
 
@@ -185,6 +207,12 @@ def _ended(event: Event) -> tuple[str, ...] | None:
     item: Mapping[str, Any] = event.item
     output = item.get("type") == "function_call_output"
     return (*event.path, str(item.get("call_id"))) if output else None
+
+
+def _numbered(event: Event, seq: int) -> Event:
+    copy: Any = event.__copy__()
+    copy.seq = seq
+    return cast("Event", copy)
 
 
 def _delta(event: Any) -> str:

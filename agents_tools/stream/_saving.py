@@ -93,6 +93,13 @@ class Saver:
         self.go()
         return done
 
+    def after_fork(self) -> None:
+        """Start anew in a child: what is on its way is stored by the parent."""
+        self._lock = RLock()
+        self._unsaved.clear()
+        self._flushing = []
+        self._busy = False
+
     def _claim(self) -> list[Event]:
         with self._lock:
             count = len(self._unsaved)

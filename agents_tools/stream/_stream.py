@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import os
 import weakref
 from collections import deque
 from contextlib import suppress
 from itertools import islice
+from threading import RLock
 from time import monotonic, perf_counter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
@@ -20,8 +22,11 @@ from agents_tools.events import (
     EventSource,
     NotifyStreamEvent,
     Origin,
+    RunFinishedEvent,
+    RunStartedEvent,
 )
 from agents_tools.store import EventFilter, Pending
+from agents_tools.stream._bounds import bounded
 from agents_tools.stream._feed import Feed
 from agents_tools.stream._follower import Follower
 from agents_tools.stream._given import as_event, as_source, check_options, first_after
@@ -44,6 +49,8 @@ if TYPE_CHECKING:
 __all__ = ["EventStream"]
 
 _log = logging.getLogger("agents_tools")
+
+_all: Final[weakref.WeakSet[EventStream]] = weakref.WeakSet()
 
 _TURN: Final = 0.001
 """How long a sender may hold the event loop before readers get a turn, in seconds."""
@@ -72,7 +79,7 @@ class EventStream:
         store: Where durable events are kept; nowhere by default. It stays open.
         sid: The name of the session; the log of that name is used.
         user_id: Whose session it is; for the user of the stream.
-        keep: Which events are stored.
+        keep: Which events are stored: `durable` ones, and where runs begin and end; or `all`.
         window: How many recent events are kept in memory.
         secrets: Values that are masked in this stream, by name, besides the registered ones.
         on_error: Gets what a callback or the store raised, the event (or `None`), and who it was.
@@ -124,10 +131,10 @@ class EventStream:
         self._late: deque[Event] = deque()
         self._subscriptions = Subscriptions(self._report, self._note)
         self._next_turn = 0.0
-        self._marks: dict[tuple[Any, ...], None] = {}
         self._warned = False
         self._secrets: dict[str, str] = dict(secrets or {})
         self._masker = Masker(self._secrets)
+        _all.add(self)
         self._feed: Feed | None = None
         if read_only and store is not None:
             fed, ended = weakref.WeakMethod(self._fed), weakref.WeakMethod(self._feed_ended)
@@ -242,7 +249,6 @@ class EventStream:
         Args:
             timeout: Wait for it here, in this thread, so many seconds at most.
         """
-        self._release()
         done = self._saver.flush() if self._saver else Pending.now(None)
         if timeout is not None:
             done.result(timeout)
@@ -372,11 +378,14 @@ class EventStream:
         return [event for event in events if event.durable and not event.path]
 
     async def append(self, events: Sequence[Event], /) -> None:
-        """Publish the events of a run, besides those it has published itself, and store them."""
+        """Publish events, and wait until everything that was published is stored.
+
+        A run that publishes to this stream itself has it for a session too, and gives nothing here
+        a second time.
+        """
         self._refuse_when_closed()
         for event in events:
-            if _mark(event) not in self._marks:
-                self.publish(event if event.id == INVALID_ID else event.replace(id=INVALID_ID))
+            self.publish(event if event.id == INVALID_ID else event.replace(id=INVALID_ID))
         await self.flush()
 
     # --- closing ----------------------------------------------------------------------------------
@@ -449,6 +458,7 @@ class EventStream:
 
     def _put(self, event: Event) -> Event:
         """Number an event and wake everybody who waits."""
+        event = bounded(event)
         origin: Any = event.origin
         copy: Any = event.stamped(origin, event.seq)
         if event.timestamp:
@@ -464,8 +474,8 @@ class EventStream:
             self._busy = True
             try:
                 log.put(copy)
-                if copy.durable or self._keep_all:
-                    self._keep(copy)
+                if self._saver and self._is_kept(copy):
+                    self._saver.add(copy)
                 if self._late:
                     self._put_late()
                 if log.waiting:
@@ -482,19 +492,22 @@ class EventStream:
         while self._late:
             event = self._late.popleft()
             self._log.put(event)
-            if event.durable or self._keep_all:
-                self._keep(event)
+            if self._saver and self._is_kept(event):
+                self._saver.add(event)
 
-    def _keep(self, event: Event) -> None:
-        """Put an event in line for the store, and know it again when a session brings it."""
-        self._marks[_mark(event)] = None
-        if len(self._marks) > _REMEMBERED:
-            del self._marks[next(iter(self._marks))]
-        if self._saver:
-            self._saver.add(event)
+    def _is_kept(self, event: Event) -> bool:
+        """Whether an event is stored: what belongs to a conversation, and where runs begin and end.
+
+        By the latter a log is divided into runs.
+        """
+        return (
+            event.durable
+            or self._keep_all
+            or (isinstance(event, (RunStartedEvent, RunFinishedEvent)) and not event.path)
+        )
 
     def _save(self, event: Event) -> None:
-        if self._saver and (event.durable or self._keep_all):
+        if self._saver and self._is_kept(event):
             self._saver.go()
         elif self.store is not None:
             self.store.reserve(event.id)
@@ -547,6 +560,16 @@ class EventStream:
             self._report(error, None, "store")
             self._shut(drain=True)
 
+    def _after_fork(self) -> None:
+        """Start anew in a child: threads that are not there may have held the locks."""
+        self._log.after_fork(self._subscriptions.after_fork())
+        self._lock = self._log.lock
+        self._masker.lock = RLock()
+        self._busy = False
+        self._late.clear()
+        if self._saver:
+            self._saver.after_fork()
+
     # --- what goes wrong --------------------------------------------------------------------------
 
     def _not_stored(self, error: Exception, event: Event | None) -> None:
@@ -588,13 +611,13 @@ class EventStream:
             self._feed.stop()
 
 
-_REMEMBERED: Final = 10_000
-"""How many durable events are known again when a session brings them once more."""
+def _after_fork() -> None:
+    for stream in list(_all):
+        stream._after_fork()  # pyright: ignore[reportPrivateUsage] # noqa: SLF001 - of this module
 
 
-def _mark(event: Event) -> tuple[Any, ...]:
-    """Give what tells an event of a run from all others, whoever has copied it."""
-    return (event.type, event.seq, event.timestamp)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def _nothing() -> list[Event]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from contextlib import suppress
 from contextvars import ContextVar, copy_context
-from threading import Lock, Thread, current_thread
+from threading import Event as Signal, Lock, Thread, current_thread
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agents_tools._bridge import call_async_from_sync
@@ -138,6 +138,11 @@ class Subscription:
         """Whether it can never be called again."""
         return False
 
+    def after_fork(self) -> bool:
+        """Start anew in a child; whether this waits for the next event there."""
+        self._active = False  # what it belongs to is the parent's
+        return False
+
     # --- for its worker ---------------------------------------------------------------------------
 
     def _pause(self) -> bool:
@@ -178,6 +183,15 @@ class ThreadSubscription(Subscription):
         self._bell = Lock()
         self._bell.acquire()
         self._gone = True  # whether there is no thread; changed under the lock of the log
+
+    def after_fork(self) -> bool:
+        """Have no thread, unless it is the one that has forked."""
+        if self._runner is current_thread():
+            return False
+        self._gate, self._bell, self._runner = Lock(), Lock(), None
+        self._bell.acquire()
+        self._gone = True
+        return self._active
 
     def wake(self) -> None:
         """Let the thread go on, or start one."""
@@ -330,7 +344,13 @@ class TaskSubscription(Subscription):
         self._cursor.advance(event.id)
 
     def _wait_for_callback(self) -> None:
-        """Nothing to wait for: what is running has begun before."""
+        """Wait until the loop has done what it is just doing: it may be about to call."""
+        home = self._home
+        if home.is_here() or not home.loop.is_running():
+            return
+        turn = Signal()
+        if home.call(turn.set):
+            turn.wait(_PATIENCE_OF_A_LOOP if _runs_loop() else _PATIENCE)
 
 
 def speaker() -> Subscription | None:

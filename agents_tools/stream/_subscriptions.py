@@ -87,6 +87,10 @@ class Subscriptions:
             and not (here and isinstance(one, TaskSubscription) and one.home.is_here())
         ]
 
+    def after_fork(self) -> list[Subscription]:
+        """Start anew in a child; gives those that wait for the next event there."""
+        return [one for one in self.all() if one.after_fork()]
+
     def _failed(self, subscription: Subscription, error: Exception, event: Event | None) -> None:
         self._report(error, event, subscription.name)
 

@@ -12,6 +12,7 @@ from agents_tools._schema_diff import Change, compare_schemas, compare_tools, sh
 from agents_tools.cli.options import PROVIDERS
 from agents_tools.cli.schema import described
 from agents_tools.cli.target import load_tools
+from agents_tools.cli.words import Reader, described_kind, notes_on, parameters_of
 from agents_tools.errors import UserError
 from tests.cli.conftest import FIXTURE
 
@@ -201,3 +202,26 @@ def test_an_old_file_that_is_none_is_a_usage_error(run: Run, tmp_path: Path) -> 
     assert run("schema", "TOOLS", "--diff", str(wrong)).code == 2
     wrong.write_text("{")
     assert run("schema", "TOOLS", "--diff", str(wrong)).code == 2
+
+
+LOOP = {"$ref": "#/$defs/Loop"}
+BOMB: dict[str, Any] = {f"L{n}": {"anyOf": [{"$ref": f"#/$defs/L{n + 1}"}] * 2} for n in range(60)}
+ODD: list[dict[str, Any]] = [
+    {"$defs": {"Loop": {"anyOf": [LOOP, LOOP]}}, "properties": {"p": LOOP}},
+    {"$defs": {"Loop": {"allOf": [LOOP]}}, "properties": {"p": LOOP}},
+    {"$defs": {**BOMB, "L60": INT}, "properties": {"p": {"$ref": "#/$defs/L0"}}},
+    {"properties": {"p": {"type": [{"a": 1}], "enum": 3, "minimum": "x"}}, "required": 7},
+    {"properties": {"p": {"anyOf": "x", "items": 1, "maximum": [], "pattern": {}}}},
+    {"properties": [1], "required": [["p"]], "type": {"a": 1}},
+]
+
+
+@pytest.mark.parametrize("old", ODD)
+@pytest.mark.parametrize("new", ODD)
+def test_schemas_of_others_may_be_anything(old: dict[str, Any], new: dict[str, Any]) -> None:
+    """S29: what refers to itself has an end, and what is no schema says nothing."""
+    compare_schemas(old, new)
+    for schema in parameters_of(old).values():
+        reader = Reader(old)
+        assert isinstance(notes_on(reader, schema), list)
+        assert isinstance(described_kind(reader, schema), str)

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agents_tools import Agent, Runner, ToolError, function_tool, streaming_tool
+from agents_tools import Agent, RunConfig, Runner, ToolError, function_tool, streaming_tool
 from agents_tools.cli.events import command
 from agents_tools.events import Event, MessageEvent, NullEvent, event_from_dict
 from agents_tools.store import SQLiteEventStore
+from agents_tools.stream import EventStream
 from agents_tools.testing import ScriptedModel, tool_call
 
 if TYPE_CHECKING:
@@ -252,3 +253,19 @@ def test_every_command_has_help(run: Run) -> None:
     """The first thing that anybody tries."""
     for name in ("", *command.commands):  # type: ignore[attr-defined]
         assert run("events", *([name] if name else []), "--help").code == 0
+
+
+def test_runs_that_a_stream_has_kept_are_listed(tmp_path: Path, run: Run) -> None:
+    """D44: where they begin and end is stored besides the conversation."""
+    file = str(tmp_path / "runs.db")
+
+    async def talk() -> None:
+        with closing(SQLiteEventStore(file, "chat")) as store:
+            async with EventStream(store) as stream:
+                agent = Agent(name="Clerk", model=ScriptedModel(["One.", "Two."]))
+                config = RunConfig(event_stream=stream)
+                for text in ("go", "and again"):
+                    await Runner.run(agent, text, session=stream, run_config=config)
+
+    asyncio.run(talk())
+    assert run("events", "list", file).out.count("Clerk: ok") == 2
