@@ -8,7 +8,6 @@ import logging
 import time
 from typing import TYPE_CHECKING, Any
 
-from agents_tools._secrets import MASK
 from agents_tools.errors import EventStoreError
 from agents_tools.playground.bounds import BoundedStream
 from agents_tools.playground.checking import arguments_text
@@ -344,10 +343,3 @@ def _check_restored(record: Record, live: LiveRun) -> None:
     """
     if live.agent_name != record.name:
         raise HttpError(409, "This run is of an earlier server; run it again.")
-    if any(MASK in item.arguments for item in live.interruptions):
-        raise HttpError(
-            409,
-            "The arguments held something secret, which an earlier server has not stored. Run it "
-            "again.",
-            code="masked",
-        )

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
+from agents_tools._secrets import MASK
 from agents_tools._supervisor import GRACE, supervise
 from agents_tools.context import enter_scope
 from agents_tools.errors import EventStoreError, ToolError, UserError
@@ -294,6 +295,8 @@ class LiveRun:
             place = f"decisions[{number}]"
             verdict = Verdict.read(given, place)
             item = waiting_call(verdict, state.interruptions, place)
+            if self.restored and verdict.approve and verdict.arguments is None:
+                _check_whole(item, place)
             try:
                 if verdict.approve:
                     state.approve(item, verdict.arguments, always=verdict.always)
@@ -514,6 +517,21 @@ class LiveRun:
                 for item in self.interruptions
             ],
         }
+
+
+def _check_whole(item: ToolApprovalItem, place: str) -> None:
+    """Refuse to run a call with what stands for a secret in the store.
+
+    Raises:
+        HttpError: So it would.
+    """
+    if MASK in item.arguments:
+        raise HttpError(
+            409,
+            f"{place}: the arguments of {item.name!r} held something secret, which was not stored. "
+            "Approve the call with its arguments= given anew, or run it again.",
+            code="masked",
+        )
 
 
 def _iso(moment: float) -> str:

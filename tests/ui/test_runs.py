@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from agents_tools import Agent, Event, Runner, RunState, ToolContext, function_tool
+from agents_tools import Agent, Event, Runner, RunState, ToolContext, function_tool, register_secret
 from agents_tools.errors import EventStoreFullError, UserError
 from agents_tools.events import (
     ErrorEvent,
@@ -607,6 +607,30 @@ async def test_a_run_that_waits_goes_on_in_another_process() -> None:
         assert after[0].id > before[-1].id
         assert after[0].seq > before[-1].seq
         assert "dropped t" in str([event.to_dict() for event in after])
+
+
+async def test_a_call_does_not_run_with_what_stands_for_a_secret() -> None:
+    """S20: secrets are not stored, so that another process has the mask in their place."""
+    store = MemoryEventStore()
+    register_secret("open-sesame-31337")
+    agent = agent_of(tool_call("drop", table="open-sesame-31337"), "Done.", tools=[drop])
+    earlier = Runs(store=store)
+    run = earlier.start(agent, "Hi", run_id="r1")
+    await told(run)
+    await earlier.aclose()
+    del earlier, run
+    gc.collect()
+    async with runs_of(store=store) as runs:
+        runs.offer(agent)
+        found = await runs.find("r1")
+        assert found is not None
+        decision = {"call_id": found.interruptions[0].call_id, "approve": True}
+        with pytest.raises(HttpError, match="held something secret, which was not stored"):
+            found.decide([decision])
+        found.decide([{**decision, "arguments": '{"table": "t"}'}])
+        async with asyncio.timeout(10):
+            await found.wait()
+        assert (found.status, found.output) == ("ok", "Done.")
 
 
 async def test_whoever_cannot_see_a_run_cannot_see_it_in_the_store() -> None:
