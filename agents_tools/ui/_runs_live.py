@@ -295,7 +295,7 @@ class LiveRun:
             place = f"decisions[{number}]"
             verdict = Verdict.read(given, place)
             item = waiting_call(verdict, state.interruptions, place)
-            if self.restored and verdict.approve and verdict.arguments is None:
+            if self.restored and verdict.approve:
                 _check_whole(item, place)
             try:
                 if verdict.approve:
@@ -529,7 +529,7 @@ def _check_whole(item: ToolApprovalItem, place: str) -> None:
         raise HttpError(
             409,
             f"{place}: the arguments of {item.name!r} held something secret, which was not stored. "
-            "Approve the call with its arguments= given anew, or run it again.",
+            "Reject the call, or start the run again.",
             code="masked",
         )
 
