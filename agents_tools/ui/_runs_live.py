@@ -291,12 +291,12 @@ class LiveRun:
             HttpError: The run waits for nothing, or not for this. Nothing is decided then.
         """
         state = self._waiting_state().copy()
+        if self.restored:
+            _check_whole(state.interruptions)
         for number, given in enumerate(decisions):
             place = f"decisions[{number}]"
             verdict = Verdict.read(given, place)
             item = waiting_call(verdict, state.interruptions, place)
-            if self.restored and verdict.approve:
-                _check_whole(item, place)
             try:
                 if verdict.approve:
                     state.approve(item, verdict.arguments, always=verdict.always)
@@ -519,19 +519,20 @@ class LiveRun:
         }
 
 
-def _check_whole(item: ToolApprovalItem, place: str) -> None:
-    """Refuse to run a call with what stands for a secret in the store.
+def _check_whole(waiting: Sequence[ToolApprovalItem]) -> None:
+    """Refuse to go on from a state with what stands for a secret in the store.
 
     Raises:
-        HttpError: So it would.
+        HttpError: So it would be.
     """
-    if MASK in item.arguments:
-        raise HttpError(
-            409,
-            f"{place}: the arguments of {item.name!r} held something secret, which was not stored. "
-            "Reject the call, or start the run again.",
-            code="masked",
-        )
+    for item in waiting:
+        if MASK in item.arguments:
+            raise HttpError(
+                409,
+                f"The arguments of {item.name!r} held something secret, which was not stored. "
+                "Cancel the run, and start it again.",
+                code="masked",
+            )
 
 
 def _iso(moment: float) -> str:
