@@ -1063,7 +1063,7 @@ async def test_a_reader_goes_on_when_what_it_waits_for_was_deleted(tmp_path: Pat
             await _until(lambda: bool(got))
             feed.stop()
             assert [content(event) for event in got] == ["new"]
-            assert store.reads == 2
+            assert store.reads <= 2  # else it asked again and again
 
 
 class _Counting(SQLiteEventStore):

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from agents_tools._secrets import MASK
 from agents_tools.errors import UserValueError
-from agents_tools.playground.bounds import CUT
 from agents_tools.playground.catalog import needs_approval
 from agents_tools.playground.reach import Reach, reach_agent, reach_tool
+from agents_tools.stream import LEFT_OUT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -179,7 +179,7 @@ def _test_of_agent(call: Call, catalog: Catalog, word: str) -> str:
     reach = reach_agent(catalog.loaded, catalog.agents[call.name])
     body = [*_mask_note(call.input), f"result = Runner.run_sync({reach.name}, {call.input!r})"]
     text = _text_of(call)
-    if MASK in text or CUT in text or not text:
+    if MASK in text or LEFT_OUT in text or not text:
         body.append("assert result.final_output")
     else:
         body.append("# A model may say it in other words: keep the part that has to be there.")
@@ -192,7 +192,7 @@ def _asserts(call: Call) -> tuple[list[str], list[str]]:
     told = json.dumps([dict(block) for block in call.blocks], ensure_ascii=False)
     if MASK in told:
         return ["# The result holds something secret, which is not recorded."], []
-    if CUT in told:
+    if LEFT_OUT in told:
         return ["# The result was too large to be recorded."], []
     if not call.texts:
         blocks = [dict(block) for block in call.blocks]

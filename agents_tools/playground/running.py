@@ -9,7 +9,6 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from agents_tools.errors import EventStoreError
-from agents_tools.playground.bounds import BoundedStream
 from agents_tools.playground.checking import arguments_text
 from agents_tools.playground.history import new_id
 from agents_tools.playground.results import result_of
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from agents_tools.playground.loaded import AnyAgent, Tool
     from agents_tools.playground.reload import Workbench
     from agents_tools.run import RunConfig
-    from agents_tools.stream import EventStream
     from agents_tools.ui._runs import LiveRun
 
 __all__ = ["Running"]
@@ -41,14 +39,6 @@ _AT_ONCE = 500
 """Stored events that are read at a time."""
 _OPEN = frozenset({"running", "interrupted"})
 """What a run is that another server may know more of."""
-
-
-class BoundedRuns(Runs):
-    """Runs whose events are cut where they are too large to be kept."""
-
-    def _stream(self, run_id: str, *, read_only: bool = False) -> EventStream:
-        store = None if self.store is None else self.store.session(run_id)
-        return BoundedStream(store, sid=run_id, keep="all", read_only=read_only)
 
 
 class Running:
@@ -72,7 +62,7 @@ class Running:
         self._history = history
         self._bench = bench
         self._watch = watch
-        self._runs = BoundedRuns(
+        self._runs = Runs(
             store=history.store,
             on_disconnect="detach",
             errors="show",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import importlib
 import json
 import os
 import warnings
@@ -122,7 +123,7 @@ def _tokenizer() -> Callable[[str], int] | None:
     key = hashlib.sha1(_ENCODING_ADDRESS.encode(), usedforsecurity=False).hexdigest()
     try:
         content = Path(folder, key).read_bytes()
-        import tiktoken
+        tiktoken: Any = importlib.import_module("tiktoken")
     except (OSError, ImportError):
         return None
     if hashlib.sha256(content).hexdigest() != _ENCODING_HASH:

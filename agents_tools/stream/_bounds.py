@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from agents_tools.events import Event, GapEvent, NotifyStreamEvent, RichEvent
+from agents_tools.events import Event, GapEvent, NotifyStreamEvent, RichEvent, ToolArtifactEvent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["LARGEST", "bounded"]
+__all__ = ["LARGEST", "LEFT_OUT", "bounded"]
 
 LARGEST: Final = 16 << 20
 """How much an event may say: characters and bytes of its texts, and a few for all other values."""
@@ -21,7 +21,10 @@ _KEPT: Final = 1 << 16
 _SMALL: Final = 16
 """What a value weighs besides its text."""
 
-_NOTE: Final = "(left out: it has too many parts)"
+LEFT_OUT: Final = f"left out: an event has at most {LARGEST >> 20} MiB"
+"""What is said wherever something is cut."""
+
+_NOTE: Final = f"({LEFT_OUT}, and this has too many parts)"
 _NO_FORM: Final = object()
 _DEEPEST: Final = 100
 _SCALARS: Final = frozenset({int, float, bool, type(None)})
@@ -46,6 +49,8 @@ def bounded(event: Event) -> Event:
     if any(change is _NO_FORM for change in changes.values()):
         gap = GapEvent(1)
         return gap.replace(seq=event.seq, timestamp=event.timestamp, origin=event.origin)
+    if isinstance(event, ToolArtifactEvent):
+        changes["mime_type"] = "text/plain"  # half a picture is none
     if issubclass(event.__class__, RichEvent):
         changes["attached"] = None  # made anew from the payload, by whoever asks for it
     return event.replace(**changes)
@@ -111,9 +116,8 @@ def _shortened(value: Any, depth: int) -> Any:
     return value
 
 
-def _cut_text(value: str | bytes) -> str | bytes:
+def _cut_text(value: str | bytes) -> str:
     """Keep the beginning of a text; of bytes a part is worth nothing."""
-    most = f"an event has at most {LARGEST >> 20} MiB"
     if isinstance(value, bytes):
-        return f"({len(value):,} bytes left out: {most})".encode()
-    return f"{value[:_KEPT]}… ({len(value) - _KEPT:,} characters left out: {most})"
+        return f"({len(value):,} bytes {LEFT_OUT})"
+    return f"{value[:_KEPT]}… ({len(value) - _KEPT:,} characters {LEFT_OUT})"

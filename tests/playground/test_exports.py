@@ -18,10 +18,10 @@ from pydantic import JsonValue
 from agents_tools import function_tool
 from agents_tools.cli.dev import load_for_page
 from agents_tools.errors import UserError
-from agents_tools.playground.bounds import CUT
 from agents_tools.playground.catalog import Catalog
 from agents_tools.playground.exports import Call, export
 from agents_tools.playground.loaded import Loaded
+from agents_tools.stream import LEFT_OUT
 
 if TYPE_CHECKING:
     from agents_tools.playground.exports import Form
@@ -252,7 +252,7 @@ def test_a_call_that_tells_nothing_becomes_no_test(folder: Path, status: str) ->
 def test_a_result_that_was_cut_is_not_asserted(folder: Path) -> None:
     """A fresh call gives all of it."""
     del folder
-    blocks = text(f"{CUT}7 bytes: it was too large to be kept.]")
+    blocks = text(f"(7 bytes {LEFT_OUT})")
     _, source = exported("sample_shop.py", "add", "pytest", arguments={"a": 1}, blocks=blocks)
     assert "assert call.output ==" not in source
 
