@@ -648,3 +648,22 @@ async def test_what_a_crash_has_left_is_lost_and_not_done_twice() -> None:
     assert done == ["a", "c", "c"]
     events = await store.read(where=OBSERVATIONS)
     assert [event.cause for event in events].count(left.id) == 1
+
+
+async def test_what_was_published_before_the_first_runtime_is_carried_out_once() -> None:
+    """D39: whoever publishes first and starts the runtime then is no crash."""
+    done: list[str] = []
+
+    @function_tool
+    def once(what: str) -> str:
+        """Do it."""
+        done.append(what)
+        return what
+
+    async with EventStream(MemoryEventStore()) as stream:
+        early = stream.add_event(ActionEvent[Any]("once", {"what": "a"}), "agent")
+        async with ToolRuntime(stream, [once]):
+            assert (await answer(stream, early)).cause == early.id
+        async with ToolRuntime(stream, [once]):
+            await act(stream, ActionEvent[Any]("once", {"what": "b"}))
+    assert done == ["a", "b"]

@@ -69,6 +69,7 @@ class ToolRuntime:
     It runs on the event loop that it is made in, or without one on the background loop that all
     synchronous calls share. What is no action, or not runnable, is passed over. Actions that
     another process has left without an observation are not carried out once more: they are `lost`.
+    The first runtime of a stream carries out what was published there before it was made.
 
     Args:
         stream: Where actions come from, and observations go.
@@ -104,7 +105,9 @@ class ToolRuntime:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._own = copy_context()
         self._closed = False
-        self._seen = self._end = stream.last_id
+        is_first = stream not in _served  # others answer what they have begun
+        self._end = stream.last_id
+        self._seen = stream.first_id - 1 if is_first else self._end
         self._lock = Lock()  # of the two: what was seen before closing is answered by a task
         self._subscription = stream.subscribe(
             EventStreamSubscriber.RUNTIME,
@@ -113,9 +116,9 @@ class ToolRuntime:
             after=self._seen,
             where=_ACTIONS,
         )
-        if stream not in _served:  # another runtime answers what it has begun
+        if is_first:
             _served.add(stream)
-            self._look_back(self._seen + 1)
+            self._look_back(stream.first_id)
 
     def __enter__(self) -> Self:
         """Give itself."""

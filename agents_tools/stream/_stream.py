@@ -89,6 +89,7 @@ class EventStream:
         sid: The name of the session.
         user_id: Whose session it is.
         store: The log in which events are kept.
+        first_id: The id of the first event that is published here; those before it were others'.
         errors: The last 100 errors of callbacks and of the store.
     """
 
@@ -123,6 +124,7 @@ class EventStream:
         last = INVALID_ID if store is None else store.last_id
         first = last + 1 if store is None or read_only else store.next_id
         unsaved = self._saver.unsaved if self._saver else _nothing
+        self.first_id = first
         self._log = Log(first, last, window=window, store=store, unsaved=unsaved)
         self._lock = self._log.lock
         self._closed = False
