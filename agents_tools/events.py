@@ -1329,6 +1329,8 @@ _ORIGIN_RULE: Final[list[dict[str, Any]]] = [
 def _check_keys(cls: type[Event], data: Mapping[str, Any]) -> None:
     if data.get("type") != cls.type:
         raise _misfit(f"{cls.type}.type", repr(cls.type), data.get("type"))
+    if data.keys() <= cls.__event_keys__:
+        return
     for key in data:
         if key not in cls.__event_keys__:
             near = _nearest(key, cls.__event_keys__)
@@ -1342,26 +1344,41 @@ def _nearest(name: object, known: Iterable[str]) -> str:
     return f" Did you mean {near[0]!r}?" if near else ""
 
 
-def _decode(shape: Shape, value: object, at: str) -> Any:
-    decoded = shape.decode(value, at) if shape.decode else value
+def _decode(shape: Shape, value: object, at: str, member: str = "") -> Any:
+    decoded = shape.decode(value, at + member) if shape.decode else value
     if not shape.accepts(decoded):
-        raise _misfit(at, shape.expected, value)
+        raise _misfit(at + member, shape.expected, value)
     return decoded
 
 
 def _decode_envelope(event: Any, data: Mapping[str, Any]) -> None:
-    event.id = _decode(_STREAM_NUMBER, data.get("id", INVALID_ID), f"{event.type}.id")
-    event.seq = _decode(_STREAM_NUMBER, data.get("seq", -1), f"{event.type}.seq")
-    event.cause = _decode(_CAUSE, data.get("cause"), f"{event.type}.cause")
-    event.timestamp = _decode_time(data.get("timestamp"), f"{event.type}.timestamp")
-    source = _decode(_SOURCE, data.get("source"), f"{event.type}.source")
-    path = tuple(_decode(_PATH, data.get("path", ()), f"{event.type}.path"))
-    tool_name = _decode(_NAME, data.get("tool_name"), f"{event.type}.tool_name")
-    call_id = _decode(_NAME, data.get("tool_call_id"), f"{event.type}.tool_call_id")
-    if source is not None:
-        event.origin = Origin(tool_name, call_id, path, EventSource(source))
-    elif path or tool_name is not None or call_id is not None:
-        raise _misfit(f"{event.type}.source", f"one of {', '.join(EventSource)} with a path", None)
+    kind = event.type
+    event.id = _decode(_STREAM_NUMBER, data.get("id", INVALID_ID), kind, ".id")
+    event.seq = _decode(_STREAM_NUMBER, data.get("seq", -1), kind, ".seq")
+    cause = data.get("cause")
+    event.cause = None if cause is None else _decode(_CAUSE, cause, kind, ".cause")
+    event.timestamp = _decode_time(data.get("timestamp"), kind)
+    source = data.get("source")
+    path = data.get("path", ())
+    name = data.get("tool_name")
+    call_id = data.get("tool_call_id")
+    if source is None:
+        if path or name is not None or call_id is not None:
+            raise _misfit(f"{kind}.source", f"one of {', '.join(EventSource)} with a path", None)
+        _decode(_PATH, path, kind, ".path")
+        return
+    event.origin = _origin(
+        _decode(_NAME, name, kind, ".tool_name"),
+        _decode(_NAME, call_id, kind, ".tool_call_id"),
+        tuple(_decode(_PATH, path, kind, ".path")),
+        _decode(_SOURCE, source, kind, ".source"),
+    )
+
+
+@lru_cache(maxsize=256)
+def _origin(name: str | None, call_id: str | None, path: tuple[str, ...], source: str) -> Origin:
+    """Give the origin that all that a call says have in common."""
+    return Origin(name, call_id, path, EventSource(source))
 
 
 _STREAM_NUMBER: Final = Shape(
@@ -1401,18 +1418,19 @@ def _date_and_time(seconds: int) -> str:
     return strftime("%Y-%m-%dT%H:%M:%S", gmtime(seconds))
 
 
-def _decode_time(text: object, at: str) -> float:
+def _decode_time(text: object, kind: str) -> float:
     if text is None:
         return 0.0
     from datetime import datetime
 
+    at = ".timestamp"
     try:
         moment = datetime.fromisoformat(cast("str", text))
         timestamp = moment.timestamp()
     except (TypeError, ValueError, OverflowError):
-        raise _misfit(at, _A_TIME, text) from None
+        raise _misfit(kind + at, _A_TIME, text) from None
     if moment.tzinfo is None or not 0.0 <= timestamp <= _LAST_SECOND:
-        raise _misfit(at, _A_TIME, text)
+        raise _misfit(kind + at, _A_TIME, text)
     return timestamp
 
 
