@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import importlib
 import os
@@ -19,6 +20,7 @@ from agents_tools.errors import MCPError, UserError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import TextIO
 
 __all__ = ["cli", "run"]
 
@@ -115,12 +117,13 @@ def run(args: Sequence[str] | None = None) -> int:
     typed = list(sys.argv[1:] if args is None else args)
     try:
         code = _code_of(typed)
-        sys.stdout.flush()
+        _flush()
     except (ReaderGoneError, BrokenPipeError):
         _leave_no_output()
         code = BROKEN_PIPE
     if args is None and _held_up():
-        _flush()
+        with contextlib.suppress(OSError):
+            _flush()
         os._exit(code)  # the user's code left threads that Python would wait for
     return code
 
@@ -177,11 +180,11 @@ def _held_up() -> bool:
 
 
 def _flush() -> None:
-    try:
-        sys.stdout.flush()
-        sys.stderr.flush()
-    except OSError:
-        pass
+    """Write out what is held back, on the streams that there are."""
+    streams: tuple[TextIO | None, ...] = (sys.stdout, sys.stderr)
+    for stream in streams:
+        if stream is not None:
+            stream.flush()
 
 
 def _leave_no_output() -> None:

@@ -165,3 +165,15 @@ def test_threads_that_the_tool_left_do_not_hold_up_the_exit(tmp_path: Path) -> N
     with start("call", f"{path}:wait", "--timeout", "0.2") as process:
         process.communicate(timeout=15)
     assert process.returncode == 4
+
+
+def test_a_closed_standard_output_is_no_error_to_report() -> None:
+    """Services start programs so; what is asked for beside the output still happens."""
+    done = subprocess.run(  # noqa: S602 - our own words
+        f'"{sys.executable}" -m agents_tools version >&-',
+        shell=True,
+        stderr=subprocess.PIPE,
+        timeout=30,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
