@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import re
+import socket
 import time
 import traceback
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping, Sequence
@@ -18,13 +19,14 @@ from typing import Any, Protocol, TypeAlias
 
 from agents_tools._secrets import MASK, mask
 from agents_tools._text import escape_for_model, safe_text, shorten, type_name
-from agents_tools.errors import UserTypeError, UserValueError
+from agents_tools.errors import UserError, UserTypeError, UserValueError
 
 __all__ = [
     "Guarded",
     "ListenerLimits",
     "Principal",
     "TokenVerifier",
+    "bound_socket",
     "check_binding",
     "current_principal",
 ]
@@ -127,6 +129,39 @@ def check_binding(host: str, *, auth: Any, setting: str) -> None:
             f"{setting}= a token of at least {_SHORTEST_TOKEN} characters or a verifier, or "
             "listen on 127.0.0.1."
         )
+
+
+def bound_socket(host: str, port: int) -> socket.socket:
+    """Give a socket that listens on an address.
+
+    Args:
+        host: The address.
+        port: The port; 0 for a free one.
+
+    Raises:
+        UserError: It cannot be listened on.
+    """
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        # With its protocol named, or asyncio leaves small writes to wait for each other (40 ms).
+        sock = socket.socket(family, kind, socket.IPPROTO_TCP)
+    except OSError as error:
+        raise UserError(f"The address {host!r} cannot be listened on: {error.strerror}.") from None
+    try:
+        if os.name == "posix":
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind(address)
+        sock.listen(2048)
+        sock.setblocking(False)
+    except OSError as error:
+        sock.close()
+        raise UserError(
+            f"The address {host}:{port} cannot be listened on: {error.strerror}. Choose another "
+            "port=, or 0 for a free one."
+        ) from None
+    return sock
 
 
 class Refused(Exception):  # noqa: N818 - an answer rather than a fault

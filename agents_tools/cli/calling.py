@@ -24,7 +24,14 @@ if TYPE_CHECKING:
     from agents_tools.cli.target import Tool
     from agents_tools.events import Emit
 
-__all__ = ["Attended", "Finished", "attend", "run_call", "say_stopping"]
+__all__ = [
+    "Attended",
+    "Finished",
+    "attend",
+    "cancelled_by_sigterm",
+    "run_call",
+    "say_stopping",
+]
 
 T = TypeVar("T")
 
@@ -120,6 +127,23 @@ def attend(
         # A task that outlived its grace goes with the process, and there is nothing to add to that.
         loop.set_exception_handler(_say_nothing)
         loop.close()
+
+
+@contextlib.contextmanager
+def cancelled_by_sigterm() -> Generator[None]:
+    """Let SIGTERM cancel the task that is in the block, as Ctrl-C does."""
+    loop = asyncio.get_running_loop()
+    task = asyncio.current_task(loop)
+
+    def end(*_: object) -> None:
+        if task is not None:
+            loop.call_soon_threadsafe(task.cancel)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def say_stopping() -> None:

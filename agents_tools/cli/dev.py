@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import hashlib
 import importlib.util
@@ -10,7 +9,6 @@ import json
 import os
 import re
 import secrets
-import signal
 import sys
 import threading
 from pathlib import Path
@@ -19,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from agents_tools._listener import check_binding
+from agents_tools._listener import bound_socket, check_binding
 from agents_tools.cli.agents import agents_in
-from agents_tools.cli.calling import attend
+from agents_tools.cli.calling import attend, cancelled_by_sigterm
 from agents_tools.cli.errors import OK, CommandError
 from agents_tools.cli.mcp_target import is_mcp, is_there
 from agents_tools.cli.screen import is_terminal, say
@@ -173,18 +171,8 @@ async def _served(app: PlaygroundApp, listener: socket.socket, ready: Callable[[
     """Serve until SIGTERM; Ctrl-C is seen to by whoever waits for this."""
     from agents_tools.playground import serve
 
-    loop = asyncio.get_running_loop()
-    task = asyncio.current_task(loop)
-
-    def end(*_: object) -> None:
-        if task is not None:
-            loop.call_soon_threadsafe(task.cancel)
-
-    before = signal.signal(signal.SIGTERM, end)
-    try:
+    with cancelled_by_sigterm():
         await serve(app, listener, on_ready=ready)
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _announcement(
@@ -411,14 +399,13 @@ def _host_name(host: str) -> str:
 
 
 def _listener(host: str, port: int, *, or_any: bool) -> socket.socket:
-    from agents_tools.playground import bound
 
     try:
-        return bound(host, port)
+        return bound_socket(host, port)
     except UserError:
         if not or_any:
             raise
-    return bound(host, 0)
+    return bound_socket(host, 0)
 
 
 # --- the history

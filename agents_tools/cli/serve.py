@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import re
-import signal
 import sys
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,7 +14,7 @@ from click.core import ParameterSource
 
 from agents_tools._listener import check_binding
 from agents_tools.cli.agents import agents_in
-from agents_tools.cli.calling import attend
+from agents_tools.cli.calling import attend, cancelled_by_sigterm
 from agents_tools.cli.errors import OK, CommandError
 from agents_tools.cli.mcp_target import is_mcp, require_mcp
 from agents_tools.cli.screen import print_json, say
@@ -146,18 +144,8 @@ async def _served(tools: Any, transport: Literal["stdio", "http"], **options: An
     """
     from agents_tools.mcp import serve_async
 
-    loop = asyncio.get_running_loop()
-    task = asyncio.current_task(loop)
-
-    def end(*_: object) -> None:
-        if task is not None:
-            loop.call_soon_threadsafe(task.cancel)
-
-    before = signal.signal(signal.SIGTERM, end)
-    try:
+    with cancelled_by_sigterm():
         await serve_async(tools, transport, **options)
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _announcement(tools: Any, *, safe: bool, as_json: bool) -> Callable[[str], None]:

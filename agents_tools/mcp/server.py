@@ -6,12 +6,10 @@ import asyncio
 import contextlib
 import json
 import logging
-import os
-import socket
 from typing import TYPE_CHECKING, Any, Literal
 
-from agents_tools._listener import Guarded, ListenerLimits, check_binding
-from agents_tools.errors import UserError, UserValueError
+from agents_tools._listener import Guarded, ListenerLimits, bound_socket, check_binding
+from agents_tools.errors import UserValueError
 from agents_tools.mcp._offer import MCPRequest, Offer
 from agents_tools.mcp._sdk_server import SdkServer
 
@@ -363,7 +361,7 @@ async def _listen(
 ) -> None:
     import uvicorn
 
-    sock = _bound(host, port)
+    sock = bound_socket(host, port)
     config = uvicorn.Config(
         app,
         log_level="warning",
@@ -384,35 +382,6 @@ async def _listen(
         raise
     finally:
         sock.close()
-
-
-def _bound(host: str, port: int) -> socket.socket:
-    """Give a socket that listens on an address.
-
-    Raises:
-        UserError: It cannot be listened on.
-    """
-    try:
-        family, kind, _, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        # With its protocol named, or asyncio leaves small writes to wait for each other (40 ms).
-        sock = socket.socket(family, kind, socket.IPPROTO_TCP)
-    except OSError as error:
-        raise UserError(f"The address {host!r} cannot be listened on: {error.strerror}.") from None
-    try:
-        if os.name == "posix":
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.bind(address)
-        sock.listen(2048)
-        sock.setblocking(False)
-    except OSError as error:
-        sock.close()
-        raise UserError(
-            f"The address {host}:{port} cannot be listened on: {error.strerror}. Choose another "
-            "port=, or 0 for a free one."
-        ) from None
-    return sock
 
 
 def _version() -> str:

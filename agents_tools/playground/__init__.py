@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from agents_tools.playground.api import PlaygroundApp
 from agents_tools.playground.loaded import Loaded, Problem, TargetError
 from agents_tools.playground.reload import Workbench
-from agents_tools.playground.server import bound, serve
+from agents_tools.playground.server import serve
 
 if TYPE_CHECKING:
     from agents_tools._listener import TokenVerifier
@@ -24,7 +24,6 @@ __all__ = [
     "TargetError",
     "Workbench",
     "app",
-    "bound",
     "serve",
 ]
 

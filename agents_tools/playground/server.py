@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
-import socket
 from typing import TYPE_CHECKING, Any
 
-from agents_tools.errors import UserError
-
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable, Generator
 
     from agents_tools.playground.api import PlaygroundApp
 
-__all__ = ["bound", "serve"]
+__all__ = ["serve"]
 
 _FAREWELL = 1
 """Seconds that open connections have at the end."""
@@ -68,31 +65,3 @@ async def serve(
         finally:
             await asyncio.wait({serving}, timeout=_FAREWELL + 1)
             listener.close()
-
-
-def bound(host: str, port: int) -> socket.socket:
-    """Give a socket that listens on an address.
-
-    Raises:
-        UserError: It cannot be listened on.
-    """
-    try:
-        family, _, _, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-    except OSError as error:
-        raise UserError(f"The address {host!r} cannot be listened on: {error.strerror}.") from None
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    try:
-        if os.name == "posix":
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-        listener.listen(128)
-        listener.setblocking(False)
-    except OSError as error:
-        listener.close()
-        raise UserError(
-            f"The address {host}:{port} cannot be listened on: {error.strerror}. Choose another "
-            "port, or 0 for a free one."
-        ) from None
-    return listener
