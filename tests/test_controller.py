@@ -836,7 +836,7 @@ async def test_arguments_that_cannot_be_read_are_told(stream: EventStream) -> No
     model = ScriptedModel([deep, "Sorry."])
     async with AgentController(stream, Agent("A", tools=[add], model=model)):
         await tell(stream, "Go.", AgentState.AWAITING_USER_INPUT)
-    assert "no JSON" in str(model.requests[-1].input[-1])
+    assert "cannot be read" in str(model.requests[-1].input[-1])
 
 
 async def test_a_model_that_cannot_be_stopped_says_nothing_afterwards(stream: EventStream) -> None:

@@ -8,6 +8,7 @@ import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from agents_tools._json import check_bounds
 from agents_tools.decorators import function_tool
 from agents_tools.errors import ModelError, UserError
 from agents_tools.event_types import (
@@ -123,9 +124,10 @@ class Wishes:
             with suppress(UserError):  # the provider was never told of it
                 arguments = project(tool, provider).decode(arguments)
         try:
+            check_bounds(arguments)
             given: Any = json.loads(arguments or "{}")
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"The arguments of {call.name!r} are no JSON: {error}.") from None
+        except ValueError as error:
+            raise ValueError(f"The arguments of {call.name!r} cannot be read: {error}.") from None
         if not isinstance(given, dict):
             raise ValueError(f"The arguments of {call.name!r} are a JSON object.")  # noqa: TRY004
         fields = cast("dict[str, Any]", given)
