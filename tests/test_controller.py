@@ -571,7 +571,7 @@ async def test_calls_that_cannot_be_are_told_and_never_become_orders(stream: Eve
     outputs = [line for line in told(model.requests[1]) if line.startswith("output")]
     assert "There is no tool 'ChangeAgentStateAction'." in outputs[0]
     assert "There is no tool 'ad'. Did you mean 'add'?" in outputs[1]
-    assert "are no JSON" in outputs[2]
+    assert "cannot be read" in outputs[2]
     assert "are a JSON object" in outputs[3]
     assert outputs[4] == "output 3"
     assert "stopped" not in states(stream)

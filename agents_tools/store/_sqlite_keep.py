@@ -239,9 +239,9 @@ def _drop(connection: sqlite3.Connection, log: int, end: int) -> int:
     count = connection.execute("DELETE FROM event WHERE log = ? AND id < ?", (log, end)).rowcount
     connection.execute("DELETE FROM blob_use WHERE log = ? AND id < ?", (log, end))
     connection.executemany(
-        "DELETE FROM blob WHERE digest = ?1 "
-        "AND NOT EXISTS (SELECT 1 FROM blob_use WHERE digest = ?1)",
-        large,
+        "DELETE FROM blob WHERE digest = :digest "
+        "AND NOT EXISTS (SELECT 1 FROM blob_use WHERE digest = :digest)",
+        [{"digest": digest} for (digest,) in large],
     )
     first = connection.execute(
         "SELECT position, time FROM event WHERE log = ? ORDER BY id LIMIT 1", (log,)
