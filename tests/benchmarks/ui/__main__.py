@@ -124,7 +124,7 @@ async def disconnect(turns: int) -> Figure:
         async with served(app) as port, Raw.to(port) as raw:
             raw.request("POST", "/runs", {"tool": "speak"})
             await raw.until(b"tool_stream_start_event")
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.01)  # nothing of the start is under way any more
             start = perf_counter()
             raw.cut()
             taken.append(await speaker.cancelled - start)
@@ -217,7 +217,7 @@ async def watchers(turns: int) -> Figure:
         for client in clients:
             await client.till(client.has(expected), within=60)
         taken.append((perf_counter() - start) / CLIENTS)
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0.01)  # people and models pause, too
     speaker.texts.put_nowait(None)
     for client in clients:
         await client.whole()
