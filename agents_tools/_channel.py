@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from agents_tools.events import Emit, Event, GapEvent, NotifyStreamEvent
 
-__all__ = ["Channel", "Listener", "bind", "listen", "listeners"]
+__all__ = ["Channel", "Listener", "bind", "hear_everything", "listen", "listeners"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -541,6 +541,24 @@ _counting = RLock()
 def listeners() -> tuple[Emit, ...]:
     """Give everybody who listens here; empty, and cheap, when nobody does."""
     return _here.get() + _everywhere if _open else ()
+
+
+def hear_everything(emit: Emit) -> Callable[[], None]:
+    """Send all events of the process to a function, as they are said and where they are said.
+
+    Args:
+        emit: Takes an event, and never waits. It runs in the context of whoever says the event.
+
+    Returns:
+        What ends it; calling it again does nothing.
+    """
+    _add_listener(emit, everywhere=True)
+
+    def stop() -> None:
+        if emit in _everywhere:
+            _remove_listener(emit, everywhere=True)
+
+    return stop
 
 
 def _add_listener(emit: Emit, *, everywhere: bool) -> None:

@@ -1,0 +1,70 @@
+"""Where what observes the whole process is let in; empty, and free, until something is."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+__all__ = ["Tracing", "hooks_of_all_runs", "observe_runs", "set_tracing", "trace_carrier", "traced"]
+
+_hooks: tuple[Any, ...] = ()
+
+
+def hooks_of_all_runs() -> tuple[Any, ...]:
+    """Give the hooks that every run of the process tells what happens in it."""
+    return _hooks
+
+
+def observe_runs(hooks: Any) -> Callable[[], None]:
+    """Have every run that starts from now on tell some hooks what happens in it.
+
+    Args:
+        hooks: The `RunHooks`.
+
+    Returns:
+        What ends it for runs that start afterwards.
+    """
+    global _hooks  # noqa: PLW0603 - the process has one set of observers
+    _hooks = (*_hooks, hooks)
+
+    def stop() -> None:
+        global _hooks  # noqa: PLW0603 - as above
+        _hooks = tuple(other for other in _hooks if other is not hooks)
+
+    return stop
+
+
+class Tracing:
+    """Carries what is traced here to where a call goes on, in another process or machine."""
+
+    def carrier(self) -> dict[str, str]:
+        """Give the headers that say where this is in a trace, as in W3C Trace Context."""
+        raise NotImplementedError
+
+    def entered(self, carrier: Mapping[str, str]) -> AbstractContextManager[Any]:
+        """Go on in the trace that a carrier tells of, for as long as a block lasts."""
+        raise NotImplementedError
+
+
+_tracing: Tracing | None = None
+
+
+def set_tracing(tracing: Tracing | None) -> None:
+    """Say who carries traces; nobody for `None`."""
+    global _tracing  # noqa: PLW0603 - as above
+    _tracing = tracing
+
+
+def trace_carrier() -> dict[str, str]:
+    """Give the headers that go with a call to where it runs; none where nothing is traced."""
+    return {} if _tracing is None else _tracing.carrier()
+
+
+def traced(carrier: Mapping[str, str]) -> AbstractContextManager[Any]:
+    """Go on in the trace that came with a call."""
+    if _tracing is None or not carrier:
+        return nullcontext()
+    return _tracing.entered(carrier)

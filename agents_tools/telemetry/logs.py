@@ -1,0 +1,168 @@
+"""One log record for each call and each run, with its facts as fields."""
+
+from __future__ import annotations
+
+import json
+import logging
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+from agents_tools._channel import hear_everything
+from agents_tools._secrets import mask
+from agents_tools._text import safe_text, shorten
+from agents_tools.context import current_context
+from agents_tools.events import (
+    RunFinishedEvent,
+    RunStartedEvent,
+    ToolAttemptEvent,
+    ToolStreamEndEvent,
+    ToolStreamStartEvent,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from agents_tools.events import Event
+
+__all__ = ["JsonFormatter", "log_calls"]
+
+_LONGEST = 2_000
+"""Characters of arguments in a record."""
+_BAD = frozenset({"tool_error", "timeout", "lost", "overloaded", "error"})
+
+
+def log_calls(
+    logger: logging.Logger | str = "agents_tools.calls",
+    *,
+    level: int = logging.INFO,
+    arguments: bool = False,
+) -> Callable[[], None]:
+    """Log each call and each run of this process when it ends, and each attempt that failed.
+
+    The message is for people; the same facts are fields of the record (`extra`), all of whose
+    names begin with `tool_` or `run_`: `tool_name`, `tool_call_id`, `tool_path`, `tool_status`,
+    `tool_duration` (seconds), `tool_error`, `tool_arguments`, `tool_attempt`, `run_id`,
+    `run_agent`, `run_status`, `run_usage`, `run_error`. Secrets are masked.
+
+    Args:
+        logger: The logger, or its name.
+        level: The level of what went well. What failed is a warning, at least.
+        arguments: Whether records have the arguments of calls.
+
+    Returns:
+        What ends it.
+    """
+    to = logging.getLogger(logger) if isinstance(logger, str) else logger
+    return hear_everything(_Records(to, level, arguments=arguments).heard)
+
+
+class _Records:
+    def __init__(self, logger: logging.Logger, level: int, *, arguments: bool) -> None:
+        self._logger = logger
+        self._level = level
+        self._arguments = arguments
+        self._runs: ContextVar[tuple[RunStartedEvent, ...]] = ContextVar("runs", default=())
+
+    def heard(self, event: Event) -> None:
+        """Log an event, if it is one to log."""
+        match event:
+            case ToolStreamStartEvent() if self._logger.isEnabledFor(logging.DEBUG):
+                self._log(logging.DEBUG, f"Tool {event.tool_name!r} began", self._call(event))
+            case ToolStreamEndEvent():
+                self._ended(event)
+            case ToolAttemptEvent():
+                facts = {**self._call(event), "tool_attempt": event.attempt}
+                facts["tool_error"] = event.error
+                text = f"Tool {event.tool_name!r} failed at attempt {event.attempt}: {event.error}"
+                self._log(logging.WARNING, text, facts)
+            case RunStartedEvent():
+                self._runs.set((*self._runs.get(), event))
+                if self._logger.isEnabledFor(logging.DEBUG):
+                    facts = {"run_id": event.run_id, "run_agent": event.agent}
+                    facts["tool_path"] = _path(event)
+                    self._log(logging.DEBUG, f"Agent {event.agent!r} began", facts)
+            case RunFinishedEvent():
+                self._finished(event)
+            case _:
+                pass
+
+    def _ended(self, event: ToolStreamEndEvent) -> None:
+        facts = self._call(event)
+        facts |= {"tool_status": event.status, "tool_duration": event.duration}
+        context = current_context()
+        text = f"Tool {event.tool_name!r} {event.status} after {event.duration:.3f} s"
+        if context is not None and context.path == event.path:
+            facts["run_id"] = context.run_id
+            outcome = context.outcome
+            if outcome is not None and outcome.error is not None:
+                facts["tool_error"] = type(outcome.error).__name__
+                text += f": {facts['tool_error']}"
+            if self._arguments:
+                facts["tool_arguments"] = shorten(mask(context.arguments_json), _LONGEST)
+        self._log(self._level_of(event.status), text, facts)
+
+    def _finished(self, event: RunFinishedEvent) -> None:
+        facts: dict[str, Any] = {
+            "run_status": event.status,
+            "run_usage": dict(event.usage or {}),
+            "run_error": None if event.error is None else mask(event.error),
+            "tool_path": _path(event),
+        }
+        began = [run for run in self._runs.get() if run.path == event.path]
+        if began:
+            facts |= {"run_id": began[-1].run_id, "run_agent": began[-1].agent}
+            self._runs.set(tuple(run for run in self._runs.get() if run is not began[-1]))
+        text = f"Agent {facts.get('run_agent')!r} {event.status}"
+        text += f": {facts['run_error']}" if event.error else ""
+        self._log(self._level_of(event.status), text, facts)
+
+    def _call(self, event: Event) -> dict[str, Any]:
+        return {
+            "tool_name": event.tool_name,
+            "tool_call_id": event.tool_call_id,
+            "tool_path": _path(event),
+        }
+
+    def _level_of(self, status: str) -> int:
+        return max(self._level, logging.WARNING) if status in _BAD else self._level
+
+    def _log(self, level: int, text: str, facts: dict[str, Any]) -> None:
+        self._logger.log(level, "%s", shorten(safe_text(text), _LONGEST), extra=facts)
+
+
+def _path(event: Event) -> str:
+    return "/".join(event.path)
+
+
+class JsonFormatter(logging.Formatter):
+    """Writes each log record as one line of JSON, with every field that was given to it.
+
+    ```python
+    handler = logging.StreamHandler()
+    handler.setFormatter(JsonFormatter())
+    ```
+
+    Keys: `time` (ISO 8601, UTC), `level`, `logger`, `message`, the fields of the record, and
+    `exception` where there is one. What has no JSON form is written as its `repr`.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Write a record."""
+        from datetime import UTC, datetime
+
+        when = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        line: dict[str, Any] = {
+            "time": when,
+            "level": record.levelname,
+            "logger": record.name,
+            "message": mask(record.getMessage()),
+        }
+        own = vars(record)
+        line |= {key: own[key] for key in own if key not in _STANDARD and own[key] is not None}
+        if record.exc_info:
+            line["exception"] = mask(self.formatException(record.exc_info))
+        return json.dumps(line, default=repr, ensure_ascii=False)
+
+
+_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+"""The fields that every record has."""

@@ -1,0 +1,400 @@
+"""OpenTelemetry: spans and metrics of runs, models and calls, by the GenAI conventions."""
+
+from __future__ import annotations
+
+import os
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from opentelemetry import context as contexts, metrics, propagate, trace
+from opentelemetry.trace import SpanKind, StatusCode
+
+from agents_tools._channel import hear_everything
+from agents_tools._instruments import Tracing, observe_runs, set_tracing
+from agents_tools._secrets import mask
+from agents_tools._text import shorten, type_name
+from agents_tools._version import __version__
+from agents_tools.context import current_context
+from agents_tools.errors import UserError
+from agents_tools.events import (
+    RawResponseStreamEvent,
+    RunFinishedEvent,
+    RunStartedEvent,
+    ToolAttemptEvent,
+    ToolStreamEndEvent,
+    ToolStreamStartEvent,
+)
+from agents_tools.outputs import to_json
+from agents_tools.run import RunHooks
+from agents_tools.telemetry._spans import Open, Spans
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from contextlib import AbstractContextManager
+    from typing import Self
+
+    from opentelemetry.metrics import MeterProvider
+    from opentelemetry.trace import TracerProvider
+
+    from agents_tools.context import RunContextWrapper, RunScope
+    from agents_tools.events import Event
+    from agents_tools.items import Item
+    from agents_tools.model import ModelResponse
+    from agents_tools.telemetry._spans import Kind
+    from agents_tools.usage import Usage
+
+__all__ = ["Instrumentation", "instrument"]
+
+_SCHEMA = "https://opentelemetry.io/schemas/1.37.0"
+_CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+"""The variable by which the conventions ask for arguments and results."""
+_LONGEST = 8_192
+"""Characters of arguments, results and messages on a span."""
+_SECONDS = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92]
+_TOKENS = [4**power for power in range(14)]
+"""The bounds of the buckets that the conventions give for durations and for tokens."""
+_FAULTLESS = frozenset({"ok", "cancelled", "denied", "interrupted"})
+_running: list[Instrumentation] = []
+
+
+def instrument(
+    *,
+    tracer_provider: TracerProvider | None = None,
+    meter_provider: MeterProvider | None = None,
+    capture_content: bool | None = None,
+) -> Instrumentation:
+    """Trace and measure everything that runs in this process from now on.
+
+    Each run is a span `invoke_agent <agent>`, each answer of a model a span `chat <model>`, each
+    call of a tool a span `execute_tool <tool>`, one in the other as they happen, whoever makes the
+    call: an agent, a server, another framework. A span is the current one while its code runs, so
+    that what an HTTP client or a database traces stands below it. Secrets are masked.
+
+    Source: the OpenTelemetry semantic conventions for generative AI.
+
+    Args:
+        tracer_provider: Who takes the spans; the global one by default.
+        meter_provider: Who takes the metrics; the global one by default.
+        capture_content: Whether spans have arguments, results and the messages of errors. By
+            default, whether `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT` is `true`.
+
+    Returns:
+        What stops it: `stop()`, or a `with` block around it.
+
+    Raises:
+        UserError: It is going on already.
+    """
+    if _running:
+        raise UserError(
+            "The process is instrumented already. Stop that first: `instrumentation.stop()`."
+        )
+    if capture_content is None:
+        capture_content = os.environ.get(_CONTENT, "").strip().lower() == "true"
+    return Instrumentation(
+        trace.get_tracer("agents_tools", __version__, tracer_provider, _SCHEMA),
+        metrics.get_meter("agents_tools", __version__, meter_provider, _SCHEMA),
+        capture_content=capture_content,
+    )
+
+
+class Instrumentation(Tracing):
+    """What is going on since `instrument`; `stop` ends it."""
+
+    def __init__(self, tracer: Any, meter: Any, *, capture_content: bool) -> None:
+        self._tracer = tracer
+        self._content = capture_content
+        self._spans = Spans()
+        self._durations = meter.create_histogram(
+            "gen_ai.client.operation.duration",
+            unit="s",
+            description="GenAI operation duration.",
+            explicit_bucket_boundaries_advisory=_SECONDS,
+        )
+        self._tokens = meter.create_histogram(
+            "gen_ai.client.token.usage",
+            unit="{token}",
+            description="Number of input and output tokens used.",
+            explicit_bucket_boundaries_advisory=_TOKENS,
+        )
+        self._first_chunks = meter.create_histogram(
+            "gen_ai.client.operation.time_to_first_chunk",
+            unit="s",
+            description="Time to the first piece of an answer.",
+            explicit_bucket_boundaries_advisory=_SECONDS,
+        )
+        self._stops = [hear_everything(self._heard), observe_runs(_Hooks(self))]
+        set_tracing(self)
+        _running.append(self)
+
+    def stop(self) -> None:
+        """Trace and measure nothing more; spans that are open stay so and are never exported."""
+        if self in _running:
+            _running.remove(self)
+            set_tracing(None)
+            for stop in self._stops:
+                stop()
+
+    def __enter__(self) -> Self:
+        """Give itself; it goes on since it was made."""
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        """Stop."""
+        self.stop()
+
+    # --- traces that go through several processes
+
+    def carrier(self) -> dict[str, str]:
+        """Give the headers that say where this is in a trace."""
+        headers: dict[str, str] = {}
+        propagate.inject(headers)
+        return headers
+
+    def entered(self, carrier: Mapping[str, str]) -> AbstractContextManager[Any]:
+        """Go on in the trace of a carrier."""
+        return _Entered(carrier)
+
+    # --- what happens
+
+    def _heard(self, event: Event) -> None:
+        match event:
+            case RawResponseStreamEvent():
+                self._raw(event)
+            case ToolStreamStartEvent():
+                self._call_begins(event)
+            case ToolStreamEndEvent():
+                self._call_ends(event)
+            case RunStartedEvent():
+                self._run_begins(event)
+            case RunFinishedEvent():
+                self._run_ends(event)
+            case ToolAttemptEvent():
+                call = self._spans.find("call", event.path)
+                if call is not None:
+                    facts = {"agents_tools.attempt": event.attempt, "error.type": event.error or ""}
+                    call.span.add_event("agents_tools.attempt_failed", facts)
+            case _:
+                pass
+
+    def _call_begins(self, event: ToolStreamStartEvent) -> None:
+        name = event.tool_name or ""
+        context = current_context()
+        own = context is not None and context.path == event.path
+        facts = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name}
+        more: dict[str, Any] = {
+            "gen_ai.tool.call.id": event.tool_call_id or "",
+            "gen_ai.tool.type": "function",
+        }
+        if context is not None and own and context.run_id is not None:
+            more["agents_tools.run.id"] = context.run_id
+        if self._content:
+            more["gen_ai.tool.call.arguments"] = _shown(event.input_args)
+        self._begin("call", event.path, f"execute_tool {name}", facts, more, here=own)
+
+    def _call_ends(self, event: ToolStreamEndEvent) -> None:
+        node = self._spans.find("call", event.path)
+        if node is None:
+            return
+        context = current_context()
+        outcome = None if context is None or context.path != event.path else context.outcome
+        node.span.set_attribute("agents_tools.call.status", event.status)
+        error: Exception | None = None if outcome is None else outcome.error
+        kind = type_name(type(error)) if event.status == "tool_error" and error else event.status
+        if self._content and outcome is not None and outcome.error is None:
+            node.span.set_attribute("gen_ai.tool.call.result", _shown(outcome.output))
+        said = mask(str(error)) if self._content and error is not None else ""
+        self._end(node, None if event.status in _FAULTLESS else kind, said)
+
+    def _run_begins(self, event: RunStartedEvent) -> None:
+        name = event.agent or ""
+        context = current_context()
+        here = event.path == (() if context is None else context.path)
+        facts = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": name}
+        more = {"agents_tools.run.id": event.run_id or ""}
+        self._begin("run", event.path, f"invoke_agent {name}", facts, more, here=here)
+
+    def _run_ends(self, event: RunFinishedEvent) -> None:
+        node = self._spans.find("run", event.path)
+        if node is None:
+            return
+        node.span.set_attribute("agents_tools.run.status", event.status)
+        used: Mapping[str, Any] = event.usage or {}
+        for attribute, key in _USED.items():
+            if used.get(key):
+                node.span.set_attribute(attribute, used[key])
+        kind, _, said = (event.error or event.status).partition(": ")
+        fault = None if event.status in _FAULTLESS else kind
+        self._end(node, fault, mask(said) if self._content else "")
+
+    def _raw(self, event: RawResponseStreamEvent) -> None:
+        node = self._spans.top
+        if node is None or node.kind != "model" or node.path != event.path:
+            return
+        if event.data.get("type") == "agents_tools.retry":
+            node.span.add_event("agents_tools.retry", {"attempt": event.data.get("attempt", 0)})
+            node.first = None
+        elif node.first is None:
+            node.first = perf_counter()
+            node.span.set_attribute(_FIRST_CHUNK, node.first - node.started)
+
+    def model_begins(self, scope: RunScope[Any], agent: Any) -> None:
+        """Begin the span of an answer."""
+        model, provider = _model_of(scope, agent)
+        facts = {"gen_ai.operation.name": "chat", "gen_ai.provider.name": provider}
+        if model:
+            facts["gen_ai.request.model"] = model
+        more: dict[str, Any] = {"gen_ai.agent.name": agent.name}
+        config: Any = scope.run.config
+        settings = agent.model_settings
+        if config.model_settings is not None:
+            settings = (
+                config.model_settings
+                if settings is None
+                else settings.merged(config.model_settings)
+            )
+        for attribute, key in _SETTINGS.items():
+            value = getattr(settings, key, None)
+            if value is not None:
+                more[attribute] = value
+        name = f"chat {model}" if model else "chat"
+        self._begin("model", scope.path, name, facts, more, here=True, span_kind=SpanKind.CLIENT)
+
+    def model_ends(self, scope: RunScope[Any], response: ModelResponse) -> None:
+        """End the span of an answer."""
+        node = self._spans.find("model", scope.path)
+        if node is None:
+            return
+        span, used = node.span, response.usage
+        if response.model:
+            span.set_attribute("gen_ai.response.model", response.model)
+            node.facts["gen_ai.response.model"] = response.model
+        if response.response_id:
+            span.set_attribute("gen_ai.response.id", response.response_id)
+        if response.finish_reason:
+            span.set_attribute("gen_ai.response.finish_reasons", [response.finish_reason])
+        for attribute, key in _USED.items():
+            value = getattr(used, key)
+            if value:
+                span.set_attribute(attribute, value)
+        if node.first is not None:
+            self._first_chunks.record(node.first - node.started, node.facts)
+        self._count(used, node.facts)
+        self._end(node, None)
+
+    def _count(self, used: Usage, facts: Mapping[str, Any]) -> None:
+        for kind, tokens in (("input", used.input_tokens), ("output", used.output_tokens)):
+            if tokens:
+                self._tokens.record(tokens, {**facts, "gen_ai.token.type": kind})
+
+    # --- spans
+
+    def _begin(
+        self,
+        kind: Kind,
+        path: tuple[str, ...],
+        name: str,
+        facts: dict[str, Any],
+        more: Mapping[str, Any],
+        *,
+        here: bool,
+        span_kind: SpanKind = SpanKind.INTERNAL,
+    ) -> None:
+        parent = self._spans.place(kind, path)
+        around = None
+        if parent is not None and (not here or parent is not self._spans.top):
+            around = trace.set_span_in_context(parent.span)
+        span = self._tracer.start_span(name, around, span_kind, attributes={**facts, **more})
+        token = contexts.attach(trace.set_span_in_context(span)) if here else None
+        self._spans.add(Open(kind, path, span, token, parent, facts=facts), here=here)
+
+    def _end(self, node: Open, fault: str | None, said: str = "") -> None:
+        for inner in node.below():  # nobody will tell of their end any more
+            inner.span.set_attribute("error.type", "lost")
+            self._close(inner)
+        if fault is not None:
+            node.span.set_attribute("error.type", fault)
+            node.span.set_status(StatusCode.ERROR, shorten(said, _LONGEST) or None)
+            node.facts["error.type"] = fault
+        self._durations.record(perf_counter() - node.started, node.facts)
+        self._close(node)
+
+    def _close(self, node: Open) -> None:
+        self._spans.remove(node)
+        if node.token is not None and trace.get_current_span() is node.span:
+            contexts.detach(node.token)
+        node.span.end()
+
+
+class _Hooks(RunHooks[Any]):
+    def __init__(self, instrumentation: Instrumentation) -> None:
+        self._instrumentation = instrumentation
+
+    async def on_llm_start(
+        self,
+        context: RunContextWrapper[Any],
+        agent: Any,
+        system_prompt: str,
+        input_items: Sequence[Item],
+    ) -> None:
+        """Begin a span."""
+        del system_prompt, input_items
+        self._instrumentation.model_begins(cast("RunScope[Any]", context), agent)
+
+    async def on_llm_end(
+        self, context: RunContextWrapper[Any], agent: Any, response: ModelResponse
+    ) -> None:
+        """End it."""
+        del agent
+        self._instrumentation.model_ends(cast("RunScope[Any]", context), response)
+
+
+class _Entered:
+    """A block that goes on in the trace of a carrier."""
+
+    def __init__(self, carrier: Mapping[str, str]) -> None:
+        self._carrier = dict(carrier)
+        self._token: Any = None
+
+    def __enter__(self) -> None:
+        self._token = contexts.attach(propagate.extract(self._carrier))
+
+    def __exit__(self, *exc_info: object) -> Literal[False]:
+        contexts.detach(self._token)
+        return False
+
+
+_USED = {
+    "gen_ai.usage.input_tokens": "input_tokens",
+    "gen_ai.usage.output_tokens": "output_tokens",
+    "gen_ai.usage.cache_read.input_tokens": "cached_input_tokens",
+    "gen_ai.usage.reasoning.output_tokens": "reasoning_tokens",
+}
+_SETTINGS = {
+    "gen_ai.request.temperature": "temperature",
+    "gen_ai.request.max_tokens": "max_tokens",
+    "gen_ai.request.top_p": "top_p",
+}
+_FIRST_CHUNK = "gen_ai.response.time_to_first_chunk"
+
+
+def _model_of(scope: RunScope[Any], agent: Any) -> tuple[str, str]:
+    """Give the name of the model that a run asks, and who provides it."""
+    chosen: Any = scope.run.config.model or agent.model
+    if isinstance(chosen, str):
+        provider, _, name = chosen.rpartition("/")
+        return name or chosen, provider.partition("/")[0] or "unknown"
+    name = getattr(chosen, "model", None) or getattr(chosen, "name", None)
+    provider = getattr(chosen, "provider", None) or type(chosen).__name__
+    return (name if isinstance(name, str) else ""), str(provider).partition("_")[0]
+
+
+def _shown(value: Any) -> str:
+    text = value if isinstance(value, str) else _as_json(value)
+    return shorten(mask(text), _LONGEST)
+
+
+def _as_json(value: object) -> str:
+    try:
+        return to_json(value)
+    except UserError:
+        return f"({type(value).__name__}, without a JSON form)"
