@@ -24,6 +24,7 @@ __all__ = [
     "compare_tools",
     "described_kind",
     "kind_of_value",
+    "parameters_of",
     "shapes_of",
 ]
 
@@ -478,6 +479,12 @@ def _is_usable(keyword: str, value: object) -> bool:
 
 
 _ANNOTATIONS = ("title", "description", "default", "examples", "discriminator", "deprecated")
+
+
+def parameters_of(schema: Mapping[str, Any]) -> dict[str, Schema]:
+    """Give the schemas of the parameters by name."""
+    found = Reader(schema).read(dict(schema)).get("properties")
+    return cast("dict[str, Schema]", found) if isinstance(found, dict) else {}
 
 
 def described_kind(reader: Reader, schema: object, *, depth: int = 0) -> str:

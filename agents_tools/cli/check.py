@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
+from agents_tools._lint import Finding, findings_of
 from agents_tools.cli.errors import FOUND
-from agents_tools.cli.lint import Finding, findings_of, findings_of_servers
 from agents_tools.cli.mcp_target import is_mcp
 from agents_tools.cli.options import PROVIDERS, json_option, target_argument
 from agents_tools.cli.screen import paint, print_json, short_path
 from agents_tools.cli.target import load_target, tools_in
+
+if TYPE_CHECKING:
+    from agents_tools.mcp import MCPToolManager
 
 __all__ = ["command"]
 
@@ -43,7 +47,7 @@ def command(
     tools = tools_in(value, target)
     found = findings_of(tools, providers or PROVIDERS)
     if is_mcp(target):
-        found += findings_of_servers(value.manager)
+        found += _findings_of_servers(value.manager)
     errors = sum(finding.level == "error" for finding in found)
     bad = bool(errors) or (strict and bool(found))
     if as_json:
@@ -53,6 +57,22 @@ def command(
             click.echo(_line(finding))
         click.echo(_summary(len(tools), errors, len(found) - errors))
     ctx.exit(FOUND if bad else 0)
+
+
+def _findings_of_servers(servers: MCPToolManager) -> list[Finding]:
+    """Look at what MCP servers offer that is not as it should be."""
+    found = [
+        Finding(
+            level="warning", code="left-out", tool=name, message=f"is left out ({server}): {why}"
+        )
+        for server, skipped in servers.skipped.items()
+        for name, why in skipped.items()
+    ]
+    for server, cleaned in servers.findings.items():
+        for name, told in cleaned.items():
+            message = f"had text that is not what it seems ({server}): {'; '.join(told)}"
+            found.append(Finding(level="warning", code="hidden-text", tool=name, message=message))
+    return found
 
 
 def _line(finding: Finding) -> str:

@@ -17,6 +17,7 @@ from agents_tools.cli.events_store import chosen, opened, salvaged
 from agents_tools.cli.events_text import UNREADABLE, markdown, timeline, tree
 from agents_tools.cli.options import json_option
 from agents_tools.cli.screen import can_show, paint, print_json, say
+from agents_tools.telemetry.timeline import chrome_trace
 from agents_tools.ui._words import seconds
 
 if TYPE_CHECKING:
@@ -173,11 +174,11 @@ def replay_command(
 @click.option(
     "--as",
     "form",
-    type=click.Choice(["ndjson", "json", "markdown"]),
+    type=click.Choice(["ndjson", "json", "markdown", "chrome"]),
     default="ndjson",
     show_default=True,
     help="ndjson: a line for each event, as event_from_dict reads it; json: one document; "
-    "markdown: the conversation, to read.",
+    "markdown: the conversation, to read; chrome: a timeline for a browser's trace viewer.",
 )
 @click.option("--all", "everything", is_flag=True, help="All sessions, each event with its own.")
 @click.option("-o", "--output", metavar="FILE", help="Where to write; standard output by default.")
@@ -296,6 +297,8 @@ def _exported(
     elif form == "json":
         whole = [{"session": sid, "events": [e.to_dict() for e in found]} for sid, found in parts]
         yield json.dumps(whole if everything else whole[0], indent=2)
+    elif form == "chrome":
+        yield json.dumps(chrome_trace([event for _, events in parts for event in events]))
     else:
         for sid, events in parts:
             for event in events:

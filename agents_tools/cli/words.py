@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
-
-from agents_tools._schema_diff import Reader, Schema, described_kind, kind_of_value
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
+from agents_tools._schema_diff import (
+    Reader,
+    Schema,
+    described_kind,
+    kind_of_value,
+    parameters_of,
+)
 
 __all__ = [
     "Reader",
@@ -18,12 +18,6 @@ __all__ = [
     "notes_on",
     "parameters_of",
 ]
-
-
-def parameters_of(schema: Mapping[str, Any]) -> dict[str, Schema]:
-    """Give the schemas of the parameters by name."""
-    found = Reader(schema).read(dict(schema)).get("properties")
-    return cast("dict[str, Schema]", found) if isinstance(found, dict) else {}
 
 
 def notes_on(reader: Reader, schema: object) -> list[str]:

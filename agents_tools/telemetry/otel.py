@@ -381,11 +381,11 @@ def _model_of(scope: RunScope[Any], agent: Any) -> tuple[str, str]:
     """Give the name of the model that a run asks, and who provides it."""
     chosen: Any = scope.run.config.model or agent.model
     if isinstance(chosen, str):
-        provider, _, name = chosen.rpartition("/")
-        return name or chosen, provider.partition("/")[0] or "unknown"
-    name = getattr(chosen, "model", None) or getattr(chosen, "name", None)
+        before, _, name = chosen.rpartition("/")
+        return name or chosen, before.partition("/")[0] or "unknown"
+    name = getattr(chosen, "model", None) or getattr(chosen, "name", None) or ""
     provider = getattr(chosen, "provider", None) or type(chosen).__name__
-    return (name if isinstance(name, str) else ""), str(provider).partition("_")[0]
+    return str(name), str(provider).partition("_")[0]
 
 
 def _shown(value: Any) -> str:

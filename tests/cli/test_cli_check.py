@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agents_tools import function_tool
-from agents_tools.cli.lint import Finding, findings_of, yields_before_the_last
+from agents_tools._lint import Finding, findings_of, yields_before_the_last
 from agents_tools.cli.options import PROVIDERS
 from agents_tools.wire._project import PROVIDERS as ALL_PROVIDERS
 

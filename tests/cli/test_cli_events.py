@@ -165,6 +165,13 @@ def test_export_of_all_sessions_says_whose_each_event_is(run: Run, path: str) ->
     assert [len(one["events"]) for one in whole] == [len(lines) - 1, 1]
 
 
+def test_export_writes_a_timeline(run: Run, path: str) -> None:
+    """Bars for runs and calls, in the form that browsers' trace viewers read."""
+    trace = json.loads(run("events", "export", path, "chat", "--as", "chrome").out)
+    names = {mark["name"] for mark in trace["traceEvents"] if mark["ph"] == "X"}
+    assert {"outer", "boom"} <= names
+
+
 def test_export_writes_a_page_to_read(run: Run, path: str) -> None:
     """D53: messages as text, calls with their answers; nothing in them is markup or for terminals."""
     page = run("events", "export", path, "chat", "--as", "markdown").out

@@ -10,17 +10,18 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from agents_tools.cli.words import Reader, Schema, parameters_of
+from agents_tools._schema_diff import Reader, Schema, parameters_of
 from agents_tools.errors import UserError
 from agents_tools.wire._project import project
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from agents_tools.cli.target import Tool
-    from agents_tools.mcp import MCPToolManager
+    from agents_tools.tool import FunctionTool
 
-__all__ = ["Finding", "findings_of", "findings_of_servers", "yields_before_the_last"]
+    Tool = FunctionTool[..., Any]
+
+__all__ = ["Finding", "findings_of", "yields_before_the_last"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,24 +57,6 @@ def findings_of(tools: Sequence[Tool], providers: Sequence[str]) -> list[Finding
             found.append(_finding("error", "duplicate-name", name, message))
     for tool in tools:
         found.extend(_findings(tool, providers))
-    return found
-
-
-def findings_of_servers(servers: MCPToolManager) -> list[Finding]:
-    """Look at what MCP servers offer that is not as it should be.
-
-    Args:
-        servers: Who has the servers.
-    """
-    found = [
-        _finding("warning", "left-out", name, f"is left out ({server}): {reason}")
-        for server, skipped in servers.skipped.items()
-        for name, reason in skipped.items()
-    ]
-    for server, cleaned in servers.findings.items():
-        for name, told in cleaned.items():
-            message = f"had text that is not what it seems ({server}): {'; '.join(told)}"
-            found.append(_finding("warning", "hidden-text", name, message))
     return found
 
 
