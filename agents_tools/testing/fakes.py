@@ -1,0 +1,213 @@
+"""Fake tools: what a tool is for models and programs, with answers that a test gives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
+
+from pydantic_core import from_json
+
+from agents_tools.errors import UserTypeError, UserValueError
+from agents_tools.tool import FunctionTool, function_tools
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from agents_tools._records import Call, CallOutcome, Declaration, ToolOrigin
+    from agents_tools.context import ToolContext
+    from agents_tools.events import Event
+
+__all__ = ["FakeCall", "FakeTool", "Gate", "fake_tool", "listed"]
+
+_NOTHING: Any = object()
+
+
+@dataclass(frozen=True, slots=True)
+class FakeCall:
+    """A call that a fake tool got.
+
+    Attributes:
+        arguments: Its arguments as JSON values; good ones, for others never get there.
+        call_id: Its id.
+        context: The application's object.
+    """
+
+    arguments: dict[str, Any]
+    call_id: str
+    context: Any = field(default=None, compare=False)
+
+
+class FakeTool(FunctionTool[..., Any]):
+    """A tool that answers as a test wants; see `fake_tool`.
+
+    Attributes:
+        calls: The calls it got, in order.
+    """
+
+    def __init__(self, tool: FunctionTool[..., Any], answer: Call) -> None:
+        self.__dict__.update(tool.build().__dict__)
+        self.calls: list[FakeCall] = []
+        self._shell = None
+        self._declaration = _Faked(self._declaration, answer, self.calls)
+
+
+class Gate(FakeTool):
+    """A tool that does nothing but look at its arguments, through what reshapes them.
+
+    Args:
+        tool: The tool.
+    """
+
+    def __init__(self, tool: FunctionTool[..., Any]) -> None:
+        super().__init__(tool, _nothing)
+        self._policies = tuple(one for one in self._policies if one.reshape is not None)
+
+    def accepts(self, args_json: str) -> bool:
+        """Whether the tool would run with some arguments."""
+        return self.judged(args_json).status != "invalid_args"
+
+    def judged(self, args_json: str) -> CallOutcome:
+        """Give what the tool would tell of some arguments."""
+        from agents_tools._bridge import run_sync
+
+        self.calls.clear()
+        return run_sync(self.call, None, args_json)
+
+
+async def _nothing(context: ToolContext[Any], args_json: str) -> Any:
+    del context, args_json
+
+
+def fake_tool(
+    tool: FunctionTool[..., Any],
+    answer: Any = _NOTHING,
+    /,
+    *,
+    answers: Iterable[Any] = (),
+    says: Sequence[Event] = (),
+) -> FakeTool:
+    """Make a fake of a tool: models and programs see no difference, and nothing real happens.
+
+    Its arguments are validated as those of the tool are, its policies stay, and it has the same
+    lifecycle; only the body is another one.
+
+    Args:
+        tool: The tool.
+        answer: What each call gives: a value; an exception, to be raised; or a function of the
+            arguments (a dictionary of JSON values) that gives one of these, sync or async.
+        answers: What the calls give, one after the other, in place of `answer`.
+        says: Events that each call says before it answers.
+
+    Raises:
+        UserError: There is neither an answer nor answers, or there are both.
+    """
+    (tool,) = listed(tool)
+    script = iter(answers) if not isinstance(answers, str) else None
+    if script is None:
+        raise UserTypeError("answers= is a list of answers; write answers=[text] for one.")
+    first: Any = next(script, _NOTHING)
+    if (answer is _NOTHING) == (first is _NOTHING):
+        raise UserValueError(f"fake_tool({tool.name!r}, ...) takes an answer or answers=[...].")
+
+    async def body(context: ToolContext[Any], args_json: str) -> Any:
+        for event in says:
+            context.emit(event)
+        given = answer if first is _NOTHING else _next(tool.name, queue)
+        return await _settled(given, args_json)
+
+    queue = _chain(first, script)
+    return FakeTool(tool, body)
+
+
+def _chain(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
+    yield first
+    yield from rest
+
+
+def _next(tool: str, queue: Iterator[Any]) -> Any:
+    for given in queue:
+        return given
+    raise UserValueError(
+        f"The fake of tool {tool!r} has no answer left. Give it more answers, or one for all calls."
+    )
+
+
+async def _settled(given: Any, args_json: str) -> Any:
+    while callable(given) and not isinstance(given, type):
+        given = given(from_json(args_json))
+        if hasattr(given, "__await__"):
+            given = await given
+    kind: Any = given if isinstance(given, type) else type(given)
+    if issubclass(kind, BaseException):
+        raise cast("BaseException", given)
+    return given
+
+
+def listed(tools: Any) -> list[FunctionTool[..., Any]]:
+    """Give a tool, or tools, as a list of function tools.
+
+    Raises:
+        UserError: It is neither.
+    """
+    single = hasattr(tools, "as_function_tool") or not hasattr(tools, "__iter__")
+    found: list[Any] = list(function_tools([tools] if single else tools))
+    for tool in found:
+        if not isinstance(tool, FunctionTool):
+            raise UserTypeError(
+                f"{tool!r:.80} is no tool. Decorate functions with `@function_tool` first."
+            )
+    return found
+
+
+class _Faked:
+    """The declaration of a tool, with another body."""
+
+    direct = None
+
+    def __init__(self, declaration: Declaration, answer: Call, calls: list[FakeCall]) -> None:
+        self._declaration = declaration
+        self._answer = answer
+        self._calls = calls
+        self.name = declaration.name
+        self.description = declaration.description
+        self.json_schema = declaration.json_schema
+        self.output_json_schema = declaration.output_json_schema
+
+    @property
+    def origin(self) -> ToolOrigin:
+        return self._declaration.origin
+
+    async def body(self, context: ToolContext[Any], args_json: str) -> Any:
+        self.check(args_json)
+        context.validated = True
+        arguments = _object(args_json)
+        self._calls.append(FakeCall(arguments, context.tool_call_id, context.context))
+        return await self._answer(context, _text(arguments))
+
+    def check(self, args_json: str) -> None:
+        self._declaration.check(args_json)
+
+    def serializer(self) -> Any:
+        return None
+
+    def method_of(self) -> None:
+        """Change nothing: there is no function that could be a method."""
+
+    def bind(self, instance: object) -> _Faked:
+        del instance
+        return self
+
+
+def _object(args_json: str) -> dict[str, Any]:
+    """Read arguments that are good: an object, an object in a string, or nothing."""
+    text = args_json.strip()
+    value: Any = from_json(text) if text else None
+    if isinstance(value, str):
+        value = from_json(value)
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _text(arguments: Mapping[str, Any]) -> str:
+    from pydantic_core import to_json
+
+    return to_json(arguments).decode()

@@ -1,0 +1,269 @@
+"""Records the calls of tools, keeps them in a file, and plays them back."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from pydantic_core import from_json
+
+from agents_tools._records import Policy
+from agents_tools._secrets import mask
+from agents_tools.errors import AgentsToolsError, ToolError, UserError, UserValueError
+from agents_tools.events import event_from_dict
+from agents_tools.outputs import block_from_dict, to_output
+from agents_tools.testing.fakes import FakeTool, listed
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Mapping
+
+    from agents_tools._records import Call
+    from agents_tools.context import ToolContext
+    from agents_tools.events import Event
+    from agents_tools.outputs import ToolOutput
+    from agents_tools.tool import FunctionTool
+
+__all__ = ["RecordedCall", "ToolRecorder"]
+
+_FORMAT = "agents_tools.tool_calls"
+_VERSION = 1
+_NEAR = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedCall:
+    """One call, as it was.
+
+    Attributes:
+        tool: The tool's name.
+        arguments: Its arguments as JSON values.
+        output: What came of it, as a model gets it: text or content blocks as JSON.
+        error: The type and the message of what it raised; `None` where it answered.
+        events: What it said meanwhile, as JSON.
+    """
+
+    tool: str
+    arguments: Any
+    output: Any = None
+    error: tuple[str, str] | None = None
+    events: tuple[dict[str, Any], ...] = ()
+
+
+class ToolRecorder:
+    """Records what tools are called with and what they answer, and plays it back later.
+
+    ```python
+    recorder = ToolRecorder()
+    agent = Agent("clerk", tools=recorder.record(tools))
+    ...
+    recorder.save("calls.json")
+
+    agent = Agent("clerk", tools=ToolRecorder.load("calls.json").replay(tools))
+    ```
+
+    Attributes:
+        calls: The calls, in the order in which they ended.
+    """
+
+    def __init__(self, calls: Iterable[RecordedCall] = ()) -> None:
+        self.calls: list[RecordedCall] = list(calls)
+
+    def record(self, tools: Any) -> list[FunctionTool[..., Any]]:
+        """Give tools that do what they did, and are recorded.
+
+        Secrets are masked in what is recorded, as they are in what models get.
+
+        Args:
+            tools: A tool, or tools.
+        """
+        return [tool.with_(policy=self._policy(tool)) for tool in listed(tools)]
+
+    def _policy(self, tool: FunctionTool[..., Any]) -> Policy:
+        def wrap(inner: Call) -> Call:
+            async def call(context: ToolContext[Any], args_json: str) -> Any:
+                said: list[Event] = []
+                own = context.path
+
+                def hear(event: Event) -> None:
+                    if event.path == own:  # what calls inside say, they say when they are made
+                        said.append(event)
+
+                context.sinks = (*context.sinks, hear)
+                error: tuple[str, str] | None = None
+                value: Any = None
+                try:
+                    value = await inner(context, args_json)
+                    return value
+                except Exception as raised:
+                    error = (type(raised).__name__, mask(str(raised)))
+                    raise
+                finally:
+                    output = None if error else _output_json(value)
+                    self._add(tool.name, args_json, output, error, said)
+
+            return call
+
+        return Policy(name="recorded", wrap=wrap)
+
+    def _add(
+        self,
+        tool: str,
+        args_json: str,
+        output: Any,
+        error: tuple[str, str] | None,
+        said: Iterable[Event],
+    ) -> None:
+        self.calls.append(
+            RecordedCall(
+                tool=tool,
+                arguments=_json_of(mask(args_json)),
+                output=output,
+                error=error,
+                events=tuple(
+                    event.replace(origin=None, id=-1, seq=-1, timestamp=0.0).to_dict()
+                    for event in said
+                ),
+            )
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the calls to a file; what it held is replaced.
+
+        Args:
+            path: The file; JSON.
+        """
+        calls = [
+            {
+                "tool": call.tool,
+                "arguments": call.arguments,
+                "output": call.output,
+                "error": call.error,
+                "events": list(call.events),
+            }
+            for call in self.calls
+        ]
+        document = {"format": _FORMAT, "version": _VERSION, "calls": calls}
+        text = json.dumps(document, indent=2, ensure_ascii=False)
+        Path(path).write_text(text + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> ToolRecorder:
+        """Read the calls of a file.
+
+        Args:
+            path: The file.
+
+        Raises:
+            UserError: It cannot be read, or `save` did not write it.
+        """
+        try:
+            read: Any = json.loads(Path(path).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise UserError(f"{path} cannot be read: {error.strerror}.") from error
+        except ValueError as error:
+            raise UserValueError(f"{path} is no JSON: {error}.") from error
+        document = cast("dict[str, Any]", read) if isinstance(read, dict) else {}
+        if (document.get("format"), document.get("version")) != (_FORMAT, _VERSION):
+            raise UserValueError(
+                f"{path} holds no calls that ToolRecorder.save of this version wrote. Record anew."
+            )
+        return cls(
+            RecordedCall(
+                tool=call["tool"],
+                arguments=call["arguments"],
+                output=call["output"],
+                error=None if call["error"] is None else (call["error"][0], call["error"][1]),
+                events=tuple(call["events"]),
+            )
+            for call in cast("list[dict[str, Any]]", document["calls"])
+        )
+
+    def replay(self, tools: Any) -> list[FakeTool]:
+        """Give fakes of tools that answer as they did.
+
+        A call is answered as one with the same arguments was; several of those one after the
+        other, the last one for all further ones. A call that was never made is an error that
+        names those that were.
+
+        Args:
+            tools: A tool, or tools.
+        """
+        return [self._fake(tool) for tool in listed(tools)]
+
+    def _fake(self, tool: FunctionTool[..., Any]) -> FakeTool:
+        known: defaultdict[str, list[RecordedCall]] = defaultdict(list)
+        for call in self.calls:
+            if call.tool == tool.name:
+                known[_key(call.arguments)].append(call)
+
+        async def body(context: ToolContext[Any], args_json: str) -> Any:
+            key = _key(_json_of(mask(args_json)))
+            calls = known.get(key)
+            if not calls:
+                raise UserValueError(_never_made(tool.name, key, list(known)))
+            call = calls.pop(0) if len(calls) > 1 else calls[0]
+            for event in call.events:
+                context.emit(event_from_dict(event))
+            if call.error is not None:
+                kind, message = call.error
+                raise _recorded_error(kind, message)
+            return _output_of(call.output)
+
+        return FakeTool(tool, body)
+
+
+def _json_of(text: str) -> Any:
+    """Read arguments; text that is no JSON stands for itself."""
+    if not text.strip():
+        return {}
+    try:
+        value = from_json(text)
+    except ValueError:
+        return text
+    return {} if value is None else value
+
+
+def _key(arguments: Any) -> str:
+    return json.dumps(arguments, sort_keys=True)
+
+
+def _output_json(value: Any) -> Any:
+    output = to_output(value)
+    if isinstance(output, str):
+        return mask(output)
+    blocks = [block.to_dict() for block in output]
+    return [{**one, "text": mask(one["text"])} if "text" in one else one for one in blocks]
+
+
+def _output_of(output: Any) -> ToolOutput:
+    if not isinstance(output, list):
+        return output
+    return [block_from_dict(block) for block in cast("list[Mapping[str, Any]]", output)]
+
+
+def _never_made(tool: str, key: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(key, known, n=_NEAR, cutoff=0.0)
+    told = "; ".join(f"{one:.200}" for one in near) or "none"
+    return (
+        f"Tool {tool!r} was never recorded with the arguments {key:.300}. "
+        f"Recorded: {told}. Record it, or call it as it was."
+    )
+
+
+def _recorded_error(kind: str, message: str) -> Exception:
+    from agents_tools import errors
+
+    found = getattr(errors, kind, None)
+    if isinstance(found, type) and issubclass(found, AgentsToolsError):
+        return found(message)
+    import builtins
+
+    plain = getattr(builtins, kind, None)
+    if isinstance(plain, type) and issubclass(plain, Exception):
+        return plain(message)
+    return ToolError(f"{kind}: {message}")

@@ -1,0 +1,91 @@
+"""Keeps what models are told about tools in a file, and tells what changed for them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agents_tools._schema_diff import ToolShape, compare_tools, shapes_of
+from agents_tools.errors import UserError, UserValueError
+from agents_tools.testing.fakes import listed
+
+if TYPE_CHECKING:
+    import os
+
+    from agents_tools.tool import FunctionTool
+
+__all__ = ["SchemaSnapshotError", "assert_schema_snapshot"]
+
+
+class SchemaSnapshotError(AssertionError):
+    """Tools are not what a snapshot says they are.
+
+    Attributes:
+        changes: What changed, one line each.
+    """
+
+    def __init__(self, message: str, changes: tuple[str, ...]) -> None:
+        super().__init__(message)
+        self.changes = changes
+
+
+def assert_schema_snapshot(
+    tools: Any,
+    path: str | os.PathLike[str],
+    *,
+    exact: bool = False,
+    update: bool = False,
+) -> None:
+    """Check that callers of tools as they were are still understood by the tools as they are.
+
+    A model knows a tool by its name, its description and its schema; a prompt, a fine-tuned model,
+    a recorded conversation and a stored run know the old ones.
+
+    Args:
+        tools: A tool, or tools.
+        path: The file of the snapshot. It is written where there is none.
+        exact: Whether a change that harms no caller, such as another description or one more
+            optional parameter, counts as well.
+        update: Whether the snapshot is written anew whatever changed.
+
+    Raises:
+        SchemaSnapshotError: What was good may be refused now; the message names each change.
+        UserError: The file is no snapshot.
+    """
+    now = [_entry(tool) for tool in listed(tools)]
+    file = Path(path)
+    if update or not file.exists():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(now, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        return
+    changes = compare_tools(_read(file), shapes_of(now))
+    told = [change for change in changes if exact or change.breaking]
+    if told:
+        lines = tuple(str(change) for change in told)
+        raise SchemaSnapshotError(
+            f"{len(told)} change{'s' * (len(told) > 1)} to the tools of {file.name}:\n- "
+            + "\n- ".join(lines)
+            + "\nIf they are meant, write the snapshot anew (update=True, or run pytest with "
+            "--update-tool-schemas).",
+            lines,
+        )
+
+
+def _entry(tool: FunctionTool[..., Any]) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.params_json_schema,
+    }
+    output = tool.output_json_schema
+    return entry if output is None else {**entry, "output": output}
+
+
+def _read(file: Path) -> list[ToolShape]:
+    try:
+        return shapes_of(json.loads(file.read_text(encoding="utf-8")))
+    except (OSError, ValueError, UserError) as error:
+        raise UserValueError(
+            f"{file} holds no snapshot of tools ({error}). Delete it to write it anew."
+        ) from error

@@ -1,0 +1,222 @@
+"""Fake tools, and tools whose calls are recorded and played back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pydantic import BaseModel
+
+from agents_tools import (
+    Agent,
+    NotifyStreamEvent,
+    Runner,
+    ToolDeniedError,
+    ToolError,
+    UserError,
+    function_tool,
+    notify,
+    register_secret,
+)
+from agents_tools.outputs import ToolOutputImage, ToolOutputText
+from agents_tools.policies import hide, limit, needs_approval
+from agents_tools.testing import (
+    ScriptedModel,
+    ToolRecorder,
+    call_tool,
+    fake_tool,
+    tool_call,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from agents_tools import FunctionTool
+
+
+class Order(BaseModel):
+    item: str
+    count: int = 1
+
+
+really = list[str]()
+
+
+@function_tool
+async def order(order: Order, note: str = "") -> str:
+    """Order something.
+
+    Args:
+        order: What.
+        note: For whom.
+    """
+    really.append(order.item)
+    notify(f"ordering {order.item}")
+    return f"ordered {order.count} {order.item}"
+
+
+@function_tool
+def picture() -> list[Any]:
+    """Draw."""
+    return [
+        ToolOutputText("a dot"),
+        ToolOutputImage(data=b"\x89PNG\r\n\x1a\n", mime_type="image/png"),
+    ]
+
+
+@function_tool
+def fail(kind: str) -> str:
+    """Fail.
+
+    Args:
+        kind: How.
+    """
+    raise ValueError("no such thing") if kind == "value" else ToolError(f"cannot {kind}")
+
+
+async def test_a_fake_is_the_tool_to_models_and_never_runs_it() -> None:
+    fake = fake_tool(order, "done")
+    assert (fake.name, fake.description) == (order.name, order.description)
+    assert fake.params_json_schema == order.params_json_schema
+    agent = Agent(
+        "a", tools=[fake], model=ScriptedModel([tool_call("order", order={"item": "tea"}), "ok"])
+    )
+    result = await Runner.run(agent, "go")
+    assert result.new_items[1].to_dict()["output"] == "done"
+    assert [call.arguments for call in fake.calls] == [{"order": {"item": "tea"}}]
+    assert really == []
+
+
+async def test_a_fake_refuses_what_the_tool_refuses() -> None:
+    fake = fake_tool(order, "done")
+    call = await call_tool(fake, '{"order": {"item": "tea", "count": "many"}}')
+    assert call.status == "invalid_args"
+    assert "order.count" in str(call.output)
+    assert fake.calls == []
+
+
+async def test_answers_come_one_after_the_other() -> None:
+    fake = fake_tool(order, answers=["one", ToolError("no"), lambda given: given["order"]["item"]])
+    calls = [await call_tool(fake, order={"item": "tea"}) for _ in range(4)]
+    assert [call.status for call in calls] == ["ok", "tool_error", "ok", "tool_error"]
+    assert [call.output for call in calls[:3]] == ["one", "no", "tea"]
+    assert "has no answer left" in str(calls[3].output)
+
+
+async def test_a_fake_may_answer_asynchronously_raise_and_speak() -> None:
+    async def answer(arguments: dict[str, Any]) -> Any:
+        return KeyError("x") if arguments.get("note") else "fine"
+
+    fake = fake_tool(order, answer, says=[NotifyStreamEvent("busy")])
+    good = await call_tool(fake, order={"item": "tea"})
+    bad = await call_tool(fake, order={"item": "tea"}, note="!")
+    assert (good.output, good.texts) == ("fine", ["busy"])
+    assert isinstance(bad.outcome.error, KeyError)
+
+
+async def test_the_policies_of_a_tool_stay_around_its_fake() -> None:
+    fake = fake_tool(needs_approval(hide(note="x")(limit(calls=1)(order))), "done")
+    with pytest.raises(ToolDeniedError):
+        await fake.invoke(order={"item": "tea"})
+    open_to_all = fake_tool(hide(note="x")(order), "done")
+    assert "note" not in open_to_all.params_json_schema["properties"]
+    assert await open_to_all.invoke(order={"item": "tea"}) == "done"
+    assert open_to_all.calls[0].arguments == {"order": {"item": "tea"}, "note": "x"}
+
+
+def test_what_makes_no_fake_is_told() -> None:
+    no_tool: Any = len
+    with pytest.raises(UserError, match="takes an answer or answers"):
+        fake_tool(order)
+    with pytest.raises(UserError, match="takes an answer or answers"):
+        fake_tool(order, "x", answers=["y"])
+    with pytest.raises(UserError, match="write answers="):
+        fake_tool(order, answers="text")
+    with pytest.raises(UserError, match="is no tool"):
+        fake_tool(no_tool, "x")
+
+
+def recorded() -> list[FunctionTool[..., Any]]:
+    return [order, picture, fail]
+
+
+async def test_what_was_recorded_is_played_back_from_a_file(tmp_path: Path) -> None:
+    """Values, content blocks, errors and what was said: all as it was, and nothing real happens."""
+    recorder = ToolRecorder()
+    first = recorder.record(recorded())
+    script: list[tuple[int, dict[str, Any]]] = [
+        (0, {"order": {"item": "tea", "count": 2}}),
+        (1, {}),
+        (2, {"kind": "value"}),
+        (2, {"kind": "swim"}),
+    ]
+    before = [await call_tool(first[which], given) for which, given in script]
+    file = tmp_path / "calls.json"
+    recorder.save(file)
+    really.clear()
+    again = ToolRecorder.load(file).replay(recorded())
+    after = [await call_tool(again[which], given) for which, given in script]
+    assert [call.output for call in after] == [call.output for call in before]
+    assert [call.status for call in after] == [call.status for call in before]
+    assert [type(call.outcome.error) for call in after] == [
+        type(call.outcome.error) for call in before
+    ]
+    assert after[0].texts == ["ordering tea"]
+    assert really == []
+
+
+async def test_equal_arguments_are_equal_in_any_order_and_form() -> None:
+    recorder = ToolRecorder()
+    (tool,) = recorder.record(order)
+    await tool.invoke('{"order": {"item": "tea", "count": 2}, "note": "x"}')
+    (fake,) = recorder.replay(order)
+    given = ' {"note":"x","order":{"count":2,"item":"tea"}}'
+    assert await fake.invoke(given) == "ordered 2 tea"
+
+
+async def test_several_answers_to_one_question_come_in_turn() -> None:
+    answers = iter("abc")
+
+    @function_tool
+    def letter() -> str:
+        return next(answers)
+
+    recorder = ToolRecorder()
+    (tool,) = recorder.record([letter])
+    for _ in range(2):
+        await tool.invoke()
+    (fake,) = recorder.replay([letter])
+    assert [await fake.invoke() for _ in range(3)] == ["a", "b", "b"]
+
+
+async def test_a_call_that_was_never_made_names_those_that_were() -> None:
+    recorder = ToolRecorder()
+    (tool,) = recorder.record(order)
+    await tool.invoke(order={"item": "tea"})
+    (fake,) = recorder.replay(order)
+    with pytest.raises(UserError, match=r'never recorded with .*"milk".*Recorded: .*"tea"'):
+        await fake.invoke(order={"item": "milk"})
+
+
+async def test_secrets_are_not_recorded(tmp_path: Path) -> None:
+    """S20: a record is a file that is committed."""
+    register_secret("canary-1234567890")
+    recorder = ToolRecorder()
+    (tool,) = recorder.record(order)
+    await tool.invoke(order={"item": "canary-1234567890"})
+    recorder.save(tmp_path / "calls.json")
+    assert "canary-1234567890" not in (tmp_path / "calls.json").read_text()
+    (fake,) = ToolRecorder.load(tmp_path / "calls.json").replay(order)
+    assert await fake.invoke(order={"item": "canary-1234567890"}) == "ordered 1 ***"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", '{"format": "x"}', '{"format": "agents_tools.tool_calls", "version": 9}']
+)
+def test_a_file_that_holds_no_record_is_told(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "calls.json"
+    file.write_text(text)
+    with pytest.raises(UserError, match=r"calls\.json"):
+        ToolRecorder.load(file)
+    with pytest.raises(UserError, match="cannot be read"):
+        ToolRecorder.load(tmp_path / "none.json")

@@ -1,0 +1,108 @@
+"""The pytest plugin, in a pytest of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_TOOLS = '''
+from agents_tools import Agent, Runner, function_tool, notify
+
+done = []
+
+@function_tool
+def greet(name: str) -> str:
+    """Greet."""
+    done.append(name)
+    notify("greeting")
+    return f"Hello {name}"
+
+@function_tool
+def test_connection(host: str) -> str:
+    return host
+'''
+
+
+def run(folder: Path, *words: str) -> tuple[int, str]:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words]
+    done = subprocess.run(  # noqa: S603 - our own interpreter
+        command, cwd=folder, capture_output=True, text=True, timeout=50, check=False
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "conftest.py").write_text("")
+    (tmp_path / "tools.py").write_text(_TOOLS)
+    return tmp_path
+
+
+def test_what_tools_say_is_heard_and_models_are_scripted(folder: Path) -> None:
+    (folder / "test_it.py").write_text(
+        "from agents_tools.testing import tool_call\n"
+        "from tools import *\n"
+        "def test_run(tool_events, scripted_model):\n"
+        "    model = scripted_model(tool_call('greet', name='Ann'), 'done')\n"
+        "    result = Runner.run_sync(Agent('a', tools=[greet], model='openai/gpt'), 'go')\n"
+        "    assert result.final_output == 'done'\n"
+        "    assert len(model.requests) == 2\n"
+        "    assert 'greeting' in [getattr(event, 'data', '') for event in tool_events.events]\n"
+    )
+    code, out = run(folder)
+    assert (code, "1 passed" in out) == (0, True), out
+
+
+def test_snapshots_are_kept_beside_the_test_and_written_anew_when_asked(folder: Path) -> None:
+    test = "from tools import *\ndef test_schema(tool_schema_snapshot):\n    tool_schema_snapshot(greet)\n"
+    (folder / "test_it.py").write_text(test)
+    assert run(folder)[0] == 0
+    assert [one.name for one in (folder / "__tool_schemas__").iterdir()] == [
+        "test_it-test_schema.json"
+    ]
+    (folder / "tools.py").write_text(_TOOLS.replace("name: str", "name: str, age: int"))
+    code, out = run(folder)
+    assert code == 1
+    assert "greet.age" in out
+    assert run(folder, "--update-tool-schemas")[0] == 0
+    assert run(folder)[0] == 0
+
+
+def test_calls_are_recorded_when_a_test_passes_and_played_back(folder: Path) -> None:
+    test = (
+        "from tools import *\n"
+        "def test_calls(recorded_tools):\n"
+        "    (tool,) = recorded_tools(greet)\n"
+        "    assert tool.invoke_sync(name='Ann') == 'Hello Ann'\n"
+        "    print('REALLY', done)\n"
+        "    assert FLAG\n"
+    )
+    (folder / "test_it.py").write_text(test.replace("FLAG", "False"))
+    assert run(folder)[0] == 1
+    assert not (folder / "__tool_calls__").exists()
+    (folder / "test_it.py").write_text(test.replace("FLAG", "True"))
+    assert "REALLY ['Ann']" in run(folder, "-s")[1]
+    code, out = run(folder, "-s")
+    assert code == 0
+    assert "REALLY []" in out
+
+
+def test_the_plugin_costs_a_session_that_does_not_use_it_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the package is installed, every pytest loads it."""
+    (folder / "test_it.py").write_text(
+        "import sys\n"
+        "def test_light():\n"
+        "    heavy = {'pydantic', 'griffe', 'mcp', 'hypothesis.strategies', 'agents_tools.testing'}\n"
+        "    assert not heavy & set(sys.modules)\n"
+    )
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # others load what they like
+    code, out = run(folder, "-p", "agents_tools._pytest_plugin")
+    assert code == 0, out
