@@ -19,7 +19,14 @@ from agents_tools.errors import ModelBehaviorError, UserError
 if typing.TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-__all__ = ["ArgumentReader", "Field", "SchemaReader", "TypeReader"]
+__all__ = [
+    "ArgumentReader",
+    "Field",
+    "SchemaReader",
+    "TypeReader",
+    "arguments_error",
+    "unknown_key",
+]
 
 Arguments = dict[str, Any]
 
@@ -211,11 +218,7 @@ class ArgumentReader:
         )
 
     def _error(self, problems: Sequence[ArgumentProblem]) -> ModelBehaviorError:
-        lines = [f"- {_line(problem)}" for problem in problems[:_MAX_PROBLEMS]]
-        if len(problems) > _MAX_PROBLEMS:
-            lines.append(f"and {len(problems) - _MAX_PROBLEMS:,} more")
-        text = "\n".join([f"Invalid arguments for tool {self._tool!r}:", *lines])
-        return ModelBehaviorError(shorten(text, _MAX_MESSAGE), problems=problems)
+        return arguments_error(self._tool, problems)
 
     def known_keys(self, path: Sequence[str | int]) -> list[str] | None:
         """List the keys that the schema names for the object at a path."""
@@ -256,6 +259,20 @@ class ArgumentReader:
         root = self._json_schema()
         words = [_type_in_words(schema) for schema in _schemas_at(root, path)]
         return next(filter(None, words), "a value")
+
+
+def arguments_error(tool: str, problems: Sequence[ArgumentProblem]) -> ModelBehaviorError:
+    """Tell a model what is wrong with its arguments, one line a fault."""
+    lines = [f"- {_line(problem)}" for problem in problems[:_MAX_PROBLEMS]]
+    if len(problems) > _MAX_PROBLEMS:
+        lines.append(f"and {len(problems) - _MAX_PROBLEMS:,} more")
+    text = "\n".join([f"Invalid arguments for tool {tool!r}:", *lines])
+    return ModelBehaviorError(shorten(text, _MAX_MESSAGE), problems=problems)
+
+
+def unknown_key(key: str, known: list[str]) -> ArgumentProblem:
+    """Give the fault of an argument that the tool does not have."""
+    return ArgumentProblem(path=(key,), expected=_nearest(key, known), got="", kind="unknown_key")
 
 
 _MAX_PROBLEMS = 10

@@ -134,6 +134,8 @@ class Policy:
         prepare: Gives the arguments that a call is to have, before anybody decides about them.
         admit: Asked then, before anything else, whether a call may run. It raises
             `ToolDeniedError`, or `Interruption` where the run has to wait for a person.
+        mend: Gives the arguments as text that can be read, before anybody looks at them.
+        reply: Changes what the model is told in the end, of a failure as well; the value stays.
     """
 
     name: str
@@ -141,6 +143,8 @@ class Policy:
     reshape: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     prepare: Callable[[ToolContext[Any], str], Awaitable[str]] | None = None
     admit: Callable[[ToolContext[Any], str], Awaitable[None]] | None = None
+    mend: Callable[[ToolContext[Any], str], str] | None = None
+    reply: Callable[[ToolContext[Any], ToolOutput], ToolOutput] | None = None
 
 
 class Declaration(Protocol):

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from agents_tools.usage import Usage
 
     ContextT = TypeVar("ContextT", default=Any)
+    Veil = Callable[["ToolContext[Any]", Event], Iterable[Event]]
+    """Gives what may be heard of an event, and what was held back and is due before it."""
 else:  # defaults of type variables are for type checkers; they come with a heavier import
     from typing import TypeVar
 
@@ -61,16 +63,19 @@ class RunContextWrapper(Generic[ContextT]):
 class _Root:
     """What all calls of one run share: the count of its events, and the lock that orders them."""
 
-    __slots__ = ("delivering", "dropped", "lock", "sequence")
+    __slots__ = ("delivering", "dropped", "lock", "sequence", "unveiled")
 
     def __init__(self) -> None:
         self.sequence = itertools.count()
         self.lock = threading.RLock()
-        self.delivering = False  # only looked at with the lock held
+        self.delivering = False  # only looked at with the lock held, as is the next one
+        self.unveiled = False
         self.dropped = 0
 
 
 _ids = itertools.count(1)
+_UNIQUE = 16
+"""From this length on, the id of a call is taken to be of no other call."""
 _FRESH, _RUNNING, _ENDED = range(3)
 
 
@@ -107,8 +112,15 @@ class ToolContext(RunContextWrapper[ContextT]):
     refusal: Exception | None = None
     decision: Any = None
     resumed: Any = None
+    tool: Any = None
+    notes: dict[str, Any] | None = None
+    veils: tuple[Veil, ...] = ()
     asker: Callable[[Question], Any] | None = None
+    outcome: Any = None  # how the call ended, for those who hear its end while they hear it
     _call_id: str | None = None
+    _made_up: bool = False
+    _key: str | None = None
+    _keyed: dict[str, int] | None = None
     _parent: ToolContext[Any] | None = None
     _cancelled: bool = False
     _origin: Origin | None = None
@@ -133,8 +145,10 @@ class ToolContext(RunContextWrapper[ContextT]):
         deadline: float | None = None,
         emit: Emit | None = None,
         parent: ToolContext[Any] | None = None,
+        idempotency_key: str | None = None,
     ) -> None:
         super().__init__(context, usage)
+        self._key = idempotency_key
         self.agent = agent
         self.run_id = run_id
         self.tool_name = tool_name
@@ -143,6 +157,8 @@ class ToolContext(RunContextWrapper[ContextT]):
         self._call_id = tool_call_id
         self._parent = parent
         self._state = _FRESH
+        if parent is not None:
+            self.veils = parent.veils
         if emit is not None:
             self.sinks = (emit,)
 
@@ -151,7 +167,21 @@ class ToolContext(RunContextWrapper[ContextT]):
         """The id of the call: the model's, or one made up for a call that has none."""
         if self._call_id is None:
             self._call_id = f"call_{next(_ids)}"
+            self._made_up = True
         return self._call_id
+
+    @property
+    def idempotency_key(self) -> str:
+        """A name for what this call is to do, for services that do the same thing only once.
+
+        It is the same for all attempts of a call, also when its run goes on in another process,
+        and no other call has it. A call that another tool makes is told from its siblings by its
+        tool, its arguments and how many of those came before.
+        """
+        call = self._first or self
+        if call._key is None:
+            call._key = call._make_key()
+        return call._key
 
     @property
     def path(self) -> tuple[str, ...]:
@@ -201,6 +231,9 @@ class ToolContext(RunContextWrapper[ContextT]):
         if has_secrets():
             event = _without_secrets(event)
         with root.lock:
+            if self.veils and not root.unveiled:
+                self._emit_veiled(event, root)
+                return
             above = self._first or self._parent
             if root.delivering or self._state == _ENDED or (above is not None and above.over):
                 root.dropped += 1  # too late, or said by somebody who should only listen
@@ -220,6 +253,23 @@ class ToolContext(RunContextWrapper[ContextT]):
                         _log().exception("A listener failed on %r.", event.type)
             finally:
                 root.delivering = False
+
+    def _emit_veiled(self, event: Event, root: _Root) -> None:
+        """Deliver what the policies around the call make of an event."""
+        events = [event]
+        try:
+            for veil in self.veils:
+                events = [seen for one in events for seen in veil(self, one)]
+        except Exception:  # noqa: BLE001 - better unheard than heard by those who should not
+            _log().exception("A policy failed on %r, which is left out.", event.type)
+            root.dropped += 1
+            return
+        root.unveiled = True
+        try:
+            for one in events:
+                self.emit(one)
+        finally:
+            root.unveiled = False
 
     def notify(
         self, data: str, *, is_delta: bool = False, tag: str | None = None, level: Level = "info"
@@ -312,6 +362,39 @@ class ToolContext(RunContextWrapper[ContextT]):
 
     # What follows is for the framework: the life of a call.
 
+    def note(self, name: str, value: Any) -> None:
+        """Add a fact about the call to the metadata of its outcome, where only programs see it."""
+        call = self._first or self
+        if call.notes is None:
+            call.notes = {}
+        call.notes[name] = value
+
+    def _make_key(self) -> str:
+        import uuid
+
+        above = self._parent
+        while isinstance(above, RunScope) and above._parent is not None:
+            above = above._parent  # of a run in a call, the call is what stays the same
+        given = None if self._made_up else self._call_id
+        if above is None or isinstance(above, RunScope):
+            run = self.run_id if above is None else above.run_id
+            if given is None or (run is None and len(given) < _UNIQUE):
+                given = uuid.uuid4().hex
+            return given if run is None else f"{run}:{given}"
+        return f"{above.idempotency_key}/{given or above._number(self)}"
+
+    def _number(self, call: ToolContext[Any]) -> str:
+        """Tell a call that has no id of its own from the others that this one makes."""
+        from hashlib import sha256
+
+        digest = sha256(call.arguments_json.encode(errors="surrogatepass")).hexdigest()[:16]
+        name = f"{call.tool_name}.{digest}"
+        with self._shared_root().lock:
+            if self._keyed is None:
+                self._keyed = {}
+            number = self._keyed[name] = self._keyed.get(name, 0) + 1
+        return f"{name}.{number}"
+
     def find_asker(self) -> Callable[[Question], Any] | None:
         """Give who takes questions: of the call itself, or of the nearest one around it."""
         return next((one.asker for one in self.ancestors if one.asker is not None), None)
@@ -383,6 +466,8 @@ class ToolContext(RunContextWrapper[ContextT]):
         if not self.sinks:
             self.sinks = parent.sinks
             self._channel = parent._channel
+        if parent.veils:
+            self.veils += tuple(veil for veil in parent.veils if veil not in self.veils)
         if parent.deadline is not None:
             own = self.deadline
             self.deadline = parent.deadline if own is None else min(own, parent.deadline)
@@ -433,6 +518,7 @@ class ToolContext(RunContextWrapper[ContextT]):
         context._first = self._first or self
         context._root = self._shared_root()
         context._cancelled = False
+        context._keyed = None
         context.validated = False
         context.attempt = attempt
         return context

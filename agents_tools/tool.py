@@ -263,6 +263,7 @@ class FunctionTool(Generic[P, R_co]):
     _description: str | None = None
     _schema: dict[str, Any] | None = None
     _bracketing: bool = True
+    _bound_to: object | None = None
     _binding: str = ""  # "self" and "class" for methods, "static" for what is never one
     _max_output: int = MAX_OUTPUT
     _shell: Any = None
@@ -333,6 +334,16 @@ class FunctionTool(Generic[P, R_co]):
         return found
 
     @property
+    def declaration(self) -> Declaration:
+        """What the tool is made from: its body, without what policies put around it."""
+        return self._declaration
+
+    @property
+    def policies(self) -> tuple[Policy, ...]:
+        """What is around the body, the innermost first."""
+        return self._policies
+
+    @property
     def on_invoke_tool(self) -> Callable[[Any, str], Coroutine[Any, Any, Any]]:
         """The one calling convention: awaited with a context and JSON text, it gives the output.
 
@@ -353,7 +364,12 @@ class FunctionTool(Generic[P, R_co]):
     @property
     def needs_admission(self) -> bool:
         """Whether policies have to be asked before each call."""
-        return any(policy.prepare or policy.admit for policy in self._policies)
+        return any(policy.prepare or policy.admit or policy.mend for policy in self._policies)
+
+    @property
+    def bound_to(self) -> object | None:
+        """The object whose method the tool is; `None` for any other tool."""
+        return self._bound_to
 
     async def prepare(self, context: ToolContext[Any], args_json: str) -> str:
         """Give the arguments that a call is to have; a refusal is told when the call is made.
@@ -364,7 +380,11 @@ class FunctionTool(Generic[P, R_co]):
         """
         whole = not any(policy.reshape for policy in self._policies)
         context.arguments_json = args_json
+        context.tool = self
         try:
+            for policy in reversed(self._policies):
+                if policy.mend is not None:
+                    args_json = context.arguments_json = policy.mend(context, args_json)
             if whole:
                 self._declaration.check(args_json)  # nobody is asked about a call that fails
             for policy in reversed(self._policies):
@@ -418,6 +438,8 @@ class FunctionTool(Generic[P, R_co]):
         failure_error_function: Any = _KEEP,
         max_output: int | None = None,
         policy: Policy | None = None,
+        policies: tuple[Policy, ...] | None = None,
+        declaration: Declaration | None = None,
     ) -> Self:
         """Give a copy that differs in what is named; the original stays as it is.
 
@@ -431,10 +453,16 @@ class FunctionTool(Generic[P, R_co]):
             failure_error_function: What the model is told when a call fails; `None` raises.
             max_output: How many characters of a result the model gets.
             policy: One more policy, around those the tool has.
+            policies: Others in place of those the tool has, the innermost first.
+            declaration: What it is made from instead.
         """
         copy = self.__class__.__new__(self.__class__)
         copy.__dict__.update(self.__dict__)
         copy._shell = copy._schema = None
+        if declaration is not None:
+            copy._declaration = declaration
+        if policies is not None:
+            copy._policies = policies
         if name is not None:
             copy._name = check_tool_name(name)
         if description is not None:
@@ -634,6 +662,7 @@ class FunctionTool(Generic[P, R_co]):
         bound = self.with_()
         bound._declaration = self._declaration.bind(target)
         bound._binding = "static"
+        bound._bound_to = target
         bound.__wrapped__ = types.MethodType(self.__wrapped__, target)
         return bound
 
@@ -676,12 +705,13 @@ class FunctionTool(Generic[P, R_co]):
         """
         run, name, limit, enter = self._run, self._name, self._max_output, ToolContext.enter
         direct = None if self._policies else self._declaration.direct
-        admission = self.needs_admission
+        admission = self.needs_admission or any(policy.reply for policy in self._policies)
 
         async def on_invoke_tool(ctx: Any, args_json: str) -> Any:
             context = enter(ctx, name, args_json)
             if context.sinks or admission:
                 return self._answer(await self._watched(context, args_json))
+            context.tool = self
             token = enter_scope(context)
             try:
                 value = await run(context, args_json)
@@ -746,6 +776,7 @@ class FunctionTool(Generic[P, R_co]):
         if self.needs_admission and not context.admitted:
             args_json = await self.prepare(context, args_json)
             await self.admit(context, args_json)
+        context.tool = self
         started = time.perf_counter()
         status: CallStatus = "cancelled"
         outcome: CallOutcome | None = None
@@ -767,11 +798,14 @@ class FunctionTool(Generic[P, R_co]):
                 outcome = self._finished(context, value, convert=convert)
             except BaseException as error:  # noqa: BLE001 - the firewall of a call
                 outcome = await self._failed(context, error)
+            if context.notes is not None:
+                outcome = _noted(outcome, context.notes)
             status = outcome.status
             return outcome
         finally:
-            outcome = None  # the frames of an error may keep this one, which must not keep it
+            context.outcome, outcome = outcome, None  # the frames of an error may keep this one,
             context.end(status)
+            context.outcome = None  # and both of them must not keep the error
             leave_scope(token)
 
     def _answer(self, outcome: CallOutcome) -> Any:
@@ -797,15 +831,15 @@ class FunctionTool(Generic[P, R_co]):
 
         if isinstance(value, str):
             text = value if _is_plain(value) else escape_for_model(value)
-            output: ToolOutput = mask_registered(text)
-            if type(value) is str and len(text) <= self._max_output:
+            output: ToolOutput = self._replied(context, mask_registered(text))
+            if type(value) is str and len(output) <= self._max_output and isinstance(output, str):
                 return CallOutcome(status="ok", value=value, output=output)
             result = None
         else:
             result = result_of(value)
             seen = value if result is None else result
             output = to_output(seen, self._declaration.serializer())
-            output = _for_model(output)
+            output = self._replied(context, _for_model(output))
         shortened, rest = truncate_output(output, self._max_output)
         if rest is not None:
             context.artifact(f"{self._name}-output", rest, mime_type="text/plain")
@@ -839,7 +873,28 @@ class FunctionTool(Generic[P, R_co]):
         except Exception:  # noqa: BLE001 - the model gets an answer whatever the function does
             _log().exception("The failure function of tool %r failed itself.", self._name)
             text = default_tool_error_function(context, error)
+        try:
+            text = self._replied(context, text)
+        except Exception:  # noqa: BLE001 - better untold than told to those who should not know
+            _log().exception("A policy of tool %r failed on the text of an error.", self._name)
+            text = f"Tool {self._name!r} failed."
         return CallOutcome(status=status, value=None, output=text, error=error)
+
+    def _replied(self, context: ToolContext[Any], output: ToolOutput) -> ToolOutput:
+        for policy in self._policies:
+            if policy.reply is not None:
+                output = policy.reply(context, output)
+        return output
+
+
+def _noted(outcome: CallOutcome, notes: Mapping[str, Any]) -> CallOutcome:
+    """Add what policies noted to the metadata of an outcome, in the namespace of the library."""
+    from dataclasses import replace
+
+    given = outcome.metadata or {}
+    theirs: Any = given.get("agents_tools")
+    own: dict[str, Any] = {**(theirs if isinstance(theirs, dict) else {}), **notes}
+    return replace(outcome, metadata={**given, "agents_tools": own})
 
 
 class ToolStream(Generic[R_co]):
@@ -989,9 +1044,10 @@ def aliases_of(schema: Any) -> Iterator[str]:
 
 
 def opened(given: Iterable[Any]) -> Iterator[Any]:
-    """Yield what a list has, lists in it opened."""
+    """Yield what a list has, lists and toolsets in it opened."""
     for tool in given:
-        if isinstance(tool, (list, tuple)):
+        kind = typing.cast("type[Any]", type(tool))
+        if issubclass(kind, (list, tuple)) or hasattr(kind, "as_part"):
             yield from opened(typing.cast("list[Any]", tool))
         else:
             yield tool

@@ -1,0 +1,301 @@
+"""Further attempts, the key they share, and the rate at which calls start."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from agents_tools import (
+    Agent,
+    FunctionTool,
+    Runner,
+    ToolAnnotations,
+    ToolContext,
+    ToolLostError,
+    ToolTimeoutError,
+    UserError,
+    function_tool,
+)
+from agents_tools._records import ToolOrigin
+from agents_tools.policies import limit, retry, timeout
+from agents_tools.policies._limit import _Pace
+from agents_tools.testing import ScriptedModel, tool_call
+
+# --- the key of a call
+
+
+def keeping(keys: list[str], failures: int = 0) -> FunctionTool[..., Any]:
+    """Give a tool that notes the key of each attempt."""
+
+    @function_tool
+    async def pay(ctx: ToolContext[Any], amount: int) -> str:
+        keys.append(ctx.idempotency_key)
+        if len(keys) <= failures:
+            raise ConnectionError
+        return f"paid {amount}"
+
+    return pay
+
+
+async def test_all_attempts_of_a_call_have_one_key() -> None:
+    """A service that knows such keys then does the thing once."""
+    keys: list[str] = []
+    await retry(3, backoff=0)(keeping(keys, failures=2)).invoke(amount=1)
+    assert len(keys) == 3
+    assert len(set(keys)) == 1
+
+
+async def test_no_two_calls_have_one_key() -> None:
+    """Not even equal calls, and not those of another process whose ids are counted alike."""
+    keys: list[str] = []
+    tool = keeping(keys)
+    for _ in range(2):
+        await tool.invoke(amount=1)
+        await tool.call(ToolContext(tool_call_id="call_0"), '{"amount": 1}')
+    assert len(set(keys)) == 4
+    assert not any("call_" in key for key in keys)
+
+
+async def test_in_a_run_the_key_is_made_of_the_run_and_the_call() -> None:
+    """F42: a run that goes on elsewhere has the same ids, so what it does again has the same key."""
+    keys: list[str] = []
+    model = ScriptedModel(
+        [[tool_call("pay", amount=1, call_id="call_a"), tool_call("pay", amount=1)], "done"]
+    )
+    result = await Runner.run(Agent("Helper", tools=[keeping(keys)], model=model), "hi")
+    assert f"{result.run_id}:call_a" in keys
+    assert len(set(keys)) == 2
+
+
+async def test_the_long_id_of_a_foreign_framework_is_the_key() -> None:
+    """It is taken to be of no other call, so a framework that resumes gets the same key."""
+    keys: list[str] = []
+    for _ in range(2):
+        context = ToolContext[Any](tool_call_id="call_0123456789abcdef")
+        await keeping(keys).call(context, '{"amount": 1}')
+    assert keys == ["call_0123456789abcdef"] * 2
+
+
+async def test_a_key_may_be_handed_over() -> None:
+    """By whoever has the call made on another machine."""
+    keys: list[str] = []
+    await keeping(keys).call(ToolContext(idempotency_key="order-7"), '{"amount": 1}')
+    assert keys == ["order-7"]
+
+
+async def test_calls_inside_a_call_have_keys_of_their_own() -> None:
+    """The same ones when the outer call is tried again, whatever comes first."""
+    keys: list[str] = []
+    tries = 0
+
+    @retry(2, backoff=0)
+    @function_tool
+    async def shop() -> str:
+        nonlocal tries
+        tries += 1
+        amounts = [1, 2, 1] if tries == 1 else [2, 1, 1]
+        for amount in amounts:
+            await pay.invoke(amount=amount)
+        if tries == 1:
+            raise ConnectionError
+        return "done"
+
+    pay = keeping(keys)
+    await shop.invoke()
+    assert len(set(keys[:3])) == 3
+    assert set(keys[:3]) == set(keys[3:])
+
+
+async def test_a_run_inside_a_call_has_the_keys_of_that_call() -> None:
+    """The id of the inner run is another one each time; what stays is the call that it is in."""
+    keys: list[str] = []
+    inner = ScriptedModel([tool_call("pay", amount=1, call_id="inner"), "paid"])
+    helper = Agent("Payer", tools=[keeping(keys)], model=inner)
+    outer = ScriptedModel([tool_call("payer", input="pay", call_id="outer"), "done"])
+    agent = Agent("Helper", tools=[helper.as_tool("payer", "Pays.")], model=outer)
+    result = await Runner.run(agent, "hi")
+    assert keys == [f"{result.run_id}:outer/inner"]
+
+
+# --- what may be repeated
+
+
+@pytest.mark.parametrize(
+    ("annotations", "given", "tries"),
+    [
+        (None, None, 1),
+        (ToolAnnotations(), None, 1),
+        (ToolAnnotations(idempotentHint=True), None, 2),
+        (ToolAnnotations(readOnlyHint=True), None, 2),
+        (ToolAnnotations(readOnlyHint=True), False, 1),
+        (None, True, 2),
+    ],
+)
+@pytest.mark.parametrize("error", [ToolTimeoutError("late"), ToolLostError("gone")])
+async def test_what_may_have_taken_effect_is_repeated_only_for_idempotent_tools(
+    annotations: ToolAnnotations | None, given: bool | None, tries: int, error: Exception
+) -> None:
+    """What trusted code says about the tool counts, unless the policy says something else."""
+    done = 0
+
+    @retry(2, on=type(error), backoff=0, idempotent=given)
+    @function_tool(annotations=annotations)
+    async def act() -> str:
+        nonlocal done
+        done += 1
+        raise error
+
+    assert (await act.call(None, "{}")).status in {"timeout", "lost"}
+    assert done == tries
+
+
+async def test_what_a_server_says_about_its_tool_allows_no_repetition() -> None:
+    """Annotations from elsewhere are hints."""
+    done = 0
+
+    async def act(context: Any, args_json: str) -> str:
+        nonlocal done
+        done += 1
+        raise ToolLostError("gone")
+
+    tool = FunctionTool(
+        name="act",
+        params_json_schema={"type": "object"},
+        on_invoke_tool=act,
+        annotations=ToolAnnotations(readOnlyHint=True),
+    )
+    tool._origin = ToolOrigin(kind="manual", server="theirs")
+    await retry(2, on=ToolLostError, backoff=0)(tool).call(None, "{}")
+    assert done == 1
+
+
+async def test_a_tool_made_by_hand_is_repeated() -> None:
+    """It reads its arguments itself: what is no `ModelBehaviorError` comes from its work."""
+    done = 0
+
+    async def act(context: Any, args_json: str) -> str:
+        nonlocal done
+        done += 1
+        if done < 3:
+            raise ConnectionError
+        return "done"
+
+    tool = FunctionTool(name="act", params_json_schema={"type": "object"}, on_invoke_tool=act)
+    assert await retry(3, backoff=0)(tool).on_invoke_tool(None, "{}") == "done"
+
+
+async def test_retry_timeout_and_key_go_together() -> None:
+    """Each attempt has its own deadline, all have one key, and the outcome says how many."""
+    keys: list[str] = []
+
+    @retry(3, backoff=0, idempotent=True)
+    @timeout(0.05)
+    @function_tool
+    async def pay(ctx: ToolContext[Any]) -> str:
+        keys.append(ctx.idempotency_key)
+        if len(keys) < 3:
+            await asyncio.Event().wait()
+        return "paid"
+
+    outcome = await pay.call(None, "{}")
+    assert (outcome.status, outcome.output) == ("ok", "paid")
+    assert outcome.metadata == {"agents_tools": {"attempts": 3}}
+    assert len(set(keys)) == 1
+
+
+async def test_a_budget_bounds_the_further_attempts_of_a_run() -> None:
+    """A service in trouble is not asked twice as much; another run has a budget of its own."""
+    done = 0
+
+    @retry(3, backoff=0, budget=0.1)
+    @function_tool
+    async def act() -> str:
+        nonlocal done
+        done += 1
+        raise ConnectionError
+
+    one, other = ToolContext[Any](object()), ToolContext[Any](object())
+    for _ in range(20):
+        await act.call(ToolContext(one.context), "{}")
+    assert done == 20 + 10
+    await act.call(ToolContext(other.context), "{}")
+    assert done == 20 + 10 + 3
+
+
+@pytest.mark.parametrize("options", [{"budget": 0}, {"attempts": 0}])
+def test_a_retry_that_cannot_work_is_refused(options: dict[str, Any]) -> None:
+    """When it is written."""
+    with pytest.raises(UserError, match=r"retry\("):
+        retry(**options)
+
+
+# --- the rate of calls
+
+
+def test_calls_are_spaced_and_a_burst_starts_at_once() -> None:
+    """After a pause, but never more than that."""
+    pace = _Pace(per_second=10, burst=3)
+    starts = [pace.take(100.0, may_wait=True) for _ in range(5)]
+    assert starts == pytest.approx([100.0, 100.0, 100.0, 100.1, 100.2])
+    assert pace.take(101.0, may_wait=True) == 101.0
+    even = _Pace(per_second=10, burst=1)
+    assert [even.take(5.0, may_wait=True) for _ in range(3)] == pytest.approx([5.0, 5.1, 5.2])
+
+
+def test_times_that_nobody_wants_any_more_are_given_to_others() -> None:
+    """Cancelled calls do not slow down those that come later, nor make them come together."""
+    pace = _Pace(per_second=1, burst=1)
+    starts = [pace.take(10.0, may_wait=True) for _ in range(5)]
+    for start in starts[1:]:
+        assert start is not None
+        pace.give_back(start)
+    again = [pace.take(11.5, may_wait=True) for _ in range(4)]
+    assert again == pytest.approx([12.0, 13.0, 14.0, 15.0])
+
+
+async def test_a_burst_is_let_through_and_the_rest_is_overloaded() -> None:
+    """With no place to wait in."""
+    release = asyncio.Event()
+
+    @limit(per_second=0.001, burst=3, queue=0)
+    @function_tool
+    async def act() -> str:
+        await release.wait()
+        return "done"
+
+    calls = [asyncio.create_task(act.call(None, "{}")) for _ in range(5)]
+    await asyncio.wait(calls, return_when=asyncio.FIRST_COMPLETED)
+    release.set()
+    assert [(await call).status for call in calls] == ["ok"] * 3 + ["overloaded"] * 2
+
+
+async def test_a_cancelled_call_gives_its_time_back() -> None:
+    """The next one does not wait behind nobody."""
+
+    @limit(per_second=0.001, queue=1)
+    @function_tool
+    async def act() -> str:
+        return "done"
+
+    await act.invoke()
+    waits = asyncio.create_task(act.call(None, "{}"))
+    await asyncio.sleep(0)
+    assert (await act.call(None, "{}")).status == "overloaded"
+    waits.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waits
+    after = asyncio.create_task(act.call(None, "{}"))
+    await asyncio.sleep(0)
+    assert not after.done()
+    after.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await after
+
+
+@pytest.mark.parametrize("options", [{"burst": 2}, {"per_second": 1, "burst": 0}])
+def test_a_burst_needs_a_rate(options: dict[str, Any]) -> None:
+    """Otherwise it would say nothing."""
+    with pytest.raises(UserError, match=r"limit\("):
+        limit(**options)

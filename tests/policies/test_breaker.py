@@ -1,0 +1,266 @@
+"""A service that is out of order is left alone until it answers again."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from agents_tools import (
+    NotifyStreamEvent,
+    ToolDeniedError,
+    ToolLostError,
+    ToolOverloadedError,
+    ToolTimeoutError,
+    UserError,
+    function_tool,
+    listen,
+)
+from agents_tools.policies import circuit_breaker, retry
+
+
+class Clock:
+    now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr("agents_tools.policies._breaker.time.monotonic", clock)
+    return clock
+
+
+class Service:
+    """A tool of a service that fails as it is told."""
+
+    def __init__(self, **options: Any) -> None:
+        self.error: BaseException | None = ConnectionError("refused")
+        self.calls = 0
+        self.hold: asyncio.Event | None = None
+        self.entered = asyncio.Semaphore(0)
+
+        @circuit_breaker(3, **options)
+        @function_tool
+        async def ask(question: str = "") -> str:
+            del question
+            self.calls += 1
+            self.entered.release()
+            error, hold = self.error, self.hold
+            if hold is not None:
+                await hold.wait()
+            if error is not None:
+                raise error
+            return "answer"
+
+        self.tool = ask
+
+    async def ask(self) -> str:
+        return (await self.tool.call(None, "{}")).status
+
+    async def fail(self, times: int) -> None:
+        for _ in range(times):
+            assert await self.ask() != "ok"
+
+
+async def test_after_failures_in_a_row_calls_are_answered_at_once(clock: Clock) -> None:
+    """The service is left alone, and the model is told what to do."""
+    service = Service()
+    async with listen() as events:
+        await service.fail(3)
+    outcome = await service.tool.call(None, "{}")
+    assert (outcome.status, service.calls) == ("overloaded", 3)
+    assert outcome.output == (
+        "Tool 'ask' is out of order: its last 3 calls failed (ConnectionError). Nothing was "
+        "started; try again in about 30 s, or go on without it."
+    )
+    clock.now += 29
+    assert await service.ask() == "overloaded"
+    warnings = [event for event in events if isinstance(event, NotifyStreamEvent)]
+    assert [event.level for event in warnings] == ["warning"]
+
+
+async def test_one_call_tries_whether_it_works_again(clock: Clock) -> None:
+    """And if it does, all are let through."""
+    service = Service()
+    await service.fail(3)
+    clock.now += 30
+    service.error = None
+    assert [await service.ask() for _ in range(3)] == ["ok"] * 3
+
+
+async def test_if_the_one_fails_all_wait_once_more(clock: Clock) -> None:
+    """One failure is enough then."""
+    service = Service()
+    await service.fail(3)
+    clock.now += 30
+    assert [await service.ask() for _ in range(3)] == ["tool_error", "overloaded", "overloaded"]
+    clock.now += 30
+    service.error = None
+    assert await service.ask() == "ok"
+
+
+async def test_only_one_tries_though_many_come_at_once(clock: Clock) -> None:
+    """A service that is just coming back is not run over."""
+    service = Service()
+    await service.fail(3)
+    clock.now += 30
+    service.error, service.hold = None, asyncio.Event()
+    calls = [asyncio.create_task(service.ask()) for _ in range(10)]
+    await asyncio.wait(calls, return_when=asyncio.FIRST_COMPLETED)
+    service.hold.set()
+    assert sorted(await asyncio.gather(*calls)) == ["ok"] + ["overloaded"] * 9
+    assert service.calls == 4
+
+
+async def test_one_that_is_cancelled_while_it_tries_lets_another_try(clock: Clock) -> None:
+    """Otherwise nobody ever would."""
+    service = Service()
+    await service.fail(3)
+    clock.now += 30
+    service.error, service.hold = None, asyncio.Event()
+    tries = asyncio.create_task(service.ask())
+    for _ in range(4):
+        await asyncio.wait_for(service.entered.acquire(), 5)
+    tries.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await tries
+    service.hold = None
+    assert await service.ask() == "ok"
+
+
+async def test_late_results_of_an_earlier_time_do_not_count(clock: Clock) -> None:
+    """A call that was under way when the service broke says nothing about it now."""
+    service = Service()
+    service.hold, service.error = asyncio.Event(), None
+    late_success = asyncio.create_task(service.ask())
+    await asyncio.wait_for(service.entered.acquire(), 5)
+    service.error = ConnectionError("late")
+    late_failure = asyncio.create_task(service.ask())
+    await asyncio.wait_for(service.entered.acquire(), 5)
+    hold, service.hold = service.hold, None
+    service.error = ConnectionError("refused")
+    await service.fail(3)
+    hold.set()
+    assert await late_success == "ok"
+    assert await service.ask() == "overloaded"
+    clock.now += 30
+    service.error = None
+    assert await service.ask() == "ok"
+    await late_failure
+    assert await service.ask() == "ok"
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError("no such page"), ToolDeniedError("no"), ToolOverloadedError("full")]
+)
+async def test_other_errors_do_not_open_it(error: Exception) -> None:
+    """A tool's own `ValueError` is an answer; a refusal says nothing."""
+    service = Service()
+    service.error = error
+    await service.fail(10)
+    assert service.calls == 10
+
+
+async def test_an_answer_in_between_starts_the_count_anew() -> None:
+    """Only failures in a row count, and an error of the tool itself is an answer."""
+    service = Service()
+    for answer in (None, ValueError("no such page")):
+        await service.fail(2)
+        service.error = answer
+        await service.ask()
+        service.error = ConnectionError("refused")
+    await service.fail(2)
+    assert service.calls == 8
+
+
+@pytest.mark.parametrize(
+    "error", [TimeoutError(), ToolTimeoutError("late"), ToolLostError("gone"), BrokenPipeError()]
+)
+async def test_faults_of_the_infrastructure_open_it(error: Exception) -> None:
+    """Lost connections, timeouts and lost calls."""
+    service = Service()
+    service.error = error
+    await service.fail(3)
+    assert await service.ask() == "overloaded"
+    assert service.calls == 3
+
+
+async def test_bad_arguments_say_nothing_about_the_service() -> None:
+    """They never got there."""
+    service = Service(on=Exception)
+    for _ in range(5):
+        assert (await service.tool.call(None, '{"question": 1}')).status == "invalid_args"
+    service.error = None
+    assert await service.ask() == "ok"
+
+
+async def test_what_opens_it_can_be_said() -> None:
+    """By classes, or by a function of the error."""
+    service = Service(on=lambda error: "503" in str(error))
+    service.error = RuntimeError("404")
+    await service.fail(5)
+    service.error = RuntimeError("503")
+    await service.fail(3)
+    assert await service.ask() == "overloaded"
+
+
+async def test_tools_of_one_service_share_it() -> None:
+    """What one of them finds out holds for the other."""
+    shared = circuit_breaker(1)
+
+    @shared
+    @function_tool
+    async def one() -> str:
+        raise ConnectionError
+
+    @shared
+    @function_tool
+    async def other() -> str:
+        return "fine"
+
+    await one.call(None, "{}")
+    assert (await other.call(None, "{}")).status == "overloaded"
+
+
+async def test_a_call_that_tries_may_use_the_service_inside(clock: Clock) -> None:
+    """It is part of the try."""
+    shared = circuit_breaker(1, reset_after=5)
+    broken = True
+
+    @shared
+    @function_tool
+    async def inner() -> str:
+        if broken:
+            raise ConnectionError
+        return "fine"
+
+    @shared
+    @function_tool
+    async def outer() -> str:
+        return await inner.invoke()
+
+    await inner.call(None, "{}")
+    clock.now += 5
+    broken = False
+    assert await outer.invoke() == "fine"
+
+
+async def test_retries_stop_at_it() -> None:
+    """Each attempt counts, and none goes to a service that is out of order."""
+    service = Service()
+    service.tool = retry(10, backoff=0)(service.tool)
+    outcome = await service.tool.call(None, "{}")
+    assert (outcome.status, service.calls) == ("overloaded", 3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options"), [((0,), {}), ((1,), {"reset_after": 0}), ((1,), {"on": "all"})]
+)
+def test_a_breaker_that_cannot_work_is_refused(arguments: Any, options: dict[str, Any]) -> None:
+    """When it is written."""
+    with pytest.raises(UserError, match="circuit_breaker"):
+        circuit_breaker(*arguments, **options)

@@ -1,0 +1,227 @@
+"""Long results are kept aside, and read by those who may."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from agents_tools import (
+    Agent,
+    RunContextWrapper,
+    Runner,
+    ToolOutputImage,
+    ToolOutputText,
+    ToolResult,
+    UserError,
+    function_tool,
+)
+from agents_tools.policies import offload, redact, truncate
+from agents_tools.testing import ScriptedModel, tool_call
+
+TEXT = "".join(f"line {number}: the quick brown fox\n" for number in range(1_000))
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+@function_tool
+async def fetch(what: str = "text") -> Any:
+    """Fetch something long."""
+    if what == "blocks":
+        return [ToolOutputText(TEXT), ToolOutputImage(data=PNG), ToolOutputText("the end")]
+    if what == "data":
+        return [{"number": number} for number in range(3_000)]
+    if what == "result":
+        return ToolResult(content=TEXT, structured={"lines": 1_000}, metadata={"mine": 1})
+    return TEXT if what == "text" else what
+
+
+def handle_in(output: Any) -> str:
+    found = re.search(r"r_[0-9a-f]{12}", str(output))
+    assert found is not None
+    return found[0]
+
+
+async def test_a_long_result_is_shown_in_part_and_read_on() -> None:
+    """Piece by piece, until its end."""
+    aside = offload(5_000, preview=100)
+    tool = aside(fetch)
+    outcome = await tool.call(None, "{}")
+    handle = handle_in(outcome.output)
+    assert outcome.output == (
+        f"{TEXT[:100]}\n[The result has {len(TEXT):,} characters; these are the first 100. Read "
+        f"on with read_result(handle='{handle}', offset=100), or find a word in it with "
+        f"read_result(handle='{handle}', search=...).]"
+    )
+    assert outcome.value == TEXT
+    assert outcome.metadata == {"agents_tools": {"offloaded": handle}}
+    read, offset = TEXT[:100], 100
+    while offset < len(TEXT):
+        part = str(await aside.reader.invoke(handle=handle, offset=offset))
+        body, _, note = part.rpartition("\n")
+        read += body
+        offset += len(body)
+        assert note == (
+            f"[{len(TEXT) - offset:,} more characters; read on with offset={offset}.]"
+            if offset < len(TEXT)
+            else "[This is the end of the result.]"
+        )
+    assert read == TEXT
+
+
+async def test_a_short_result_is_left_alone() -> None:
+    """To the character."""
+    outcome = await offload(5_000)(fetch).call(None, '{"what": "short"}')
+    assert (outcome.output, outcome.metadata) == ("short", None)
+
+
+async def test_a_word_is_found_in_it() -> None:
+    """Whatever it is: a text from a model is never read as an expression."""
+    aside = offload(5_000)
+    handle = handle_in(await aside(fetch).on_invoke_tool(None, "{}"))
+    found = str(await aside.reader.invoke(handle=handle, search="LINE 77:"))
+    place = TEXT.index("line 77:")
+    assert found.startswith(f"offset {place}: …")
+    assert found.count("\n") == 0
+    many = str(await aside.reader.invoke(handle=handle, search="fox"))
+    assert len(many.splitlines()) == 21
+    following = re.search(r"More from offset=(\d+) on", many)
+    assert following is not None
+    more = await aside.reader.invoke(handle=handle, search="fox", offset=int(following[1]))
+    assert f"offset {following[1]}:" in str(more)
+    for word in ("(a+)+$", "[", "nowhere"):
+        assert "does not stand in the result" in await aside.reader.invoke(
+            handle=handle, search=word
+        )
+
+
+async def test_only_text_is_kept_aside() -> None:
+    """A model still sees the image."""
+    aside = offload(5_000)
+    outcome = await aside(fetch).call(None, '{"what": "blocks"}')
+    text, image = outcome.output
+    assert isinstance(text, ToolOutputText)
+    assert isinstance(image, ToolOutputImage)
+    whole = f"{TEXT}\n\nthe end"
+    part = await aside.reader.invoke(handle=handle_in(text), offset=len(whole) - 7)
+    assert part == "the end\n[This is the end of the result.]"
+
+
+async def test_what_is_kept_is_what_the_model_would_have_got() -> None:
+    """JSON for data; the application's value stays the object itself."""
+    aside = offload(5_000)
+    outcome = await aside(fetch).call(None, '{"what": "data"}')
+    assert len(outcome.value) == 3_000
+    part = await aside.reader.invoke(handle=handle_in(outcome.output), limit=20)
+    assert part.startswith('[{"number":0},{"numb')
+    outcome = await aside(fetch).call(None, '{"what": "result"}')
+    assert outcome.metadata is not None
+    assert outcome.metadata["mine"] == 1
+    assert outcome.metadata["agents_tools"]["offloaded"] == handle_in(outcome.output)
+
+
+async def test_a_handle_of_another_run_opens_nothing() -> None:
+    """Nor that of another person outside a run, nor one that was made up; no path is one."""
+    aside = offload(5_000)
+    tools = [aside(fetch), aside.reader]
+    told: list[str] = []
+
+    def read_it(request: Any) -> Any:
+        told.append(handle_in(request.input[-1]))
+        return tool_call("read_result", handle=told[0], limit=5)
+
+    def last(request: Any) -> str:
+        return str(request.input[-1].output)
+
+    own = ScriptedModel([tool_call("fetch"), read_it, last])
+    result = await Runner.run(Agent("Helper", tools=tools, model=own), "hi")
+    assert result.final_output.startswith("line ")
+    for handle in (told[0], "r_000000000000", "../../etc/passwd", ""):
+        other = ScriptedModel([tool_call("read_result", handle=handle), last])
+        result = await Runner.run(Agent("Helper", tools=tools, model=other), "hi")
+        assert "is kept here, or not any more" in result.final_output
+    anna, bob = object(), object()
+    handle = handle_in(await aside(fetch).on_invoke_tool(RunContextWrapper(anna), "{}"))
+    for person, status in ((anna, "ok"), (bob, "tool_error"), (None, "tool_error")):
+        outcome = await aside.reader.call(RunContextWrapper(person), f'{{"handle": "{handle}"}}')
+        assert outcome.status == status
+
+
+async def test_a_run_inside_reads_what_the_outer_one_kept() -> None:
+    """A helper may be told to look into it."""
+    aside = offload(5_000)
+
+    def pass_on(request: Any) -> Any:
+        return tool_call("helper", input=handle_in(request.input[-1]))
+
+    def read_it(request: Any) -> Any:
+        return tool_call("read_result", handle=handle_in(request.input[0]), limit=6)
+
+    inner = ScriptedModel([read_it, lambda request: str(request.input[-1].output)])
+    helper = Agent("Helper", tools=[aside.reader], model=inner).as_tool("helper", "Helps.")
+    outer = ScriptedModel(
+        [tool_call("fetch"), pass_on, lambda request: str(request.input[-1].output)]
+    )
+    agent = Agent("Outer", tools=[aside(fetch), helper], model=outer)
+    assert (await Runner.run(agent, "hi")).final_output.startswith("line 0\n[")
+
+
+async def test_what_is_kept_is_bounded_and_expires(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oldest gives way, and in time all of it."""
+    now = 0.0
+    monkeypatch.setattr("agents_tools.policies._offload.time.monotonic", lambda: now)
+    aside = offload(100, max_kept=250, expires=60)
+    tool = aside(fetch)
+
+    async def keep(letter: str, size: int = 101) -> str:
+        return handle_in(await tool.on_invoke_tool(None, f'{{"what": "{letter * size}"}}'))
+
+    async def status(handle: str) -> str:
+        return (await aside.reader.call(None, f'{{"handle": "{handle}"}}')).status
+
+    first, second = await keep("a"), await keep("b")
+    assert [await status(one) for one in (first, second)] == ["ok", "ok"]
+    third = await keep("c")
+    assert [await status(one) for one in (first, second, third)] == ["tool_error", "ok", "ok"]
+    now = 60.0
+    assert [await status(one) for one in (second, third)] == ["tool_error"] * 2
+    huge = str(await tool.on_invoke_tool(None, f'{{"what": "{"d" * 1_000}"}}'))
+    assert "of which the first 250 are kept" in huge
+    part = await aside.reader.invoke(handle=handle_in(huge), offset=200)
+    assert part.startswith("d" * 50 + "\n")
+
+
+async def test_bad_requests_are_answered() -> None:
+    """A model counts wrongly."""
+    aside = offload(5_000, reader_name="more")
+    handle = handle_in(await aside(fetch).on_invoke_tool(None, "{}"))
+    assert aside.reader.name == "more"
+    assert aside.reader is aside.reader
+    for arguments in ({"offset": -1}, {"limit": 0}):
+        outcome = await aside.reader.call(
+            None, aside.reader._text_of({"handle": handle}, arguments)
+        )
+        assert outcome.status == "tool_error"
+    assert "there is nothing from" in await aside.reader.invoke(handle=handle, offset=10**6)
+    part = str(await aside.reader.invoke(handle=handle, limit=10**6))
+    assert len(part) < 5_200
+
+
+async def test_what_was_redacted_is_not_kept() -> None:
+    """Whichever stands outside; and a bound outside holds for what is shown."""
+    aside = offload(5_000)
+    for tool in (aside(redact("fox")(fetch)), redact("fox")(aside(fetch))):
+        handle = handle_in(await tool.on_invoke_tool(None, "{}"))
+        assert "fox" not in str(await aside.reader.invoke(handle=handle))
+    bounded = truncate(400)(offload(5_000, preview=50)(fetch))
+    assert len(str(await bounded.on_invoke_tool(None, "{}"))) <= 400
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"max_chars": 0}, {"preview": 30_000}, {"expires": 0}, {"reader_name": "no name"}],
+)
+def test_an_offload_that_cannot_work_is_refused(options: dict[str, Any]) -> None:
+    """When it is written."""
+    with pytest.raises(UserError):
+        offload(**options)

@@ -1,0 +1,247 @@
+"""What policies do together: the tables of the explanation are true."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents_tools import FunctionTool, ToolContext, ToolError, function_tool, policies
+from agents_tools.policies import (
+    ArgTransform,
+    cache,
+    circuit_breaker,
+    input_guardrail,
+    limit,
+    needs_approval,
+    output_guardrail,
+    redact,
+    retry,
+    timeout,
+    transform,
+)
+
+PAGE = Path(__file__).parents[2] / "docs/explanation/policies.md"
+ROWS = [
+    [cell.strip().strip("`") for cell in line.strip("|").split("|")]
+    for line in PAGE.read_text(encoding="utf-8").splitlines()
+    if line.startswith("| `")
+]
+ACTS = {row[0]: row[1] for row in ROWS if len(row) == 4}
+PAIRS = {(row[0], row[1]) for row in ROWS if len(row) == 3}
+
+
+def look(number: int) -> int:
+    """Look at a number."""
+    return number
+
+
+MADE: dict[str, Any] = {
+    "approve_destructive": policies.approve_destructive(),
+    "cache": cache(),
+    "circuit_breaker": circuit_breaker(),
+    "exclusive": policies.exclusive(),
+    "hide": policies.hide(number=1),
+    "input_guardrail": input_guardrail(lambda *_: None),
+    "isolate": policies.isolate(),
+    "limit": limit(calls=1),
+    "needs_approval": needs_approval(),
+    "offload": policies.offload(),
+    "output_guardrail": output_guardrail(lambda *_: None),
+    "redact": redact("x"),
+    "rename": policies.rename("other"),
+    "repair_json": policies.repair_json(),
+    "retry": retry(),
+    "security_risk": policies.security_risk(),
+    "timeout": timeout(1),
+    "transform": transform(number=ArgTransform(name="count")),
+    "truncate": policies.truncate(10),
+    "with_metadata": policies.with_metadata(mine=1),
+}
+
+
+def moments(name: str) -> list[str]:
+    """Tell from a policy itself when it acts."""
+    plain = function_tool(look)
+    tool = MADE[name](plain)
+
+    async def inner(context: Any, args_json: str) -> Any: ...
+
+    found: list[str] = []
+    for policy in tool._policies:
+        steps = [
+            ("text", policy.mend),
+            ("schema", policy.reshape),
+            ("arguments", policy.prepare),
+            ("approval", policy.admit),
+            ("call", policy.wrap(inner) is not inner),
+            ("answer", policy.reply),
+        ]
+        found += [step for step, acts in steps if acts]
+    if tool._declaration is not plain._declaration:
+        found.append("body")
+    rest = (tool.name, tool.metadata, tool._max_output)
+    return found if rest == (plain.name, plain.metadata, plain._max_output) else [*found, "tool"]
+
+
+def test_the_table_has_every_policy() -> None:
+    """A new one gets its row."""
+    assert set(ACTS) == {name for name in policies.__all__ if name.islower()} == set(MADE)
+
+
+@pytest.mark.parametrize("name", sorted(MADE))
+def test_the_table_says_when_a_policy_acts(name: str) -> None:
+    """As the policy itself shows."""
+    assert ACTS[name].split(", ") == moments(name)
+
+
+class Body:
+    """A tool that fails as often as it is told to, and counts."""
+
+    def __init__(self, failures: int = 0) -> None:
+        self.failures = failures
+        self.runs = 0
+
+        @function_tool
+        async def body(word: str = "a") -> str:
+            self.runs += 1
+            if self.runs <= self.failures:
+                raise ConnectionError(word)
+            return f"{word} {self.runs}"
+
+        self.tool = body
+
+
+async def told(tool: FunctionTool[..., Any], args: str = "{}") -> list[str]:
+    outcomes = [await tool.call(None, args) for _ in range(2)]
+    return [str(one.output) if one.status == "ok" else one.status for one in outcomes]
+
+
+shown: set[tuple[str, str]] = set()
+
+
+def test_retry_and_timeout() -> None:
+    """A deadline for each attempt, or one for all."""
+    shown.update({("retry", "timeout"), ("timeout", "retry")})
+    tries: list[float | None] = []
+
+    @function_tool
+    async def slow(ctx: ToolContext[Any]) -> str:
+        tries.append(ctx.deadline)
+        await asyncio.Event().wait()
+        return "never"
+
+    each = retry(3, backoff=0, idempotent=True)(timeout(0.03)(slow))
+    assert asyncio.run(each.call(None, "{}")).status == "timeout"
+    assert len(set(tries)) == 3
+    tries.clear()
+    together = timeout(0.05)(retry(3, backoff=0, idempotent=True)(slow))
+    assert asyncio.run(together.call(None, "{}")).status == "timeout"
+    assert len(tries) == 1
+
+
+async def test_cache_and_others() -> None:
+    """What is outside a cache happens for each call, what is inside only when something runs."""
+    shown.update({("cache", "retry"), ("cache", "limit"), ("limit", "cache")})
+    body = Body(failures=1)
+    assert await told(cache()(retry(2, backoff=0)(body.tool))) == ["a 2", "a 2"]
+    assert await told(cache()(limit(calls=1)(Body().tool))) == ["a 1", "a 1"]
+    assert await told(limit(calls=1)(cache()(Body().tool))) == ["a 1", "denied"]
+
+
+async def test_retry_and_limit() -> None:
+    """Attempts count, or calls."""
+    shown.update({("retry", "limit"), ("limit", "retry")})
+    assert await told(retry(2, backoff=0)(limit(calls=1)(Body(failures=1).tool))) == ["denied"] * 2
+    again = limit(calls=1)(retry(2, backoff=0)(Body(failures=1).tool))
+    assert await told(again) == ["a 2", "denied"]
+
+
+async def test_retry_and_circuit_breaker() -> None:
+    """Attempts count, or calls."""
+    shown.update({("retry", "circuit_breaker"), ("circuit_breaker", "retry")})
+    body = Body(failures=9)
+    assert await told(retry(5, backoff=0)(circuit_breaker(2)(body.tool))) == ["overloaded"] * 2
+    assert body.runs == 2
+    body = Body(failures=9)
+    tool = circuit_breaker(2)(retry(3, backoff=0)(body.tool))
+    assert [*await told(tool), *await told(tool)] == ["tool_error"] * 2 + ["overloaded"] * 2
+    assert body.runs == 6
+
+
+async def test_cache_and_output_guardrail() -> None:
+    """Each value is looked at, or each that was made."""
+    shown.update({("cache", "output_guardrail"), ("output_guardrail", "cache")})
+    looked: list[str] = []
+
+    def watch(_: Any, value: str) -> str:
+        looked.append(value)
+        if len(looked) > 2:
+            raise ToolError("no more")
+        return f"<{value}>"
+
+    assert await told(cache()(output_guardrail(watch)(Body().tool))) == ["<a 1>"] * 2
+    assert looked == ["a 1"]
+    assert await told(output_guardrail(watch)(cache()(Body().tool))) == ["<a 1>", "tool_error"]
+
+
+async def test_cache_and_redact() -> None:
+    """What is kept is redacted, or what is handed out."""
+    shown.update({("cache", "redact"), ("redact", "cache")})
+    calls: list[str] = []
+
+    def take_out(text: str) -> str:
+        calls.append(text)
+        return text.replace("a", "#")
+
+    inside, outside = cache()(redact(take_out)(Body().tool)), redact(take_out)(cache()(Body().tool))
+    assert [await inside.invoke() for _ in range(2)] == ["# 1"] * 2
+    assert len(calls) == 1
+    assert [await outside.invoke() for _ in range(2)] == ["# 1"] * 2
+    assert len(calls) == 3
+
+
+async def test_approval_and_others() -> None:
+    """Approval comes first, and what it sees does not depend on where it stands."""
+    shown.update({("needs_approval", "cache"), ("transform", "needs_approval")})
+    seen: list[str] = []
+
+    def rule(_: Any, arguments: dict[str, Any]) -> bool:
+        seen.append(arguments["word"])
+        return False
+
+    for tool in (
+        needs_approval(rule)(cache()(Body().tool)),
+        cache()(needs_approval(rule)(Body().tool)),
+    ):
+        assert await told(tool, '{"word": "b"}') == ["b 1"] * 2
+    names = transform(word=ArgTransform(name="term"))
+    for tool in (
+        needs_approval(rule)(names(Body().tool)),
+        names(needs_approval(rule)(Body().tool)),
+    ):
+        assert await told(tool, '{"term": "b"}') == ["b 1", "b 2"]
+    assert seen == ["b"] * 8
+
+
+async def test_transform_and_input_guardrail() -> None:
+    """A guardrail sees the names of its place."""
+    shown.update({("transform", "input_guardrail"), ("input_guardrail", "transform")})
+    seen: list[str] = []
+
+    def watch(_: Any, arguments: dict[str, Any]) -> None:
+        seen.extend(arguments)
+
+    names = transform(word=ArgTransform(name="term"))
+    await names(input_guardrail(watch)(Body().tool)).call(None, '{"term": "b"}')
+    await input_guardrail(watch)(names(Body().tool)).call(None, '{"term": "b"}')
+    assert seen == ["word", "term"]
+
+
+def test_every_row_about_two_policies_was_shown() -> None:
+    """It stands last in this file."""
+    assert re.search(r"^\| outside \| inside \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert shown == PAIRS

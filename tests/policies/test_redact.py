@@ -1,0 +1,304 @@
+"""What is taken out is in no result, no event and no message."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+from pydantic import BaseModel
+
+from agents_tools import (
+    Agent,
+    Event,
+    NotifyStreamEvent,
+    Runner,
+    ToolContext,
+    ToolError,
+    ToolOutputImage,
+    ToolOutputText,
+    ToolResult,
+    UserError,
+    function_tool,
+    listen,
+    streaming_tool,
+)
+from agents_tools.policies import redact, retry
+from agents_tools.policies._redact import WINDOW, _Rules, _Text
+from agents_tools.testing import ScriptedModel, tool_call
+
+CARD = r"\b\d{4}( ?\d{4}){3}\b"
+NUMBER = "4111 1111 1111 1111"
+
+
+class Customer(BaseModel):
+    name: str
+    card: str
+
+
+@dataclass
+class Payment:
+    cards: list[str]
+
+
+VALUES: dict[str, Any] = {
+    "text": f"card {NUMBER}.",
+    "number": 4111111111111111,
+    "list": ["a", NUMBER],
+    "keys": {NUMBER: 1, "x": {"y": [NUMBER]}},
+    "model": Customer(name="Anna", card=NUMBER),
+    "models": ["a", {"b": Customer(name="Anna", card=NUMBER)}],
+    "dataclass": Payment([NUMBER]),
+    "set": {NUMBER},
+    "bytes": NUMBER.encode(),
+    "iterator": iter([NUMBER]),
+    "block": ToolOutputText(NUMBER),
+    "blocks": [ToolOutputText(NUMBER), ToolOutputImage(url=f"https://x/{NUMBER}")],
+    "result": ToolResult(content=NUMBER, structured={"card": NUMBER}),
+    "result of a model": ToolResult(content=None, structured=Customer(name="A", card=NUMBER)),
+}
+
+
+def holds(value: Any) -> bool:
+    shown = repr(value) + str(getattr(value, "to_dict", str)())
+    return re.search(r"4111 ?1111", shown) is not None
+
+
+@pytest.mark.parametrize("name", VALUES)
+async def test_it_is_in_no_value_and_no_output(name: str) -> None:
+    """Whatever the tool returns, for the application as for the model."""
+
+    @redact(CARD)
+    @function_tool
+    async def pay() -> Any:
+        return VALUES[name]
+
+    outcome = await pay.call(None, "{}")
+    assert outcome.status == "ok"
+    assert "[redacted]" in f"{outcome.output} {outcome.value}"
+    assert not holds(outcome.output)
+    assert not holds(outcome.value)
+
+
+async def test_a_value_without_it_is_the_very_same() -> None:
+    """Nothing is copied or converted that need not be."""
+    for value in (Customer(name="Anna", card="none"), ["a", {"b": 1}], "text", 7, b"\xff", None):
+        tool = redact(CARD)(function_tool(lambda value=value: value, name_override="same"))
+        assert await tool.invoke() is value
+
+
+async def test_it_is_in_no_message() -> None:
+    """A model is told what went wrong without it."""
+
+    @redact(CARD, replacement="<card>")
+    @function_tool
+    async def pay(how: str) -> str:
+        raise ToolError(f"no {NUMBER}") if how == "told" else ValueError(NUMBER)
+
+    assert await pay.on_invoke_tool(None, '{"how": "told"}') == "no <card>"
+    assert not holds((await pay.call(None, '{"how": "crash"}')).output)
+
+
+async def said_by(tool: Any, args: str = "{}") -> tuple[list[Event], Any]:
+    async with listen() as events:
+        outcome = await tool.call(None, args)
+    return list(events), outcome
+
+
+async def test_it_is_in_no_event_of_the_call_nor_of_calls_inside() -> None:
+    """Lines, progress, artifacts, arguments of nested calls."""
+
+    @function_tool
+    async def inner(ctx: ToolContext[Any], card: str) -> str:
+        ctx.notify(f"inner has {card}")
+        return card
+
+    @redact(CARD)
+    @retry(2)
+    @function_tool
+    async def outer(ctx: ToolContext[Any]) -> str:
+        ctx.notify(f"got {NUMBER}")
+        ctx.progress(1, 2, f"charging {NUMBER}")
+        ctx.artifact("bill.txt", f"card: {NUMBER}", mime_type="text/plain")
+        ctx.artifact("bill.bin", f"card: {NUMBER}".encode())
+        await inner.invoke(card=NUMBER)
+        return "paid"
+
+    events, outcome = await said_by(outer)
+    assert outcome.output == "paid"
+    assert len(events) == 9
+    assert not [event for event in events if holds(event)]
+    numbers = [event.seq for event in events]
+    assert numbers == sorted(numbers)
+
+
+async def test_it_is_found_across_pieces() -> None:
+    """A stream of text is read as the one text that it is, and comes out whole."""
+    text = f"before {NUMBER} between {NUMBER} after"
+
+    @redact(CARD)
+    @streaming_tool
+    async def pay() -> AsyncIterator[Any]:
+        for piece in (text[at : at + 3] for at in range(0, len(text), 3)):
+            yield NotifyStreamEvent(piece, is_delta=True)
+        yield NotifyStreamEvent("a line")
+        yield "done"
+
+    events, _ = await said_by(pay)
+    assert not [event for event in events if holds(event)]
+    said = [event for event in events if isinstance(event, NotifyStreamEvent)]
+    assert "".join(event.data for event in said if event.is_delta) == (
+        "before [redacted] between [redacted] after"
+    )
+    assert said[-1].data == "a line"
+    assert events[0].type == "tool_stream_start_event"
+    assert events[-1].type == "tool_stream_end_event"
+    numbers = [event.seq for event in events]
+    assert numbers == sorted(set(numbers))
+
+
+async def test_long_texts_still_stream() -> None:
+    """Only their end is held back."""
+    heard: list[int] = []
+
+    @redact(CARD)
+    @function_tool
+    async def write(ctx: ToolContext[Any]) -> str:
+        for count in range(100):
+            ctx.notify("x" * 10, is_delta=True)
+            heard.append(sum(len(event.data) for event in events if hasattr(event, "data")))
+            del count
+        return "done"
+
+    events: list[Any] = []
+    context = ToolContext[Any](emit=events.append)
+    await write.call(context, "{}")
+    assert heard[50] >= 500 - WINDOW
+    assert sum(len(event.data) for event in events if hasattr(event, "data")) == 1_000
+
+
+async def test_texts_of_calls_inside_are_kept_apart() -> None:
+    """What one says does not go on with what the other said."""
+
+    @function_tool
+    async def inner(ctx: ToolContext[Any]) -> str:
+        ctx.notify("4111 1111 ", is_delta=True)
+        return ""
+
+    @redact(CARD)
+    @function_tool
+    async def outer(ctx: ToolContext[Any]) -> str:
+        await inner.invoke()
+        ctx.notify("1111 1111", is_delta=True)
+        await inner.invoke()
+        return ""
+
+    events, _ = await said_by(outer)
+    said = [
+        (event.tool_name, event.data) for event in events if isinstance(event, NotifyStreamEvent)
+    ]
+    assert sorted(said) == [("inner", "4111 1111 ")] * 2 + [("outer", "1111 1111")]
+
+
+async def test_what_an_agent_inside_says_is_redacted() -> None:
+    """Its items, its pieces of text, and its answer."""
+    inner = ScriptedModel([f"The card is {NUMBER}, thank you."])
+    helper = redact(CARD)(Agent("Helper", model=inner).as_tool("helper", "Helps."))
+    outer = ScriptedModel([tool_call("helper", input="go"), "done"])
+    run = Runner.run_streamed(Agent("Outer", tools=[helper], model=outer), "hi")
+    events = [event async for event in run.stream_events()]
+    assert [event for event in events if "[redacted]" in str(event.to_dict())]
+    assert not [event for event in events if holds(event)]
+    assert not holds(run.new_items)
+
+
+async def test_functions_take_out_too() -> None:
+    """In pieces they see whole lines."""
+
+    def no_names(text: str) -> str:
+        return text.replace("Anna", "A.")
+
+    @redact(no_names, re.compile("bob", re.IGNORECASE))
+    @function_tool
+    async def tell(ctx: ToolContext[Any]) -> str:
+        for piece in ("An", "na and B", "ob\nAn", "na"):
+            ctx.notify(piece, is_delta=True)
+        return "Anna and Bob"
+
+    events, outcome = await said_by(tell)
+    assert outcome.output == "A. and [redacted]"
+    said = "".join(event.data for event in events if isinstance(event, NotifyStreamEvent))
+    assert said == "A. and [redacted]\nA."
+
+
+async def test_a_function_that_gives_no_text_is_an_error() -> None:
+    """And the result is not let through."""
+    tool = redact(lambda text: None)(function_tool(lambda: "secret", name_override="tell"))  # type: ignore[arg-type,return-value]
+    with pytest.raises(UserError, match="gave a NoneType"):
+        await tool.invoke()
+
+
+async def test_what_a_function_fails_on_is_not_said() -> None:
+    """An event that cannot be redacted is left out; the work goes on."""
+
+    def choosy(text: str) -> str:
+        if "bad" in text:
+            raise ValueError(text)
+        return text
+
+    @redact(choosy)
+    @function_tool
+    async def tell(ctx: ToolContext[Any]) -> str:
+        ctx.notify("good")
+        ctx.notify("bad")
+        ctx.notify("a bad end", is_delta=True)
+        return "fine"
+
+    events, outcome = await said_by(tell)
+    assert outcome.output == "fine"
+    assert [event.data for event in events if isinstance(event, NotifyStreamEvent)] == ["good"]
+
+
+async def test_two_of_them_work_together() -> None:
+    """Each finds its own, the inner one first."""
+
+    @redact(r"\d+", replacement="#")
+    @redact("Anna", replacement="A7")
+    @function_tool
+    async def tell(ctx: ToolContext[Any]) -> str:
+        ctx.notify("Anna 42", is_delta=True)
+        return "Anna 42"
+
+    events, outcome = await said_by(tell)
+    assert outcome.output == "A# #"
+    assert [event.data for event in events if isinstance(event, NotifyStreamEvent)] == ["A# #"]
+
+
+@pytest.mark.parametrize("what", [(), ("(",), ("x*",), (b"x",), (re.compile(b"x"),), (7,)])
+def test_what_cannot_work_is_refused(what: tuple[Any, ...]) -> None:
+    """When the policy is written."""
+    with pytest.raises(UserError, match="redact"):
+        redact(*what)
+
+
+@given(
+    parts=st.lists(
+        st.sampled_from([NUMBER, "4111111111111111", " ", "x", "\n", "411", "words and more "]),
+        max_size=60,
+    ),
+    data=st.data(),
+)
+def test_pieces_give_what_the_whole_gives(parts: list[str], data: st.DataObject) -> None:
+    """However a text is cut, the same is taken out of it."""
+    text = "".join(parts)
+    rules = _Rules([r"\b\d{4}(?: ?\d{4}){3}\b"], "#")
+    cuts = data.draw(st.lists(st.integers(0, len(text)), max_size=30).map(sorted))
+    pieces = [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+    one = _Text(rules)
+    one.event = NotifyStreamEvent("", is_delta=True)
+    said = "".join(one.add(piece) for piece in pieces)
+    said += "".join(event.data for event in one.end())  # type: ignore[attr-defined]
+    assert said == rules.of_text(text)

@@ -1,0 +1,192 @@
+"""JSON that a model got slightly wrong is mended where it is plain what was meant, and marked."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from agents_tools import NotifyStreamEvent, ToolStreamStartEvent, UserError, function_tool, listen
+from agents_tools.policies import (
+    input_guardrail,
+    needs_approval,
+    repair_json,
+    retry,
+    transform,
+)
+from agents_tools.policies._repair import _mended, _repairer
+from agents_tools.policies._transform import ArgTransform
+
+
+@repair_json()
+@function_tool
+async def tool(path: str = "/", count: int = 1, names: list[str] | None = None) -> str:
+    """Say what arrived."""
+    return f"{path} {count} {names}"
+
+
+@pytest.mark.parametrize(
+    ("text", "output"),
+    [
+        ('{"path": "/home/x",}', "/home/x 1 None"),
+        ("{'path': '/home/x', 'count': 2}", "/home/x 2 None"),
+        ('{path: "/home/x", count: 2}', "/home/x 2 None"),
+        ("{path:'/home/x',count:2}", "/home/x 2 None"),
+        ('```json\n{"path": "/home/x"}\n```', "/home/x 1 None"),
+        ('```\n{"path": "/home/x",}\n```', "/home/x 1 None"),
+        ('{"path": "/home/x", "names": None}', "/home/x 1 None"),
+        ('{"path": "/home/x" "count": 2}', "/home/x 2 None"),
+        ('{"path": "/home/x", // where\n "count": 2 /* how many */}', "/home/x 2 None"),
+        ('{"path": "one\ntwo"}', "one\ntwo 1 None"),
+        ('"{\\"path\\": \\"/home/x\\",}"', "/home/x 1 None"),
+        ('\ufeff{"path": "/home/x"}', "/home/x 1 None"),
+        ("{'names': ['None', 'True', \"it's\"],}", "/ 1 ['None', 'True', \"it's\"]"),
+    ],
+)
+async def test_punctuation_is_mended(text: str, output: str) -> None:
+    """Rows of the peers: each of these fails, or is changed silently, elsewhere."""
+    outcome = await tool.call(None, text)
+    assert (outcome.status, outcome.output) == ("ok", output)
+    assert outcome.metadata is not None
+    assert outcome.metadata["agents_tools"]["repaired_arguments"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"path": "/ho',
+        '{"path": "/home/x"',
+        '{"path": "/home/x", "names": ["a", "b"',
+        '{"path": "/home/x", "names": ["a", "b"}',
+        '{"names": ["}"]',
+        '{"path": }',
+        '{"path": "/a", "path": "/b",}',
+        '{"path": "/a"} {"path": "/b"}',
+        '[{"path": "/a"},]',
+        'Sure! {"path": "/a"}',
+        '{"path": "say "hi" now"}',
+        "{'path': 'it's'}",
+        '{"path": "C:\\path"}',
+        '{"path": /a}',
+        '{"count": NaN,}',
+        '{"count": 01}',
+        '{"count": 1 2}',
+        '{"count": 1e999,}',
+        '{"names": ["a",, "b"]}',
+        '{"path": undefined}',
+        '{"path": yes}',
+        '{"path": "/a"; "count": 1}',
+        '{"path" = "/a"}',
+        "hello",
+        "{,}",
+        "{" * 100,
+        "{'a':" * 70 + "1" + "}" * 70,
+    ],
+)
+async def test_nothing_is_guessed(text: str) -> None:
+    """Rows of the peers: a silent change of meaning is worse than an error; cut-off text is one."""
+    outcome = await tool.call(None, text)
+    assert outcome.status == "invalid_args"
+    assert outcome.metadata is None
+
+
+async def test_what_is_mended_is_validated() -> None:
+    """It is read as any arguments are, with the same errors."""
+    outcome = await tool.call(None, "{'count': 'many', 'pth': 1,}")
+    assert outcome.status == "invalid_args"
+    assert "count: expected an integer" in str(outcome.output)
+
+
+async def test_good_arguments_are_left_alone() -> None:
+    """To the character, and nothing is said."""
+    async with listen() as events:
+        outcome = await tool.call(None, '{ "path" : "/home/x" }')
+    assert outcome.metadata is None
+    assert not [event for event in events if isinstance(event, NotifyStreamEvent)]
+
+
+async def test_a_mended_call_says_so_inside_its_lifecycle() -> None:
+    """To people as an event, to programs in the metadata of the outcome."""
+    async with listen() as events:
+        outcome = await retry(2)(tool).call(None, '{"path": "/home/x",}')
+    assert [event.type for event in events] == [
+        "tool_stream_start_event",
+        "notify_stream_event",
+        "tool_stream_end_event",
+    ]
+    start, said, _ = events
+    assert isinstance(start, ToolStreamStartEvent)
+    assert start.input_args == {"path": "/home/x"}
+    assert isinstance(said, NotifyStreamEvent)
+    assert (said.level, said.tag) == ("warning", "repaired_arguments")
+    assert outcome.metadata == {"agents_tools": {"repaired_arguments": '{"path": "/home/x",}'}}
+
+
+async def test_approvals_and_guardrails_see_the_mended_arguments() -> None:
+    """Wherever they stand: nobody can decide about what cannot be read."""
+    seen: list[dict[str, Any]] = []
+
+    def look(_: Any, arguments: dict[str, Any]) -> None:
+        seen.append(dict(arguments))
+
+    for stack in (
+        needs_approval(look)(input_guardrail(look)(tool)),
+        repair_json()(needs_approval(look)(input_guardrail(look)(tool))),
+        transform(path=ArgTransform(description="where"))(input_guardrail(look)(tool)),
+    ):
+        assert (await stack.call(None, "{'path': '/home/x'}")).status == "ok"
+    assert seen == [{"path": "/home/x"}] * 5
+
+
+async def test_without_strict_guesses_are_taken_but_never_of_cut_off_text() -> None:
+    """For those who would rather have some call than an error."""
+
+    @repair_json(strict=False)
+    @function_tool
+    async def loose(path: str, count: int = 1) -> str:
+        return f"{path} {count}"
+
+    assert await loose.on_invoke_tool(None, 'Sure! {"path": "/a"}') == "/a 1"
+    assert await loose.on_invoke_tool(None, '{"path": "say "hi" now"}') == 'say "hi" now 1'
+    for text in ('{"path": "/ho', '{"path": "/a", "count": {"a": "}"}', '{"path": "/a"'):
+        assert (await loose.call(None, text)).status == "invalid_args"
+
+
+def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the policy is written, not at the first bad call."""
+    monkeypatch.setitem(sys.modules, "json_repair", None)
+    with pytest.raises(UserError, match=r"agents-tools\[repair\]"):
+        repair_json()
+
+
+_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=8,
+)
+
+
+@given(value=st.dictionaries(st.text(max_size=5), _VALUES, max_size=4))
+def test_what_python_would_write_is_read_as_it_was_meant(value: dict[str, Any]) -> None:
+    """Models write Python's repr where they were shown Python."""
+    import ast
+    import json
+
+    mended = _mended(repr(value), _repairer(strict=True), strict=True)
+    if mended is not None:
+        assert json.loads(mended) == ast.literal_eval(repr(value))
+
+
+@given(
+    value=st.dictionaries(st.text(max_size=5), _VALUES, min_size=1, max_size=4),
+    cut=st.integers(min_value=1, max_value=200),
+)
+def test_no_beginning_of_a_text_is_ever_completed(value: dict[str, Any], cut: int) -> None:
+    """Cut off anywhere, it stays an error."""
+    import json
+
+    text = json.dumps(value)
+    begun = text[: max(1, len(text) - cut)]
+    assert _mended(begun, _repairer(strict=True), strict=True) is None

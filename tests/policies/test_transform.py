@@ -1,0 +1,266 @@
+"""Arguments get other names, descriptions, defaults and values."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any, Literal
+
+import pytest
+from pydantic import BaseModel
+
+from agents_tools import Agent, RunContextWrapper, Runner, ToolContext, UserError, function_tool
+from agents_tools.policies import (
+    ArgTransform,
+    hide,
+    input_guardrail,
+    needs_approval,
+    repair_json,
+    transform,
+)
+from agents_tools.testing import ScriptedModel, tool_call
+
+
+class Point(BaseModel):
+    x: int
+    y: int = 0
+
+
+@function_tool
+async def book(
+    city: str,
+    where: Point,
+    nights: int = 1,
+    price: Decimal = Decimal(0),
+    kind: Literal["room", "flat"] = "room",
+    note: str | None = None,
+) -> str:
+    """Book a place.
+
+    Args:
+        city: The city.
+        where: The place in it.
+        nights: How long.
+        price: At most.
+        kind: What.
+        note: Anything else.
+    """
+    return f"{city} {where.x},{where.y} {nights} {price} {kind} {note}"
+
+
+POINT = '{"x": 1, "y": 2}'
+
+
+async def test_an_argument_gets_another_name_and_description() -> None:
+    """The model knows only the new one; the tool gets its own."""
+    tool = transform(
+        city=ArgTransform(name="town", description="Which town."),
+        where=ArgTransform(name="place", description="Where there."),
+    )(book)
+    properties = tool.params_json_schema["properties"]
+    assert list(properties) == ["town", "place", "nights", "price", "kind", "note"]
+    assert properties["town"] == {"title": "Town", "type": "string", "description": "Which town."}
+    assert properties["place"] == {"$ref": "#/$defs/Point", "description": "Where there."}
+    assert tool.params_json_schema["required"] == ["town", "place"]
+    assert "$defs" in tool.params_json_schema
+    args = f'{{"town": "Rome", "place": {POINT}}}'
+    assert await tool.on_invoke_tool(None, args) == "Rome 1,2 1 0 room None"
+    assert await tool.invoke(town="Rome", place={"x": 1}) == "Rome 1,0 1 0 room None"
+
+
+async def test_faults_are_told_in_the_names_that_the_model_knows() -> None:
+    """With their places inside, and near names among those it knows."""
+    tool = transform(
+        city=ArgTransform(name="town"),
+        where=ArgTransform(name="place"),
+        note=ArgTransform(hide=True),
+    )(book)
+    bad = '{"town": 1, "place": {"x": "one"}, "nigths": 1}'
+    assert await tool.on_invoke_tool(None, bad) == (
+        "Invalid arguments for tool 'book':\n"
+        "- town: expected a string, got 1\n"
+        "- place.x: expected a valid integer, unable to parse string as an integer, "
+        'got "one"\n'
+        "- nigths: unknown, did you mean 'nights'?"
+    )
+    old = '{"city": "Rome", "note": "x", "place": {"x": 1}}'
+    assert await tool.on_invoke_tool(None, old) == (
+        "Invalid arguments for tool 'book':\n"
+        "- city: unknown, the known keys are town, place, nights, price, kind\n"
+        "- note: unknown, the known keys are town, place, nights, price, kind"
+    )
+    outcome = await tool.call(None, '{"place": {"x": 1}}')
+    assert outcome.status == "invalid_args"
+    assert "- town: missing" in str(outcome.output)
+    for text in ("[1]", '{"town": "a", "town": "b"}', '{"town": "a"', "nothing"):
+        assert (await tool.call(None, text)).status == "invalid_args"
+
+
+async def test_an_argument_gets_a_default() -> None:
+    """The schema says so, and `null` means it as it does elsewhere."""
+    tool = transform(city=ArgTransform(default="Rome"), where=ArgTransform(default=Point(x=3)))(
+        book
+    )
+    schema = tool.params_json_schema
+    assert "required" not in schema
+    assert schema["properties"]["city"]["default"] == "Rome"
+    assert schema["properties"]["where"]["default"] == {"x": 3, "y": 0}
+    for text in ("{}", "", "null", '{"city": null}', '"{}"'):
+        assert await tool.on_invoke_tool(None, text) == "Rome 3,0 1 0 room None"
+    assert await tool.on_invoke_tool(None, '{"city": "Bonn"}') == "Bonn 3,0 1 0 room None"
+
+
+async def test_an_argument_becomes_required_or_is_no_longer() -> None:
+    """What is published is enforced."""
+    tool = transform(nights=ArgTransform(name="days", required=True))(book)
+    assert tool.params_json_schema["required"] == ["city", "where", "days"]
+    assert "default" not in tool.params_json_schema["properties"]["days"]
+    args = f'{{"city": "Rome", "where": {POINT}}}'
+    assert await tool.on_invoke_tool(None, args) == (
+        "Invalid arguments for tool 'book':\n- days: missing, expected a value (required)"
+    )
+    with pytest.raises(UserError, match=r"transform\(city=...\): the tool cannot do without"):
+        _ = transform(city=ArgTransform(required=False))(book).params_json_schema
+
+
+async def test_hidden_arguments_are_given_by_the_application() -> None:
+    """A value for all calls, one for each call, or the default of the tool."""
+    seen: list[str] = []
+
+    async def from_person(context: ToolContext[Any]) -> str:
+        seen.append(context.idempotency_key)
+        return context.context["city"]
+
+    tool = transform(
+        city=ArgTransform(fill=from_person),
+        where=ArgTransform(hide=True, default={"x": 7}),
+        kind=ArgTransform(hide=True),
+    )(book)
+    schema = tool.params_json_schema
+    assert list(schema["properties"]) == ["nights", "price", "note"]
+    assert "required" not in schema
+    assert "$defs" not in schema
+    context = RunContextWrapper({"city": "Rome"})
+    assert await tool.on_invoke_tool(context, '{"nights": 2}') == "Rome 7,0 2 0 room None"
+    assert (await tool.call(context, '{"kind": "flat"}')).status == "invalid_args"
+    assert len(seen) == 1
+    with pytest.raises(UserError, match="cannot do without"):
+        _ = transform(city=ArgTransform(hide=True))(book).params_json_schema
+
+
+async def test_a_hidden_value_that_the_tool_refuses_is_no_fault_of_the_model() -> None:
+    """Whoever wrote it is told."""
+    tool = transform(nights=ArgTransform(hide=True, default="many"))(book)
+    outcome = await tool.call(None, f'{{"city": "Rome", "where": {POINT}}}')
+    assert outcome.status == "tool_error"
+    assert isinstance(outcome.error, UserError)
+    assert "transform(nights=...) gives a value that tool 'book' does not accept" in str(
+        outcome.error
+    )
+
+
+async def test_values_arrive_as_they_were_written() -> None:
+    """A long number keeps its digits, and repeated keys stay a fault."""
+    tool = transform(city=ArgTransform(name="town"))(book)
+    args = f'{{"town": "Rome", "where": {POINT}, "nights": {10**30 + 1}}}'
+    assert str(10**30 + 1) in str(await tool.on_invoke_tool(None, args))
+    twice = '{"town": "Rome", "where": {"x": 1, "x": 2}}'
+    assert (await tool.call(None, twice)).status == "invalid_args"
+
+
+async def test_two_arguments_may_change_their_names() -> None:
+    """And those of others are refused."""
+
+    @function_tool
+    async def move(source: str, target: str) -> str:
+        return f"{source} to {target}"
+
+    tool = transform(source=ArgTransform(name="target"), target=ArgTransform(name="source"))(move)
+    assert await tool.invoke(source="a", target="b") == "b to a"
+    clash = transform(source=ArgTransform(name="target"))(move)
+    with pytest.raises(UserError, match="two arguments 'target'"):
+        _ = clash.params_json_schema
+    with pytest.raises(UserError, match="names no parameter of the tool; it has: source, target"):
+        _ = transform(goal=ArgTransform(name="target"))(move).params_json_schema
+
+
+async def test_transforms_stack() -> None:
+    """The outer one speaks of what the inner one shows."""
+    inner = transform(city=ArgTransform(name="town"), where=ArgTransform(default={"x": 1}))(book)
+    tool = hide(nights=3)(transform(town=ArgTransform(name="village", default="Oia"))(inner))
+    assert list(tool.params_json_schema["properties"]) == [
+        "village",
+        "where",
+        "price",
+        "kind",
+        "note",
+    ]
+    assert await tool.invoke() == "Oia 1,0 3 0 room None"
+    assert await tool.invoke(village="Ano") == "Ano 1,0 3 0 room None"
+    for name in ("town", "city"):
+        outcome = await tool.call(None, f'{{"{name}": "x"}}')
+        assert outcome.status == "invalid_args"
+
+
+async def test_what_stands_inside_sees_the_names_of_the_tool() -> None:
+    """A rule that was written for the tool is not got round by another name."""
+    seen: list[dict[str, Any]] = []
+
+    def look(_: Any, arguments: dict[str, Any]) -> None:
+        seen.append(dict(arguments))
+
+    def rule(_: Any, arguments: dict[str, Any]) -> bool:
+        return arguments.get("city") == "Rome"
+
+    rename_it = transform(
+        city=ArgTransform(name="town"), where=ArgTransform(hide=True, default={"x": 1})
+    )
+    tool = input_guardrail(look)(rename_it(input_guardrail(look)(needs_approval(rule)(book))))
+    assert (await tool.call(None, '{"town": "Bonn"}')).status == "ok"
+    assert seen == [{"town": "Bonn"}, {"city": "Bonn"}]
+    assert (await tool.call(None, '{"town": "Rome"}')).status == "denied"
+    outside = needs_approval(rule)(rename_it(book))
+    assert (await outside.call(None, '{"town": "Rome"}')).status == "denied"
+
+
+async def test_what_a_person_changed_is_taken_as_it_was_shown() -> None:
+    """A person sees the tool's own names, and hidden values stay hidden."""
+    tool = needs_approval(
+        transform(city=ArgTransform(name="town"), where=ArgTransform(hide=True, default={"x": 9}))(
+            book
+        )
+    )
+    model = ScriptedModel([tool_call("book", town="Rome"), lambda request: str(request.input[-1])])
+    agent = Agent("Helper", tools=[tool], model=model)
+    waiting = await Runner.run(agent, "hi")
+    asked = waiting.interruptions[0]
+    assert asked.arguments == '{"city":"Rome"}' or "Rome" in asked.arguments
+    assert "9" not in asked.arguments
+    state = waiting.to_state()
+    state.approve(asked, arguments='{"city": "Bonn"}')
+    result = await Runner.run(agent, state)
+    assert "Bonn 9,0 1 0 room None" in result.final_output
+
+
+async def test_mended_arguments_are_transformed() -> None:
+    """Mending comes first, wherever it stands."""
+    tool = transform(city=ArgTransform(name="town"), where=ArgTransform(default={"x": 1}))(
+        repair_json()(book)
+    )
+    assert await tool.on_invoke_tool(None, "{'town': 'Rome'}") == "Rome 1,0 1 0 room None"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"city": "town"},
+        {"city": ArgTransform(hide=True, name="town")},
+        {"city": ArgTransform(fill=str, default="x")},
+        {"city": ArgTransform(required=True, default="x")},
+        {"city": ArgTransform(default=object())},
+    ],
+)
+def test_a_transform_that_cannot_work_is_refused(options: dict[str, Any]) -> None:
+    """When it is written."""
+    with pytest.raises(UserError, match="transform"):
+        transform(**options)
