@@ -1,0 +1,523 @@
+"""The promises of a backend, as tests that the author of any backend can run.
+
+Its workers serve `BACKEND_TOOLS`, which a worker finds as
+`agents_tools.testing.backends:BACKEND_TOOLS`; they and the tests tell each other things through
+files.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import os
+import tempfile
+import threading
+import time
+import uuid
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from agents_tools.backend import BackendHealth, CallEnvelope, CallEvent, pin_of, run_on
+from agents_tools.backend._remote import value_of
+from agents_tools.context import ToolContext, notify
+from agents_tools.decorators import function_tool
+from agents_tools.errors import ToolError
+from agents_tools.outputs import ToolOutputImage, ToolResult
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+
+    from agents_tools.backend import ToolBackend
+    from agents_tools.events import Event
+
+__all__ = ["BACKEND_TOOLS", "BackendContract", "BackendLawError"]
+
+PATIENCE: Final = 20.0
+"""How long a test waits for what is said to come, in seconds."""
+
+_SOME: Final = 8
+"""How many more descriptors and threads may be in use than before."""
+
+
+class BackendLawError(AssertionError):
+    """A backend broke a promise; the message says which, and what it did instead."""
+
+
+# --- what the workers run
+
+
+@function_tool
+async def backend_echo(value: Any, kind: str = "json") -> Any:
+    """Give a value back as it is, as an image, or as a result in three parts."""
+    if kind == "image":
+        return ToolOutputImage(data=b"\x89PNG\r\n\x1a\n", mime_type="image/png")
+    if kind == "result":
+        return ToolResult(content="seen", structured=value, metadata={"kept": True})
+    return value
+
+
+@function_tool
+def backend_fail(kind: str, message: str) -> str:
+    """Fail in one of several ways."""
+    if kind == "tool":
+        raise ToolError(message)
+    if kind == "result":
+        return ToolResult(content=message, is_error=True)  # type: ignore[return-value]
+    raise ValueError(message)
+
+
+@function_tool
+async def backend_say(count: int, until: str | None = None) -> int:
+    """Say some lines, the first at once and the others when a file is there."""
+    for number in range(count):
+        notify(f"line {number}", tag=str(number))
+        await asyncio.sleep(0)
+        if number == 0 and until is not None:
+            await _file(until)
+    return count
+
+
+@function_tool
+async def backend_inner(text: str) -> str:
+    """Say a line: what `backend_outer` calls."""
+    notify(text)
+    return text
+
+
+@function_tool
+async def backend_outer(text: str) -> str:
+    """Say a line, and have another tool say one."""
+    notify("outer")
+    return await backend_inner.invoke(text=text)
+
+
+@function_tool
+async def backend_once(log: str, until: str | None = None) -> int:
+    """Note that the body runs, wait for a file if there is one to wait for, and count the notes."""
+    with open(log, "a") as file:  # noqa: ASYNC230, PTH123 - a line in a local file
+        file.write("ran\n")
+    if until is not None:
+        await _file(until)
+    with open(log) as file:  # noqa: ASYNC230, PTH123 - as above
+        return len(file.readlines())
+
+
+@function_tool
+async def backend_wait(folder: str, context: ToolContext) -> str:
+    """Wait until somebody ends it, and note its start and its cleanup."""
+    attempt = context.attempt
+    notify(f"attempt {attempt}")
+    (Path(folder) / "started").write_text(str(os.getpid()))
+    if attempt > 1:
+        return f"attempt {attempt}"
+    try:
+        await asyncio.Event().wait()
+    finally:
+        (Path(folder) / "cleaned").touch()
+    return "never"
+
+
+BACKEND_TOOLS: Final = [
+    backend_echo,
+    backend_fail,
+    backend_say,
+    backend_inner,
+    backend_outer,
+    backend_once,
+    backend_wait,
+]
+"""The tools that the workers of a backend under test have to serve."""
+
+
+async def _file(path: str) -> None:
+    there = Path(path).exists
+    while not there():  # noqa: ASYNC110 - another process makes it
+        await asyncio.sleep(0.005)
+
+
+# --- the promises
+
+
+class BackendContract:
+    """Tests that every backend passes; pytest, with pytest-asyncio, runs those of a subclass.
+
+    ::
+
+        class TestMyBackend(BackendContract):
+            async def backend(self):
+                return MyBackend(...)  # its workers serve BACKEND_TOOLS
+
+            async def kill_worker(self, backend, pid):
+                os.kill(pid, signal.SIGKILL)
+
+    Attributes:
+        killable: Whether a worker can die without this process; `kill_worker` is then asked to.
+        kills: How many workers are killed one after the other.
+        streams: How many calls stream at once.
+    """
+
+    killable: ClassVar[bool] = True
+    kills: ClassVar[int] = 10
+    streams: ClassVar[int] = 200
+
+    async def backend(self) -> ToolBackend:
+        """Give a new backend; the test closes it."""
+        raise NotImplementedError
+
+    async def kill_worker(self, backend: ToolBackend, pid: int) -> None:
+        """Kill the worker that runs a call, without a word, as `kill -9` does.
+
+        Args:
+            backend: The backend.
+            pid: The process in which the tool runs.
+        """
+        raise NotImplementedError
+
+    # --- what comes back --------------------------------------------------------------------------
+
+    async def test_values_come_back_as_they_would_from_here(self) -> None:
+        """S31: values travel as JSON and content blocks, and say the same to the model."""
+        values: list[Any] = [
+            *("", "text \u2028 \ud83d\ude00 'quoted'", 7, 1.5, True, None, [], {}),
+            *([1, "a", None], {"type": "text", "lc": 1, "v": 2, "__class__": "x"}),
+        ]
+        async with self._opened() as backend:
+            tool = run_on(backend)(backend_echo)
+            for value in values:
+                arguments = json.dumps({"value": value})
+                here = await backend_echo.call(None, arguments)
+                there = await tool.call(None, arguments)
+                _is("the status", there.status, here.status)
+                _is("the value", there.value, here.value)
+                _is("the output", there.output, here.output)
+
+    async def test_blocks_and_results_in_parts_come_back_whole(self) -> None:
+        """A picture stays a picture, and what only programs see stays with them."""
+        async with self._opened() as backend:
+            tool = run_on(backend)(backend_echo)
+            for kind in ("image", "result"):
+                arguments = json.dumps({"value": {"a": 1}, "kind": kind})
+                here = await backend_echo.call(None, arguments)
+                there = await tool.call(None, arguments)
+                _is("the output", there.output, here.output)
+                _is("the metadata", there.metadata, here.metadata)
+            _is("the structured part", there.value.structured, {"a": 1})
+
+    async def test_failures_are_told_as_they_would_be_here(self) -> None:
+        """The model reads the same about a failure, and it has the same status."""
+        async with self._opened() as backend:
+            tool = run_on(backend)(backend_fail)
+            for kind in ("tool", "value", "result"):
+                arguments = json.dumps({"kind": kind, "message": "no 'such' thing"})
+                here = await backend_fail.call(None, arguments)
+                there = await tool.call(None, arguments)
+                _is("the status", there.status, here.status)
+                _is("the output", there.output, here.output)
+                _is("the error", type(there.error), type(here.error))
+
+    async def test_bad_arguments_never_reach_the_body(self) -> None:
+        """Both sides look: a worker trusts nobody's arguments."""
+        async with self._opened() as backend:
+            with tempfile.TemporaryDirectory() as folder:
+                log = Path(folder) / "log"
+                for arguments in ('{"log": 1}', "{}", "no JSON", '{"log": "x", "more": 1}'):
+                    events = await _all(backend, _call("backend_once", arguments))
+                    _is("the status", events[-1].payload["status"], "invalid_args")
+                if log.exists():
+                    raise BackendLawError("the body ran with bad arguments")
+
+    async def test_a_tool_that_is_not_there_and_one_that_differs_are_refused(self) -> None:
+        """A caller of another release is told so before anything runs."""
+        async with self._opened() as backend:
+            for envelope in (
+                _call("no_such_tool", "{}"),
+                _call("backend_echo", '{"value": 1}', definition="0" * 64),
+            ):
+                events = await _all(backend, envelope)
+                _is("the status", events[-1].payload["status"], "tool_error")
+            right = _call("backend_echo", '{"value": 1}', definition=pin_of(backend_echo))
+            _is("the status", (await _all(backend, right))[-1].payload["status"], "ok")
+
+    # --- what is said meanwhile -------------------------------------------------------------------
+
+    async def test_each_attempt_is_numbered_from_zero_and_ends_with_one_result(self) -> None:
+        """A reader tells by the numbers whether it has seen all."""
+        async with self._opened() as backend:
+            events = await _all(backend, _call("backend_say", '{"count": 5}'))
+            _is("the numbers", [one.seq for one in events], list(range(len(events))))
+            _is("the first", [one.kind for one in events[:2]], ["accepted", "started"])
+            _is("the results", [one.kind for one in events].count("result"), 1)
+            _is("the last", events[-1].kind, "result")
+            for one in events:
+                _is("an event", CallEvent.from_dict(json.loads(json.dumps(one.to_dict()))), one)
+
+    async def test_events_arrive_in_order_while_the_body_runs(self) -> None:
+        """The body waits for a file that is made when its first line is here."""
+        async with self._opened() as backend, _heard() as (heard, context):
+            with tempfile.TemporaryDirectory() as folder:
+                until = Path(folder) / "go"
+                tool = run_on(backend)(backend_say)
+                arguments = json.dumps({"count": 50, "until": str(until)})
+                task = asyncio.create_task(tool.call(context, arguments))
+                await _until(lambda: bool(_lines(heard)), "its first line")
+                if task.done():
+                    raise BackendLawError("its first line came with its result")
+                until.touch()
+                outcome = await task
+            _is("the value", outcome.value, 50)
+            _is("the lines", _lines(heard), [f"line {n}" for n in range(50)])
+            _is("the paths", {one.path for one in heard}, {("call",)})
+            _is("the starts", sum(one.type == "tool_stream_start_event" for one in heard), 1)
+
+    async def test_calls_inside_stay_below_the_call(self) -> None:
+        """What a tool calls there has a place below the call here."""
+        async with self._opened() as backend, _heard() as (heard, context):
+            await run_on(backend)(backend_outer).call(context, '{"text": "inner"}')
+            said = [(one.path, one.tool_name) for one in heard if one.type == "notify_stream_event"]
+            _is("the outer one", said[0], (("call",), "backend_outer"))
+            path, name = said[1]
+            _is("the inner one", (path[0], len(path), name), ("call", 2, "backend_inner"))
+
+    async def test_many_calls_stream_at_once_and_nothing_is_lost_or_mixed_up(self) -> None:
+        """F22: of each stream all events, once and in order."""
+        async with self._opened() as backend:
+
+            async def one(number: int) -> None:
+                count = 3 + number % 5
+                events = await _all(backend, _call("backend_say", json.dumps({"count": count})))
+                said = [one.payload["data"] for one in events if one.kind == "event"]
+                _is(f"the lines of call {number}", said, [f"line {n}" for n in range(count)])
+                _is("the numbers", [one.seq for one in events], list(range(len(events))))
+
+            async with asyncio.TaskGroup() as group:
+                for number in range(self.streams):
+                    group.create_task(one(number))
+
+    # --- ends before the end ----------------------------------------------------------------------
+
+    async def test_leaving_the_stream_cancels_the_call(self) -> None:
+        """Its cleanup runs there, and the next call has a worker."""
+        async with self._opened() as backend:
+            with tempfile.TemporaryDirectory() as folder:
+                stream = backend.submit(_waiting(folder))
+                async with aclosing(stream):
+                    async for said in stream:
+                        if said.kind == "event":
+                            break
+                await _exists(Path(folder) / "cleaned")
+            await self._works(backend)
+
+    async def test_a_cancelled_call_has_a_result_that_says_so(self) -> None:
+        """Whoever else knows the id of a call can end it."""
+        async with self._opened() as backend:
+            if not backend.capabilities.cancel:
+                return
+            with tempfile.TemporaryDirectory() as folder:
+                envelope = _waiting(folder)
+                task = asyncio.create_task(_all(backend, envelope))
+                await _exists(Path(folder) / "started")
+                _is("cancel()", await backend.cancel(envelope.call_id, "enough"), True)
+                _is("the status", (await task)[-1].payload["status"], "cancelled")
+                await _exists(Path(folder) / "cleaned")
+            _is("cancel() of no call", await backend.cancel("no such call"), False)
+            await self._works(backend)
+
+    async def test_a_call_is_over_at_its_deadline(self) -> None:
+        """F5: the answer does not wait for the body, whatever that does."""
+        async with self._opened() as backend:
+            await self._works(backend)
+            with tempfile.TemporaryDirectory() as folder:
+                envelope = _waiting(folder, deadline=time.time() + 1.0)
+                events = await _all(backend, envelope)
+                _is("the status", events[-1].payload["status"], "timeout")
+                await _exists(Path(folder) / "cleaned")
+            await self._works(backend)
+
+    async def test_a_call_whose_deadline_has_passed_is_not_started(self) -> None:
+        """Nothing is begun that nobody can wait for."""
+        async with self._opened() as backend:
+            with tempfile.TemporaryDirectory() as folder:
+                log = Path(folder) / "log"
+                arguments = json.dumps({"log": str(log)})
+                late = _call("backend_once", arguments, deadline=time.time() - 5.0)
+                events = await _all(backend, late)
+                _is("the status", events[-1].payload["status"], "timeout")
+                if log.exists():
+                    raise BackendLawError("the body ran after its deadline")
+
+    # --- twice ------------------------------------------------------------------------------------
+
+    async def test_a_call_that_is_sent_again_runs_once_and_has_one_answer(self) -> None:
+        """F41: the same call, attempt and arguments."""
+        async with self._opened() as backend:
+            with tempfile.TemporaryDirectory() as folder:
+                envelope = _call("backend_once", json.dumps({"log": f"{folder}/log"}))
+                first = (await _all(backend, envelope))[-1]
+                again = (await _all(backend, envelope))[-1]
+                _is("the second result", again.payload, first.payload)
+                _is("its number", again.seq, first.seq)
+                other = await _all(backend, envelope.again(2))
+                _is("the value of another attempt", _value(other), 2)
+
+    async def test_a_call_that_is_sent_again_while_it_runs_is_joined(self) -> None:
+        """F41: a caller that has lost its connection comes back and gets the answer."""
+        async with self._opened() as backend:
+            with tempfile.TemporaryDirectory() as folder:
+                log, until = Path(folder) / "log", Path(folder) / "go"
+                arguments = json.dumps({"log": str(log), "until": str(until)})
+                envelope = _call("backend_once", arguments)
+                first = asyncio.create_task(_all(backend, envelope))
+                await _exists(log)
+                second = asyncio.create_task(_all(backend, envelope))
+                await asyncio.sleep(0)
+                until.touch()
+                _is("the values", [_value(await first), _value(await second)], [1, 1])
+
+    # --- workers that die -------------------------------------------------------------------------
+
+    async def test_a_call_whose_worker_dies_is_lost(self) -> None:
+        """F45: never run again unless trusted code allows it, and never called a failure."""
+        if not self.killable:
+            return
+        async with self._opened() as backend:
+            with tempfile.TemporaryDirectory() as folder:
+                events = await self._killed(backend, folder, _waiting(folder))
+            at_least_once = backend.capabilities.delivery == "at_least_once"
+            if not at_least_once:
+                _is("the status", events[-1].payload["status"], "lost")
+            await self._works(backend)
+
+    async def test_an_idempotent_call_is_run_again_when_its_worker_dies(self) -> None:
+        """F45: a new attempt, numbered from zero, that says that it is one."""
+        if not self.killable:
+            return
+        async with self._opened() as backend:
+            if not backend.capabilities.restarts:
+                return
+            with tempfile.TemporaryDirectory() as folder:
+                events = await self._killed(backend, folder, _waiting(folder, idempotent=True))
+            second = [one for one in events if one.attempt == 2]  # noqa: PLR2004 - the next one
+            _is("the numbers", [one.seq for one in second], list(range(len(second))))
+            _is("the first of them", second[0].kind, "restarted")
+            _is("the value", _value(events), "attempt 2")
+
+    async def test_workers_that_are_killed_again_and_again_leave_nothing_behind(self) -> None:
+        """F25: each call is lost, the next one works, and no descriptor or thread is left."""
+        if not self.killable:
+            return
+        async with self._opened() as backend:
+            await self._works(backend)
+            before = _belongings()
+            for _ in range(self.kills):
+                with tempfile.TemporaryDirectory() as folder:
+                    await self._killed(backend, folder, _waiting(folder))
+            await self._works(backend)
+            await _until(
+                lambda: all(
+                    now <= then + 8 for now, then in zip(_belongings(), before, strict=True)
+                ),
+                f"as few descriptors and threads as before ({before}, now {_belongings()})",
+            )
+
+    # --- the backend itself -----------------------------------------------------------------------
+
+    async def test_health_counts_what_runs(self) -> None:
+        """A backend at rest says so."""
+        async with self._opened() as backend:
+            await self._works(backend)
+            health = await backend.health()
+            _is("its class", type(health), BackendHealth)
+            _is("ok, busy and waiting", (health.ok, health.busy, health.waiting), (True, 0, 0))
+
+    async def test_closing_ends_what_runs_and_may_be_done_twice(self) -> None:
+        """Whoever waits gets a result, and the body its cleanup or its end."""
+        backend = await self.backend()
+        with tempfile.TemporaryDirectory() as folder:
+            task = asyncio.create_task(_all(backend, _waiting(folder)))
+            await _exists(Path(folder) / "started")
+            await backend.aclose()
+            status = (await asyncio.wait_for(task, PATIENCE))[-1].payload["status"]
+            if status not in {"cancelled", "lost"}:
+                raise BackendLawError(f"the status of a call of a closed backend is {status!r}")
+            await backend.aclose()
+
+    # --- help -------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def _opened(self) -> AsyncGenerator[ToolBackend]:
+        backend = await self.backend()
+        try:
+            yield backend
+        finally:
+            await backend.aclose()
+
+    async def _works(self, backend: ToolBackend) -> None:
+        events = await _all(backend, _call("backend_echo", '{"value": "works"}'))
+        _is("the next call", _value(events), "works")
+
+    async def _killed(
+        self, backend: ToolBackend, folder: str, envelope: CallEnvelope
+    ) -> list[CallEvent]:
+        task = asyncio.create_task(_all(backend, envelope))
+        try:
+            started = Path(folder) / "started"
+            await _until(lambda: started.exists() and bool(started.read_text()), "its start")
+            await self.kill_worker(backend, int(started.read_text()))
+            return await asyncio.wait_for(task, PATIENCE)
+        finally:
+            task.cancel()
+
+
+def _call(tool: str, arguments: str, **more: Any) -> CallEnvelope:
+    return CallEnvelope(call_id=uuid.uuid4().hex, tool=tool, arguments=arguments, **more)
+
+
+def _waiting(folder: str, **more: Any) -> CallEnvelope:
+    return _call("backend_wait", json.dumps({"folder": folder}), **more)
+
+
+async def _all(backend: ToolBackend, envelope: CallEnvelope) -> list[CallEvent]:
+    async with asyncio.timeout(3 * PATIENCE), aclosing(backend.submit(envelope)) as stream:
+        return [said async for said in stream]
+
+
+def _value(events: list[CallEvent]) -> Any:
+    return value_of(events[-1].payload, ToolContext())
+
+
+@asynccontextmanager
+async def _heard() -> AsyncGenerator[tuple[list[Event], ToolContext[Any]]]:
+    heard: list[Event] = []
+    yield heard, ToolContext(tool_call_id="call", emit=heard.append)
+
+
+def _lines(events: list[Event]) -> list[str]:
+    return [getattr(one, "data", "") for one in events if one.type == "notify_stream_event"]
+
+
+async def _exists(path: Path) -> None:
+    await _until(path.exists, f"{path.name!r} to be noted")
+
+
+async def _until(condition: Callable[[], bool], what: str) -> None:
+    latest = time.monotonic() + PATIENCE
+    while not condition():
+        if time.monotonic() > latest:
+            raise BackendLawError(f"waited {PATIENCE:g} s for {what}, in vain")
+        await asyncio.sleep(0.005)
+
+
+def _belongings() -> tuple[int, int]:
+    gc.collect()
+    descriptors = Path("/proc/self/fd")
+    return (
+        len(list(descriptors.iterdir())) if descriptors.exists() else 0,
+        threading.active_count(),
+    )
+
+
+def _is(what: str, value: Any, expected: Any) -> None:
+    if value != expected:
+        raise BackendLawError(f"{what}: expected {expected!r:.500}, got {value!r:.500}")

@@ -1,0 +1,105 @@
+"""What it costs to run a tool elsewhere: `python -m tests.benchmarks.backend`.
+
+Beside each figure stands that of a bare echo process: asyncio, a socket pair, JSON frames, and
+nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable
+
+from agents_tools.backend import LocalBackend, ProcessBackend, run_on
+from agents_tools.backend._frames import Frames, encode
+from tests import isolated_tools as tools
+
+CALLS = 1_000
+ARGUMENTS = '{"a": 1, "b": 2}'
+
+ECHO = """
+import asyncio, socket, sys
+from agents_tools.backend._frames import Frames, encode
+async def main():
+    sock, frames = socket.socket(fileno=int(sys.argv[1])), Frames()
+    sock.setblocking(False)
+    loop = asyncio.get_running_loop()
+    while data := await loop.sock_recv(sock, 65536):
+        frames.feed(data)
+        while (message := frames.next()) is not None:
+            await loop.sock_sendall(sock, encode(message))
+asyncio.run(main())
+"""
+
+
+async def median_of(call: Callable[[], Awaitable[object]]) -> float:
+    """Give the median duration in microseconds."""
+    for _ in range(50):
+        await call()
+    taken: list[float] = []
+    for _ in range(CALLS):
+        start = time.perf_counter()
+        await call()
+        taken.append(time.perf_counter() - start)
+    return statistics.median(taken) * 1e6
+
+
+async def bare_echo() -> float:
+    """Measure the least that a hop to another process costs."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        command = [sys.executable, "-c", ECHO, str(theirs.fileno())]
+        with subprocess.Popen(command, pass_fds=(theirs.fileno(),)) as process:  # noqa: ASYNC220
+            theirs.close()
+            ours.setblocking(False)
+            loop, frames = asyncio.get_running_loop(), Frames()
+
+            async def echo() -> None:
+                await loop.sock_sendall(ours, encode({"call": {"arguments": ARGUMENTS}}))
+                while frames.next() is None:
+                    frames.feed(await loop.sock_recv(ours, 65536))
+
+            taken = await median_of(echo)
+            ours.close()
+            process.wait()
+    return taken
+
+
+async def start_time() -> float:
+    """Measure from the first call of a backend to its answer, in milliseconds."""
+    taken: list[float] = []
+    for _ in range(9):
+        async with ProcessBackend(tools.ALL, workers=1) as backend:
+            start = time.perf_counter()
+            await run_on(backend)(tools.add).invoke(a=1, b=2)
+            taken.append(time.perf_counter() - start)
+    return statistics.median(taken) * 1e3
+
+
+async def main() -> None:
+    """Measure and print."""
+    tool = tools.add
+    direct = await median_of(lambda: tool.on_invoke_tool(None, ARGUMENTS))
+    there = run_on(LocalBackend(tools.ALL))(tool)
+    local = await median_of(lambda: there.on_invoke_tool(None, ARGUMENTS))
+    async with ProcessBackend(tools.ALL) as backend:
+        isolated = run_on(backend)(tool)
+        process = await median_of(lambda: isolated.on_invoke_tool(None, ARGUMENTS))
+    echo = await bare_echo()
+    print(f"direct, in a thread     {direct:8.0f} µs")
+    print(f"LocalBackend            {local:8.0f} µs")
+    print(f"ProcessBackend          {process:8.0f} µs")
+    print(f"a bare echo process     {echo:8.0f} µs")
+    start = time.perf_counter()
+    subprocess.run([sys.executable, "-c", "import asyncio"], check=True)  # noqa: ASYNC221
+    python = (time.perf_counter() - start) * 1e3
+    print(f"a worker's first answer {await start_time():8.0f} ms")
+    print(f"python, asyncio         {python:8.0f} ms")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

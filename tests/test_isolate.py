@@ -1,0 +1,415 @@
+"""Tools in processes that can be killed: `policies.isolate` and `ProcessBackend`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from agents_tools import FunctionTool, ToolContext, function_tool, policies
+from agents_tools.backend import ProcessBackend, run_on
+from agents_tools.errors import ToolLostError, UserError
+from agents_tools.policies import isolate
+from tests import isolated_tools as tools
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+
+    from agents_tools.events import Event
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="worker processes are POSIX")
+
+
+@asynccontextmanager
+async def isolated(
+    tool: FunctionTool[..., Any], **options: Any
+) -> AsyncGenerator[FunctionTool[..., Any]]:
+    policy = isolate(**options)
+    try:
+        yield policy(tool)
+    finally:
+        await policy.aclose()
+
+
+async def eventually(condition: Callable[[], object]) -> None:
+    """Wait until something is so in another process, while the event loop goes on."""
+    async with asyncio.timeout(30):
+        while not condition():  # noqa: ASYNC110 - nothing of it is told here
+            await asyncio.sleep(0.01)
+
+
+def is_gone(pid: int) -> bool:
+    try:
+        line = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return True
+    return line.rpartition(")")[2].split()[0] in {"Z", "X"}
+
+
+async def pid_in(folder: Path, name: str = "pid") -> int:
+    await eventually(lambda: (folder / name).exists() and bool((folder / name).read_text()))
+    return int((folder / name).read_text())
+
+
+# --- what works as it did
+
+
+async def test_the_function_runs_in_another_process_and_its_value_comes_back() -> None:
+    async with isolated(tools.whoami) as tool:
+        first = await tool.invoke()
+        assert first["parent"] == os.getpid() != first["pid"]
+        assert await tool.invoke() == first
+
+
+async def test_events_of_a_stream_and_of_calls_inside_have_their_place_here() -> None:
+    """They travel under the ids of this call, those of inner calls below it."""
+    heard: list[Event] = []
+    async with isolated(tools.count) as tool:
+        context = ToolContext(tool_call_id="c", emit=heard.append)
+        assert (await tool.call(context, '{"to": 3}')).value == "counted to 3"
+    assert [(one.type, one.path) for one in heard] == [
+        ("tool_stream_start_event", ("c",)),
+        *[("notify_stream_event", ("c",))] * 3,
+        ("tool_stream_end_event", ("c",)),
+    ]
+    assert [one.seq for one in heard] == [0, 1, 2, 3, 4]
+    heard.clear()
+    async with isolated(tools.nested) as tool:
+        context = ToolContext(tool_call_id="c", emit=heard.append)
+        assert (await tool.call(context, '{"a": 1}')).value == 2
+    inner = [one for one in heard if len(one.path) == 2]
+    assert [one.tool_name for one in inner] == ["add", "add"]
+    assert {one.path[0] for one in inner} == {"c"}
+
+
+async def test_a_stream_can_be_watched_as_any_other() -> None:
+    async with isolated(tools.count) as tool, tool.stream(to=500) as stream:
+        said = [event async for event in stream if event.type == "notify_stream_event"]
+    assert [event.data for event in said] == [str(n) for n in range(500)]
+    assert stream.result == "counted to 500"
+
+
+async def test_a_tool_sees_its_call_and_is_told_that_the_application_stays_here() -> None:
+    """The context object cannot travel; its use names the remedy."""
+    async with isolated(tools.read_context) as tool:
+        context = ToolContext({"database": 1}, tool_call_id="c", run_id="r")
+        key = context.idempotency_key
+        seen = (await tool.call(context, '{"what": "all"}')).value
+        assert seen == {"key": key, "attempt": 1, "has_deadline": False, "falsy": True}
+        outcome = await tool.call(ToolContext({"database": 1}), '{"what": "context"}')
+    assert outcome.status == "tool_error"
+    assert "ctx.context.database" in str(outcome.output)
+    assert "Pass what the tool needs as arguments" in str(outcome.output)
+
+
+async def test_policies_stay_here_wherever_they_are_written(tmp_path: Path) -> None:
+    """They run once, in this process: the worker runs the bare function."""
+    log = tmp_path / "log"
+    async with isolated(policies.retry(3, backoff=0, on=ConnectionError)(tools.fail)) as tool:
+        assert await tool.invoke(message="no", log=str(log)) == "third time lucky"
+        assert log.read_text() == "ran\n" * 3
+    async with isolated(tools.add) as tool:
+        renamed = policies.rename("plus")(tool)
+        assert await renamed.invoke(a=1, b=2) == 3
+        assert "isolate" in repr(renamed)
+
+
+async def test_class_based_tools_run_there_as_well() -> None:
+    """A worker finds them by name; what the model reads is the same."""
+    there = "tests.isolated_tools:CLASS_BASED"
+    async with ProcessBackend(there, workers=1) as backend:
+        tool = run_on(backend)(tools.CLASS_BASED)  # type: ignore[type-var]
+        outcome = await tool.call(None, '{"number": 21}')
+    here = await tools.CLASS_BASED.as_function_tool().call(None, '{"number": 21}')
+    assert outcome.output == here.output == '{"total":42}'
+
+
+async def test_a_tool_works_from_several_event_loops_and_threads() -> None:
+    """The workers belong to no event loop."""
+    async with isolated(tools.add, workers=2) as tool:
+        assert await asyncio.to_thread(tool.invoke_sync, a=1, b=2) == 3
+        results = await asyncio.gather(
+            *(tool.invoke(a=n, b=n) for n in range(10)),
+            *(asyncio.to_thread(lambda n=n: asyncio.run(tool.invoke(a=n, b=n))) for n in range(4)),
+        )
+    assert results == [0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 0, 2, 4, 6]
+
+
+async def test_what_a_tool_prints_does_not_get_into_its_answers(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """Standard output is the worker's own; it goes where errors of this process go."""
+    said: list[str] = []
+    async with isolated(tools.shout) as tool:
+        assert await tool.invoke(text="hello") == "shouted"
+        await eventually(lambda: said.append(capfd.readouterr().err) or len("".join(said)) >= 18)
+    assert "".join(said) == "hello\n" * 3
+
+
+# --- what could not be stopped before
+
+
+async def test_a_loop_that_holds_the_interpreter_is_killed_at_the_deadline(tmp_path: Path) -> None:
+    """F7: the answer is on time, this process goes on meanwhile, and the worker is replaced."""
+    ticks = 0
+    async with isolated(policies.timeout(1.0)(tools.hold_the_interpreter)) as tool:
+        call = asyncio.create_task(tool.call(None, json.dumps({"folder": str(tmp_path)})))
+        pid = await pid_in(tmp_path)
+        while not call.done():
+            ticks += 1
+            await asyncio.sleep(0.01)
+        outcome = await call
+        await eventually(lambda: is_gone(pid))
+    assert outcome.status == "timeout"
+    assert ticks > 10
+
+
+@pytest.mark.parametrize(
+    ("how", "why"), [("exit", "exit code 3"), ("segfault", "signal 11, SIGSEGV")]
+)
+async def test_a_worker_that_dies_loses_its_call_and_is_replaced(how: str, why: str) -> None:
+    """F12: whether the call took effect is not known, and the next one works."""
+    async with ProcessBackend(tools.ALL, workers=1) as backend:
+        outcome = await run_on(backend)(tools.leave).call(None, json.dumps({"how": how}))
+        assert outcome.status == "lost"
+        assert why in str(outcome.output)
+        assert isinstance(outcome.error, ToolLostError)
+        assert await run_on(backend)(tools.add).invoke(a=1, b=1) == 2
+        assert (await backend.health()).workers == 1
+
+
+async def test_a_polite_exit_is_an_ordinary_failure() -> None:
+    async with ProcessBackend(tools.ALL, workers=1) as backend:
+        outcome = await run_on(backend)(tools.leave).call(None, '{"how": "bye"}')
+    assert outcome.status == "tool_error"
+    assert "SystemExit" in str(outcome.output)
+
+
+async def test_memory_has_an_end() -> None:
+    """F13: a tool that takes too much fails, and its worker is replaced."""
+    async with isolated(tools.allocate, memory=1 << 30) as tool:
+        outcome = await tool.call(None, json.dumps({"size": 1 << 31}))
+        assert outcome.status == "tool_error"
+        assert "MemoryError" in str(outcome.output)
+        assert await tool.invoke(size=1000) == 1000
+
+
+@pytest.mark.parametrize("which", ["wait", "wait_in_a_thread"])
+async def test_a_cancelled_call_frees_its_worker(which: str, tmp_path: Path) -> None:
+    """An async tool cleans up and its worker stays; a thread can only be ended with its process."""
+    tool = getattr(tools, which)
+    async with ProcessBackend([tool, tools.whoami], workers=1) as backend:
+        call = asyncio.create_task(run_on(backend)(tool).invoke(folder=str(tmp_path)))
+        pid = await pid_in(tmp_path)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        after = (await run_on(backend)(tools.whoami).invoke())["pid"]
+        assert (after == pid) is (tmp_path / "cleaned").exists() is (which == "wait")
+
+
+async def test_all_that_a_tool_has_started_ends_with_its_worker(tmp_path: Path) -> None:
+    """A daemon in a session of its own as well."""
+    async with isolated(policies.timeout(2.0)(tools.daemonize)) as tool:
+        outcome = await tool.call(None, json.dumps({"folder": str(tmp_path)}))
+        assert outcome.status == "timeout"
+        daemon = await pid_in(tmp_path, "child")
+        await eventually(lambda: is_gone(daemon))
+
+
+async def test_a_worker_that_was_killed_between_calls_is_replaced() -> None:
+    async with isolated(tools.whoami) as tool:
+        first = (await tool.invoke())["pid"]
+        os.kill(first, signal.SIGKILL)
+        await eventually(lambda: is_gone(first))
+        assert (await tool.invoke())["pid"] != first
+
+
+async def test_a_worker_is_replaced_when_it_has_done_its_share() -> None:
+    async with isolated(tools.whoami, max_calls=2) as tool:
+        pids = [(await tool.invoke())["pid"] for _ in range(4)]
+    assert len(set(pids)) == 2
+
+
+async def test_a_result_that_is_too_large_is_a_failure_that_says_so() -> None:
+    """One message has at most 64 MiB; the worker lives on."""
+    async with isolated(tools.huge) as tool:
+        outcome = await tool.call(None, json.dumps({"size": 65 << 20}))
+        assert outcome.status == "tool_error"
+        assert "too large" in str(outcome.output)
+        assert await tool.invoke(size=3) == "xxx"
+
+
+# --- what a worker gets of this process
+
+
+async def test_a_worker_has_none_of_our_descriptors(tmp_path: Path) -> None:
+    """S22: not even those that say that they may be inherited."""
+    with (tmp_path / "secret").open("w") as file:
+        os.set_inheritable(file.fileno(), True)
+        async with isolated(tools.look_around) as tool:
+            links = (await tool.invoke())["links"]
+    assert not [link for link in links if "secret" in link]
+    others = [one for one in links if not one.startswith(("socket:", "anon_inode:", "/proc/"))]
+    assert len(others) <= 3
+
+
+async def test_a_worker_has_few_of_our_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """S21: those of every user, and what it was given."""
+    monkeypatch.setenv("API_KEY", "secret")
+    monkeypatch.setenv("LANG", "C.UTF-8")
+    async with isolated(tools.look_around, environment={"MODE": "test"}) as tool:
+        seen = (await tool.invoke())["environment"]
+    allowed = {"HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LC_ALL", "LC_CTYPE"}
+    allowed |= {"TZ", "TMPDIR", "MODE", "AGENTS_TOOLS_WORKER"}
+    assert set(seen) <= allowed
+    assert (seen["MODE"], seen["LANG"]) == ("test", "C.UTF-8")
+
+
+async def test_a_worker_imports_from_where_this_process_does() -> None:
+    async with isolated(tools.look_around) as tool:
+        seen = await tool.invoke()
+    assert seen["cwd"] == str(Path.cwd())
+    assert [one for one in sys.path if one] == [one for one in seen["path"] if one in sys.path]
+
+
+# --- what cannot work
+
+
+class Holder:
+    def method(self, x: int) -> int:
+        return x
+
+
+def shadowed(x: int) -> int:
+    return x
+
+
+first_shadowed = shadowed
+globals()["shadowed"] = len
+
+
+def test_what_no_worker_can_import_is_refused_when_it_is_declared() -> None:
+    """The error names the function, its place and the remedy."""
+
+    def local(x: int) -> int:
+        return x
+
+    for function in (local, lambda x: x, Holder().method, Holder.method):
+        tool = function_tool(function, name_override="it")
+        with pytest.raises(UserError, match="Move it to the top level of a module") as caught:
+            isolate()(tool)
+        assert "test_isolate" in str(caught.value)
+    by_hand = FunctionTool(name="m", params_json_schema={}, on_invoke_tool=tools.add.on_invoke_tool)
+    with pytest.raises(UserError, match="made from functions"):
+        isolate()(by_hand)
+    with pytest.raises(UserError, match="workers= takes a positive number"):
+        isolate(workers=0)(tools.add)
+    with pytest.raises(UserError, match="Put it above `@function_tool`"):
+        isolate()(tools.add.__wrapped__)  # type: ignore[type-var]
+
+
+async def test_a_name_that_stands_for_something_else_is_told() -> None:
+    tool = isolate()(function_tool(first_shadowed))
+    with pytest.raises(UserError, match="something else"):
+        await tool.invoke(x=1)
+
+
+async def test_a_module_that_cannot_be_imported_is_told() -> None:
+    for target, message in (
+        ("tests.no_such_module", "No module named"),
+        ("tests.isolated_tools:no_such_name", "has no 'no_such_name'"),
+        ("tests.waiting", "has no tools"),
+    ):
+        async with ProcessBackend(target, workers=1) as backend:
+            with pytest.raises(UserError, match=message):
+                await run_on(backend)(tools.add).invoke(a=1, b=1)
+    for target in ("module:", "", 7):
+        with pytest.raises(UserError):
+            ProcessBackend(target)
+
+
+# --- programs
+
+PROGRAM = """
+import os
+import sys
+import threading
+from pathlib import Path
+from agents_tools import function_tool
+from agents_tools.policies import isolate
+
+folder = {folder!r}
+
+@isolate()
+@function_tool
+def whoami() -> int:
+    return os.getpid()
+
+@isolate()
+@function_tool
+def hang() -> int:
+    import re
+    (Path(folder) / "pid").write_text(str(os.getpid()))
+    return len(re.match("(a+)+$", "a" * 64 + "b"))
+"""
+
+
+def run_program(folder: Path, body: str) -> subprocess.Popen[str]:
+    path = folder / "program.py"
+    path.write_text(PROGRAM.format(folder=str(folder)) + body)
+    return subprocess.Popen(  # noqa: S603 - this interpreter
+        [sys.executable, "-W", "always", path],
+        stdin=-1,
+        stdout=-1,
+        stderr=-1,
+        text=True,
+        cwd=Path.cwd(),
+    )
+
+
+async def test_functions_of_the_program_itself_are_found(tmp_path: Path) -> None:
+    """A worker imports the program; what it does stands below its `if __name__`."""
+    body = 'if __name__ == "__main__":\n    print(whoami.invoke_sync() != os.getpid())\n'
+    with run_program(tmp_path, body) as program:
+        out, err = program.communicate(timeout=50)
+    assert (out, err) == ("True\n", "")
+
+
+async def test_a_program_that_calls_tools_while_it_is_imported_is_told(tmp_path: Path) -> None:
+    """It would start workers of workers for ever."""
+    with run_program(tmp_path, "whoami.invoke_sync()") as program:
+        _, err = program.communicate(timeout=50)
+    assert 'below `if __name__ == "__main__":`' in err
+
+
+def test_a_function_that_was_typed_in_is_refused() -> None:
+    program = "from tests.isolated_tools import *\nfrom agents_tools.policies import *\n"
+    program += "def f(x: int) -> int: return x\nisolate()(function_tool(f))"
+    done = subprocess.run(  # noqa: S603 - this interpreter
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert "Put the function into a module" in done.stderr
+
+
+@pytest.mark.parametrize("how", ["it ends", "kill -9"])
+async def test_no_worker_outlives_its_program(how: str, tmp_path: Path) -> None:
+    """F8: not even one whose interpreter is held, and the program does not wait for it."""
+    body = 'if __name__ == "__main__":\n'
+    body += "    threading.Thread(target=hang.invoke_sync, daemon=True).start()\n"
+    body += "    sys.stdin.readline()\n"
+    with run_program(tmp_path, body) as program:
+        worker = await pid_in(tmp_path)
+        if how == "it ends":
+            program.communicate("\n", timeout=50)
+        else:
+            program.kill()
+    await eventually(lambda: is_gone(worker))
