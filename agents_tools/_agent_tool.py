@@ -16,7 +16,7 @@ from agents_tools.errors import UserTypeError
 from agents_tools.tool import FunctionTool, check_tool_name, reader_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
 
     from agents_tools.context import ToolContext
     from agents_tools.events import Emit, Event
@@ -41,6 +41,7 @@ def tool_of_agent(
     is_enabled: Any,
     enable_bracketing: bool,
     failure_error_function: Any,
+    metadata: Mapping[str, Any] | None = None,
 ) -> FunctionTool[..., Any]:
     """Make a tool of an agent.
 
@@ -54,6 +55,7 @@ def tool_of_agent(
         is_enabled: Whether agents offer it.
         enable_bracketing: Whether start and end of a call appear in the stream of events.
         failure_error_function: What the model is told when the agent fails; `None` raises.
+        metadata: Anything else.
 
     Raises:
         UserError: The name is not acceptable, or the parameters have no JSON form.
@@ -85,6 +87,7 @@ def tool_of_agent(
     return FunctionTool.declared(
         declaration,
         is_enabled=is_enabled,
+        metadata=metadata,
         failure_error_function=failure_error_function,
         enable_bracketing=enable_bracketing,
     )

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from agents_tools._records import CallOutcome
     from agents_tools._runnable import RunnableAgent, Toolbox
     from agents_tools.context import RunScope
+    from agents_tools.durable._journal import Journal
     from agents_tools.events import CallStatus
     from agents_tools.items import Item
     from agents_tools.outputs import ToolOutput
@@ -58,17 +59,23 @@ class Call:
     Attributes:
         item: What the model asks for.
         tool: The tool; `None` where there is none of that name.
+        asked: What the tool is asked for: the item, unless that calls the tool through another one.
         answer: What the model is told; `None` until then.
         value: What the tool returned; the text for the model where it failed.
         known: Whether it is part of the conversation: one that was started early is not, until
             the whole answer that it is in has come.
     """
 
-    __slots__ = ("answer", "edited", "item", "known", "task", "tool", "value")
+    __slots__ = ("answer", "asked", "edited", "item", "known", "task", "tool", "value")
 
-    def __init__(self, item: ToolCallItem, tool: FunctionTool[..., Any] | None) -> None:
+    def __init__(
+        self, item: ToolCallItem, tool: FunctionTool[..., Any] | None, arguments: str | None = None
+    ) -> None:
         self.item = item
         self.tool = tool
+        self.asked = item
+        if tool is not None and arguments is not None:
+            self.asked = replace(item, name=tool.name, arguments=arguments)
         self.answer: ToolCallOutputItem | None = None
         self.value: Any = None
         self.known = True
@@ -86,8 +93,7 @@ class Calls:
         hooks: Who is told.
         say: Says that there is a new item.
         keep: Puts what was said on record.
-        history: The conversation so far.
-        state: The state that the run goes on from.
+        journal: What outlives the process, if anything does.
     """
 
     def __init__(
@@ -96,10 +102,9 @@ class Calls:
         config: RunConfig,
         scope: RunScope[Any],
         hooks: Sequence[RunHooks[Any]],
-        say: Callable[[str, Any], None],
+        say: Callable[..., None],
         keep: Callable[[], Awaitable[None]],
-        history: Sequence[Item],
-        state: RunState | None,
+        journal: Journal | None,
     ) -> None:
         self._agent = agent
         self._config = config
@@ -107,23 +112,34 @@ class Calls:
         self._hooks = hooks
         self._say = say
         self._keep = keep
+        self._journal = journal
         self.wire: str | None = None
         self.used = False
-        self.count = 0 if state is None else state.tool_calls
+        self.count = 0
         self.started: dict[str, None] = {}
-        self.pending = {} if state is None else dict(state.pending)
-        self.nested = {} if state is None else dict(state.nested)
-        self.standing = {} if state is None else dict(state.standing)
-        self._lost = set[str]() if state is None else set(state.started)
+        self.pending: dict[str, PendingCall] = {}
+        self.nested: dict[str, RunState] = {}
+        self.standing: dict[str, str] = {}
+        self._lost = set[str]()
         self._counted = set[str]()
         self._spent = set[str]()  # the ids of early calls whose answer never came
         self._made: dict[str, ToolCallItem] = {}
         self._answers: dict[str, ToolCallOutputItem] = {}
-        self.remember(history)
         self._repeats: dict[str, str] = {}
         self._taken: dict[str, ToolCallItem] = {}
         self._early: dict[str, Call] = {}
         self._places: asyncio.Semaphore | None = None
+
+    def go_on_from(self, state: RunState) -> None:
+        """Know what was known when a state was taken."""
+        self.count = state.tool_calls
+        self.pending.update(state.pending)
+        self.nested.update(state.nested)
+        self.standing.update(state.standing)
+        self._lost.update(state.started)
+        self._made.clear()
+        self._answers.clear()
+        self.remember(state.history)
 
     def remember(self, history: Sequence[Item]) -> None:
         """Know the calls and answers of a conversation that was before."""
@@ -137,7 +153,7 @@ class Calls:
     def open(self, box: Toolbox) -> list[Call]:
         """Give the calls of before that have no answer."""
         calls = [
-            Call(item, box.by_name.get(item.name))
+            Call(item, *_called(item, box))
             for call_id, item in self._made.items()
             if call_id not in self._answers and item.needs_answer
         ]
@@ -147,6 +163,20 @@ class Calls:
     def lose(self, calls: Iterable[ToolCallItem]) -> None:
         """Take it that calls may have run, though nothing is known of their end."""
         self._lost.update(call.call_id for call in calls)
+
+    @property
+    def lost(self) -> list[str]:
+        """The ids of the calls that may have run."""
+        return sorted(self._lost)
+
+    @property
+    def spent(self) -> list[str]:
+        """The ids that were used for calls whose answer never came."""
+        return sorted(self._spent)
+
+    def spend(self, ids: Iterable[str]) -> None:
+        """Use some ids no more."""
+        self._spent.update(ids)
 
     @property
     def waiting(self) -> bool:
@@ -159,8 +189,14 @@ class Calls:
         """Expect the calls of another answer of the model."""
         self._taken = {}
 
-    def take(self, item: ToolCallItem, box: Toolbox) -> Call | None:
-        """Take a call from an answer of the model; `None` for one that the answer holds twice."""
+    def take(self, item: ToolCallItem, box: Toolbox, *, again: bool = False) -> Call | None:
+        """Take a call from an answer of the model; `None` for one that the answer holds twice.
+
+        Args:
+            item: The call.
+            box: The tools there are.
+            again: Whether the answer is one of before.
+        """
         twin = self._taken.get(item.call_id)
         if twin is not None and (twin.name, twin.arguments) == (item.name, item.arguments):
             return None
@@ -168,10 +204,10 @@ class Calls:
             self._taken.setdefault(item.call_id, item)
         call = self._early.pop(item.call_id, None)
         if call is None:
-            call = Call(self._new(item), box.by_name.get(item.name))
+            call = Call(self._new(item), *_called(item, box))
         call.known = True
         self._made[call.item.call_id] = self._made.pop(call.item.call_id)  # in their order
-        self._say("tool_called", call.item)
+        self._say("tool_called", call.item, again)
         if call.answer is not None:
             self._say("tool_output", call.answer)
         return call
@@ -182,11 +218,11 @@ class Calls:
 
         def start(item: ToolCallItem) -> None:
             nonlocal barred
-            tool = box.by_name.get(item.name)
+            tool, arguments = _called(item, box)
             barred = barred or _runs_alone(tool)  # what follows has to wait for that one
             if barred or item.call_id in self._made or not _may_start_early(item, tool):
                 return
-            self._early[item.call_id] = call = Call(self._new(item), tool)
+            self._early[item.call_id] = call = Call(self._new(item), tool, arguments)
             call.known = False
             call.task = asyncio.ensure_future(self._perform(call))
 
@@ -256,6 +292,8 @@ class Calls:
             finally:
                 for call in calls:
                     if call.answer is None and not self._is_waiting(call):
+                        # No last word where the run can go on: then it is lost, or made again.
+                        call.known = call.known and self._journal is None
                         self._close(call, "cancelled", _CANCELLED)
 
     def answers_of(self, calls: Iterable[ToolCallItem]) -> list[ToolCallOutputItem]:
@@ -270,7 +308,7 @@ class Calls:
                 continue
             item = self._made.get(answer.call_id)
             if item is not None:
-                call = known[answer.call_id] = Call(item, box.by_name.get(item.name))
+                call = known[answer.call_id] = Call(item, *_called(item, box))
                 call.answer = answer
                 call.value = answer.output if answer.value is None else answer.value
         return [known[call_id] for call_id in self._made if call_id in known]
@@ -297,6 +335,8 @@ class Calls:
         """Answer what can be answered without running anything; give the rest."""
         for call in calls:
             item, tool = call.item, call.tool
+            if self._journal is not None and self._recall(self._journal, call):
+                continue
             if item.call_id in self._lost and not _is_harmless(tool):
                 self._close(call, "lost", _LOST)
             elif cut_off and call.task is None:
@@ -305,6 +345,22 @@ class Calls:
                 self._close(call, "invalid_args", self._unknown(item.name, list(box.by_name)))
             elif item.call_id not in self._repeats:
                 yield call
+
+    def _recall(self, journal: Journal, call: Call) -> bool:
+        """Answer a call that came to its end before as it was answered then.
+
+        Raises:
+            Exception: What the call ended the run with.
+        """
+        kept = journal.outcome(call.item, call.tool)
+        if kept is None:
+            return False
+        for usage in self._scope.run.usages:
+            usage.add(kept.usage)
+        self._settle(call, kept.outcome, kept.answer.server, again=True)
+        if kept.outcome.error is not None:
+            raise kept.outcome.error
+        return True
 
     def _unknown(self, name: str, names: list[str]) -> str:
         near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
@@ -343,6 +399,8 @@ class Calls:
 
     async def _run(self, call: Call) -> None:
         item, tool, scope = call.item, cast("FunctionTool[..., Any]", call.tool), self._scope
+        if self._journal is not None and await self._is_lost(self._journal, call, tool):
+            return
         context: ToolContext[Any] = ToolContext(
             scope.context,
             tool_name=tool.name,
@@ -352,7 +410,7 @@ class Calls:
             usage=scope.usage,
             parent=scope,
         )
-        arguments = self._decoded(item, tool)
+        arguments = self._decoded(call.asked, tool)
         if tool.needs_admission:
             admitted = await self._admitted(call, tool, context, arguments)
             if admitted is None:
@@ -360,7 +418,7 @@ class Calls:
             arguments = admitted
             if context.decision is not None and context.refusal is None:
                 # On record before it runs: from now on, nobody knows whether it took effect.
-                self._say("tool_approval_granted", self._approval(item, arguments))
+                self._say("tool_approval_granted", self._approval(call.asked, arguments))
                 await self._keep()
         context.arguments_json = arguments
         for hook in self._hooks:
@@ -370,7 +428,7 @@ class Calls:
         decided = self.pending.pop(item.call_id, None)
         context.resumed = self.nested.pop(item.call_id, None)
         try:
-            outcome = await tool.call(context, arguments)
+            outcome = await self._outcome(call, tool, context, arguments)
         except Interruption as waiting:
             self.nested[item.call_id] = waiting.state
             if decided is not None:
@@ -378,7 +436,7 @@ class Calls:
             return
         finally:
             self.started.pop(item.call_id, None)
-        answer = self._finish(call, tool, outcome)
+        answer = self._settle(call, outcome, tool.origin.server)
         for hook in self._hooks:
             await hook.on_tool_end(context, self._agent, tool, answer)
         if outcome.error is not None and tool.failure_error_function is None:
@@ -393,26 +451,58 @@ class Calls:
         except UserError:  # the provider was never told of it, so these are nobody's words
             return item.arguments
 
-    def _finish(
-        self, call: Call, tool: FunctionTool[..., Any], outcome: CallOutcome
-    ) -> ToolCallOutputItem:
+    async def _outcome(
+        self, call: Call, tool: FunctionTool[..., Any], context: ToolContext[Any], arguments: str
+    ) -> CallOutcome:
+        """Let a tool run; once and for all, where what the run does is kept."""
+        if self._journal is None:
+            return self._told(call, tool, await tool.call(context, arguments))
+
+        async def perform() -> CallOutcome:
+            return self._told(call, tool, await tool.call(context, arguments))
+
+        return await self._journal.call(call.item, tool, context.path, perform)
+
+    def _told(self, call: Call, tool: FunctionTool[..., Any], outcome: CallOutcome) -> CallOutcome:
+        """Give an outcome with what the model is told of it."""
         output = outcome.output
         if outcome.error is not None and tool.failure_error_function is None:
             output = f"The call failed: {type(outcome.error).__name__}."
         if call.edited is not None:
             output = _noted(output, call.edited)
-        call.value = outcome.value if outcome.status == "ok" else output
+        return outcome if output is outcome.output else replace(outcome, output=output)
+
+    def _settle(
+        self, call: Call, outcome: CallOutcome, server: str | None, *, again: bool = False
+    ) -> ToolCallOutputItem:
+        """Give a call the answer that its outcome is."""
+        is_known = outcome.status == "ok" and not (again and outcome.value is None)
+        call.value = outcome.value if is_known else outcome.output
         return self._close(
             call,
             outcome.status,
-            output,
-            server=tool.origin.server,
+            outcome.output,
+            again=again,
+            server=server,
             value=outcome.value,
             metadata=outcome.metadata,
         )
 
+    async def _is_lost(self, journal: Journal, call: Call, tool: FunctionTool[..., Any]) -> bool:
+        """Answer a call that the process ended with before, unless it may be made again."""
+        if not journal.is_lost(call.item, tool, harmless=_is_harmless(tool)):
+            return False
+        await journal.lose(call.item, self._close(call, "lost", _LOST))
+        return True
+
     def _close(
-        self, call: Call, status: CallStatus, output: ToolOutput, **more: Any
+        self,
+        call: Call,
+        status: CallStatus,
+        output: ToolOutput,
+        *,
+        again: bool = False,
+        **more: Any,
     ) -> ToolCallOutputItem:
         """Give a call its answer, and say so; the first one stays."""
         if call.answer is not None:
@@ -433,7 +523,7 @@ class Calls:
             call.value = output
         call.answer = self._answers[item.call_id] = answer
         if call.known:
-            self._say("tool_output", answer)
+            self._say("tool_output", answer, again)
         return answer
 
     def _repeat(self, call: Call) -> None:
@@ -471,7 +561,7 @@ class Calls:
             try:
                 await tool.admit(context, arguments)
             except Interruption:
-                item = self._approval(call.item, arguments)
+                item = self._approval(call.asked, arguments)
                 if not asked and self._config.approve is not None:
                     asked = True
                     decision = await self._ask_person(item)
@@ -519,6 +609,11 @@ class Calls:
         raise UserTypeError(
             f"RunConfig(approve=...) gives a boolean or a Decision, not a {type(given).__name__}."
         )
+
+
+def _called(item: ToolCallItem, box: Toolbox) -> tuple[FunctionTool[..., Any] | None, str | None]:
+    """Give the tool that a call means, and its arguments where they are not the call's own."""
+    return box.called(item) if box.searches else (box.by_name.get(item.name), None)
 
 
 def _groups(calls: Sequence[Call]) -> Iterator[list[Call]]:

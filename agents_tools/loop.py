@@ -7,6 +7,8 @@ whoever wants to iterate does so at the edge. The conversation is one list that 
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 import logging
 import random
 import time
@@ -17,6 +19,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from agents_tools._calls import Call, Calls
 from agents_tools._channel import listeners
+from agents_tools._instruments import hooks_of_all_runs
 from agents_tools._supervisor import finish
 from agents_tools.context import RunScope, ToolContext, current_context
 from agents_tools.errors import (
@@ -27,6 +30,7 @@ from agents_tools.errors import (
     RunTimeoutError,
     ToolRefusedError,
     UserError,
+    UserKeyError,
     UserTypeError,
     UserValueError,
 )
@@ -69,7 +73,7 @@ from agents_tools.run import (
     ToolsToFinalOutputResult,
     last_text,
 )
-from agents_tools.state import RunState, open_calls
+from agents_tools.state import RunState, open_calls, pin_of
 from agents_tools.usage import Usage
 
 if TYPE_CHECKING:
@@ -77,13 +81,15 @@ if TYPE_CHECKING:
 
     from agents_tools._channel import Channel
     from agents_tools._runnable import RunnableAgent, Toolbox
+    from agents_tools.durable import DurableStore, RunStatus
+    from agents_tools.durable._journal import Journal, Said
     from agents_tools.events import Emit
     from agents_tools.model import Model
     from agents_tools.run import RunHooks, Session
 
     ModelItem = MessageOutputItem | ReasoningItem | ToolCallItem
 
-__all__ = ["Run"]
+__all__ = ["KEPT", "Run"]
 
 
 _LONGEST_DELAY = 30.0
@@ -105,6 +111,8 @@ class Run:
         state: The state it goes on from.
         session: Where the conversation is kept.
         parent: The call that it is made in; the one that runs here by default.
+        run_id: Its id; a new one by default.
+        resume: Whether it has to be one that its durable store has.
     """
 
     def __init__(
@@ -122,6 +130,8 @@ class Run:
         state: RunState | None = None,
         session: Session | None = None,
         parent: ToolContext[Any] | None = None,
+        run_id: str | None = None,
+        resume: bool = False,
     ) -> None:
         parent = parent or current_context()
         outer = None if parent is None else parent.scope
@@ -129,22 +139,26 @@ class Run:
         config = config or inherited
         if config.approve is None and inherited.approve is not None:
             config = replace(config, approve=inherited.approve)
+        if config.durable is None and inherited.durable is not None:
+            config = replace(config, durable=inherited.durable)
         self.agent = agent
         self.config = config
         self.outer: Run | None = None if outer is None else outer.run
-        self.history = history if state is None else list(state.history)
-        self.input_count = len(history) if state is None else state.input_count
+        self.history = history
+        self.input_count = len(history)
         self.responses: list[ModelResponse] = []
-        self.turns = 0 if state is None else state.turns
+        self.turns = 0
         self.max_turns = max_turns
-        self.usage = Usage() if state is None else replace(state.usage)
-        self.run_hooks: tuple[RunHooks[Any], ...] = () if outer is None else outer.run.run_hooks
+        self.usage = Usage()
+        self.run_hooks: tuple[RunHooks[Any], ...] = (
+            hooks_of_all_runs() if outer is None else outer.run.run_hooks
+        )
         if hooks is not None:
             self.run_hooks += (hooks,)
         self.hooks = self.run_hooks + (() if agent.hooks is None else (agent.hooks,))
         self.session = session
         self.usages = [self.usage]
-        self._new_input = 0 if state is None else len(self.history)
+        self._new_input = 0
         self._refused: set[str] = set()
         self._unsaved: list[Event] = []
         self._is_published = False
@@ -154,9 +168,23 @@ class Run:
         self._empty = False
         self._later: list[Item] = []
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._resumed = state is not None
+        self._resumed = False
+        self._replayed = False
+        self._said: Said | None = None
+        self.journal: Journal | None = None
+        if config.durable is not None:
+            self.journal = _journal(config.durable, run_id, state, parent)
+            run_id = run_id if self.journal is None else self.journal.run_id
+        if state is not None:
+            run_id = state.run_id
+        self._resume = resume
+        self._input: str | None = None
+        self._carried = False
+        self._before = 0
         heard = sinks + tuple(sink for sink in listeners() if sink not in sinks)
         if parent is not None:
+            if self.journal is not None and self.journal.usage is not None:
+                self.usages.append(self.journal.usage)
             if outer is not None:
                 self.usages += cast("Run", outer.run).usages
             if not quiet:
@@ -173,7 +201,7 @@ class Run:
         self.scope = RunScope(
             context,
             agent=agent,
-            run_id=f"run_{uuid.uuid4().hex}" if state is None else state.run_id,
+            run_id=run_id or f"run_{uuid.uuid4().hex}",
             usage=self.usage,
             sinks=heard,
             channel=channel,
@@ -184,8 +212,17 @@ class Run:
             run=self,
         )
         self._calls = Calls(
-            agent, config, self.scope, self.hooks, self._say_item, self._save, self.history, state
+            agent, config, self.scope, self.hooks, self._say_item, self._save, self.journal
         )
+        if state is None:
+            self._calls.remember(history)
+        else:
+            self._go_on_from(state)
+
+    @property
+    def provider(self) -> str | None:
+        """Which wire its model is told of tools in; `None` where that is not known."""
+        return self._calls.wire
 
     # --- the run from outside
 
@@ -215,7 +252,11 @@ class Run:
                 await self._calls.drop_early()
             finally:
                 self._say_end(status, output, told)
-            await self._save_the_rest()
+            try:
+                await self._save_the_rest()
+            finally:
+                if self.journal is not None:
+                    await self._leave(self.journal, status)
 
     def _say_end(self, status: str, output: Any, error: str | None) -> None:
         if self.scope.sinks:
@@ -298,6 +339,7 @@ class Run:
                 f"RunConfig(max_depth={self.config.max_depth}) is the limit. Does an agent call "
                 "itself?"
             )
+        start = None if self.journal is None else await self._open(self.journal)
         self._model = self._chosen_model()
         self._calls.wire = getattr(self._model, "provider", None)
         for hook in self.hooks:
@@ -305,6 +347,8 @@ class Run:
         await self._load()
         self._say_input()
         box = await self._toolbox()
+        if self.journal is not None:
+            await self._begin(self.journal, start, box)
         calls = self._calls.open(box)
         if calls:
             later = self._later = self._taken_back()
@@ -331,7 +375,138 @@ class Run:
                 return await self._finished(final)
             box = await self._toolbox()
         await self._save()
+        if self.journal is not None:
+            await self._wait(self.journal, box)
         return self.result(interruptions=self.state().interruptions)
+
+    # --- what outlives the process
+
+    async def _open(self, journal: Journal) -> Mapping[str, Any] | None:
+        """Become the one who carries the run on; give where it begins if it is gone on with.
+
+        Raises:
+            UserError: It is no run of this agent, or was begun with another input.
+        """
+        if journal.is_inner:
+            return None
+        start = await journal.open()
+        if self.session is not None:
+            self._before = len(await _given(self.session.read()))
+        self._input = None if self._resumed else _input_of(self.history)
+        if start is None:
+            self._carried = not self._resume
+            if self._resume:
+                raise UserKeyError(
+                    f"There is no run {journal.run_id!r} in the durable store. "
+                    "Runner.run(..., run_id=...) begins one."
+                )
+            return None
+        is_other = self._resumed and start["state"] != self._start().to_dict()
+        if not self._resumed:
+            self._adopt(start)
+        self._input, self._carried = start["input"], True
+        if is_other:  # a person has decided since, for example
+            return None
+        if self.session is not None:
+            events = await _given(self.session.read())
+            self._said = journal.said(conversation(events[start["said"] :]))
+            self._new_input = start["new_input"]
+        return start
+
+    def _adopt(self, start: Mapping[str, Any]) -> None:
+        """Go on from where the run begins."""
+        state = RunState.from_dict(start["state"])
+        if state.agent != self.agent.name:
+            raise UserValueError(
+                f"Run {state.run_id!r} is of agent {state.agent!r}, not of {self.agent.name!r}."
+            )
+        if not self._resume and start["input"] != self._input:
+            raise UserValueError(
+                f"Run {state.run_id!r} was begun with another input. Give a new run another "
+                "run_id, or go on with this one: Runner.resume(agent, run_id, durable=...)."
+            )
+        if self.max_turns is KEPT:
+            self.max_turns = start["max_turns"]
+        self._go_on_from(state)
+
+    def _go_on_from(self, state: RunState) -> None:
+        self.history[:] = state.history
+        self.input_count = state.input_count
+        self.turns = state.turns
+        self.usage.add(state.usage)
+        self._new_input = len(self.history)
+        self._resumed = True
+        self._calls.go_on_from(state)
+
+    def _start(self) -> RunState:
+        """Give the state that the run begins with, or goes on from."""
+        return replace(self.state(), started=self._calls.lost)
+
+    async def _begin(self, journal: Journal, start: Mapping[str, Any] | None, box: Toolbox) -> None:
+        """Keep where the run begins, with its tools as they are."""
+        if journal.is_inner:
+            return
+        tools = {name: pin_of(tool) for name, tool in box.by_name.items()}
+        if start is not None:
+            self._tell_of_changes(start["tools"], tools)
+            return
+        await journal.begin(
+            {
+                "agent": self.agent.name,
+                "input": self._input,
+                "state": self._start().to_dict(),
+                "max_turns": self.max_turns,
+                "tools": tools,
+                "said": self._before,
+                "new_input": self._new_input,
+            }
+        )
+
+    async def _wait(self, journal: Journal, box: Toolbox) -> None:
+        """Keep that the run goes on from here, once the calls that wait are decided."""
+        if self.session is not None and not journal.is_inner:
+            self._before = len(await _given(self.session.read()))
+        self._new_input = len(self.history)
+        await self._begin(journal, None, box)
+
+    def _tell_of_changes(self, before: Mapping[str, str], now: Mapping[str, str]) -> None:
+        changed = [name for name, pin in now.items() if before.get(name, pin) != pin]
+        gone = [name for name in before if name not in now]
+        parts = [
+            f"{what}: {', '.join(names)}"
+            for what, names in (("changed", changed), ("gone", gone))
+            if names
+        ]
+        if parts:
+            text = (
+                f"The tools of agent {self.agent.name!r} are not those that run "
+                f"{self.scope.run_id!r} was begun with ({'; '.join(parts)}). What they did before "
+                "stays; calls from now on are made of the tools as they are."
+            )
+            _log.warning(text)
+            self.scope.emit(NotifyStreamEvent(text, level="warning"))
+
+    async def _recorded(self, journal: Journal, box: Toolbox) -> ModelResponse:
+        """Give the answer of the model in this turn, which is asked for it once."""
+        self._replayed = journal.has_answer(self.turns)
+        made: list[ModelResponse] = []
+
+        async def ask() -> dict[str, Any]:
+            made.append(_with_ids(await self._respond(box)))
+            return {"answer": made[0].to_dict(), "spent": self._calls.spent}
+
+        record = await journal.answer(self.turns, ask)
+        if made:
+            return made[0]
+        self._calls.spend(record["spent"])
+        return ModelResponse.from_dict(record["answer"])
+
+    async def _leave(self, journal: Journal, status: str) -> None:
+        """Let others carry the run on, whatever happens."""
+        left = asyncio.ensure_future(journal.leave(_LEFT[status] if self._carried else None))
+        await finish(left, name=f"{self.agent.name} durable store")
+        if left.done() and (left.cancelled() or left.exception() is not None):
+            _log.error("How run %r ended could not be kept.", self.scope.run_id)
 
     async def _load(self) -> None:
         """Put what the session holds before what the run was given."""
@@ -387,9 +562,23 @@ class Run:
         return box.without(self._refused) if self._refused else box
 
     async def _ask(self, box: Toolbox) -> ModelResponse:
-        """Ask the model once, and again after what may pass."""
+        """Give the next answer of the model."""
         self._check_budget()
         self.turns += 1
+        if self.journal is None:
+            response = await self._respond(box)
+        else:
+            response = await self._recorded(self.journal, box)
+        self.responses.append(response)
+        for usage in self.usages:
+            usage.add(response.usage)
+        if not self._replayed:
+            for hook in self.hooks:
+                await hook.on_llm_end(self.scope, self.agent, response)
+        return response
+
+    async def _respond(self, box: Toolbox) -> ModelResponse:
+        """Ask the model once, and again after what may pass."""
         agent, config, scope = self.agent, self.config, self.scope
         instructions = await agent.system_prompt(scope)
         for hook in self.hooks:
@@ -428,11 +617,6 @@ class Run:
                 f"{type(self._model).__name__}.respond must return a ModelResponse, "
                 f"not a {type(response).__name__}."
             )
-        self.responses.append(response)
-        for usage in self.usages:
-            usage.add(response.usage)
-        for hook in self.hooks:
-            await hook.on_llm_end(scope, agent, response)
         return response
 
     def _check_budget(self) -> None:
@@ -485,6 +669,8 @@ class Run:
         if not self.scope.sinks:
             return
         for item in self.history[self._new_input :]:
+            if self._said is not None and self._said.take(item):
+                continue
             if not isinstance(item, MessageInputItem):
                 self._say_item("input", item)
                 continue
@@ -496,7 +682,10 @@ class Run:
             else:
                 self.scope.emit(said)
 
-    def _say_item(self, name: str, item: Any) -> None:
+    def _say_item(self, name: str, item: Any, again: bool = False) -> None:
+        """Say that there is a new item; one of before, to a session that does not have it."""
+        if again and (self._said is None or self._said.take(item)):
+            return
         if self.scope.sinks:
             self.scope.emit(RunItemStreamEvent(name, item.to_dict()).attach(item))
 
@@ -544,7 +733,7 @@ class Run:
         self._calls.next_answer()
         for item in cast("Sequence[ModelItem]", response.items):
             if isinstance(item, ToolCallItem):
-                call = self._calls.take(item, box)
+                call = self._calls.take(item, box, again=self._replayed)
                 if call is None:
                     continue
                 self.history.append(call.item)
@@ -554,7 +743,7 @@ class Run:
                 own = replace(item, agent=self.agent.name)
                 self.history.append(own)
                 kind = "message_output" if isinstance(own, MessageOutputItem) else "reasoning_item"
-                self._say_item(f"{kind}_created", own)
+                self._say_item(f"{kind}_created", own, self._replayed)
         return calls
 
     def _final_answer(self, response: ModelResponse) -> tuple[Any] | None:
@@ -584,7 +773,7 @@ class Run:
                 ) from error
             told = MessageInputItem(content=str(error))
             self.history.append(told)
-            self._say_item("output_refused", told)
+            self._say_item("output_refused", told, self._replayed)
             return None
 
     # --- tools
@@ -620,7 +809,7 @@ class Run:
             return _first_good(calls[:1])
         if isinstance(behavior, Mapping):
             names = cast("Mapping[str, Any]", behavior)["stop_at_tool_names"]
-            return _first_good([call for call in calls if call.item.name in names])
+            return _first_good([call for call in calls if call.asked.name in names])
         results = [
             FunctionToolResult(
                 tool=call.tool,
@@ -640,6 +829,15 @@ class Run:
         return (decided.final_output,) if decided.is_final_output else None
 
 
+KEPT: Any = object()
+"""As many turns as the durable store knows of."""
+
+_LEFT: dict[str, RunStatus] = {
+    "ok": "finished",
+    "interrupted": "waiting",
+    "error": "failed",
+    "cancelled": "cancelled",
+}
 _PLAIN = ModelSettings()
 _log = logging.getLogger("agents_tools")
 
@@ -662,6 +860,41 @@ def _as_json(value: Any) -> Any:
         return from_json(to_json(value))
     except UserError:
         return f"({type(value).__name__}, without a JSON form)"
+
+
+def _journal(
+    store: DurableStore,
+    run_id: str | None,
+    state: RunState | None,
+    parent: ToolContext[Any] | None,
+) -> Journal | None:
+    """Give what keeps a run; `None` for one that is part of a step of another."""
+    scope = None if parent is None else parent.scope
+    if scope is not None and run_id is None and scope.run.config.durable is not None:
+        outer = cast("Run", scope.run).journal
+        return None if outer is None else outer.below(cast("ToolContext[Any]", parent).path)
+    from agents_tools.durable._journal import Journal
+
+    if run_id is None and state is not None:
+        run_id = state.run_id
+    return Journal(store, run_id or f"run_{uuid.uuid4().hex}")
+
+
+def _input_of(history: Sequence[Item]) -> str:
+    """Give the fingerprint of what a run was given."""
+    text = json.dumps([item.to_dict() for item in history], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _with_ids(response: ModelResponse) -> ModelResponse:
+    """Name the calls of a model that gives no ids, before the answer is kept."""
+    items = [
+        replace(item, call_id=f"call_{uuid.uuid4().hex[:16]}")
+        if isinstance(item, ToolCallItem) and not item.call_id
+        else item
+        for item in response.items
+    ]
+    return replace(response, items=items)
 
 
 def _attach(error: Exception, result: RunResult) -> None:

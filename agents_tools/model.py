@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast, runti
 
 from agents_tools.errors import UserError, UserKeyError, UserTypeError, UserValueError
 from agents_tools.events import RawResponseStreamEvent
+from agents_tools.items import input_items
 from agents_tools.usage import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
+    from typing import Self
 
     from agents_tools.events import Emit
     from agents_tools.hosted import HostedTool
@@ -150,6 +152,33 @@ class ModelResponse:
     response_id: str | None = None
     model: str | None = None
     raw: Any = field(default=None, compare=False, repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the answer as JSON, without `raw`."""
+        return {
+            "items": [item.to_dict() for item in self.items],
+            "usage": self.usage.to_dict(),
+            "finish_reason": self.finish_reason,
+            "response_id": self.response_id,
+            "model": self.model,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read what `to_dict` gave.
+
+        Raises:
+            UserError: It is something else.
+        """
+        if not isinstance(data.get("items"), list) or not isinstance(data.get("usage"), dict):
+            raise UserValueError("An answer of a model has items and a usage in its JSON form.")
+        return cls(
+            items=input_items(data["items"], "answer.items"),
+            usage=Usage.from_dict(data["usage"]),
+            finish_reason=data.get("finish_reason"),
+            response_id=data.get("response_id"),
+            model=data.get("model"),
+        )
 
 
 @runtime_checkable

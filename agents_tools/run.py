@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
     from agents_tools.context import Question, RunContextWrapper, ToolContext
+    from agents_tools.durable import DurableStore
     from agents_tools.events import Event
     from agents_tools.items import RunItem, ToolApprovalItem, ToolCallOutputItem
     from agents_tools.model import Model, ModelProvider, ModelResponse, ModelSettings
@@ -104,6 +105,8 @@ class RunConfig:
             (`MCPToolManager(sample=...)`): called with the params and the context of the call,
             gives text, a whole result, or `None` to decline; sync or async.
         event_stream: Gets all events of the run as well.
+        durable: Keeps what the run does, step by step, so that it can go on when its process has
+            ended; runs inside it are kept with it.
     """
 
     model: str | Model | None = None
@@ -123,6 +126,7 @@ class RunConfig:
     ask: Callable[[Question], Any] | None = None
     sample: Callable[[Mapping[str, Any], ToolContext[Any] | None], Any] | None = None
     event_stream: PublishesEvents | None = None
+    durable: DurableStore | None = None
 
     def __post_init__(self) -> None:
         for name, kinds, least in _NUMBERS:
@@ -147,6 +151,11 @@ class RunConfig:
                 raise UserTypeError(
                     f"RunConfig({name}=...) takes a function, not a {type(value).__name__}."
                 )
+        if self.durable is not None and not hasattr(self.durable, "claim"):
+            raise UserTypeError(
+                "RunConfig(durable=...) takes a store such as LocalDurableStore(path), "
+                f"not a {type(self.durable).__name__}."
+            )
 
 
 _OPTIONAL = frozenset({"max_parallel_tools", "max_tool_calls", "max_total_tokens", "timeout"})

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 
 from agents_tools._bridge import run_sync
 from agents_tools._channel import Channel
@@ -12,14 +14,15 @@ from agents_tools._supervisor import finish
 from agents_tools.agent import Agent
 from agents_tools.errors import UserError, UserTypeError, UserValueError
 from agents_tools.items import input_items
-from agents_tools.loop import Run
+from agents_tools.loop import KEPT, Run
 from agents_tools.run import RunConfig, RunHooks
 from agents_tools.state import RunState
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Callable, Sequence
     from typing import Self
 
+    from agents_tools.durable import DurableStore
     from agents_tools.events import Event
     from agents_tools.items import Item, RunItem, ToolApprovalItem
     from agents_tools.model import ModelResponse
@@ -42,6 +45,7 @@ class Runner:
         run_config: RunConfig | None = None,
         hooks: RunHooks[Any] | None = None,
         session: Session | None = None,
+        run_id: str | None = None,
     ) -> RunResult:
         """Run an agent to its end.
 
@@ -54,17 +58,20 @@ class Runner:
             run_config: How the run is done.
             hooks: Who is told of it, and of the runs of agents that are its tools.
             session: Where the conversation is kept: what was said before is the start of this one.
+            run_id: The id of the run; a new one by default. A run that the durable store of the
+                configuration has under this id goes on, if its input was the same.
 
         Raises:
             UserError: Something given cannot work.
+            RunInUseError: The run is being carried on elsewhere.
             MaxTurnsExceeded: The model wants to go on after `max_turns`.
             BudgetExceeded: The run has used up its calls or tokens.
             RunTimeoutError: Its time is over.
             ModelError: The model could not be asked.
             ModelBehaviorError: It asked for something impossible, again and again.
         """
-        history, state = _begin(agent, input)
-        _check_options(max_turns, run_config, hooks, session)
+        history, state = _begin(agent, input, run_id)
+        _check_options(max_turns, run_config, hooks, session, run_id)
         run = Run(
             agent,
             history,
@@ -74,6 +81,7 @@ class Runner:
             hooks=hooks,
             state=state,
             session=session,
+            run_id=run_id,
         )
         return await run.go()
 
@@ -87,6 +95,7 @@ class Runner:
         run_config: RunConfig | None = None,
         hooks: RunHooks[Any] | None = None,
         session: Session | None = None,
+        run_id: str | None = None,
     ) -> RunResult:
         """Do what `run` does, from synchronous code, whether an event loop runs or not."""
         return run_sync(
@@ -98,6 +107,7 @@ class Runner:
             run_config=run_config,
             hooks=hooks,
             session=session,
+            run_id=run_id,
         )
 
     @staticmethod
@@ -110,6 +120,7 @@ class Runner:
         run_config: RunConfig | None = None,
         hooks: RunHooks[Any] | None = None,
         session: Session | None = None,
+        run_id: str | None = None,
     ) -> RunResultStreaming:
         """Begin a run and watch it.
 
@@ -119,15 +130,9 @@ class Runner:
         Raises:
             UserError: Something given cannot work, or no event loop runs here.
         """
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            raise UserError(
-                "Runner.run_streamed needs a running event loop: call it in an async function. "
-                "Runner.run_sync runs an agent without one."
-            ) from None
-        history, state = _begin(agent, input)
-        _check_options(max_turns, run_config, hooks, session)
+        _check_loop("run_streamed")
+        history, state = _begin(agent, input, run_id)
+        _check_options(max_turns, run_config, hooks, session, run_id)
         channel = Channel()
         run = Run(
             agent,
@@ -140,8 +145,97 @@ class Runner:
             channel=channel,
             state=state,
             session=session,
+            run_id=run_id,
         )
         return RunResultStreaming(run, channel)
+
+    @staticmethod
+    async def resume(
+        agent: Agent[Any],
+        run_id: str,
+        *,
+        durable: DurableStore | None = None,
+        context: Any = None,
+        max_turns: int | None = KEPT,
+        run_config: RunConfig | None = None,
+        hooks: RunHooks[Any] | None = None,
+        session: Session | None = None,
+    ) -> RunResult:
+        """Go on with a run whose process has ended, or give the result of one that is over.
+
+        What the model answered and what calls gave is not asked for again. A call that was running
+        when the process ended is answered with "outcome unknown", unless its tool is annotated as
+        read-only or idempotent: then it is made once more, with the same idempotency key.
+
+        Args:
+            agent: The agent, as it was.
+            run_id: The run.
+            durable: The store that has it; that of the configuration by default.
+            context: Any object of the application's, for tools and hooks; no model sees it.
+            max_turns: How often the model is asked at most, from the beginning on; as the run was
+                begun with by default.
+            run_config: How the run is done; it is not kept with the run.
+            hooks: Who is told of it; not of what is over.
+            session: Where the conversation is kept, as it was given at the beginning.
+
+        Raises:
+            UserError: There is no such run, or it is of another agent.
+            RunInUseError: The run is being carried on elsewhere.
+            Exception: What `Runner.run` raises.
+        """
+        run = _resumed(agent, run_id, durable, max_turns, run_config, hooks, session)
+        return await run(context=context).go()
+
+    @staticmethod
+    def resume_sync(
+        agent: Agent[Any],
+        run_id: str,
+        *,
+        durable: DurableStore | None = None,
+        context: Any = None,
+        max_turns: int | None = KEPT,
+        run_config: RunConfig | None = None,
+        hooks: RunHooks[Any] | None = None,
+        session: Session | None = None,
+    ) -> RunResult:
+        """Do what `resume` does, from synchronous code, whether an event loop runs or not."""
+        return run_sync(
+            Runner.resume,
+            agent,
+            run_id,
+            durable=durable,
+            context=context,
+            max_turns=max_turns,
+            run_config=run_config,
+            hooks=hooks,
+            session=session,
+        )
+
+    @staticmethod
+    def resume_streamed(
+        agent: Agent[Any],
+        run_id: str,
+        *,
+        durable: DurableStore | None = None,
+        context: Any = None,
+        max_turns: int | None = KEPT,
+        run_config: RunConfig | None = None,
+        hooks: RunHooks[Any] | None = None,
+        session: Session | None = None,
+    ) -> RunResultStreaming:
+        """Do what `resume` does, and watch it as with `run_streamed`.
+
+        The events are those of what is done from now on.
+
+        Raises:
+            UserError: Something given cannot work, or no event loop runs here.
+        """
+        _check_loop("resume_streamed")
+        run = _resumed(agent, run_id, durable, max_turns, run_config, hooks, session)
+        channel = Channel()
+        return RunResultStreaming(
+            run(context=context, sinks=(channel.push,), channel=channel), channel
+        )
 
 
 class RunResultStreaming:
@@ -287,7 +381,7 @@ def _cancel(task: asyncio.Task[Any], loop: asyncio.AbstractEventLoop) -> None:
         loop.call_soon_threadsafe(task.cancel)
 
 
-def _begin(agent: object, given: object) -> tuple[list[Item], RunState | None]:
+def _begin(agent: object, given: object, run_id: object) -> tuple[list[Item], RunState | None]:
     if not isinstance(agent, Agent):
         raise UserTypeError(f"Runner runs an Agent, not a {type(agent).__name__}.")
     if not isinstance(given, RunState):
@@ -296,10 +390,56 @@ def _begin(agent: object, given: object) -> tuple[list[Item], RunState | None]:
         raise UserValueError(
             f"This state is of a run of agent {given.agent!r}, not of {agent.name!r}."
         )
+    if run_id not in {None, given.run_id}:
+        raise UserValueError(
+            f"This state is of run {given.run_id!r}, which goes on under that id and not as "
+            f"{run_id!r:.60}."
+        )
     return [], given
 
 
-def _check_options(max_turns: Any, run_config: Any, hooks: Any, session: Any) -> None:
+def _resumed(
+    agent: object,
+    run_id: str,
+    durable: DurableStore | None,
+    max_turns: Any,
+    run_config: RunConfig | None,
+    hooks: RunHooks[Any] | None,
+    session: Session | None,
+) -> Callable[..., Run]:
+    """Give what makes a run that goes on, once everything given was looked at."""
+    if not isinstance(agent, Agent):
+        raise UserTypeError(f"Runner resumes the run of an Agent, not of a {type(agent).__name__}.")
+    _check_options(None if max_turns is KEPT else max_turns, run_config, hooks, session, run_id)
+    config = run_config or RunConfig()
+    if durable is not None:
+        config = replace(config, durable=durable)
+    if config.durable is None:
+        raise UserTypeError("Runner.resume needs the store that has the run: durable=store.")
+    return partial(
+        Run,
+        cast("Agent[Any]", agent),
+        [],
+        config=config,
+        max_turns=max_turns,
+        hooks=hooks,
+        session=session,
+        run_id=run_id,
+        resume=True,
+    )
+
+
+def _check_loop(name: str) -> None:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        raise UserError(
+            f"Runner.{name} needs a running event loop: call it in an async function. "
+            f"Runner.{name.partition('_')[0]}_sync runs an agent without one."
+        ) from None
+
+
+def _check_options(max_turns: Any, run_config: Any, hooks: Any, session: Any, run_id: Any) -> None:
     wrong: str | None = None
     if max_turns is not None and (type(max_turns) is not int or max_turns < 0):
         wrong = f"max_turns takes a whole number or None, not {max_turns!r:.60}"
@@ -309,5 +449,7 @@ def _check_options(max_turns: Any, run_config: Any, hooks: Any, session: Any) ->
         wrong = f"hooks takes a RunHooks, not a {type(hooks).__name__}"
     elif session is not None and not (hasattr(session, "read") and hasattr(session, "append")):
         wrong = f"session takes an object with read() and append(), not a {type(session).__name__}"
+    elif run_id is not None and (not isinstance(run_id, str) or not run_id):
+        wrong = f"run_id takes a text that is not empty, not {run_id!r:.60}"
     if wrong is not None:
         raise UserTypeError(f"{wrong}.")

@@ -1,0 +1,360 @@
+"""What one run has in a durable store: the answers of its model, the outcomes of its calls."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast, get_type_hints
+from urllib.parse import quote
+
+from agents_tools._records import CallOutcome
+from agents_tools._secrets import mask_json
+from agents_tools.durable._store import DurableStep, KeptRun
+from agents_tools.errors import (
+    AgentsToolsError,
+    ModelBehaviorError,
+    ToolCancelledError,
+    ToolDeniedError,
+    ToolError,
+    ToolLostError,
+    ToolOverloadedError,
+    ToolStreamError,
+    ToolTimeoutError,
+    UserError,
+    UserValueError,
+)
+from agents_tools.items import (
+    MessageInputItem,
+    ToolCallItem,
+    ToolCallOutputItem,
+    item_from_dict,
+)
+from agents_tools.outputs import to_json
+from agents_tools.usage import Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+    from agents_tools.durable._store import DurableStore, RunStatus
+    from agents_tools.items import Item
+    from agents_tools.tool import FunctionTool
+
+__all__ = ["Journal", "Kept", "Said"]
+
+_MOST_ATTEMPTS = 2
+"""How often a harmless call is begun: one that ends its process each time must not go on so."""
+
+
+class Journal:
+    """What a run asks before it does something, and tells when it has done it.
+
+    Args:
+        store: Where it is kept.
+        run_id: The run that was begun from outside, whatever runs inside it.
+    """
+
+    def __init__(self, store: DurableStore, run_id: str) -> None:
+        self._store = store
+        self._outermost = run_id
+        self._prefix = ""
+        self._kept = KeptRun()
+        self._claimed = False
+        self._inner: dict[tuple[str, ...], _Inside] = {}
+        self.usage: Usage | None = None
+
+    @property
+    def run_id(self) -> str:
+        """The id of the run; one that runs inside another has the same each time."""
+        if not self._prefix:
+            return self._outermost
+        return f"run_{_digest(self._outermost, self._prefix)[:32]}"
+
+    def below(self, path: tuple[str, ...]) -> Journal | None:
+        """Give the journal of a run in a call; `None` where the call is one step as a whole."""
+        inside = self._inner.get(path)
+        if inside is None:
+            return None
+        inside.runs += 1
+        journal = Journal(self._store, self._outermost)
+        journal._prefix = f"{inside.prefix}{inside.runs}/"
+        journal._kept = self._kept
+        journal.usage = inside.usage
+        return journal
+
+    # --- the run
+
+    @property
+    def is_inner(self) -> bool:
+        """Whether the run is made in another one, which begins again with it."""
+        return bool(self._prefix)
+
+    async def open(self) -> Mapping[str, Any] | None:
+        """Become the one who carries the run on; give where it begins if it is not new."""
+        self._kept = await self._store.claim(self._outermost)
+        self._claimed = True
+        return self._kept.start
+
+    async def begin(self, start: Mapping[str, Any]) -> None:
+        """Keep where the run begins."""
+        await self._store.begin(self._outermost, start)
+
+    async def leave(self, status: RunStatus | None) -> None:
+        """Let others carry the run on."""
+        if self._claimed:
+            self._claimed = False
+            await self._store.leave(self._outermost, status)
+
+    @staticmethod
+    def said(items: Sequence[Item]) -> Said:
+        """Note what the session of the run holds of it."""
+        return Said(items)
+
+    # --- the model
+
+    def has_answer(self, turn: int) -> bool:
+        """Whether the model has answered in a turn."""
+        return self._step(f"model/{turn}").done
+
+    async def answer(
+        self, turn: int, ask: Callable[[], Awaitable[dict[str, Any]]]
+    ) -> Mapping[str, Any]:
+        """Give the answer of the model in a turn, as JSON; ask for it if it never came."""
+        known = self._step(f"model/{turn}")
+        if known.done:
+            return cast("Mapping[str, Any]", known.value)
+        key = f"{self._prefix}model/{turn}"
+        return await self._store.step(self._outermost, key, ask, again=True)
+
+    # --- calls
+
+    def outcome(self, call: ToolCallItem, tool: FunctionTool[..., Any] | None) -> Kept | None:
+        """Give how a call ended before; `None` if it did not."""
+        known = self._step(_key(call))
+        return Kept(known.value, tool, call) if known.done else None
+
+    def is_lost(self, call: ToolCallItem, tool: FunctionTool[..., Any], *, harmless: bool) -> bool:
+        """Whether a call may have taken effect, and must not be made again.
+
+        Args:
+            call: The call.
+            tool: Its tool; an agent of ours is taken up where it was left.
+            harmless: Whether trusted code says that once more does no harm.
+        """
+        attempts = self._step(_key(call)).attempts
+        return attempts >= (_MOST_ATTEMPTS if harmless else 1) and not _resumes(tool)
+
+    async def call(
+        self,
+        call: ToolCallItem,
+        tool: FunctionTool[..., Any],
+        path: tuple[str, ...],
+        perform: Callable[[], Awaitable[CallOutcome]],
+    ) -> CallOutcome:
+        """Perform a call, and keep how it ended.
+
+        Args:
+            call: The call.
+            tool: Its tool.
+            path: The ids of the calls around it, and its own.
+            perform: Performs it.
+        """
+        made: list[CallOutcome] = []
+        inside = _Inside(f"{self._prefix}{_key(call)}/")
+        if _resumes(tool):
+            self._inner[path] = inside
+
+        async def performed() -> dict[str, Any]:
+            made.append(await perform())
+            return _record(call, tool, made[0], inside.usage)
+
+        try:
+            key = self._prefix + _key(call)
+            record = await self._store.step(self._outermost, key, performed, again=True)
+        finally:
+            self._inner.pop(path, None)
+        return made[0] if made else Kept(record, tool, call).outcome
+
+    async def lose(self, call: ToolCallItem, answer: ToolCallOutputItem) -> None:
+        """Keep that the model was told of a call whose outcome nobody knows."""
+
+        async def lost() -> dict[str, Any]:
+            return {"answer": answer.to_dict()}
+
+        await self._store.step(self._outermost, self._prefix + _key(call), lost, again=True)
+
+    def _step(self, key: str) -> DurableStep:
+        return self._kept.steps.get(self._prefix + key, _NEVER)
+
+
+class Kept:
+    """The outcome of a call that came to its end before.
+
+    Attributes:
+        answer: What the model was told.
+        outcome: The outcome itself, as far as it can be had again.
+        usage: What the runs inside the call have used.
+    """
+
+    __slots__ = ("answer", "outcome", "usage")
+
+    def __init__(
+        self, record: Mapping[str, Any], tool: FunctionTool[..., Any] | None, call: ToolCallItem
+    ) -> None:
+        answer = item_from_dict(record["answer"])
+        if not isinstance(answer, ToolCallOutputItem):
+            raise UserValueError(f"What is kept of call {call.call_id!r} is no output of a call.")
+        self.answer = answer
+        self.outcome = CallOutcome(
+            status=answer.status,
+            value=_revived(record, tool),
+            output=answer.output,
+            error=_error(record["raises"]) if "raises" in record else None,
+            metadata=record.get("metadata"),
+        )
+        self.usage = Usage.from_dict(record.get("usage", {}))
+
+
+class Said:
+    """Which items of a run its session holds, so that none of them is told to it twice.
+
+    Args:
+        items: The items that it holds of this run.
+    """
+
+    def __init__(self, items: Sequence[Item]) -> None:
+        self._left = Counter(map(_mark_of, items))
+
+    def take(self, item: Item) -> bool:
+        """Whether an item is among them; each counts once."""
+        mark = _mark_of(item)
+        self._left[mark] -= 1
+        return self._left[mark] >= 0
+
+
+def _resumes(tool: FunctionTool[..., Any]) -> bool:
+    """Whether a call of a tool can be taken up where it was left: it is one of our agents."""
+    own: Any = tool.metadata.get("agents_tools")
+    return bool(own and own.get("resumes"))
+
+
+class _Inside:
+    """What a call needs for the runs inside it."""
+
+    __slots__ = ("prefix", "runs", "usage")
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+        self.runs = 0
+        self.usage = Usage()
+
+
+_NEVER = DurableStep(done=False, attempts=0)
+
+
+def _key(call: ToolCallItem) -> str:
+    """Give the key of a call: with an id that comes again, another call has another."""
+    return f"call/{quote(call.call_id, safe='')}.{_digest(call.name, call.arguments)[:16]}"
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def _mark_of(item: Item) -> str:
+    if isinstance(item, ToolCallItem | ToolCallOutputItem):
+        return f"{item.type} {item.call_id}"
+    if isinstance(item, MessageInputItem) and item.role == "developer":
+        item = replace(item, role="system")  # as the session has it, without secrets, too
+    return json.dumps(mask_json(item.to_dict()), sort_keys=True)
+
+
+# --- outcomes as JSON
+
+
+def _record(
+    call: ToolCallItem, tool: FunctionTool[..., Any], outcome: CallOutcome, usage: Usage
+) -> dict[str, Any]:
+    answer = ToolCallOutputItem(
+        call_id=call.call_id,
+        name=call.name,
+        output=outcome.output,
+        status=outcome.status,
+        kind=call.kind,
+        server=tool.origin.server,
+    )
+    record: dict[str, Any] = {"answer": answer.to_dict()}
+    if usage.requests:
+        record["usage"] = usage.to_dict()
+    if outcome.error is not None and tool.failure_error_function is None:
+        error = outcome.error
+        record["raises"] = {"type": type(error).__name__, "message": str(error)}
+    if outcome.metadata and _is_plain(outcome.metadata):
+        record["metadata"] = outcome.metadata
+    if outcome.value is not None and outcome.value is not outcome.output:
+        record.update(_value(outcome.value))
+    return record
+
+
+def _value(value: Any) -> dict[str, Any]:
+    if _is_plain(value):
+        return {"value": value}
+    try:
+        return {"typed": json.loads(to_json(value))}
+    except (UserError, ValueError):
+        return {}
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value comes back from JSON as it is."""
+    if type(value) is dict:
+        members = cast("dict[Any, Any]", value).items()
+        return all(type(key) is str and _is_plain(member) for key, member in members)
+    if type(value) is list:
+        return all(map(_is_plain, cast("list[Any]", value)))
+    if type(value) is float:
+        return math.isfinite(value)
+    return type(value) in {str, int, bool, type(None)}
+
+
+def _revived(record: Mapping[str, Any], tool: FunctionTool[..., Any] | None) -> Any:
+    """Make what a tool returned of its JSON; `None` where that cannot be."""
+    if "typed" not in record:
+        return record.get("value")
+    function = getattr(tool, "__wrapped__", None)
+    if function is None:
+        return None
+    from pydantic import TypeAdapter, ValidationError
+
+    try:
+        adapter: TypeAdapter[Any] = TypeAdapter(get_type_hints(function)["return"])
+        return adapter.validate_json(json.dumps(record["typed"]))
+    except (KeyError, NameError, TypeError, ValidationError, UserError):
+        return None
+    except Exception as error:  # what pydantic cannot describe has errors of many kinds
+        if type(error).__module__.partition(".")[0] != "pydantic":
+            raise
+        return None
+
+
+def _error(raised: Mapping[str, Any]) -> Exception:
+    """Make the error that a call ended its run with; one of a foreign class as a `ToolError`."""
+    kind = _ERRORS.get(raised["type"])
+    if kind is None:
+        return ToolError(f"{raised['type']}: {raised['message']}")
+    return kind(raised["message"])
+
+
+_KINDS: tuple[type[AgentsToolsError], ...] = (
+    ToolError,
+    ToolTimeoutError,
+    ToolCancelledError,
+    ToolDeniedError,
+    ToolOverloadedError,
+    ToolLostError,
+    ToolStreamError,
+    ModelBehaviorError,
+)
+_ERRORS = {kind.__name__: kind for kind in _KINDS}

@@ -1,0 +1,226 @@
+"""The one DBOS of this process: who uses it first launches it, who uses it last ends it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+import threading
+import uuid
+from concurrent.futures import Future  # noqa: TC003 - the class of what is given
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from dbos import DBOS, SetWorkflowID, error as dbos_errors
+from sqlalchemy.exc import SQLAlchemyError
+
+from agents_tools.durable._store import DurableStoreError
+from agents_tools.errors import UserTypeError, UserValueError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Generator
+
+__all__ = ["Engine", "checked_url", "explaining", "started"]
+
+T = TypeVar("T")
+
+VERSION: Final = "agents-tools-1"
+"""The application version that DBOS is told: all that share it take each other's work."""
+
+
+class Engine:
+    """A share in the DBOS of this process.
+
+    Args:
+        url: The database.
+        launched: Whether the application launches DBOS itself.
+        executor: What DBOS calls this process; work that a process leaves behind is gone on with
+            by the next one of the same name.
+        queues: The queues whose work this process takes.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        launched: bool,
+        executor: str | None = None,
+        queues: tuple[str, ...] = (),
+    ) -> None:
+        self._own_url = url
+        self._launched = launched
+        self._executor = executor or f"agents-tools-{uuid.uuid4().hex}"
+        self._queues = queues
+        self._has_share = False
+
+    async def ready(self) -> None:
+        """Launch DBOS if nobody did.
+
+        Raises:
+            DurableStoreError: It cannot be launched.
+        """
+        if not self._has_share:
+            with explaining(self._own_url):
+                await asyncio.shield(asyncio.to_thread(self._take_share))
+
+    async def aclose(self) -> None:
+        """Give the share back; the last one ends DBOS."""
+        if self._has_share:
+            await asyncio.shield(asyncio.to_thread(self._give_share_back))
+
+    def begin(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Begin something with DBOS, which may be cancelled.
+
+        DBOS changes the event loop that it is used in, and the context tells it of the workflow
+        that it is used in; here are a loop and a context in which neither matters.
+
+        Raises:
+            DurableStoreError: DBOS is closed.
+        """
+        loop = _shared.loop
+        if loop is None or not self._has_share:
+            work.close()
+            raise DurableStoreError(
+                f"What uses {_shown(self._own_url)} was closed.", store=_shown(self._own_url)
+            )
+        begin = asyncio.run_coroutine_threadsafe
+        return contextvars.Context().run(begin, work, loop)
+
+    async def do(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do something with DBOS; it comes to its end even if nobody waits for it any more.
+
+        Raises:
+            DurableStoreError: DBOS could not, or is closed.
+        """
+        future = asyncio.wrap_future(self.begin(work))
+        future.add_done_callback(lambda done: done.cancelled() or done.exception())
+        with explaining(self._own_url):
+            return await asyncio.shield(future)
+
+    def _take_share(self) -> None:
+        with _shared.lock:
+            if self._has_share:
+                return
+            if _shared.users and _shared.url != self._own_url:
+                raise DurableStoreError(
+                    f"DBOS has one database in a process, and here that is {_shown(_shared.url)}. "
+                    "Close what uses it first, or give both the same one.",
+                    store=_shown(self._own_url),
+                )
+            if _shared.users and self._queues:
+                raise DurableStoreError(
+                    "A worker needs a process of its own: DBOS is in use here already.",
+                    store=_shown(self._own_url),
+                )
+            if not _shared.users:
+                if not self._launched:
+                    self._launch()
+                _begin_loop()
+            _shared.url = self._own_url
+            _shared.users += 1
+            self._has_share = True
+
+    def _launch(self) -> None:
+        logging.getLogger("dbos").setLevel(logging.CRITICAL)
+        DBOS(
+            config={
+                "name": "agents-tools",
+                "system_database_url": self._own_url,
+                "executor_id": self._executor,
+                "application_version": VERSION,
+                "log_level": "CRITICAL",
+            }
+        )
+        try:
+            DBOS.listen_queues(self._queues)
+            DBOS.launch()
+        except BaseException:
+            DBOS.destroy()
+            raise
+
+    def _give_share_back(self) -> None:
+        with _shared.lock:
+            if not self._has_share:
+                return
+            self._has_share = False
+            _shared.users -= 1
+            if not _shared.users:
+                if not self._launched:
+                    DBOS.destroy()
+                _end_loop()
+
+
+class _Shared:
+    """What all shares have in common."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.users = 0
+        self.url = ""
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self.thread: threading.Thread | None = None
+
+
+_shared = _Shared()
+
+
+def _begin_loop() -> None:
+    loop = _shared.loop = asyncio.new_event_loop()
+    _shared.thread = threading.Thread(
+        target=loop.run_forever, name="agents-tools-dbos", daemon=True
+    )
+    _shared.thread.start()
+
+
+def _end_loop() -> None:
+    loop, thread = _shared.loop, _shared.thread
+    _shared.loop = _shared.thread = None
+    if loop is not None and thread is not None:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+def checked_url(owner: str, url: object) -> str:
+    """Give the address of a database if it is one that DBOS has a use for.
+
+    Raises:
+        UserError: It is not.
+    """
+    if not isinstance(url, str):
+        raise UserTypeError(
+            f"{owner} takes the address of a database as text, not a {type(url).__name__}."
+        )
+    if not url.startswith(("sqlite:///", "postgresql://", "postgresql+psycopg://")):
+        raise UserValueError(
+            f"{owner} takes an address such as 'sqlite:///runs.db' or "
+            f"'postgresql://user@host/name', not {_shown(url)!r}."
+        )
+    return url
+
+
+@contextmanager
+def explaining(url: str) -> Generator[None]:
+    """Raise what DBOS and its database raise in the block as an error that says where."""
+    try:
+        yield
+    except (dbos_errors.DBOSException, SQLAlchemyError, OSError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise DurableStoreError(
+            f"DBOS could not use {_shown(url)} ({type(error).__name__}: {reason}). Look whether "
+            "the database runs and may be written to.",
+            store=_shown(url),
+        ) from error
+
+
+async def started(workflow: Callable[..., Any], workflow_id: str, *given: Any) -> Any:
+    """Start a workflow under an id; one that has it already is not started again."""
+    with SetWorkflowID(workflow_id):
+        return await DBOS.start_workflow_async(workflow, *given)
+
+
+def _shown(url: str) -> str:
+    """Give an address without its password."""
+    scheme, slashes, rest = url.partition("://")
+    user, at, place = rest.rpartition("@")
+    return f"{scheme}{slashes}{user.partition(':')[0]}{at}{place}"

@@ -1,0 +1,86 @@
+"""Runs whose process is killed: at each boundary of each step, and in the middle of calls."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+
+from tests.durable.kills import Victims, check, victims
+
+Spec: TypeAlias = Callable[[Path], str]
+"""Names the store that a folder has."""
+
+IS_FULL = os.environ.get("AGENTS_TOOLS_CORPUS") == "full"
+
+
+@pytest.fixture(params=["local", "sqlite", "postgresql"])
+def spec(request: pytest.FixtureRequest) -> Spec:
+    """Give each store in turn."""
+    if request.param == "local":
+        return lambda folder: f"local:{folder / 'runs.db'}"
+    pytest.importorskip("dbos")
+    if request.param == "sqlite":
+        return lambda folder: f"dbos:sqlite:///{folder / 'runs.db'}"
+    url = request.getfixturevalue("server")
+    return lambda _: f"dbos:{url}"
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("at_once", [None, 1], ids=["at once", "one by one"])
+def test_a_run_that_is_killed_at_any_moment_goes_on_and_does_nothing_twice(
+    program: Victims, tmp_path: Path, spec: Spec, at_once: int | None
+) -> None:
+    """F42: a call that was running is `lost`, a harmless one is made again, the rest stays."""
+    fatal = 0
+    # On DBOS a process takes longer to begin: there, only some of the moments are tried.
+    every = 12 if spec(tmp_path).startswith("dbos") else 3 if at_once else 1
+    every = 1 if IS_FULL else every
+    for fatal in itertools.count(1 + every // 2, every):
+        folder = tmp_path / f"{at_once} {fatal}"
+        folder.mkdir()
+        if program.carry_on(spec(folder), folder, fatal, at_once) is not None:
+            break
+        ended = program.carry_on(spec(folder), folder, 0, at_once)
+        assert ended is not None
+        check(folder, ended)
+        if fatal % 10 == 0:
+            again = program.carry_on(spec(folder), folder, 0, at_once)
+            assert again == {**ended, "moments": 3}
+    assert fatal > 50
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("every", [1, 5])
+def test_a_run_that_is_killed_again_and_again_comes_to_its_end(
+    program: Victims, tmp_path: Path, spec: Spec, every: int
+) -> None:
+    """Each process gets a little further, whatever the one before has left."""
+    folder = tmp_path / f"again {every}"
+    folder.mkdir()
+    ended, fatal = None, 3
+    while ended is None:
+        ended = program.carry_on(spec(folder), folder, fatal)
+        fatal += every
+    check(folder, ended)
+
+
+def test_only_one_process_carries_a_run_on(program: Victims, tmp_path: Path, spec: Spec) -> None:
+    """Two that do the same would do it twice; the end of a process frees what it had."""
+    os.mkfifo(tmp_path / "never")
+    pid = program.begin("hold", spec(tmp_path), str(tmp_path))
+    assert program.line() == {"held": True}
+    with victims() as others:
+        refused = others.carry_on(spec(tmp_path), tmp_path)
+        assert refused is not None
+        assert "carried on elsewhere" in refused["refused"]
+        os.kill(pid, signal.SIGKILL)
+        assert program.line() == "dead"
+        ended = others.carry_on(spec(tmp_path), tmp_path)
+        assert ended is not None
+        assert ended["output"] == "All done."

@@ -1,0 +1,777 @@
+"""Runs that are kept: what is done once and for all, and what a run that goes on is like."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from agents_tools import (
+    Agent,
+    Event,
+    MaxTurnsExceeded,
+    ModelError,
+    RunConfig,
+    Runner,
+    ToolAnnotations,
+    ToolContext,
+    UserError,
+    function_tool,
+    policies,
+    register_secret,
+)
+from agents_tools.durable import LocalDurableStore, RunInUseError
+from agents_tools.events import NotifyStreamEvent, RunItemStreamEvent, ToolStreamStartEvent
+from agents_tools.items import ToolCallOutputItem
+from agents_tools.loop import conversation
+from agents_tools.run import RunResult
+from agents_tools.testing import ScriptedModel, tool_call
+from agents_tools.tool import FunctionTool
+
+WITHIN = 10
+AnyTool = FunctionTool[..., Any]
+
+
+class Crash(BaseException):
+    """Ends a run as nothing else does."""
+
+
+class Fragile(LocalDurableStore):
+    """Breaks at one of its boundaries; what was written until then stays."""
+
+    def __init__(self, path: Path, fatal: int = 0) -> None:
+        super().__init__(path)
+        self._left = fatal
+
+    def pass_by(self) -> None:
+        """Come to a boundary."""
+        self._left -= 1
+        if not self._left:
+            raise Crash
+
+    async def step(
+        self, run_id: str, key: str, fn: Callable[[], Awaitable[Any]], /, *, again: bool = False
+    ) -> Any:
+        """Perform a step."""
+
+        async def watched() -> Any:
+            self.pass_by()
+            value = await fn()
+            self.pass_by()
+            return value
+
+        self.pass_by()
+        value = await super().step(run_id, key, watched, again=again)
+        self.pass_by()
+        return value
+
+
+class Memory:
+    """A session in memory."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def read(self) -> Sequence[Event]:
+        """Give all events."""
+        return list(self.events)
+
+    def append(self, events: Sequence[Event], /) -> None:
+        """Keep some more."""
+        self.events.extend(events)
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[LocalDurableStore]:
+    """Give a store, and close it."""
+    opened = LocalDurableStore(tmp_path / "runs.db")
+    yield opened
+    await opened.aclose()
+
+
+def outputs(result: RunResult) -> list[tuple[str, str, Any]]:
+    """Give the id, the status and the output of each call."""
+    return [
+        (item.call_id, item.status, item.output)
+        for item in result.new_items
+        if isinstance(item, ToolCallOutputItem)
+    ]
+
+
+async def cut_off(reached: asyncio.Event, run: Any, *more: asyncio.Event) -> None:
+    """Cancel a run once it has come that far."""
+    task = asyncio.ensure_future(run)
+    for event in (reached, *more):
+        await asyncio.wait_for(event.wait(), WITHIN)
+    task.cancel()
+    await asyncio.wait({task})
+    assert task.cancelled()
+
+
+class Gate:
+    """A tool that waits until it may go on."""
+
+    def __init__(self, **more: Any) -> None:
+        self.reached = asyncio.Event()
+        self.is_open = False
+        self.calls: list[str] = []
+
+        @function_tool(**more)
+        async def wait(context: ToolContext[Any]) -> str:
+            """Wait."""
+            self.calls.append(context.idempotency_key)
+            self.reached.set()
+            if not self.is_open:
+                await asyncio.Event().wait()
+            return "waited"
+
+        self.tool: AnyTool = wait
+
+
+# --- once and for all
+
+
+async def test_the_result_of_a_run_that_is_over_is_given_again(store: LocalDurableStore) -> None:
+    """F41: neither the model nor a tool is asked a second time, and nobody hears of it again."""
+    done: list[int] = []
+
+    @function_tool
+    def add(a: int, b: int) -> int:
+        """Add."""
+        done.append(a)
+        return a + b
+
+    model = ScriptedModel([tool_call("add", a=1, b=2), "3"])
+    agent = Agent("A", tools=[add], model=model)
+    config = RunConfig(durable=store)
+    first = await Runner.run(agent, "sum", run_id="r", run_config=config)
+    again = Runner.resume_streamed(agent, "r", durable=store)
+    heard = [event async for event in again.stream_events()]
+    third = await Runner.run(agent, "sum", run_id="r", run_config=config)
+    for other in (await again.wait(), third):
+        assert other.final_output == first.final_output == "3"
+        assert other.to_input_list() == first.to_input_list()
+        assert (other.usage, other.run_id) == (first.usage, "r")
+        assert len(other.raw_responses) == 2
+    assert (len(model.requests), done) == (2, [1])
+    assert [event.type for event in heard] == ["run_started_event", "run_finished_event"]
+    listed = [(run.run_id, run.status, run.agent) for run in await store.runs()]
+    assert listed == [("r", "finished", "A")]
+
+
+async def test_a_call_that_was_cut_off_is_lost_and_the_others_stay(
+    store: LocalDurableStore,
+) -> None:
+    """F42: nobody knows whether it took effect; it is not made again, and the model is told."""
+    gate, harmless = Gate(), Gate(name_override="look", annotations=_READ_ONLY)
+    model = ScriptedModel([[tool_call("wait", call_id="c1"), tool_call("look", call_id="c2")]])
+    agent = Agent("A", tools=[gate.tool, harmless.tool], model=model)
+    run = Runner.run(agent, "x", run_id="r", run_config=_kept(store))
+    await cut_off(gate.reached, run, harmless.reached)
+    harmless.is_open = gate.is_open = True
+    model.add("I see.")
+    for _ in range(2):
+        result = await Runner.resume(agent, "r", durable=store)
+        assert [(one, status) for one, status, _ in outputs(result)] == [
+            ("c1", "lost"),
+            ("c2", "ok"),
+        ]
+        assert result.final_output == "I see."
+    assert len(gate.calls) == 1
+    assert harmless.calls == ["r:c2", "r:c2"]
+
+
+async def test_a_harmless_call_is_made_again_once(store: LocalDurableStore) -> None:
+    """F42: one that ends its process each time would do so for ever."""
+    gate = Gate(annotations=_READ_ONLY)
+    model = ScriptedModel([tool_call("wait", call_id="c1")])
+    agent = Agent("A", tools=[gate.tool], model=model)
+    await cut_off(gate.reached, Runner.run(agent, "x", run_id="r", run_config=_kept(store)))
+    gate.reached.clear()
+    await cut_off(gate.reached, Runner.resume(agent, "r", durable=store))
+    model.add("Enough.")
+    result = await Runner.resume(agent, "r", durable=store)
+    assert [status for _, status, _ in outputs(result)] == ["lost"]
+    assert len(gate.calls) == 2
+
+
+_READ_ONLY = ToolAnnotations(readOnlyHint=True)
+
+
+def _kept(store: LocalDurableStore, **more: Any) -> RunConfig:
+    return RunConfig(durable=store, **more)
+
+
+async def test_a_model_that_fails_is_asked_again(store: LocalDurableStore) -> None:
+    """What was not answered is no step that is over."""
+    model = ScriptedModel([tool_call("add"), ModelError("away"), "fine"])
+
+    @function_tool
+    def add() -> int:
+        """Add."""
+        return 3
+
+    agent = Agent("A", tools=[add], model=model)
+    with pytest.raises(ModelError):
+        await Runner.run(agent, "x", run_id="r", run_config=_kept(store))
+    assert [run.status for run in await store.runs()] == ["failed"]
+    result = await Runner.resume(agent, "r", durable=store)
+    assert result.final_output == "fine"
+    assert result.usage.requests == 2
+
+
+async def test_an_error_that_ended_a_run_ends_it_again(store: LocalDurableStore) -> None:
+    """A tool without a failure function raised, and it is not called again to find that out."""
+    count = 0
+
+    @function_tool(failure_error_function=None)
+    def burst() -> int:
+        """Burst."""
+        nonlocal count
+        count += 1
+        raise ZeroDivisionError("by nothing")
+
+    agent = Agent("A", tools=[burst], model=ScriptedModel([tool_call("burst")]))
+    with pytest.raises(ZeroDivisionError):
+        await Runner.run(agent, "x", run_id="r", run_config=_kept(store))
+    with pytest.raises(Exception, match="ZeroDivisionError"):
+        await Runner.resume(agent, "r", durable=store)
+    assert count == 1
+
+
+async def test_turns_and_their_limit_are_kept(store: LocalDurableStore) -> None:
+    """A run that goes on has the turns that it had, and more if somebody says so."""
+
+    @function_tool
+    def again() -> str:
+        """Do it again."""
+        return "once more"
+
+    model = ScriptedModel([tool_call("again") for _ in range(3)])
+    agent = Agent("A", tools=[again], model=model)
+    with pytest.raises(MaxTurnsExceeded):
+        await Runner.run(agent, "x", run_id="r", run_config=_kept(store), max_turns=3)
+    with pytest.raises(MaxTurnsExceeded, match="within 3 turns"):
+        await Runner.resume(agent, "r", durable=store)
+    model.add("done")
+    result = await Runner.resume(agent, "r", durable=store, max_turns=4)
+    assert (result.final_output, result.usage.requests) == ("done", 4)
+
+
+# --- values
+
+
+class Point(BaseModel):
+    """A value that is more than JSON."""
+
+    x: int
+
+
+@dataclass
+class Pair:
+    """Another one."""
+
+    left: Point
+    right: Point
+
+
+@function_tool
+def point() -> Point:
+    """Give a point."""
+    return Point(x=1)
+
+
+@function_tool
+def pair() -> Pair:
+    """Give two."""
+    return Pair(Point(x=1), Point(x=2))
+
+
+@function_tool
+def plain() -> dict[str, Any]:
+    """Give plain JSON."""
+    return {"a": [1, None, 2.5], "ü": "\ud800"}
+
+
+@pytest.mark.parametrize("tool", [point, pair, plain], ids=lambda tool: tool.name)
+async def test_what_a_tool_returned_comes_back_as_it_was(
+    store: LocalDurableStore, tool: AnyTool
+) -> None:
+    """Where it ends the run, the application gets the object, in any process."""
+    model = ScriptedModel([tool_call(tool.name)])
+    agent = Agent("A", tools=[tool], model=model, tool_use_behavior="stop_on_first_tool")
+    first = await Runner.run(agent, "x", run_id="r", run_config=_kept(store))
+    again = await Runner.resume(agent, "r", durable=store)
+    assert again.final_output == first.final_output
+    assert type(again.final_output) is type(first.final_output)
+
+
+async def test_what_cannot_be_made_again_is_its_json(
+    store: LocalDurableStore,
+) -> None:
+    """Better than nothing, and never a failure."""
+
+    @function_tool
+    def secret_handshake() -> Any:
+        """Give a point, without saying so."""
+        return Point(x=7)
+
+    model = ScriptedModel([tool_call("secret_handshake")])
+    agent = Agent(
+        "A", tools=[secret_handshake], model=model, tool_use_behavior="stop_on_first_tool"
+    )
+    await Runner.run(agent, "x", run_id="r", run_config=_kept(store))
+    again = await Runner.resume(agent, "r", durable=store)
+    assert again.final_output == {"x": 7}
+
+
+async def test_an_output_type_is_read_again(store: LocalDurableStore) -> None:
+    """The final output of an agent is made of its last answer."""
+    agent = Agent("A", model=ScriptedModel(['{"x": 4}']), output_type=Point)
+    first = await Runner.run(agent, "x", run_id="r", run_config=_kept(store))
+    again = await Runner.resume(agent, "r", durable=store)
+    assert again.final_output == first.final_output == Point(x=4)
+
+
+async def test_a_large_result_is_kept_whole(store: LocalDurableStore) -> None:
+    """A store is no place for cuts."""
+    text = "ä" * 200_000
+
+    @function_tool
+    def long() -> str:
+        """Give a long text."""
+        return text
+
+    agent = Agent("A", tools=[long], model=ScriptedModel([tool_call("long"), "ok"]))
+    await Runner.run(agent, "x", run_id="r", run_config=_kept(store))
+    again = await Runner.resume(agent, "r", durable=store)
+    assert outputs(again)[0][2] == text
+
+
+async def test_registered_secrets_are_not_in_the_file_and_arguments_work(
+    store: LocalDurableStore, tmp_path: Path
+) -> None:
+    """A call that was asked for before the crash gets what the model meant."""
+    register_secret("open-sesame-77")
+    gate, seen = Gate(), list[str]()
+
+    @function_tool
+    def unlock(key: str) -> str:
+        """Unlock."""
+        seen.append(key)
+        return f"unlocked with {key}"
+
+    calls = [tool_call("wait"), tool_call("unlock", key="open-sesame-77")]
+    model = ScriptedModel([calls])
+    agent = Agent("A", tools=[gate.tool, unlock], model=model)
+    config = _kept(store, max_parallel_tools=1)
+    await cut_off(gate.reached, Runner.run(agent, "x", run_id="r", run_config=config))
+    assert b"sesame" not in _written(tmp_path)
+    assert not seen
+    model.add("ok")
+    await Runner.resume(agent, "r", run_config=config)
+    assert seen == ["open-sesame-77"]
+
+
+def _written(folder: Path) -> bytes:
+    return b"".join(file.read_bytes() for file in folder.iterdir())
+
+
+# --- approvals
+
+
+def _careful(calls: list[str], gate: Gate | None = None) -> Agent[Any]:
+    @policies.needs_approval()
+    @function_tool
+    async def pay(to: str) -> str:
+        """Pay."""
+        calls.append(to)
+        if gate is not None:
+            gate.reached.set()
+            await asyncio.Event().wait()
+        return f"paid {to}"
+
+    return Agent("A", tools=[pay], model=ScriptedModel([tool_call("pay", to="Ada", call_id="c1")]))
+
+
+async def test_a_run_waits_for_a_person_across_processes(
+    store: LocalDurableStore, tmp_path: Path
+) -> None:
+    """Whoever goes on with it finds the same call waiting, and one approval lets it run once."""
+    calls: list[str] = []
+    agent = _careful(calls)
+    await Runner.run(agent, "x", run_id="r", run_config=_kept(store))
+    assert [run.status for run in await store.runs()] == ["waiting"]
+    other = LocalDurableStore(tmp_path / "runs.db")
+    waiting = await Runner.resume(agent, "r", durable=other)
+    assert [item.call_id for item in waiting.interruptions] == ["c1"]
+    state = waiting.to_state()
+    state.approve(state.interruptions[0])
+    agent.model.add("thanks")  # type: ignore[union-attr]
+    for _ in range(2):  # a state handed in twice goes on twice, and pays once
+        result = await Runner.run(agent, state, run_config=_kept(other))
+        assert (result.final_output, calls) == ("thanks", ["Ada"])
+    again = await Runner.run(agent, "x", run_id="r", run_config=_kept(other))
+    assert (again.final_output, calls) == ("thanks", ["Ada"])
+    await other.aclose()
+
+
+async def test_an_approved_call_that_is_cut_off_is_lost(store: LocalDurableStore) -> None:
+    """F42: an approval is for one run of the call."""
+    calls: list[str] = []
+    gate = Gate()
+    agent = _careful(calls, gate)
+    state = (await Runner.run(agent, "x", run_id="r", run_config=_kept(store))).to_state()
+    state.approve(state.interruptions[0])
+    await cut_off(gate.reached, Runner.run(agent, state, run_config=_kept(store)))
+    agent.model.add("hm")  # type: ignore[union-attr]
+    result = await Runner.resume(agent, "r", durable=store)
+    assert [status for _, status, _ in outputs(result)] == ["lost"]
+    assert calls == ["Ada"]
+
+
+async def test_a_decision_at_once_is_not_asked_for_again(store: LocalDurableStore) -> None:
+    """A person who said yes, with other arguments, is not asked what is over."""
+    from agents_tools import Decision
+
+    asked: list[str] = []
+
+    def approve(item: Any) -> Decision:
+        asked.append(item.call_id)
+        return Decision(approved=True, arguments='{"to": "Bo"}')
+
+    calls: list[str] = []
+    agent = _careful(calls)
+    agent.model.add("ok")  # type: ignore[union-attr]
+    config = _kept(store, approve=approve)
+    first = await Runner.run(agent, "x", run_id="r", run_config=config)
+    again = await Runner.resume(agent, "r", run_config=config)
+    assert outputs(again) == outputs(first)
+    assert "to: {" in outputs(again)[0][2]
+    assert (asked, calls) == (["c1"], ["Bo"])
+
+
+async def test_a_run_inside_a_run_waits_and_goes_on(store: LocalDurableStore) -> None:
+    """The call of the inner agent is taken up where it was, with the usage counted once."""
+    calls: list[str] = []
+    inner = _careful(calls)
+    outer = Agent(
+        "Outer",
+        tools=[inner.as_tool(tool_name="inner")],
+        model=ScriptedModel([tool_call("inner", input="pay", call_id="o1")]),
+    )
+    waiting = await Runner.run(outer, "x", run_id="r", run_config=_kept(store))
+    assert waiting.interruptions[0].path == ("o1",)
+    state = (await Runner.resume(outer, "r", durable=store)).to_state()
+    state.approve(state.interruptions[0])
+    inner.model.add("inner done")  # type: ignore[union-attr]
+    outer.model.add("outer done")  # type: ignore[union-attr]
+    first = await Runner.run(outer, state, run_config=_kept(store))
+    again = await Runner.resume(outer, "r", durable=store)
+    for result in (first, again):
+        assert (result.final_output, result.usage.requests) == ("outer done", 4)
+    assert calls == ["Ada"]
+
+
+# --- runs inside runs
+
+
+async def test_a_run_in_the_body_of_a_tool_is_part_of_its_call(store: LocalDurableStore) -> None:
+    """A call of a function is one step, whatever it does: the whole of it may have taken effect."""
+    helper = Agent("Helper", model=ScriptedModel(["helped"]))
+
+    @function_tool
+    async def ask() -> str:
+        """Ask."""
+        return str((await Runner.run(helper, "help")).final_output)
+
+    agent = Agent("A", tools=[ask], model=ScriptedModel([tool_call("ask"), "done"]))
+    first = await Runner.run(agent, "x", run_id="r", run_config=_kept(store))
+    again = await Runner.resume(agent, "r", durable=store)
+    assert outputs(again) == outputs(first)
+    kept = await store.claim("r")
+    assert len(kept.steps) == 3
+    await store.leave("r", "finished")
+
+
+async def test_an_inner_agent_with_a_configuration_of_its_own_is_kept_as_well(
+    store: LocalDurableStore,
+) -> None:
+    """What it does would be done twice otherwise."""
+    gate, done = Gate(), list[int]()
+
+    @function_tool
+    def act() -> str:
+        """Act."""
+        done.append(1)
+        return "acted"
+
+    inner = Agent(
+        "Inner",
+        tools=[act, gate.tool],
+        model=ScriptedModel([tool_call("act"), tool_call("wait")]),
+    )
+    tool = inner.as_tool(tool_name="inner", run_config=RunConfig(max_tool_calls=5))
+    outer = Agent("Outer", tools=[tool], model=ScriptedModel([tool_call("inner", input="go")]))
+    await cut_off(gate.reached, Runner.run(outer, "x", run_id="r", run_config=_kept(store)))
+    inner.model.add("inner done")  # type: ignore[union-attr]
+    outer.model.add("outer done")  # type: ignore[union-attr]
+    result = await Runner.resume(outer, "r", durable=store)
+    assert (result.final_output, outputs(result)[0][2]) == ("outer done", "inner done")
+    assert (len(done), len(gate.calls), result.usage.requests) == (1, 1, 5)
+
+
+# --- what changed meanwhile
+
+
+async def test_tools_that_changed_are_told_of(
+    store: LocalDurableStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What they did stays; whoever reads the log knows that the rest is of other tools."""
+    gate = Gate()
+    agent = Agent("A", tools=[gate.tool, point], model=ScriptedModel([tool_call("wait")]))
+    await cut_off(gate.reached, Runner.run(agent, "x", run_id="r", run_config=_kept(store)))
+    other = Agent(
+        "A", tools=[Gate(description_override="Wait long.").tool], model=ScriptedModel(["ok"])
+    )
+    with caplog.at_level(logging.WARNING, "agents_tools"):
+        run = Runner.resume_streamed(other, "r", durable=store)
+        events = [event async for event in run.stream_events()]
+    said = [event.data for event in events if isinstance(event, NotifyStreamEvent)]
+    assert said
+    assert "changed: wait; gone: point" in said[0]
+    assert said[0] in caplog.text
+    assert run.final_output == "ok"
+
+
+async def test_a_tool_that_is_gone_keeps_its_answer(store: LocalDurableStore) -> None:
+    """The model was told; it must not be told another thing later."""
+    model = ScriptedModel([tool_call("point"), "ok"])
+    await Runner.run(
+        Agent("A", tools=[point], model=model), "x", run_id="r", run_config=_kept(store)
+    )
+    again = await Runner.resume(Agent("A", model=ScriptedModel()), "r", durable=store)
+    assert [(status, output) for _, status, output in outputs(again)] == [("ok", '{"x":1}')]
+
+
+async def test_what_is_no_such_run_is_refused(store: LocalDurableStore) -> None:
+    """Each message says what to do instead."""
+    agent = Agent("A", model=ScriptedModel(["ok"]))
+    wrong: Any = "runs.db"
+    with pytest.raises(UserError, match="no run 'r' in the durable store"):
+        await Runner.resume(agent, "r", durable=store)
+    await Runner.run(agent, "x", run_id="r", run_config=_kept(store))
+    with pytest.raises(UserError, match="is of agent 'A', not of 'B'"):
+        await Runner.resume(Agent("B", model=ScriptedModel()), "r", durable=store)
+    with pytest.raises(UserError, match="another input"):
+        await Runner.run(agent, "y", run_id="r", run_config=_kept(store))
+    with pytest.raises(UserError, match="durable=store"):
+        await Runner.resume(agent, "r")
+    with pytest.raises(UserError, match=r"LocalDurableStore\(path\), not a str"):
+        RunConfig(durable=wrong)
+    with pytest.raises(UserError, match="run_id takes a text"):
+        await Runner.run(agent, "x", run_id="", run_config=_kept(store))
+    assert [run.status for run in await store.runs()] == ["finished"]
+
+
+# --- sessions
+
+
+@function_tool
+def add(a: int, b: int) -> int:
+    """Add."""
+    return a + b
+
+
+def _answers(request: Any) -> Any:
+    done = sum(isinstance(item, ToolCallOutputItem) for item in request.input)
+    if done == 0:
+        return [tool_call("add", a=1, b=2, call_id="c1"), tool_call("add", a=3, b=4, call_id="c2")]
+    return "3 and 7" if done > 2 else tool_call("add", a=3, b=7, call_id="c3")
+
+
+async def test_a_session_has_each_item_once_wherever_the_run_was_cut_off(tmp_path: Path) -> None:
+    """What a step that is over has said is in the session, or comes into it when the run goes on."""
+    fatal = 0
+    for fatal in range(1, 100):
+        path = tmp_path / f"{fatal}.db"
+        session, store = Memory(), Fragile(path, fatal)
+        agent = Agent("A", tools=[add], model=ScriptedModel([_answers] * 5))
+        broke = False
+        try:
+            config = _kept(store)
+            await Runner.run(agent, "sum", run_id="r", run_config=config, session=session)
+        except Crash:
+            broke = True
+        await store.aclose()
+        if not broke:
+            break
+        store = Fragile(path)
+        result = await Runner.resume(agent, "r", durable=store, session=session)
+        said = [item.to_dict() for item in conversation(session.events)]
+        assert sorted(map(repr, said)) == sorted(map(repr, result.to_input_list())), fatal
+        assert result.final_output == "3 and 7"
+        await store.aclose()
+    assert fatal > 20
+
+
+async def test_a_session_has_an_approved_call_once(store: LocalDurableStore) -> None:
+    """The state that was decided is handed in again after a crash, as the program does anew."""
+    session, calls, gate = Memory(), list[str](), Gate()
+    agent = _careful(calls)
+    agent.tools.append(gate.tool)
+    config = _kept(store)
+    first = await Runner.run(agent, "x", run_id="r", run_config=config, session=session)
+    state = first.to_state()
+    state.approve(state.interruptions[0])
+    agent.model.add(tool_call("wait", call_id="c2"))  # type: ignore[union-attr]
+    go_on = Runner.run(agent, state, run_config=config, session=session)
+    await cut_off(gate.reached, go_on)
+    agent.model.add("ok")  # type: ignore[union-attr]
+    result = await Runner.run(agent, state, run_config=config, session=session)
+    assert [(one, status) for one, status, _ in outputs(result)] == [("c1", "ok"), ("c2", "lost")]
+    said = [item.to_dict() for item in conversation(session.events)]
+    assert said == result.to_input_list()
+    assert calls == ["Ada"]
+
+
+async def test_a_conversation_goes_on_with_runs_that_are_kept(store: LocalDurableStore) -> None:
+    """A session holds what other runs said as well; that is input, and stays in its place."""
+    session = Memory()
+    agent = Agent("A", tools=[add], model=ScriptedModel(["hello"]))
+    await Runner.run(agent, "hi", run_config=_kept(store), session=session)
+    gate = Gate()
+    agent = Agent("A", tools=[gate.tool], model=ScriptedModel([tool_call("wait")]))
+    run = Runner.run(agent, "go", run_id="r", run_config=_kept(store), session=session)
+    await cut_off(gate.reached, run)
+    agent.model.add("so it is")  # type: ignore[union-attr]
+    result = await Runner.resume(agent, "r", durable=store, session=session)
+    assert [item.get("role") or item["type"] for item in result.to_input_list()] == [
+        *("user", "assistant", "user", "function_call", "function_call_output", "assistant")
+    ]
+    assert [item.type for item in result.new_items][-1] == "message_output_item"
+    kinds = [item.type for item in conversation(session.events)]
+    assert kinds.count("message_output_item") == 2
+
+
+# --- early calls
+
+
+async def test_calls_that_start_early_are_kept_as_others_are(store: LocalDurableStore) -> None:
+    """Their answer is there before the one of the model that they are in."""
+    seen: list[str] = []
+
+    @function_tool(annotations=_READ_ONLY)
+    async def look(at: str) -> str:
+        """Look."""
+        seen.append(at)
+        return f"saw {at}"
+
+    calls = [tool_call("look", at="a", call_id="c1"), tool_call("look", at="b", call_id="c2")]
+    agent = Agent("A", tools=[look], model=ScriptedModel([calls, "ok"]))
+    config = _kept(store, start_calls_early=True)
+    first = await Runner.run(agent, "x", run_id="r", run_config=config)
+    again = await Runner.resume(agent, "r", run_config=config)
+    assert outputs(again) == outputs(first)
+    assert sorted(seen) == ["a", "b"]
+
+
+async def test_only_what_is_new_is_heard(store: LocalDurableStore) -> None:
+    """A display that shows a run which goes on does not see its calls start twice."""
+    gate = Gate()
+    model = ScriptedModel([tool_call("add", a=1, b=2, call_id="c1"), tool_call("wait")])
+    agent = Agent("A", tools=[add, gate.tool], model=model)
+    await cut_off(gate.reached, Runner.run(agent, "x", run_id="r", run_config=_kept(store)))
+    model.add(tool_call("add", a=1, b=2, call_id="c9"), "ok")
+    run = Runner.resume_streamed(agent, "r", durable=store)
+    events = [event async for event in run.stream_events()]
+    begun = [event.tool_call_id for event in events if isinstance(event, ToolStreamStartEvent)]
+    assert begun == ["c9"]
+    items = [event.item for event in events if isinstance(event, RunItemStreamEvent)]
+    assert [item.get("status") for item in items if "output" in item] == ["lost", "ok"]
+
+
+async def test_two_tasks_do_not_carry_the_same_run_on(store: LocalDurableStore) -> None:
+    """A request that comes twice must not do its work twice; the first one is not disturbed."""
+    gate = Gate()
+    model = ScriptedModel([tool_call("wait"), "ok"])
+    agent = Agent("A", tools=[gate.tool], model=model)
+    first = asyncio.ensure_future(Runner.run(agent, "x", run_id="r", run_config=_kept(store)))
+    await asyncio.wait_for(gate.reached.wait(), WITHIN)
+    with pytest.raises(RunInUseError, match="carried on elsewhere"):
+        await Runner.run(agent, "x", run_id="r", run_config=_kept(store))
+    assert [run.status for run in await store.runs()] == ["running"]
+    first.cancel()
+    await asyncio.wait({first})
+    assert [run.status for run in await store.runs()] == ["cancelled"]
+
+
+async def test_a_state_goes_on_under_its_own_id_alone(store: LocalDurableStore) -> None:
+    """Two ids for one run would be two runs."""
+    agent = _careful([])
+    state = (await Runner.run(agent, "x", run_id="r", run_config=_kept(store))).to_state()
+    with pytest.raises(UserError, match="of run 'r'"):
+        await Runner.run(agent, state, run_id="s", run_config=_kept(store))
+
+
+def test_a_run_is_gone_on_with_from_synchronous_code(tmp_path: Path) -> None:
+    """Scripts have no event loop."""
+    store = LocalDurableStore(tmp_path / "runs.db")
+    agent = Agent("A", model=ScriptedModel(["ok"]))
+    first = Runner.run_sync(agent, "x", run_id="r", run_config=_kept(store))
+    again = Runner.resume_sync(agent, "r", durable=store)
+    assert (first.final_output, again.final_output) == ("ok", "ok")
+    with pytest.raises(UserError, match=r"Runner\.resume_sync"):
+        Runner.resume_streamed(agent, "r", durable=store)
+    asyncio.run(store.aclose())
+
+
+async def test_early_calls_of_an_answer_that_never_came_are_made_again(
+    store: LocalDurableStore,
+) -> None:
+    """They are harmless; what they gave belongs to the same call only."""
+    seen: list[str] = []
+    looked = asyncio.Event()
+
+    @function_tool(annotations=_READ_ONLY)
+    async def look(at: str) -> str:
+        """Look."""
+        seen.append(at)
+        looked.set()
+        return f"saw {at}"
+
+    class Hasty:
+        """Starts a call, and breaks off the first time."""
+
+        def __init__(self) -> None:
+            self.turns = 0
+
+        async def respond(self, request: Any, emit: Any) -> Any:
+            """Answer."""
+            self.turns += 1
+            if self.turns > 2:
+                return await ScriptedModel(["ok"]).respond(request, emit)
+            call = tool_call("look", at="a", call_id="c1")
+            request.on_call(call)
+            if self.turns == 1:
+                await asyncio.wait_for(looked.wait(), WITHIN)
+                raise ModelError("broken off")
+            other = tool_call("look", at="b", call_id="c2")
+            return await ScriptedModel([[call, other]]).respond(request, emit)
+
+    agent = Agent("A", tools=[look], model=Hasty())
+    config = _kept(store, start_calls_early=True, model_retries=0)
+    with pytest.raises(ModelError):
+        await Runner.run(agent, "x", run_id="r", run_config=config)
+    result = await Runner.resume(agent, "r", run_config=config)
+    assert [(one, output) for one, _, output in outputs(result)] == [
+        ("c1", "saw a"),
+        ("c2", "saw b"),
+    ]
+    assert result.final_output == "ok"
