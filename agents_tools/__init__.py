@@ -192,6 +192,13 @@ if TYPE_CHECKING:
         default_tool_error_function as default_tool_error_function,
         set_default_tool_error_function as set_default_tool_error_function,
     )
+    from agents_tools.toolset import (
+        TokenReport as TokenReport,
+        Toolset as Toolset,
+        ToolTokens as ToolTokens,
+        token_report as token_report,
+        tool_search as tool_search,
+    )
     from agents_tools.usage import Usage as Usage
     from agents_tools.wire.anthropic import to_anthropic as to_anthropic
     from agents_tools.wire.bedrock import to_bedrock as to_bedrock
@@ -353,6 +360,7 @@ _PLACES = {
         "default_tool_error_function",
         "set_default_tool_error_function",
     ),
+    "toolset": ("TokenReport", "ToolTokens", "Toolset", "token_report", "tool_search"),
     "usage": ("Usage",),
     "wire.anthropic": ("to_anthropic",),
     "wire.bedrock": ("to_bedrock",),

@@ -5,14 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from agents_tools.errors import UserValueError
+from agents_tools.toolset._parts import two_of_one_name
+from agents_tools.toolset._tool_search import CallTool, SearchTool, found_in
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from agents_tools.hosted import HostedTool
+    from agents_tools.items import ToolCallItem
     from agents_tools.model import Model, ModelSettings, OutputFormat
     from agents_tools.run import RunHooks
     from agents_tools.tool import FunctionTool
+    from agents_tools.toolset._tool_search import Catalog
 
 __all__ = ["OutputType", "RunnableAgent", "Toolbox"]
 
@@ -84,46 +88,130 @@ class RunnableAgent(Protocol):
 class Toolbox:
     """The tools of an agent as they are offered to a model, by name.
 
+    Behind tools that search there are more, which are not offered and can be called all the same.
+
     Args:
         tools: The tools.
         owner: Whose they are, for error messages.
+        barred: Names behind searches that cannot be called.
+
+    Attributes:
+        offered: The tools, as a model is told of them.
+        by_name: Those of them that run here.
+        searches: Those of them that find others.
+        conditional: The tools whose `is_enabled` has to be asked, those behind searches included.
     """
 
-    __slots__ = ("_smaller", "by_name", "offered")
+    __slots__ = (
+        "_barred",
+        "_catalogs",
+        "_smaller",
+        "by_name",
+        "conditional",
+        "offered",
+        "searches",
+    )
 
-    def __init__(self, tools: Sequence[FunctionTool[..., Any] | HostedTool], owner: str) -> None:
-        self.offered: tuple[FunctionTool[..., Any] | HostedTool, ...] = tuple(tools)
-        self.by_name: dict[str, FunctionTool[..., Any]] = {}
-        self._smaller: dict[frozenset[str], Toolbox] = {}
+    def __init__(
+        self,
+        tools: Sequence[FunctionTool[..., Any] | HostedTool],
+        owner: str,
+        barred: frozenset[str] = frozenset(),
+    ) -> None:
         known: dict[str, Any] = {}
-        for tool in self.offered:
+        self.by_name: dict[str, FunctionTool[..., Any]] = {}
+        self._barred = barred
+        self._smaller: dict[tuple[object, ...], Toolbox] = {}
+        for tool in tools:
             other = known.setdefault(tool.name, tool)
             if other is not tool:
-                raise UserValueError(
-                    f"Agent {owner!r} has two tools named {tool.name!r}: {_place(other)} and "
-                    f"{_place(tool)}. Give one of them another name, for example with "
-                    f"policies.rename({tool.name + '_2'!r})."
-                )
+                raise UserValueError(two_of_one_name(f"agent {owner!r}", other, tool))
             local: Any = tool if hasattr(tool, "call") else cast("Any", tool).local
             if local is not None:
                 self.by_name[tool.name] = local
+        self.offered: tuple[FunctionTool[..., Any] | HostedTool, ...] = tuple(known.values())
+        self.searches = [tool for tool in self.offered if isinstance(tool, SearchTool)]
+        catalogs = {id(tool.catalog): tool.catalog for tool in self.searches}
+        self._catalogs = list(catalogs.values())
+        self.conditional: list[Any] = [
+            tool for tool in self.offered if getattr(tool, "is_enabled", True) is not True
+        ]
+        for catalog in self._catalogs:
+            self.conditional += catalog.conditional
+        if owner:
+            _check_hidden(self._catalogs, known, owner)
+
+    @property
+    def hidden(self) -> Iterator[FunctionTool[..., Any]]:
+        """The tools behind searches."""
+        for catalog in self._catalogs:
+            yield from catalog.by_name.values()
+
+    def called(self, call: ToolCallItem) -> tuple[FunctionTool[..., Any] | None, str | None]:
+        """Give the tool that a call means; `None` where there is none.
+
+        Args:
+            call: The call.
+
+        Returns:
+            The tool, and its arguments where they are not those of the call itself.
+        """
+        tool = self.by_name.get(call.name)
+        if tool is None and call.name not in self._barred:
+            return next(
+                (
+                    found.by_name[call.name]
+                    for found in self._catalogs
+                    if call.name in found.by_name
+                ),
+                None,
+            ), None
+        if isinstance(tool, CallTool):
+            routed = tool.routed(call.arguments)
+            if routed is not None and routed[0].name not in self._barred:
+                return routed
+        return tool, None
+
+    def revealing(self, context: Any) -> Toolbox:
+        """Give the toolbox with the tools that the run has found at its end.
+
+        Args:
+            context: The context of the run.
+        """
+        searches = [search for search in self.searches if search.reveals]
+        if not searches:
+            return self
+        history = getattr(getattr(context, "run", None), "history", ())
+        found = tuple(tool for search in searches for tool in found_in(history, search))
+        return self._kept(found, lambda: Toolbox([*self.offered, *found], "")) if found else self
 
     def without(self, names: set[str]) -> Toolbox:
         """Give the toolbox without some of the tools; the same one again for the same names."""
-        key = frozenset(names)
-        smaller = self._smaller.get(key)
-        if smaller is None:
-            smaller = Toolbox([tool for tool in self.offered if tool.name not in names], "")
-            self._smaller[key] = smaller
-        return smaller
+
+        def make() -> Toolbox:
+            left = [tool for tool in self.offered if tool.name not in names]
+            return Toolbox(left, "", self._barred | names)
+
+        return self._kept(tuple(sorted(names)), make)
+
+    def _kept(self, key: tuple[object, ...], make: Callable[[], Toolbox]) -> Toolbox:
+        """Give one of the toolboxes that were made of this one, of which a few are kept."""
+        box = self._smaller.get(key)
+        if box is None:
+            box = make()
+            kept = [*self._smaller.items()][-_MOST_KEPT:]
+            self._smaller = {**dict(kept), key: box}  # in one step: threads share it
+        return box
 
 
-def _place(tool: Any) -> str:
-    origin = getattr(tool, "origin", None)
-    if origin is None:
-        return f"{type(tool).__name__}()"
-    if origin.agent is not None:
-        return f"agent {origin.agent!r} as a tool"
-    if origin.server is not None:
-        return f"{origin.wire_name!r} of server {origin.server!r}"
-    return origin.place or repr(tool)
+_MOST_KEPT = 63
+
+
+def _check_hidden(catalogs: Sequence[Catalog], offered: dict[str, Any], owner: str) -> None:
+    """Refuse a tool behind a search that has the name of another one."""
+    known = dict(offered)
+    for catalog in catalogs:
+        for name, tool in catalog.by_name.items():
+            other = known.setdefault(name, tool)
+            if other is not tool:
+                raise UserValueError(two_of_one_name(f"agent {owner!r}", other, tool))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, cast
@@ -14,7 +14,10 @@ from agents_tools.errors import Interruption, ToolDeniedError, UserTypeError, Us
 from agents_tools.hosted import HostedTool
 from agents_tools.items import input_items
 from agents_tools.loop import Run
-from agents_tools.tool import DEFAULT, FunctionTool, function_tools
+from agents_tools.tool import DEFAULT, FunctionTool
+from agents_tools.toolset._deferred import PROVIDERS, is_deferred
+from agents_tools.toolset._parts import Dynamic, Merged, Recent, parts_of
+from agents_tools.toolset._tool_search import behind_search, is_enabled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from agents_tools.events import Event
     from agents_tools.model import Model, ModelSettings
     from agents_tools.run import RunConfig, RunHooks, RunResult, ToolUseBehavior
+    from agents_tools.toolset._parts import Part, Tools
 
     ContextT = TypeVar("ContextT", default=Any)
 else:
@@ -63,7 +67,8 @@ class Agent(Generic[ContextT]):
         instructions: Its system prompt: text, or a function of (context, agent) that gives it;
             sync or async.
         tools: Function tools and hosted tools; class-based tools, which become function tools;
-            and lists of these, as `ToolDefinition.create` gives them.
+            lists of these, as `ToolDefinition.create` gives them; toolsets, and other objects with
+            a method `get_tools()`.
         model: Its model, or the name of it; the one of the run by default.
         model_settings: How the model is asked to answer.
         output_type: The type of its final answer; text by default.
@@ -118,10 +123,12 @@ class Agent(Generic[ContextT]):
                 )
         if self.mcp_config is not None:
             import_module("agents_tools.mcp.config").load_config(self.mcp_config)
-        for tool in function_tools(self.tools):
+        if hasattr(self.tools, "as_part"):  # a toolset by itself
+            object.__setattr__(self, "tools", [self.tools])
+        known = self._source()[0].known()
+        for tool in [*known, *self._box(known, None).hidden]:
             if isinstance(tool, FunctionTool):
                 cast("FunctionTool[..., Any]", tool).build()
-        self._box(self.tools)
 
     def __repr__(self) -> str:
         """Show the name, the model and the tools, shortly."""
@@ -134,9 +141,14 @@ class Agent(Generic[ContextT]):
         return replace(self, **changes)
 
     @property
+    def known_tools(self) -> list[Any]:
+        """Its tools, lists and toolsets opened; without those that have to be asked for."""
+        return list(self._source()[0].known())
+
+    @property
     def tools_map(self) -> dict[str, Any]:
-        """Its tools by name, without those of servers."""
-        return {tool.name: tool for tool in function_tools(self.tools)}
+        """Its tools by name, without those that have to be asked for, such as those of servers."""
+        return {tool.name: tool for tool in self._source()[0].known()}
 
     @property
     def output(self) -> AnswerType | None:
@@ -166,45 +178,66 @@ class Agent(Generic[ContextT]):
         Args:
             context: The context of the run.
         """
-        tools: Sequence[Any] = self.tools
-        for server in self._servers():
-            given = server.get_tools()
-            tools = [*tools, *(await given if hasattr(given, "__await__") else given)]
-        box = self._box(tools)
-        conditional = self._cache["conditional"]
-        if not conditional:
+        source, static = self._source()
+        tools = await source.tools(context) if static is None else static
+        provider = getattr(getattr(context, "run", None), "provider", None)
+        box = self._box(tools, provider)
+        if box.searches:
+            box = box.revealing(context)
+        if not box.conditional:
             return box
-        disabled = {tool.name for tool in conditional if not await _is_enabled(tool, context, self)}
+        disabled = {
+            tool.name for tool in box.conditional if not await is_enabled(tool, context, self)
+        }
         return box.without(disabled) if disabled else box
 
-    def _servers(self) -> Sequence[Any]:
+    def _source(self) -> tuple[Part, Tools | None]:
+        """Give what has its tools, and the tools themselves where nobody has to be asked.
+
+        Both are the same again while its lists of tools are the same.
+        """
+        servers = self._servers()
+        known = self._cache.get("source")
+        if known is not None and known[0] == self.tools and known[1] == servers:
+            return known[2]
+        owner = f"agent {self.name!r}"
+        source = Merged([*parts_of(self.tools, owner), *(Dynamic(one, owner) for one in servers)])
+        made = source, source.known() if source.asks is None else None
+        self._cache["source"] = list(self.tools), servers, made
+        return made
+
+    def _servers(self) -> list[Any]:
         """Give who has tools: those that were given, and those of the configuration."""
         if self.mcp_config is None:
-            return self.mcp_servers
+            return list(self.mcp_servers)
         known: tuple[Any, Any] | None = self._cache.get("mcp")
         if known is None or known[0] is not self.mcp_config:
             made = import_module("agents_tools.mcp.background").servers_of(self.mcp_config)
             known = self._cache["mcp"] = (self.mcp_config, made)
         return [*self.mcp_servers, known[1]]
 
-    def _box(self, tools: Sequence[Any]) -> Toolbox:
+    def _box(self, tools: Tools, provider: str | None) -> Toolbox:
         """Give the toolbox of these tools; the same again while they are the same."""
-        known: Toolbox | None = self._cache.get("box")
-        if known is not None and self._cache["tools"] == tools:
-            return known
-        flat = list(function_tools(tools))
-        for tool in flat:
-            if not isinstance(tool, (FunctionTool, HostedTool)):
-                raise UserTypeError(
-                    f"The tools of agent {self.name!r} are function tools and hosted tools; "
-                    f"{tool!r:.80} is neither. {_remedy(tool)}"
-                )
-        box = Toolbox(flat, self.name)
-        self._cache["conditional"] = [
-            tool for tool in flat if getattr(tool, "is_enabled", True) is not True
-        ]
-        self._cache["tools"] = list(tools)
-        self._cache["box"] = box
+        native = provider in PROVIDERS
+        last: tuple[Tools, bool, Toolbox] | None = self._cache.get("box")
+        if last is not None and last[0] is tools and last[1] is native:
+            return last[2]
+        recent: Recent = self._cache.setdefault("boxes", Recent())
+
+        def make() -> Toolbox:
+            offered = tools
+            if not native and any(map(is_deferred, tools)):
+                offered = behind_search(tools, *_free_names(tools))
+            for tool in offered:
+                if not isinstance(tool, (FunctionTool, HostedTool)):
+                    raise UserTypeError(
+                        f"The tools of agent {self.name!r} are function tools and hosted tools; "
+                        f"{tool!r:.80} is neither."
+                    )
+            return Toolbox(offered, self.name)
+
+        box = recent.get((tools, native), make)
+        self._cache["box"] = tools, native, box
         return box
 
     def as_tool(
@@ -284,16 +317,18 @@ class Agent(Generic[ContextT]):
             is_enabled=is_enabled,
             enable_bracketing=enable_bracketing,
             failure_error_function=failure_error_function,
+            metadata={"agents_tools": {"resumes": True}},  # where it was left, in a durable run
         )
 
 
-async def _is_enabled(tool: Any, context: Any, agent: Agent[Any]) -> bool:
-    enabled: Any = tool.is_enabled
-    if callable(enabled):
-        enabled = cast("Any", enabled)(context, agent)
-        if hasattr(enabled, "__await__"):
-            enabled = await enabled
-    return bool(enabled)
+def _free_names(tools: Tools) -> tuple[str, str]:
+    """Give names for a search and what calls its tools that no tool has."""
+    taken = {tool.name for tool in tools}
+    for mark in ("", *(f"_{number}" for number in range(2, len(taken) + 3))):
+        names = f"tool_search{mark}", f"call_tool{mark}"
+        if not taken.intersection(names):
+            return names
+    raise AssertionError
 
 
 def _check_behavior(name: str, behavior: object) -> None:
@@ -308,17 +343,3 @@ def _check_behavior(name: str, behavior: object) -> None:
             "{'stop_at_tool_names': [...]} or a function of (context, results), "
             f"not {behavior!r:.80}."
         )
-
-
-def _remedy(tool: object) -> str:
-    if isinstance(tool, Agent):
-        return "Write agent.as_tool() to let it be called."
-    if isinstance(tool, type) and hasattr(tool, "create"):
-        return f"Write {tool.__name__}.create() to make it."
-    from agents_tools.registry import ToolSpec
-
-    if isinstance(tool, ToolSpec):
-        return "Write resolve_tool(spec) to make it."
-    if callable(tool):
-        return "Put @function_tool above the function."
-    return "Make it one with @function_tool, Agent.as_tool() or FunctionTool(...)."

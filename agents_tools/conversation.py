@@ -228,7 +228,9 @@ class Conversation:
         self._items: list[Any] = []
         self._readers: dict[str, Any] = {
             tool.name: tool.action_from_arguments
-            for tool in opened([*self._made, *agent.tools])
+            for tool in opened(
+                one for one in [*self._made, *agent.tools] if not hasattr(one, "as_part")
+            )
             if hasattr(tool, "action_from_arguments")
         }
 

@@ -105,6 +105,7 @@ class ToolRegistry:
         self._lock = threading.RLock()
         self._listeners: dict[object, Callable[[RegistryChange], object]] = {}
         self._held = Identities()
+        self._tools: tuple[AnyTool, ...] | None = None
 
     def __repr__(self) -> str:
         """Show the first names."""
@@ -177,6 +178,7 @@ class ToolRegistry:
             for name in replaced:
                 self._hold([self._entries[name].given])
             self._entries.update(fresh)
+            self._tools = None
         added = tuple(name for name in fresh if name not in replaced)
         self._tell(RegistryChange(added=added, replaced=replaced))
 
@@ -191,6 +193,7 @@ class ToolRegistry:
         """
         with self._lock:
             found = self._entries.pop(name, None)
+            self._tools = None
         if found is None:
             return False
         self._tell(RegistryChange(removed=(name,)))
@@ -238,6 +241,13 @@ class ToolRegistry:
         """Give the tools, in the order of their registration."""
         with self._lock:
             return [entry.tool for entry in self._entries.values() if entry.tool is not None]
+
+    def get_tools(self) -> tuple[AnyTool, ...]:
+        """Give the tools, for agents and toolsets; the same tuple again while nothing changes."""
+        with self._lock:
+            if self._tools is None:
+                self._tools = tuple(self.get_all_tools())
+            return self._tools
 
     def get_tool_names(self) -> list[str]:
         """Give the names, in the order of their registration."""
@@ -398,6 +408,7 @@ class ToolRegistry:
         with self._lock:
             fresh = [entry for name, entry in found.items() if name not in self._entries]
             self._entries.update({entry.name: entry for entry in fresh})
+            self._tools = None
         names = [entry.name for entry in fresh]
         if names:
             self._tell(RegistryChange(added=tuple(names)))

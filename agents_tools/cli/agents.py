@@ -64,7 +64,7 @@ def agents_in(value: Any) -> dict[str, AnyAgent]:
 
 def tool_names(agent: AnyAgent) -> list[str]:
     """Give the names of an agent's tools, hosted ones too."""
-    return [tool.name for tool in agent.tools]
+    return [tool.name for tool in agent.known_tools]
 
 
 def described_model(agent: AnyAgent) -> str | None:
@@ -115,7 +115,7 @@ def _only(found: dict[str, AnyAgent], target: str) -> AnyAgent:
     called = {
         tool.origin.agent
         for agent in found.values()
-        for tool in agent.tools
+        for tool in agent.known_tools
         if isinstance(tool, FunctionTool)
     }
     first = [agent for agent in found.values() if agent.name not in called]

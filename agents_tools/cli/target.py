@@ -20,6 +20,7 @@ from typing import Any, cast
 from agents_tools.cli.errors import CommandError
 from agents_tools.cli.mcp_target import connect, is_mcp
 from agents_tools.cli.screen import prints_on_stderr, short_path
+from agents_tools.errors import UserError
 from agents_tools.tool import FunctionTool, function_tools
 
 __all__ = [
@@ -281,7 +282,7 @@ def attribute_of(module: types.ModuleType, attribute: str, place: str) -> Any:
 def _tools_of_module(module: types.ModuleType, target: str) -> list[Tool]:
     tools: dict[Tool, None] = {}
     for value in vars(module).values():
-        members = list(function_tools([value]))
+        members = _members(value, target)
         if all(isinstance(member, FunctionTool) for member in members):
             tools |= dict.fromkeys(members)
     if tools:
@@ -306,7 +307,10 @@ def _tools_of_module(module: types.ModuleType, target: str) -> list[Tool]:
 
 
 def _tools_of(value: Any, target: str) -> list[Tool]:
-    found = list(function_tools([value]))
+    if _is_toolset(value):
+        return [cast("Tool", one) for one in _given(value, target) if isinstance(one, FunctionTool)]
+    listed: object = value
+    found = [] if isinstance(listed, (list, tuple)) else list(function_tools([value]))
     if found and isinstance(found[0], FunctionTool) and hasattr(value, "name"):
         return [cast("Tool", found[0])]
     if isinstance(value, types.ModuleType):
@@ -330,7 +334,7 @@ def _tools_of(value: Any, target: str) -> list[Tool]:
         return [_made_tool(cast("Callable[..., Any]", value))]
     raise CommandError(
         f"{target} is no tool but {_kind(value)}.",
-        hint="It takes a tool, a list, tuple or mapping of tools, an agent, or a function.",
+        hint="It takes a tool, a list, tuple, mapping or toolset, an agent, or a function.",
     )
 
 
@@ -341,15 +345,34 @@ def is_agent(value: object) -> bool:
 
 
 def _tools_of_agent(agent: Any, target: str) -> list[Tool]:
-    tools = [
-        cast("Tool", tool) for tool in function_tools(agent.tools) if isinstance(tool, FunctionTool)
-    ]
+    tools = [cast("Tool", tool) for tool in agent.known_tools if isinstance(tool, FunctionTool)]
     if not tools:
         raise CommandError(
             f"{target} is the agent {agent.name!r}, which has no function tools.",
             hint=f"To run it: agents-tools run {target} INPUT",
         )
     return tools
+
+
+def _members(value: Any, target: str) -> list[Any]:
+    """Give what a value has, lists and toolsets opened."""
+    if isinstance(value, (list, tuple)):
+        return [one for member in cast("list[Any]", value) for one in _members(member, target)]
+    return _given(value, target) if _is_toolset(value) else list(function_tools([value]))
+
+
+def _is_toolset(value: object) -> bool:
+    return hasattr(type(value), "as_part")
+
+
+def _given(toolset: Any, target: str) -> list[Any]:
+    """Give the tools of a toolset, whose sources are asked."""
+    from agents_tools._bridge import run_sync
+
+    try:
+        return list(run_sync(toolset.get_tools))
+    except UserError as error:
+        raise CommandError(f"{target} has no tools: {error}") from error
 
 
 def _made_tool(function: Callable[..., Any]) -> Tool:

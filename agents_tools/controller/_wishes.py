@@ -108,7 +108,7 @@ class Wishes:
         self._delegates = delegates
         self._readers: dict[str, Callable[[Mapping[str, Any]], Any]] = {
             tool.name: tool.action_from_arguments
-            for tool in opened(agent.tools)
+            for tool in opened(one for one in agent.tools if not hasattr(one, "as_part"))
             if hasattr(tool, "action_from_arguments")
         }
 

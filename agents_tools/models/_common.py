@@ -69,13 +69,20 @@ class Offers:
     Args:
         provider: The wire projection.
         hosted: Describes a hosted tool.
+        search: The provider's own search, offered where tools are loaded only when it finds them.
     """
 
-    __slots__ = ("_hosted", "_kept", "_provider")
+    __slots__ = ("_hosted", "_kept", "_provider", "_search")
 
-    def __init__(self, provider: str, hosted: Callable[[HostedTool], dict[str, Any]]) -> None:
+    def __init__(
+        self,
+        provider: str,
+        hosted: Callable[[HostedTool], dict[str, Any]],
+        search: Mapping[str, Any] | None = None,
+    ) -> None:
         self._provider = provider
         self._hosted = hosted
+        self._search = search
         self._kept: tuple[Offer, ...] = ()
 
     def of(self, tools: tuple[FunctionTool[..., Any] | HostedTool, ...]) -> Offer:
@@ -90,6 +97,9 @@ class Offers:
             if told is not None:
                 wire.append(told)
                 names.append(tool.name)
+        if self._search is not None and _needs_search(wire):
+            wire.append(dict(self._search))
+            names.append(self._search.get("name", self._search["type"]))
         offer = Offer(tools, wire, names)
         # Agents that call each other take turns with one model: a few offers are kept.
         self._kept = (offer, *self._kept[: _MOST_OFFERS - 1])
@@ -103,6 +113,13 @@ class Offers:
         except UserError as error:
             _warn_once(tool, f"Tool {tool.name!r} is left out: {error}")
             return None
+
+
+def _needs_search(wire: list[dict[str, Any]]) -> bool:
+    """Whether there are tools to be found, and nothing yet that finds them."""
+    return any(told.get("defer_loading") for told in wire) and not any(
+        str(told.get("type", "")).startswith("tool_search") for told in wire
+    )
 
 
 def _warn_once(tool: object, said: str) -> None:

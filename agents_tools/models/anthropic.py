@@ -127,7 +127,7 @@ class AnthropicModel:
         self._given = client
         self._base_url = checked_url(base_url, "base_url=")
         self._api_key = api_key
-        self._offers = Offers(self.provider, self._refuse_hosted)
+        self._offers = Offers(self.provider, self._refuse_hosted, _SEARCH)
         self._plain_forms: set[str] = set()
         if client is None:
             return
@@ -220,6 +220,7 @@ class AnthropicModel:
 
 
 _KEYS = ("api_key", "auth_token")
+_SEARCH = {"type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_bm25"}
 _MOST_PAUSES = 32
 
 

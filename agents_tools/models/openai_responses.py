@@ -66,6 +66,8 @@ __all__ = ["OpenAIResponsesModel", "load"]
 _KEY = "openai"
 """Where an item's `provider_data` holds what only this API understands."""
 
+_SEARCH = {"type": "tool_search"}
+
 _OPTIONAL = {"include": r"encrypted.?content|\binclude\b"}
 """Fields that some models refuse: those that do not reason have nothing to encrypt."""
 
@@ -100,7 +102,7 @@ class OpenAIResponsesModel:
     ) -> None:
         self.name = name
         self._endpoint = Endpoint(name, client, base_url, api_key)
-        self._offers = Offers(self.provider, _hosted)
+        self._offers = Offers(self.provider, _hosted, _SEARCH)
         self._dropped: set[str] = set()
 
     def __repr__(self) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from agents_tools._text import safe_text
-from agents_tools.errors import UserValueError
+from agents_tools.errors import UserError, UserValueError
 from agents_tools.playground.loaded import is_own, short_place
 from agents_tools.tool import FunctionTool, function_tools
 
@@ -113,10 +113,11 @@ def _values_in(loaded: Loaded) -> Iterator[tuple[str, Any]]:
 
 def _has(value: Any, name: str) -> bool:
     """Whether a tool of a name is in a list, a mapping, an agent or a class-based tool."""
-    return any(
-        isinstance(member, FunctionTool) and member.name == name
-        for member in function_tools(_listed(value))
-    )
+    try:
+        members = list(function_tools(_listed(value)))
+    except UserError:  # a toolset that has to ask for its tools
+        return False
+    return any(isinstance(member, FunctionTool) and member.name == name for member in members)
 
 
 def _listed(value: Any) -> list[Any]:
@@ -124,8 +125,8 @@ def _listed(value: Any) -> list[Any]:
         return list(cast("Mapping[Any, Any]", value).values())
     if isinstance(value, (list, tuple)):
         return [cast("Any", value)]
-    if _is_agent(value):
-        return list(value.tools)
+    if _is_agent(value) or hasattr(value, "as_part"):
+        return value.known_tools
     return [value]
 
 

@@ -12,7 +12,7 @@ from agents_tools.agent import Agent
 from agents_tools.errors import UserTypeError, UserValueError
 from agents_tools.events import RunFinishedEvent
 from agents_tools.policies import needs_approval
-from agents_tools.tool import FunctionTool, function_tools
+from agents_tools.tool import FunctionTool
 from agents_tools.ui._ag_ui_encoder import Encoder
 from agents_tools.ui._ag_ui_frames import wire_id
 from agents_tools.ui._ag_ui_input import NO_RESULT, answers_of, items_of, read_input, verdicts_of
@@ -116,7 +116,7 @@ class AgUiApp(App):
         del request
         from agents_tools._version import __version__
 
-        tools = [tool for tool in function_tools(self._agent.tools) if tool.is_enabled is not False]
+        tools = [tool for tool in self._agent.known_tools if tool.is_enabled is not False]
         items = [
             {"name": tool.name, "description": tool.description, "parameters": tool.json_schema}
             for tool in tools
@@ -212,7 +212,7 @@ class AgUiApp(App):
             return self._agent
         if not self._takes_tools:
             raise HttpError(422, "tools: this server takes no tools of clients (client_tools=).")
-        own = {tool.name for tool in function_tools(self._agent.tools)}
+        own = set(self._agent.tools_map)
         brought = _client_tools(given.tools, own, answers)
         return self._agent.clone(tools=[*self._agent.tools, *brought])
 

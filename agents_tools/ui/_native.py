@@ -252,11 +252,7 @@ def _line(event: Event) -> bytes:
 
 def _tools_of(target: Any) -> dict[str, AnyTool]:
     if isinstance(target, Agent):
-        return {
-            tool.name: tool
-            for tool in function_tools(target.tools)
-            if isinstance(tool, FunctionTool)
-        }
+        return {tool.name: tool for tool in target.known_tools if isinstance(tool, FunctionTool)}
     given: list[Any] = [*target] if isinstance(target, (list, tuple)) else [target]
     tools: dict[str, AnyTool] = {}
     for tool in function_tools(given):

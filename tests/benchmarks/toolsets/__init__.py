@@ -1,0 +1,1 @@
+"""What many tools cost: a turn, a search, a prompt; `python -m tests.benchmarks.toolsets`."""
