@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from agents_tools._bridge import call_async_from_sync as call_async_from_sync
     from agents_tools.mcp.adapter import MCPToolError as MCPToolError
+    from agents_tools.mcp.backend import MCPBackend as MCPBackend
     from agents_tools.mcp.background import (
         MCPTools as MCPTools,
         create_mcp_tools as create_mcp_tools,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 _PLACES = {
     "agents_tools._bridge": ("call_async_from_sync",),
     "agents_tools.mcp.adapter": ("MCPToolError",),
+    "agents_tools.mcp.backend": ("MCPBackend",),
     "agents_tools.mcp.config": ("MCPServerConfig", "load_config"),
     "agents_tools.mcp.background": ("MCPTools", "create_mcp_tools"),
     "agents_tools.mcp.manager": ("MCPToolManager", "ToolListChange"),
@@ -42,6 +44,7 @@ _PLACES = {
 _WHERE = {name: module for module, names in _PLACES.items() for name in names}
 
 __all__ = [  # pyright: ignore[reportUnsupportedDunderAll] - loaded when first used
+    "MCPBackend",
     "MCPServerConfig",
     "MCPToolError",
     "MCPToolManager",

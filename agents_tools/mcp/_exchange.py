@@ -124,6 +124,7 @@ class Exchange:
         closed: Set when nothing more comes.
         ignored: How many messages came that nobody can use.
         fault: Why the last request could not be sent.
+        refused: The HTTP status that the last request was refused with.
         mirror: Gives the headers that repeat arguments of a call, from the params of its request.
 
     Args:
@@ -139,6 +140,7 @@ class Exchange:
         self.closed = asyncio.Event()
         self.ignored = 0
         self.fault: str | None = None
+        self.refused: int | None = None
         self.mirror: Callable[[dict[str, Any]], dict[str, str]] | None = None
         self._on_change = on_change
         self._on_log = on_log

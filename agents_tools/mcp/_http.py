@@ -66,6 +66,7 @@ def http_client(httpx: Any, config: MCPServerConfig, exchange: Exchange) -> Any:
                     async with asyncio.timeout(_FAREWELL):
                         return await base.send(self, request, **options)
                 response: Any = await base.send(self, request, **options)
+                exchange.refused = response.status_code if response.status_code >= 400 else None  # noqa: PLR2004
                 if message:
                     return await _answer(httpx, config, request, number, open_request, response)
                 return response

@@ -36,12 +36,14 @@ if TYPE_CHECKING:
     from agents_tools._records import CallOutcome
     from agents_tools.context import Question
     from agents_tools.events import Event
+    from agents_tools.mcp._remote import Order
+    from agents_tools.mcp._worker import Send, Worker
     from agents_tools.outputs import ContentBlock
 
     Report = Callable[[float, float | None, str | None, dict[str, Any] | None], Awaitable[None]]
     """Sends one report of progress: how much, of how much, what, and more for those who know it."""
 
-__all__ = ["AnyTool", "MCPRequest", "Offer", "RequestError", "Tools"]
+__all__ = ["INVALID_PARAMS", "AnyTool", "MCPRequest", "Offer", "RequestError", "Tools"]
 
 logger = logging.getLogger("agents_tools.mcp")
 
@@ -49,7 +51,7 @@ AnyTool = FunctionTool[..., Any]
 Tools: TypeAlias = "AnyTool | Sequence[Any] | Any"
 """A tool, tools, or an object whose `get_tools()` gives them as they are at the moment."""
 
-_INVALID_PARAMS = -32602
+INVALID_PARAMS = -32602
 _STEP = 1e-6
 """How much progress moves on where only a text is new: the protocol wants it to grow."""
 
@@ -62,7 +64,7 @@ class RequestError(Exception):
         code: The JSON-RPC code.
     """
 
-    def __init__(self, message: str, code: int = _INVALID_PARAMS) -> None:
+    def __init__(self, message: str, code: int = INVALID_PARAMS) -> None:
         super().__init__(message)
         self.code = code
 
@@ -93,6 +95,7 @@ class Offer:
         tools: The tools, or what gives them.
         errors: What clients are told of exceptions that are not meant for them: `hide` gives the
             type and an id that stands in the log, `show` the message.
+        worker: Whether the backends that call are the application's own; see `Worker`.
         page_size: How many tools stand on one page of the list.
         context: Gives the application's object for the calls of a request; sync or async. The
             request itself by default.
@@ -103,6 +106,7 @@ class Offer:
         tools: Tools,
         *,
         errors: Literal["hide", "show"] = "hide",
+        worker: bool = False,
         page_size: int = 1_000,
         context: Callable[[MCPRequest], Any] | None = None,
     ) -> None:
@@ -111,7 +115,9 @@ class Offer:
         if type(page_size) is not int or page_size < 1:
             raise UserValueError(f"page_size= is a positive whole number, not {page_size!r:.60}.")
         self._source = tools
-        self._errors = errors
+        self._errors: Literal["hide", "show"] = errors
+        self._own = worker
+        self._worker: Worker | None = None
         self._page_size = page_size
         self._context = context
         self._known: tuple[AnyTool, ...] = ()
@@ -206,12 +212,7 @@ class Offer:
         Raises:
             RequestError: There is no such tool.
         """
-        tools = await self.tools()
-        tool = tools.get(name)
-        if tool is None or tool.is_enabled is False:
-            near = difflib.get_close_matches(name, tools, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise RequestError(f"Unknown tool: {name!r:.100}.{hint}")
+        tool = await self._named(name)
         context: ToolContext[Any] = ToolContext(await self._own_context(request))
         context.asker = ask
         text = json.dumps(dict(arguments or {}))
@@ -224,6 +225,48 @@ class Offer:
         finally:
             leave_scope(token)
         return self._result(tool, outcome, request.protocol_version)
+
+    async def perform(self, order: Order, request: MCPRequest, send: Send | None) -> dict[str, Any]:
+        """Make a call of a backend and give the result.
+
+        Args:
+            order: The call.
+            request: The request.
+            send: Sends events, where there is a way for them.
+
+        Raises:
+            RequestError: There is no such tool, or the call cannot be made.
+        """
+        from agents_tools.mcp._worker import Worker
+
+        tool = await self._named(order.envelope.tool)
+        if self._worker is None:
+            self._worker = Worker(own=self._own, errors=self._errors)
+        who = request.principal
+        context = await self._own_context(request)
+        token = enter_scope(None)
+        try:
+            return await self._worker.perform(
+                tool,
+                order,
+                context=context,
+                whose=None if who is None else f"{who.client_id}\0{who.subject}",
+                tell=self._hidden_text,
+                send=send,
+            )
+        except AgentsToolsError as error:
+            raise RequestError(str(error)) from None
+        finally:
+            leave_scope(token)
+
+    async def _named(self, name: str) -> AnyTool:
+        tools = await self.tools()
+        tool = tools.get(name)
+        if tool is None or tool.is_enabled is False:
+            near = difflib.get_close_matches(name, tools, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise RequestError(f"Unknown tool: {name!r:.100}.{hint}")
+        return tool
 
     async def _own_context(self, request: MCPRequest) -> Any:
         if self._context is None:
@@ -256,12 +299,16 @@ class Offer:
         return result
 
     def _error_text(self, tool: AnyTool, outcome: CallOutcome, error: Exception) -> str:
-        meant = isinstance(error, AgentsToolsError) or self._errors == "show"
         own = tool.failure_error_function
         if own not in {None, default_tool_error_function} and isinstance(outcome.output, str):
             return outcome.output
-        if meant:
-            return default_tool_error_function(_Named(tool.name), error)
+        hidden = self._hidden_text(tool, error)
+        return default_tool_error_function(_Named(tool.name), error) if hidden is None else hidden
+
+    def _hidden_text(self, tool: AnyTool, error: Exception) -> str | None:
+        """Give what stands for the text of an error; `None` for one that may be told."""
+        if isinstance(error, AgentsToolsError) or self._errors == "show":
+            return None
         number = secrets.token_hex(4)
         logger.error("Tool %r failed (error %s)", tool.name, number, exc_info=error)
         return f"Tool {tool.name!r} failed: {type_name(type(error))} (error {number})."

@@ -5,13 +5,16 @@ from __future__ import annotations
 import importlib
 import inspect
 import logging
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from agents_tools._listener import current_principal
+from agents_tools.errors import UserError
 from agents_tools.mcp._asking import Interviews, form_of, read_form
 from agents_tools.mcp._exchange import current_request
-from agents_tools.mcp._offer import MCPRequest, RequestError
+from agents_tools.mcp._offer import INVALID_PARAMS, MCPRequest, RequestError
+from agents_tools.mcp._remote import CALL_KEY, EVENTS_KEY, order_in
 from agents_tools.mcp._report import EVENT_KEY
 from agents_tools.mcp._sdk import MODERN, Json, sdk_line
 from agents_tools.mcp._shapes import an_object
@@ -22,12 +25,14 @@ if TYPE_CHECKING:
     from agents_tools.context import Question
     from agents_tools.mcp._asking import Ask
     from agents_tools.mcp._offer import Offer, Report
+    from agents_tools.mcp._worker import Send
 
 __all__ = ["SdkServer"]
 
 logger = logging.getLogger("agents_tools.mcp")
 
-_HIDDEN = frozenset({"authorization", "cookie", "proxy-authorization", "x-api-key"})
+_SECRET = re.compile(r"auth|cookie|token|secret|passw|credential|api-?key|signature")
+"""Names of headers whose values may be credentials."""
 
 
 class SdkServer:
@@ -39,12 +44,21 @@ class SdkServer:
         version: Its version.
         instructions: What it says of itself to models.
         changes: Whether it says that lists change.
+        plain: Whether its answers over HTTP are plain JSON, with nothing before the result.
     """
 
     def __init__(
-        self, offer: Offer, *, name: str, version: str, instructions: str | None, changes: bool
+        self,
+        offer: Offer,
+        *,
+        name: str,
+        version: str,
+        instructions: str | None,
+        changes: bool,
+        plain: bool = False,
     ) -> None:
         self.interviews = Interviews()
+        self.plain = plain
         self._offer = offer
         self._changes = changes
         self._types: Any = importlib.import_module("mcp.types")
@@ -183,6 +197,15 @@ class SdkServer:
             meta={key: value for key, value in meta.items() if "progress" not in key.lower()},
             request_id=ctx.request_id,
         )
+        try:
+            order = order_in(meta, name, arguments or {}) if CALL_KEY in meta else None
+            if order is not None:
+                send = None if token is None or self.plain else _sender(ctx, token)
+                result = await self._offer.perform(order, request, send)
+                one = self._line == 1  # the second line takes plain JSON as well
+                return self._types.CallToolResult.model_validate(result) if one else result
+        except (RequestError, UserError) as error:
+            raise self._refusal(error) from None
         report = None if token is None else _reporter(ctx, token)
         if token is None and self._line > 1 and getattr(ctx, "request", None) is None:
             report = _plain_reporter(ctx)  # in memory progress is wanted without a token
@@ -228,10 +251,11 @@ class SdkServer:
 
         return ask
 
-    def _refusal(self, error: RequestError) -> Exception:
+    def _refusal(self, error: RequestError | UserError) -> Exception:
+        code = error.code if isinstance(error, RequestError) else INVALID_PARAMS
         if self._line == 1:
-            return self._error(self._types.ErrorData(code=error.code, message=str(error)))
-        return self._error(error.code, str(error))
+            return self._error(self._types.ErrorData(code=code, message=str(error)))
+        return self._error(code, str(error))
 
     def _remember(self, ctx: Any) -> None:
         """Keep the session of a client, which is told of changes on it up to 2025-11-25."""
@@ -268,6 +292,20 @@ def _reporter(ctx: Any, token: Any) -> Report:
     return report
 
 
+def _sender(ctx: Any, token: Any) -> Send:
+    async def send(number: int, records: list[Any]) -> None:
+        params: dict[str, Any] = {
+            "progressToken": token,
+            "progress": number,
+            "_meta": {EVENTS_KEY: records},
+        }
+        await ctx.session.send_notification(
+            Json("notifications/progress", params), related_request_id=ctx.request_id
+        )
+
+    return send
+
+
 def _plain_reporter(ctx: Any) -> Report:
     async def report(
         progress: float, total: float | None, message: str | None, event: dict[str, Any] | None
@@ -299,4 +337,4 @@ def _headers(request: Any) -> dict[str, str]:
     headers = getattr(request, "headers", None)
     if headers is None:
         return {}
-    return {name: value for name, value in headers.items() if name.lower() not in _HIDDEN}
+    return {name: value for name, value in headers.items() if not _SECRET.search(name.lower())}

@@ -495,6 +495,7 @@ class _Link:
         error = MCPConnectionError(
             f"MCP server {self.config.name!r} could not be connected: {why}",
             server=self.config.name,
+            code=self.exchange.refused,
         )
         error.__cause__ = cause
         self.connection.failed(error)
@@ -574,6 +575,7 @@ class _Link:
                 raise MCPConnectionError(
                     f"MCP server {self.config.name!r} does not list its tools: {error}.",
                     server=self.config.name,
+                    code=error.code,
                 ) from None
             if not isinstance(page.get("tools"), list):
                 raise self._nonsense("its list of tools is no list")

@@ -49,6 +49,7 @@ def mcp_server(
     stateless: bool = True,
     json_response: bool = False,
     errors: Literal["hide", "show"] = "hide",
+    worker: bool = False,
     page_size: int = 1_000,
     context: Callable[[MCPRequest], Any] | None = None,
 ) -> MCPApp:
@@ -81,6 +82,10 @@ def mcp_server(
         json_response: Whether results are plain JSON instead of a stream; there is no progress.
         errors: What clients are told of exceptions other than the library's own and `ToolError`:
             `hide` gives the type and an id that stands in the log, `show` the message.
+        worker: Whether clients are backends (`MCPBackend`) of this application: they then hear
+            everything that is said below a call, such as what agents in it say and do, and the
+            policies of a tool are left out here where the backend has applied them already.
+            Without it backends hear what a call says of its work, and all policies apply.
         page_size: How many tools stand on one page of the list.
         context: Gives what tools see as `ctx.context`, from an `MCPRequest`; sync or async. The
             request itself by default.
@@ -91,11 +96,12 @@ def mcp_server(
     check_binding(host, auth=auth, setting="auth")
     app = MCPApp(
         SdkServer(
-            Offer(tools, errors=errors, page_size=page_size, context=context),
+            Offer(tools, errors=errors, worker=worker, page_size=page_size, context=context),
             name=name,
             version=_version() if version is None else version,
             instructions=instructions,
             changes=hasattr(tools, "get_tools"),
+            plain=json_response,
         ),
         host=host,
         path=path,

@@ -100,7 +100,7 @@ BLOCKS: dict[str, dict[str, Any]] = {
 
 
 def test_each_kind_of_block_is_read() -> None:
-    """All of them at once, in order: a model gets every one, and people can see what it was."""
+    """B36: all of them at once, in order: a model gets every one; people can see what it was."""
     result = read(*BLOCKS.values())
     assert isinstance(result.content, list)
     assert dict(zip(BLOCKS, result.content, strict=True)) == snapshot(

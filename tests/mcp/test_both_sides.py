@@ -209,6 +209,7 @@ async def test_a_tool_asks_the_person_behind_the_client(how: str) -> None:
 
 @HOWS
 async def test_tools_are_described_in_the_same_way(how: str) -> None:
+    """B33, B35: nothing is wrapped around what a server publishes."""
     async with asyncio.timeout(BOUND), joined(how) as tools:
         for here in TOOLS:
             there = tools[here.name]

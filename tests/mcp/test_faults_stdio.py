@@ -531,7 +531,7 @@ async def test_pages_in_a_circle_are_refused(notes: Notes) -> None:
 
 
 async def test_all_pages_are_read_once(notes: Notes) -> None:
-    """F29: the list is complete, and a call of a tool on the second page asks for no list."""
+    """B42, F29: the list is complete, and a call of a tool on the second page asks for no list."""
     async with connected(notes, "three_pages") as (_, tools):
         assert set(tools) == {"echo", "add"}
         for _ in range(3):
@@ -696,7 +696,7 @@ async def test_a_structured_result_that_breaks_its_schema_is_kept_with_a_note(no
 
 
 async def test_what_a_tool_says_of_its_failure_is_for_the_model(notes: Notes) -> None:
-    """A result with `isError` is a failure of the tool, in its own words."""
+    """B36, B40: a result with `isError` is a failure of the tool, in its own words."""
     async with connected(notes) as (_, tools):
         outcome = await call(tools["fail"])
         assert outcome.status == "tool_error"
@@ -706,7 +706,7 @@ async def test_what_a_tool_says_of_its_failure_is_for_the_model(notes: Notes) ->
 
 @pytest.mark.parametrize("code", [-32602, -32603, -32001, 0, 12345, 2**70])
 async def test_an_error_of_the_protocol_is_a_failure_of_the_tool(notes: Notes, code: int) -> None:
-    """Its text may be a megabyte long; what the model gets is not."""
+    """B40: its text may be a megabyte long; what the model gets is not."""
     async with connected(notes) as (_, tools):
         outcome = await call(tools["refuse"], code=code, size=1_000_000)
         assert outcome.status == "tool_error"
@@ -920,7 +920,7 @@ def test_two_loops_use_two_managers_at_once(notes: Notes) -> None:
 
 
 async def test_the_tools_of_one_loop_are_called_from_another(notes: Notes) -> None:
-    """F34: the call goes to the loop that has the connection, and a cancellation too."""
+    """C28, F34: the call goes to the loop that has the connection, and a cancellation too."""
 
     async def elsewhere(tools: dict[str, Tool]) -> list[str]:
         outcomes = await asyncio.gather(*[call(tools["echo"], text=str(n)) for n in range(20)])

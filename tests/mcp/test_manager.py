@@ -32,9 +32,11 @@ from agents_tools import (
     ToolStreamEndEvent,
     function_tool,
 )
+from agents_tools._arguments import SchemaReader
 from agents_tools.context import Question
 from agents_tools.errors import MCPConnectionError, MCPError, UserError, UserKeyError
 from agents_tools.mcp import MCPToolManager, ToolListChange, ToolPins, create_mcp_tools
+from agents_tools.registry import default_registry
 from agents_tools.testing import ScriptedModel, call_tool, tool_call
 from tests.mcp.peers import ROOT, has_ended
 from tests.mcp.small import LINE, TEXT, Small, over_http, over_sse, program, tool
@@ -155,7 +157,7 @@ def _github(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("_github")
 @pytest.mark.skipif(os.name != "posix", reason="the program is started by a script of the shell")
 async def test_c29_c39_the_example_of_the_document_runs() -> None:
-    """A manager takes servers right away, and its tools stand beside those of the registry."""
+    """C29, C39: a manager takes servers right away; their tools stand beside the registry's."""
 
     def create_default_registry() -> Registry:
         return Registry()
@@ -187,7 +189,7 @@ async def test_c29_c39_the_example_of_the_document_runs() -> None:
 
 
 async def test_c30_all_transports_work() -> None:
-    """One program, the two kinds of HTTP, and an object of this process."""
+    """B48, C30: one program, the two kinds of HTTP, and an object of this process."""
     async with over_http(Small()) as http, over_sse(Small()) as sse, MCPToolManager() as manager:
         await manager.add_server("a", "stdio", **program())
         await manager.add_server("b", "http", url=http)
@@ -216,7 +218,7 @@ async def test_c30_all_transports_work() -> None:
 async def test_tools_are_named_after_their_server(
     server: str, options: dict[str, Any], names: list[str]
 ) -> None:
-    """C35: the prefix is the name of the server, another word, or nothing."""
+    """B33, C27, C28, C35: the prefix is the name of the server, another word, or nothing."""
     async with MCPToolManager() as manager:
         small = Small(tool("log"), tool("push"))
         given = await manager.add_server(server, server=small.server, **options)
@@ -228,7 +230,7 @@ async def test_tools_are_named_after_their_server(
 
 
 async def test_two_servers_never_have_a_tool_of_the_same_name() -> None:
-    """Not without a prefix, and not where name and prefix come out the same."""
+    """B34, C27: not without a prefix, and not where name and prefix come out the same."""
     servers = {
         "one": Small(tool("look"), tool("find")),
         "two": Small(tool("look")),
@@ -252,6 +254,50 @@ async def test_two_servers_never_have_a_tool_of_the_same_name() -> None:
     ]
 
 
+@function_tool
+def look() -> str:
+    """Look around."""
+    return "native"
+
+
+async def test_tools_of_servers_stand_beside_native_ones() -> None:
+    """B44, B49: without any registry; two of one name are an error that tells where both are from."""
+    registered = default_registry.get_tool_names()
+    async with MCPToolManager() as manager:
+        await manager.add_server("box", server=Small(tool("look")).server)
+        agent = Agent("helper", tools=[look, *manager.get_tools()])
+        assert list(agent.tools_map) == ["look", "box_look"]
+        await manager.add_server("bare", server=Small(tool("look")).server, prefix=None)
+        clash = r"two tools named 'look': .*test_manager\.py:\d+ and 'look' of server 'bare'"
+        with pytest.raises(UserError, match=clash):
+            Agent("helper", tools=[look, *manager.get_tools()])
+        agent = Agent("helper", tools=[look], mcp_servers=[manager], model=ScriptedModel(["x"]))
+        with pytest.raises(UserError, match=clash):
+            await Runner.run(agent, "Go.")
+    assert default_registry.get_tool_names() == registered
+
+
+def readers() -> int:
+    """Count what reads arguments by a schema."""
+    return sum(isinstance(one, SchemaReader) for one in gc.get_objects())
+
+
+async def test_a_schema_is_published_as_it_stands_and_read_when_its_tool_is_called() -> None:
+    """B35, B45: a thousand tools are listed, and nothing is made of their schemas meanwhile."""
+    schema = {"type": "object", "properties": {"data": {"type": "object"}}}
+    small = Small(*(tool(f"t{number}", "", schema) for number in range(1_000)))
+    async with managed({"server": small.server}) as (manager, tools):
+        gc.collect()
+        before = readers()
+        agent = Agent("helper", tools=manager.get_tools())
+        assert len(agent.tools_map) == 1_000
+        assert tools["t7"].params_json_schema == schema
+        assert readers() == before
+        await output(tools["t7"], data={"more": 1})
+        assert readers() == before + 1
+    assert small.calls == [("t7", {"data": {"more": 1}})]
+
+
 NAMES = st.text(
     st.characters(codec="utf-8", exclude_categories=["Cc", "Cf", "Co", "Cn"]), max_size=90
 )
@@ -270,7 +316,7 @@ def test_all_names_are_unique_and_fit_every_model(
     servers: dict[str, list[str]],
     bare: bool,
 ) -> None:
-    """Whatever servers and tools are called, each of them can be called by its name."""
+    """C27: whatever servers and tools are called, each of them can be called by its name."""
 
     async def run() -> None:
         smalls = {name: Small(*map(tool, dict.fromkeys(tools))) for name, tools in servers.items()}
@@ -326,7 +372,7 @@ async def test_denied_tools_stay_away_when_the_list_changes() -> None:
 
 
 async def test_c32_a_removed_server_is_gone() -> None:
-    """Its process, its tools, and what registries had of it."""
+    """C32: its process, its tools, and what registries had of it."""
     registry = Registry()
     async with asyncio.timeout(BOUND), MCPToolManager() as manager:
         await manager.add_server("a", **program())
@@ -368,7 +414,7 @@ async def test_names_of_servers_are_checked() -> None:
 
 
 async def test_c33_a_reloaded_server_has_its_tools_of_now() -> None:
-    """And they can be called; others have a connection still."""
+    """C33: and they can be called; others have a connection still."""
     small, other = Small(tool("old")), Small(tool("stay"))
     async with MCPToolManager() as manager:
         await manager.add_server("box", server=small.server)
@@ -384,6 +430,7 @@ async def test_c33_a_reloaded_server_has_its_tools_of_now() -> None:
 
 
 async def test_c33_a_program_is_started_anew() -> None:
+    """C33: what runs is what is installed now, not what was loaded before."""
     async with managed(program()) as (manager, tools):
         before = manager.get_server_info("box")["pid"]
         await manager.reload_server("box")
@@ -409,7 +456,7 @@ async def test_a_server_that_cannot_be_reloaded_can_be_later(tmp_path: Path) -> 
 
 
 async def test_c34_cleanup_closes_everything() -> None:
-    """Twice and without a server as well."""
+    """C34: twice and without a server as well."""
     manager = MCPToolManager()
     await manager.cleanup()
     await manager.add_server("a", **program())
@@ -451,7 +498,7 @@ async def test_one_that_fails_leaves_the_others_alone(caplog: pytest.LogCaptureF
 
 
 async def test_c41_servers_that_come_later_appear_in_registries() -> None:
-    """A registry that nobody has any more is forgotten."""
+    """C41: a registry that nobody has any more is forgotten."""
     first, second = Registry(), Registry()
     async with MCPToolManager() as manager:
         manager.register_tools(first)
@@ -469,6 +516,7 @@ async def test_c41_servers_that_come_later_appear_in_registries() -> None:
 
 
 async def test_c36_numbers_are_told() -> None:
+    """C36: whoever operates servers sees which of them fails."""
     async with MCPToolManager() as manager:
         assert manager.get_stats() == snapshot(
             {"servers": 0, "connected": 0, "tools": 0, "calls": 0, "errors": 0, "by_server": {}}
@@ -504,7 +552,7 @@ async def test_c36_numbers_are_told() -> None:
 
 
 async def test_b41_many_calls_share_one_connection() -> None:
-    """Over a pipe and over HTTP: the server counts its sessions."""
+    """B41: over a pipe and over HTTP: the server counts its sessions."""
     small = Small(legacy=True)
     async with over_http(small) as url, managed({"url": url}) as (_, tools):
         together = (call_tool(tools["echo"], {"text": str(n)}) for n in range(50))
@@ -671,7 +719,7 @@ async def test_s16_pins_say_what_becomes_of_a_tool_that_changed(
 
 
 async def test_s16_a_tool_that_turns_while_it_is_connected_is_blocked(tmp_path: Path) -> None:
-    """An agent that has been given it cannot call what it has become by its new list."""
+    """S16: an agent that has been given it cannot call what it has become by its new list."""
     small = Small(tool("pay"))
     changes = Changes()
     pins = ToolPins(tmp_path / "pins.json", on_change="block")
@@ -752,6 +800,107 @@ async def test_answers_are_given_in_the_form_that_was_asked_for(
         managed(connection, ask=lambda _: answer) as (_, tools),
     ):
         assert await output(tools["ask"]) == expected
+
+
+class Linked(Small):
+    """A server that wants a page to be opened."""
+
+    url = ""
+
+    async def _ask(self, ctx: Any, answers: dict[str, Any], *, modern: bool) -> dict[str, Any]:
+        if answers:
+            return {"content": [{"type": "text", "text": answers["q"]["action"]}]}
+        params = {"mode": "url", "message": "Sign in.", "url": self.url, "elicitationId": "e1"}
+        asked = {"q": {"method": "elicitation/create", "params": params}}
+        return {"resultType": "input_required", "inputRequests": asked, "requestState": "s1"}
+
+
+NO_LINKS = [
+    "",
+    " ",
+    "-",
+    "--version",
+    "-oProxyCommand=calc",
+    "calc",
+    "calc.exe",
+    "/bin/sh",
+    "./run.sh",
+    "../up",
+    "~/.ssh/id_rsa",
+    "C:\\Windows\\System32\\calc.exe",
+    "\\\\evil.test\\share\\a.exe",
+    "$(calc)",
+    "`calc`",
+    "; calc",
+    "| calc",
+    "& calc",
+    "%COMSPEC%",
+    "file:///etc/passwd",
+    "file://evil.test/share",
+    "FILE:///etc/passwd",
+    "javascript:alert(1)",
+    "JavaScript:alert(1)",
+    "java\nscript:alert(1)",
+    "vbscript:msgbox(1)",
+    "data:text/html,<script>alert(1)</script>",
+    "blob:https://example.test/1",
+    "view-source:https://example.test",
+    "about:config",
+    "chrome://settings",
+    "ftp://example.test/a",
+    "ssh://-oProxyCommand=calc/x",
+    "smb://evil.test/share",
+    "telnet://example.test",
+    "mailto:a@example.test",
+    "tel:112",
+    "ms-settings:",
+    "ms-msdt:/id PCWDiagnostic",
+    "search-ms:query=a",
+    "vscode://file/etc/passwd",
+    "x-apple-helpviewer:a",
+    "intent://scan#Intent;end",
+    "jar:https://example.test!/a",
+    "http://example.test/",
+    "http://localhost.evil.test/",
+    "http://127.0.0.1.evil.test/",
+    "http://127.0.0.1@evil.test/",
+    "http://localhost:80@evil.test/",
+    "https://example.test@evil.test/",
+    "https://user:secret@example.test/",
+    "https:/example.test",
+    "https:example.test",
+    "https://",
+    "//example.test/",
+    " https://example.test/",
+    "-https://example.test/",
+    "https://example.test/ --flag",
+    "https://example.test/\r\nHost: evil.test",
+    "https://example.test/\tx",
+    "https://example.test/\x00",
+    "https://example.test\\@evil.test/",
+    "https://ex\u0430mple.test/",
+    "https://example.test/\u202egpj.exe",
+    "https://example.test/\u2028x",
+]
+
+
+@NEEDS_TWO
+async def test_s6_only_an_address_of_a_page_is_ever_shown_to_be_opened() -> None:
+    """S6: a person who clicks starts a program otherwise, or goes where it does not say."""
+    asked: list[str] = []
+
+    def ask(question: Question) -> bool:
+        asked.append(question.message)
+        return True
+
+    small = Linked()
+    async with managed({"server": small.server}, ask=ask) as (_, tools):
+        for small.url in NO_LINKS:
+            assert await output(tools["ask"]) == "decline", small.url
+        assert asked == []
+        for small.url in ("https://example.test/in?a=1", "http://127.0.0.1:8000/in"):
+            assert await output(tools["ask"]) == "accept"
+            assert asked.pop().endswith(f"\n{small.url}")
 
 
 @HOW
@@ -868,7 +1017,7 @@ ANNOTATED = tool(
 
 
 async def test_annotations_are_kept() -> None:
-    """They are hints, for people and policies."""
+    """B33, B47: they are hints, for people and policies."""
     async with managed({"server": Small(ANNOTATED).server}) as (_, tools):
         assert tools["see"].annotations == ToolAnnotations(
             title="See",
@@ -904,6 +1053,7 @@ async def test_a_structure_that_breaks_its_promise_is_kept(
 
 
 async def test_arguments_are_checked_here_unless_told_otherwise() -> None:
+    """B34, B37: what was published is enforced before anything is sent."""
     small = Small()
     async with managed({"server": small.server}) as (manager, tools):
         outcome = await tools["echo"].call(None, '{"text": 1}')
@@ -935,6 +1085,7 @@ async def test_a_call_that_is_cancelled_is_cancelled_at_the_server(how: str) -> 
 
 @HOW
 async def test_a_silent_call_is_cancelled_at_the_server(how: str) -> None:
+    """B39: a call must not wait for ever; the server learns that nobody does."""
     small = Small(legacy=how < "2026")
     async with (
         reached(how, small) as connection,
@@ -976,7 +1127,7 @@ CONFIG = {
 
 
 def test_an_agent_with_a_configuration_runs_on_any_loop() -> None:
-    """`Agent(mcp_config=...)`: its servers are connected once, whatever loops its runs have."""
+    """B30: servers of `Agent(mcp_config=...)` are connected once, whatever loops its runs have."""
     script = [step for _ in range(3) for step in (tool_call("box_pid"), "Done.")]
     model = ScriptedModel(script)
     agent = Agent("helper", mcp_config=CONFIG, model=model)
@@ -1005,7 +1156,7 @@ def test_a_configuration_that_cannot_work_is_refused_with_its_agent() -> None:
 
 
 def test_tools_of_a_program_without_a_loop_are_closed() -> None:
-    """By the end of the block, and by `close`; twice is once."""
+    """B32, B43: by the end of the block, and by `close`; twice is once."""
     with create_mcp_tools(CONFIG) as tools:
         assert len(tools) == 12
         assert tools.failures == {}
@@ -1090,7 +1241,7 @@ BYPASSES = {
 async def test_s22_programs_that_are_not_allowed_are_not_started(
     programs: Path, bypass: str
 ) -> None:
-    """Neither under another name, nor by what an allowed one would do with its arguments."""
+    """S22: neither under another name, nor by what an allowed one would do with its arguments."""
     connection: dict[str, Any] = BYPASSES[bypass]
     manager = MCPToolManager(allow_commands=["npx", "node"])
     with pytest.raises(UserError) as caught:
@@ -1118,7 +1269,7 @@ async def test_s22_programs_that_are_not_allowed_are_not_started(
 async def test_s22_programs_that_are_allowed_are_started(
     programs: Path, connection: dict[str, Any]
 ) -> None:
-    """By their name, by their path, and by a link to them: what counts is where they are."""
+    """S22: by their name, by their path, and by a link to them: what counts is where they are."""
     (programs / "link").symlink_to(programs / "good" / "npx")
     command = connection["command"].format(programs=programs)
     manager = MCPToolManager(allow_commands=["npx", "node"])
@@ -1129,7 +1280,7 @@ async def test_s22_programs_that_are_allowed_are_started(
 
 @pytest.mark.skipif(os.name != "posix", reason="the programs are scripts of the shell")
 async def test_s22_a_program_in_the_folder_is_not_taken_for_one_on_the_path(programs: Path) -> None:
-    """PATH shadowing: a file of that name in the working folder of a server is not it."""
+    """S22: PATH shadowing: a file of that name in the working folder of a server is not it."""
     shutil.copy(programs / "shadow" / "npx", programs / "npx")
     manager = MCPToolManager(allow_commands=["npx"])
     with pytest.raises(MCPConnectionError):

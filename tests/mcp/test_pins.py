@@ -55,7 +55,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_s16_the_order_of_keys_does_not_matter() -> None:
-    """Servers build their lists anew each time; that alone changes nothing."""
+    """S16: servers build their lists anew each time; that alone changes nothing."""
     wire = tool()
     assert json.dumps(reordered(wire)) != json.dumps(wire)
     assert fingerprint(reordered(wire)) == fingerprint(wire)
@@ -109,7 +109,7 @@ MUTATIONS: list[tuple[dict[str, Any], tuple[str, ...]]] = [
 def test_s16_each_field_trips_the_pin(
     path: Path, parts: dict[str, Any], fields: tuple[str, ...]
 ) -> None:
-    """A server may turn on its users by any of them; they are told which."""
+    """S16: a server may turn on its users by any of them; they are told which."""
     ToolPins(path).check("mail", [tool()])
     (change,) = ToolPins(path).check("mail", [tool(**parts)])
     assert (change.server, change.tool, change.kind) == ("mail", "send", "changed")

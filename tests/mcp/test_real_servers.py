@@ -129,6 +129,7 @@ def everything(request: pytest.FixtureRequest) -> Generator[Connection]:
 async def test_a_real_server_is_listed_and_called_over_each_transport(
     everything: Connection,
 ) -> None:
+    """B42, B48, C30: a server that others wrote works as the ones of these tests."""
     async with connected(everything) as (manager, tools):
         assert {"echo", "get-sum", "get-tiny-image", "get-structured-content"} <= set(tools)
         assert tools["echo"].name == "peer_echo"
@@ -248,6 +249,7 @@ async def test_an_error_of_a_tool_is_what_the_server_said() -> None:
 
 @EVERYTHING.needed
 async def test_a_silent_call_times_out_and_the_server_stays_of_use() -> None:
+    """B39: one call that hangs must not cost the connection."""
     async with connected(EVERYTHING.server(timeout=0.5)) as (manager, tools):
         called = await call(tools["trigger-long-running-operation"], duration=50, steps=1)
         assert called.status == "timeout"
@@ -467,6 +469,7 @@ async def test_an_answer_that_does_not_fit_is_not_given() -> None:
 
 @EVERYTHING.needed
 async def test_a_page_to_open_is_shown_with_its_address_and_only_if_it_is_safe() -> None:
+    """S6: a person sees where a link leads, and never one that starts something."""
     asked: list[str] = []
 
     def ask(question: Question) -> bool:
@@ -561,6 +564,7 @@ async def test_filesystem_says_why_it_does_not_read(tmp_path: Path) -> None:
 
 @FILESYSTEM.needed
 async def test_hints_of_a_server_are_the_annotations_of_its_tools(tmp_path: Path) -> None:
+    """B47: policies decide by them."""
     async with connected(FILESYSTEM.server(str(tmp_path))) as (_, tools):
         read, write = tools["read_text_file"].annotations, tools["write_file"].annotations
         assert read is not None

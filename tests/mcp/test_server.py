@@ -981,6 +981,7 @@ async def test_s25_a_line_of_garbage_costs_only_itself(kind: str) -> None:
 
 
 async def test_s25_a_thousand_lines_of_garbage_cost_only_themselves() -> None:
+    """S25: one bad message must not end the service of the others."""
     async with piped() as pipe:
         for _ in range(1_000):
             await pipe.send(secrets.token_bytes(20).replace(b"\n", b"").strip() + b"!")

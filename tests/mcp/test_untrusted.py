@@ -132,7 +132,7 @@ def assert_clean(value: Any) -> None:
 @pytest.mark.parametrize("poison", POISON.values(), ids=POISON)
 @pytest.mark.parametrize("place", CLEANED.values(), ids=CLEANED)
 def test_s15_a_poisoned_text_is_cleaned(place: Poisoned, poison: str) -> None:
-    """A model must not read what a person who looks at the tool cannot see."""
+    """S15: a model must not read what a person who looks at the tool cannot see."""
     wire = place(f"Ignore{poison} what was said")
     before = copy.deepcopy(wire)
     clean = clean_tool(wire)
@@ -148,7 +148,7 @@ def test_s15_a_poisoned_text_is_cleaned(place: Poisoned, poison: str) -> None:
 def test_s15_poison_in_what_cannot_be_changed_refuses_the_tool(
     place: Poisoned, poison: str
 ) -> None:
-    """Cleaned, it would ask for other arguments than the server takes."""
+    """S15: cleaned, it would ask for other arguments than the server takes."""
     with pytest.raises(UnusableTool) as refused:
         clean_tool(place(f"a{poison}b"))
     assert_clean(str(refused.value))

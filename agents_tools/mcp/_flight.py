@@ -1,0 +1,240 @@
+"""One attempt of a call at a worker: its request, what comes of it, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from agents_tools._supervisor import finish
+from agents_tools.backend import CallEnvelope, CallEvent
+from agents_tools.errors import (
+    MCPConnectionError,
+    MCPError,
+    MCPTimeoutError,
+    ModelBehaviorError,
+    ToolLostError,
+)
+from agents_tools.mcp._remote import (
+    Told,
+    begun,
+    ended,
+    events_in,
+    ordinary,
+    outcome_in,
+    result_in,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
+
+__all__ = ["Call", "Flight", "event_of"]
+
+_MARGIN = 0.25
+"""Seconds after the deadline in which a worker may still say itself how the call ended."""
+_WAITING = 4_096
+"""Events of one call that wait for their reader; then the oldest ones to look at give way."""
+_REFUSED = frozenset({401, 403})
+
+
+class Call:
+    """A call, whichever attempt of it is in flight.
+
+    Attributes:
+        flight: The attempt.
+        cancelled: Why it was cancelled, if it was.
+    """
+
+    def __init__(self) -> None:
+        self.flight: Flight | None = None
+        self.cancelled = ""
+
+    def cancel(self, reason: str) -> None:
+        """End it, from any thread."""
+        self.cancelled = f"The call was cancelled: {reason or 'nobody waits for it'}."
+        if self.flight is not None:
+            self.flight.cancel()
+
+
+class Flight:
+    """One attempt of a call: its request, what came of it so far, and how it ended.
+
+    Iterating over it gives the events; after the last one `result` gives the end.
+
+    Args:
+        envelope: The call.
+        call: Whose attempt it is.
+        restart: How often the call was sent before, to workers that were lost.
+        max_time: Seconds that it may take in all.
+        send: Makes the request.
+
+    Attributes:
+        lost: Whether the worker was lost.
+        reason: Why.
+    """
+
+    def __init__(
+        self,
+        envelope: CallEnvelope,
+        call: Call,
+        *,
+        restart: int,
+        max_time: float,
+        send: Callable[[Flight], Awaitable[dict[str, Any]]],
+    ) -> None:
+        self.lost = False
+        self.reason = ""
+        self._envelope = envelope
+        self._call = call
+        self._max_time = max_time
+        self._first = self._next = min(restart, 1)
+        self._told: deque[Told] = deque()
+        self._seen = -1
+        self._dropped = 0
+        self._news = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._last: Told | None = None
+        self._task = self._loop.create_task(self._fly(send), name=f"call of {envelope.tool}")
+        self._task.add_done_callback(lambda _: self._news.set())
+
+    def __aiter__(self) -> Flight:
+        return self
+
+    async def __anext__(self) -> CallEvent:
+        while True:
+            if self._dropped:
+                return self._gap()
+            if self._told:
+                told = self._told.popleft()
+                self._next = max(self._next, self._first + told.seq)
+                return self._event(told.kind, told.payload, told.time)
+            if self._task.done():
+                raise StopAsyncIteration
+            self._news.clear()
+            await self._news.wait()
+
+    def heard(self, report: Mapping[str, Any]) -> None:
+        """Take a report of progress; called on the loop of the connection."""
+        if asyncio.get_running_loop() is self._loop:
+            self._hear(report)
+        else:
+            self._loop.call_soon_threadsafe(self._hear, report)
+
+    def _hear(self, report: Mapping[str, Any]) -> None:
+        events = events_in(report.get("_meta"), self._envelope)
+        self._take(ordinary(report, self._seen + 1) if events is None else events)
+        self._news.set()
+
+    def cancel(self) -> None:
+        """End the request, from any thread."""
+        with contextlib.suppress(RuntimeError):  # its loop is gone, and the request with it
+            self._loop.call_soon_threadsafe(self._task.cancel)
+
+    async def land(self) -> None:
+        """End the request if it is still made, which cancels the call at its worker."""
+        if not self._task.done():
+            self._task.cancel()
+        await finish(self._task, name=self._envelope.tool)
+
+    def result(self) -> CallEvent:
+        """Give how the attempt ended; raise what is no fault of the call."""
+        if not self._task.cancelled() and (error := self._task.exception()) is not None:
+            raise error
+        last = self._last
+        if last is None or (self._call.cancelled and last.payload.get("status") == "lost"):
+            why = self._call.cancelled or "The call was cancelled."
+            last = Told(seq=-1, kind="result", time=time.time(), payload=ended("cancelled", why))
+        self._next = max(self._next, self._first + last.seq)
+        return self._event("result", last.payload, last.time)
+
+    def _take(self, events: Iterable[Told]) -> None:
+        for told in events:
+            if told.seq <= self._seen:
+                continue  # it was here before
+            self._seen = told.seq
+            if len(self._told) >= _WAITING and told.kind == "event":
+                self._dropped += self._make_room()
+            self._told.append(told)
+
+    def _make_room(self) -> int:
+        """Leave out the older half of what waits; what opens a call stays."""
+        waiting = list(self._told)
+        half = len(waiting) // 2
+        kept = [told for told in waiting[:half] if told.kind in {"accepted", "started"}]
+        self._told = deque([*kept, *waiting[half:]])
+        return half - len(kept)
+
+    def _gap(self) -> CallEvent:
+        from agents_tools.events import GapEvent
+
+        gap, self._dropped = GapEvent(self._dropped).to_dict(), 0
+        return self._event("event", gap, time.time())
+
+    def _event(self, kind: Any, payload: Mapping[str, Any], at: float) -> CallEvent:
+        number, self._next = self._next, self._next + 1
+        return event_of(self._envelope, number, kind, payload, at)
+
+    # --- the request
+
+    async def _fly(self, send: Callable[[Flight], Awaitable[dict[str, Any]]]) -> None:
+        envelope, left = self._envelope, self._max_time
+        if envelope.deadline is not None:
+            left = min(left, envelope.deadline - time.time())
+            if left <= 0:
+                self._end("timeout", "The deadline of the call had passed; nothing was run.")
+                return
+        began = time.monotonic()
+        try:
+            async with asyncio.timeout(left + _MARGIN):
+                raw = await send(self)
+        except MCPTimeoutError as error:
+            over = time.monotonic() - began >= left
+            self._end("timeout" if over else "lost", str(error))
+        except TimeoutError:
+            self._end("timeout", "The worker had not answered at the deadline; the call was ended.")
+        except ToolLostError as error:
+            self._end("lost", str(error))
+        except MCPConnectionError as error:
+            denied = error.code in _REFUSED
+            self._end("denied" if denied else "overloaded", f"{error} Nothing was run.")
+        except MCPError as error:
+            self._end("tool_error", str(error), kind="MCPProtocolError")
+        except ModelBehaviorError as error:
+            self._end("invalid_args", str(error))
+        else:
+            self._came(raw)
+
+    def _came(self, raw: dict[str, Any]) -> None:
+        found = outcome_in(raw, self._envelope)
+        if found is None:
+            events, self._last = begun() if self._seen < 0 else [], result_in(raw)
+        else:
+            events, self._last = found
+        self._take(events)
+        self.lost = self._last.payload.get("status") == "lost"
+
+    def _end(self, status: Any, why: str, *, kind: str | None = None) -> None:
+        self.lost = status == "lost"
+        self.reason = why
+        payload = ended(status, why, kind=kind)
+        self._last = Told(seq=-1, kind="result", time=time.time(), payload=payload)
+
+
+def event_of(
+    envelope: CallEnvelope,
+    seq: int,
+    kind: Any,
+    payload: Mapping[str, Any],
+    at: float | None = None,
+) -> CallEvent:
+    """Make an event of a call; it is said now where nobody knows better."""
+    return CallEvent(
+        call_id=envelope.call_id,
+        attempt=envelope.attempt,
+        seq=seq,
+        kind=kind,
+        time=time.time() if at is None else at,
+        payload=payload,
+    )
