@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import uuid
+from collections.abc import Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
@@ -38,6 +40,7 @@ __all__ = [
     "Told",
     "Waits",
     "arguments_of",
+    "claimed",
     "custom",
     "foreign_tool",
     "shown",
@@ -210,6 +213,7 @@ class _Voice:
         # What our own tools say inside is heard by whoever hears the agent, and by nobody else.
         self._inside = context.again(context.attempt)
         self._inside.sinks = self._scope.sinks
+        self._claims: set[str] = set()
         self._calls: dict[str, ToolContext[Any]] = {}
         self._times: dict[str, int] = {}
 
@@ -219,6 +223,7 @@ class _Voice:
         last: Answer | Waits | None = None
         scope.emit(RunStartedEvent(run_id=scope.run_id, agent=self._agent))
         token = enter_scope(self._inside)
+        claims = _claims.set(self._claims)
         try:
             async for one in said:
                 match one:
@@ -232,6 +237,8 @@ class _Voice:
             raise
         finally:
             leave_scope(token)
+            with contextlib.suppress(ValueError):  # closed from elsewhere, as the scope may be
+                _claims.reset(claims)
             for call_id in list(self._calls):
                 self._end(call_id, _LEFT.get(status, "lost"))
             scope.close(RunFinishedEvent(status=status, usage=self._used.to_dict(), error=told))
@@ -246,6 +253,8 @@ class _Voice:
 
     def _tell(self, one: Told | CallBegan | CallEnded | Event) -> None:
         match one:
+            case Told(text=""):
+                pass
             case Told():
                 voice = self._calls.get(one.call_id or "", self._scope)
                 voice.emit(NotifyStreamEvent(one.text, is_delta=not one.whole, tag=one.tag))
@@ -257,7 +266,7 @@ class _Voice:
                 self._scope.emit(one)
 
     def _begin(self, call: CallBegan) -> None:
-        if call.call_id in self._calls:
+        if call.call_id in self._calls or not _claim(self._claims, call.call_id):
             return
         times = self._times[call.call_id] = self._times.get(call.call_id, 0) + 1
         # Some servers use an id again in the next turn; a call has one start and one end.
@@ -276,9 +285,29 @@ class _Voice:
         self._calls[call.call_id] = context
 
     def _end(self, call_id: str, status: CallStatus) -> None:
+        self._claims.discard(call_id)
         context = self._calls.pop(call_id, None)
         if context is not None:
             context.end(status)
+
+
+_claims: ContextVar[set[str] | None] = ContextVar("agents_tools_foreign_calls", default=None)
+
+
+def claimed(call_id: str | None) -> bool:
+    """Tell whether whoever asks is the first to say that this call begins.
+
+    A tool of ours inside an agent of another framework says so itself, and so does the agent.
+    """
+    claims = _claims.get()
+    return claims is None or call_id is None or _claim(claims, call_id)
+
+
+def _claim(claims: set[str], call_id: str) -> bool:
+    if call_id in claims:
+        return False
+    claims.add(call_id)
+    return True
 
 
 _LEFT: dict[str, CallStatus] = {"cancelled": "cancelled", "interrupted": "denied"}
@@ -288,12 +317,19 @@ _LEFT: dict[str, CallStatus] = {"cancelled": "cancelled", "interrupted": "denied
 def custom(data: Any, tag: str | None = None, call_id: str | None = None) -> Said:
     """Give what a program inside says in a form of its own; our own events are said as they are.
 
+    What one of our tools says inside is heard from the tool itself, and not once more from the
+    stream of the framework, where it appears as JSON.
+
     Args:
         data: What it says.
         tag: What kind of thing it is.
         call_id: The call that says it.
     """
-    return data if isinstance(data, Event) else Told(shown(data), True, tag, call_id)
+    if isinstance(data, Event):
+        return data
+    if isinstance(data, Mapping) and {"v", "type", "tool_call_id", "path"} <= data.keys():
+        return Told("")
+    return Told(shown(data), True, tag, call_id)
 
 
 def shown(data: Any) -> str:

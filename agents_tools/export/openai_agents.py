@@ -1,19 +1,31 @@
-"""Agents of the OpenAI Agents SDK as tools."""
+"""Tools for the OpenAI Agents SDK, its tools as ours, and its agents as tools."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import json
+from typing import TYPE_CHECKING, Any, cast, overload
 
-from agents import Runner
+from agents import FunctionTool as ForeignTool, RunContextWrapper as ForeignContext, Runner
 from agents.items import ToolCallItem, ToolCallOutputItem
 from agents.stream_events import (
     AgentUpdatedStreamEvent as ForeignUpdate,
     RawResponsesStreamEvent,
     RunItemStreamEvent,
 )
+from agents.tool import (
+    ToolOutputFileContent as ForeignFile,
+    ToolOutputImage as ForeignImage,
+    ToolOutputText as ForeignText,
+)
+from agents.tool_context import ToolContext as ForeignToolContext
+from agents.usage import Usage as ForeignUsage
 
+from agents_tools import policies
 from agents_tools._supervisor import finish
+from agents_tools.context import RunContextWrapper
+from agents_tools.errors import ToolError, UserValueError
 from agents_tools.events import AgentUpdatedStreamEvent
+from agents_tools.export._approval import decided, is_undecided
 from agents_tools.export._foreign import (
     Answer,
     CallBegan,
@@ -24,19 +36,230 @@ from agents_tools.export._foreign import (
     arguments_of,
     foreign_tool,
 )
+from agents_tools.export._incoming import imported, incoming, media
+from agents_tools.export._outgoing import called, data_url, described, exported
+from agents_tools.outputs import (
+    ContentBlock,
+    ToolOutput,
+    ToolOutputFileContent,
+    ToolOutputImage,
+    ToolOutputText,
+)
 from agents_tools.tool import DEFAULT, FunctionTool
 from agents_tools.usage import Usage
+from agents_tools.wire._project import project
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 
     from agents import Agent, RunResultStreaming
-    from agents.usage import Usage as ForeignUsage
 
+    from agents_tools.base_tool import BaseTool
     from agents_tools.context import ToolContext
     from agents_tools.events import Event
+    from agents_tools.wire._project import Projection
 
-__all__ = ["as_tool"]
+__all__ = ["as_tool", "from_openai_agents", "to_openai_agents"]
+
+
+@overload
+def to_openai_agents(
+    tools: FunctionTool[..., Any] | BaseTool, *, strict: bool | None = None
+) -> ForeignTool: ...
+@overload
+def to_openai_agents(tools: Iterable[Any], *, strict: bool | None = None) -> list[ForeignTool]: ...
+def to_openai_agents(tools: Any, *, strict: bool | None = None) -> ForeignTool | list[ForeignTool]:
+    """Make tools for agents of the OpenAI Agents SDK.
+
+    The application's object is the `context` of its run. A call that needs a person's approval
+    interrupts the run, as a tool of the SDK's own with `needs_approval` does. The SDK has no stream
+    for what tools say: hear it with `listen()`.
+
+    Args:
+        tools: A tool, or several.
+        strict: Hold the model to the schema; as the tool says if not given.
+
+    Raises:
+        UserError: It is no tool, or the SDK cannot be told of it.
+    """
+    return exported(tools, lambda tool: _outgoing(tool, strict), "to_openai_agents")
+
+
+def _outgoing(tool: FunctionTool[..., Any], strict: bool | None) -> ForeignTool:
+    projection = project(tool, "openai_responses", strict)
+    wire = projection.wire
+
+    async def on_invoke_tool(context: ForeignToolContext[Any], arguments: str) -> Any:
+        approved = (
+            tool.needs_admission
+            and context.is_tool_approved(tool.name, context.tool_call_id) is True
+        )
+        outcome = await called(
+            decided(tool, approved=True) if approved else tool,
+            projection.decode(arguments),
+            call_id=context.tool_call_id,
+            context=context.context,
+        )
+        return _foreign_output(outcome.output)
+
+    return ForeignTool(
+        name=tool.name,
+        description=tool.description,
+        params_json_schema=wire["parameters"],
+        on_invoke_tool=on_invoke_tool,
+        strict_json_schema=projection.strict,
+        is_enabled=_is_enabled(tool),
+        defer_loading=bool(wire.get("defer_loading")),
+        needs_approval=_needs_approval(tool, projection) if tool.needs_admission else False,
+    )
+
+
+def _needs_approval(tool: FunctionTool[..., Any], projection: Projection) -> Any:
+    async def needed(context: ForeignContext[Any], given: dict[str, Any], call_id: str) -> bool:
+        text = projection.decode(json.dumps(given))
+        return await is_undecided(tool, text, call_id=call_id, context=context.context)
+
+    return needed
+
+
+def _is_enabled(tool: FunctionTool[..., Any]) -> Any:
+    asked = tool.is_enabled
+    if not callable(asked):
+        return asked
+
+    async def is_enabled(context: ForeignContext[Any], agent: Any) -> bool:
+        answer: Any = asked(RunContextWrapper(context.context), agent)
+        return bool(await answer if hasattr(answer, "__await__") else answer)
+
+    return is_enabled
+
+
+def _foreign_output(output: ToolOutput) -> Any:
+    return output if isinstance(output, str) else [_foreign_block(block) for block in output]
+
+
+def _foreign_block(block: ContentBlock) -> ForeignText | ForeignImage | ForeignFile:
+    match block:
+        case ToolOutputText():
+            return ForeignText(text=block.text)
+        case ToolOutputImage():
+            return ForeignImage(
+                image_url=data_url(block), file_id=block.file_id, detail=block.detail
+            )
+        case ToolOutputFileContent():
+            return ForeignFile(
+                file_data=None if block.data is None else data_url(block),
+                file_url=block.url,
+                file_id=block.file_id,
+                filename=block.filename or (None if block.data is None else "file"),
+            )
+        case _:
+            return ForeignText(text=described(block))
+
+
+@overload
+def from_openai_agents(tool: ForeignTool) -> FunctionTool[..., Any]: ...
+@overload
+def from_openai_agents(tool: Sequence[ForeignTool]) -> list[FunctionTool[..., Any]]: ...
+def from_openai_agents(tool: Any) -> Any:
+    """Make our tools of function tools of the OpenAI Agents SDK.
+
+    The time a call may take and the approval it needs become policies.
+
+    Args:
+        tool: One of its function tools, or several.
+
+    Raises:
+        UserError: It is no function tool, or has guardrails, which only its own runner runs.
+    """
+    return imported(tool, ForeignTool, _incoming, "from_openai_agents")
+
+
+def _incoming(foreign: ForeignTool) -> FunctionTool[..., Any]:
+    if foreign.tool_input_guardrails or foreign.tool_output_guardrails:
+        raise UserValueError(
+            f"The tool {foreign.name!r} has guardrails that only the runner of the OpenAI Agents "
+            "SDK runs. Write them as policies.input_guardrail and policies.output_guardrail, and "
+            "give the tool without them."
+        )
+
+    async def call(context: ToolContext[Any], arguments: dict[str, Any]) -> Any:
+        given = json.dumps(arguments)
+        around: ForeignToolContext[Any] = ForeignToolContext(
+            context.context,
+            usage=ForeignUsage(),
+            tool_name=foreign.name,
+            tool_call_id=context.tool_call_id,
+            tool_arguments=given,
+        )
+        output = await foreign.on_invoke_tool(around, given)
+        if getattr(around, _HANDLED, False):  # what it says instead of the error is all there is
+            raise ToolError(str(output))
+        return _own_output(output)
+
+    tool = incoming(
+        framework="OpenAI Agents SDK",
+        name=foreign.name,
+        description=foreign.description,
+        schema=foreign.params_json_schema,
+        call=call,
+        output_json_schema=foreign.output_json_schema,
+        strict_json_schema=foreign.strict_json_schema,
+        is_enabled=_was_enabled(foreign),
+    )
+    if foreign.timeout_seconds is not None:
+        tool = policies.timeout(foreign.timeout_seconds)(tool)
+    return _with_approval(tool, foreign.needs_approval)
+
+
+_HANDLED = "_function_tool_default_failure_handled"
+"""What the SDK sets on the context of a call that failed, and that it answered itself."""
+
+
+def _was_enabled(foreign: ForeignTool) -> Any:
+    asked = foreign.is_enabled
+    if isinstance(asked, bool):
+        return asked
+
+    async def is_enabled(context: Any, agent: Any) -> bool:
+        answer: Any = asked(ForeignContext(context.context), agent)
+        return bool(await answer if hasattr(answer, "__await__") else answer)
+
+    return is_enabled
+
+
+def _with_approval(tool: FunctionTool[..., Any], asked: Any) -> FunctionTool[..., Any]:
+    if not callable(asked):
+        return policies.needs_approval()(tool) if asked else tool
+
+    async def needed(context: ToolContext[Any], arguments: dict[str, Any]) -> bool:
+        around: ForeignContext[Any] = ForeignContext(context.context)
+        return bool(await cast("Any", asked)(around, arguments, context.tool_call_id))
+
+    return policies.needs_approval(needed)(tool)
+
+
+_FOREIGN_BLOCKS = (ForeignText, ForeignImage, ForeignFile)
+
+
+def _own_output(output: Any) -> Any:
+    several = cast("list[Any]", output if isinstance(output, list) else [output])
+    if not several or not all(isinstance(block, _FOREIGN_BLOCKS) for block in several):
+        return cast("Any", output)
+    return [_own_block(block) for block in several]
+
+
+def _own_block(block: ForeignText | ForeignImage | ForeignFile) -> ContentBlock:
+    match block:
+        case ForeignText():
+            return ToolOutputText(block.text)
+        case ForeignImage():
+            return media("image", url=block.image_url, file_id=block.file_id)
+        case _:
+            inline = block.file_data or ""
+            url = inline if inline.startswith("data:") else block.file_url
+            data = None if url is inline else block.file_data
+            return media("file", data=data, url=url, file_id=block.file_id, filename=block.filename)
 
 
 def as_tool(

@@ -1,0 +1,1 @@
+"""Tests that run in the environment of a framework; `test_elsewhere.py` starts them."""

@@ -1,0 +1,43 @@
+"""What type checkers make of tools for other frameworks: one in, one out; several in, a list out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, assert_type
+
+from agents_tools import FunctionTool, function_tool
+from agents_tools.export import (
+    from_langchain,
+    from_openai_agents,
+    from_pydantic_ai,
+    to_langchain,
+    to_openai_agents,
+    to_pydantic_ai,
+)
+
+if TYPE_CHECKING:
+    from agents import FunctionTool as AgentsTool
+    from langchain_core.tools import BaseTool as LangChainTool
+    from pydantic_ai import Tool as PydanticTool
+
+
+@function_tool
+def search(query: str) -> str:
+    return query
+
+
+def check_out() -> None:
+    assert_type(to_langchain(search), "LangChainTool")
+    assert_type(to_langchain([search]), "list[LangChainTool]")
+    assert_type(to_openai_agents(search), "AgentsTool")
+    assert_type(to_openai_agents([search]), "list[AgentsTool]")
+    assert_type(to_pydantic_ai(search), "PydanticTool[Any]")
+    assert_type(to_pydantic_ai([search]), "list[PydanticTool[Any]]")
+
+
+def check_in(langchain: LangChainTool, agents: AgentsTool, pydantic: PydanticTool[Any]) -> None:
+    assert_type(from_langchain(langchain), FunctionTool[..., Any])
+    assert_type(from_langchain([langchain]), list[FunctionTool[..., Any]])
+    assert_type(from_openai_agents(agents), FunctionTool[..., Any])
+    assert_type(from_openai_agents([agents]), list[FunctionTool[..., Any]])
+    assert_type(from_pydantic_ai(pydantic), FunctionTool[..., Any])
+    assert_type(from_pydantic_ai([pydantic]), list[FunctionTool[..., Any]])
