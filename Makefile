@@ -1,5 +1,6 @@
 # Every target sets up what it needs in .venv, from nothing but a Python (3.11 or newer) and its pip.
-#   make demo | setup | test | test-mcp1 | conformance | ui-conformance | check | docs | cov
+#   make demo | setup | test | test-mcp1 | conformance | ui-conformance | frameworks | check
+#   make docs | cov
 #   make bench | corpus | clean
 #   PYTHON=/path/to/python   the interpreter to build .venv with
 #   ARGS="-k name"           further arguments for the command that runs
@@ -28,20 +29,23 @@ PEERS := .mcp-peers/.stamp-1
 MCP1 := .venv-mcp1/.stamp
 # Clients of the protocols of user interfaces that are not ours, some with a Node of their own.
 UI_PEERS := .ui-peers/.stamp-1
+# Other agent frameworks, whose agents call our tools, each in an environment of its own.
+FRAMEWORKS := .frameworks/.stamp-1
 
-.PHONY: help setup demo test test-all test-long test-mcp1 conformance ui-conformance cov corpus check
+PHONY_TESTS := test test-all test-long test-mcp1 conformance ui-conformance frameworks
+.PHONY: help setup demo $(PHONY_TESTS) cov corpus check
 .PHONY: format docs docs-serve bench clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
 
 # Everything that the tests and the checks need.
-setup: $(DEV) $(MOCK) $(PEERS) $(UI_PEERS)
+setup: $(DEV) $(MOCK) $(PEERS) $(UI_PEERS) $(FRAMEWORKS)
 
 demo: $(RUN)
 	@$(BIN)/python $(DEMO) $(ARGS)
 
-test: $(DEV) $(MOCK) $(PEERS) $(UI_PEERS)
+test: $(DEV) $(MOCK) $(PEERS) $(UI_PEERS) $(FRAMEWORKS)
 	@$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal $(ARGS)
 
 # What concerns MCP, with the line of the SDK before the newest one.
@@ -57,6 +61,10 @@ conformance: $(DEV) $(PEERS)
 ui-conformance: $(DEV) $(UI_PEERS)
 	@$(BIN)/python -m tests.conformance.ui.run $(ARGS)
 
+# Our tools and those that the frameworks make themselves, in agents of twelve frameworks.
+frameworks: $(DEV) $(FRAMEWORKS)
+	@$(BIN)/python -m tests.frameworks.run $(ARGS)
+
 # The suite on every Python from 3.11 on that is found on PATH or under pyenv.
 test-all:
 	@seen=; for python in $(PYTHONS) "$${PYENV_ROOT:-$$HOME/.pyenv}"/versions/*/bin/python; do \
@@ -67,12 +75,12 @@ test-all:
 	  $(MAKE) test PYTHON="$$python" VENV=".venv-$$version" || exit 1; \
 	done; test -n "$$seen" || { echo "No Python 3.11 or newer was found." >&2; exit 1; }
 
-cov: $(DEV) $(MOCK) $(PEERS) $(UI_PEERS)
+cov: $(DEV) $(MOCK) $(PEERS) $(UI_PEERS) $(FRAMEWORKS)
 	@$(BIN)/python -m coverage run -m pytest $(ARGS)
 	@$(BIN)/python -m coverage report
 
 # The suite with made-up corpora at full size and property tests with many more examples.
-test-long: $(DEV) $(MOCK) $(PEERS) $(UI_PEERS)
+test-long: $(DEV) $(MOCK) $(PEERS) $(UI_PEERS) $(FRAMEWORKS)
 	@AGENTS_TOOLS_CORPUS=full $(BIN)/python -m pytest --hypothesis-profile=long --timeout=1800 $(ARGS)
 
 # The functions of many packages as tools, in an environment that holds those packages.
@@ -102,7 +110,7 @@ bench: $(DEV)
 
 # Everything that the other targets made, environments included.
 clean:
-	rm -rf .venv .venv-* .aimock .mcp-peers .ui-peers .bench site dist build htmlcov .coverage .coverage.*
+	rm -rf .venv .venv-* .aimock .mcp-peers .ui-peers .frameworks .bench site dist build htmlcov .coverage .coverage.*
 	rm -rf .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -132,6 +140,11 @@ $(PEERS): | $(DEV)
 $(UI_PEERS): | $(DEV)
 	@echo "Installing clients of user interfaces to test against (once) …"
 	@$(BIN)/python -m tests.conformance.ui.install
+	@mkdir -p $(@D) && touch $@
+
+$(FRAMEWORKS): tests/frameworks/requirements.json | $(DEV)
+	@echo "Installing other agent frameworks to test in (once) …"
+	@$(BIN)/python -m tests.frameworks.run --only-make
 	@mkdir -p $(@D) && touch $@
 
 $(MCP1): pyproject.toml

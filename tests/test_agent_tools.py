@@ -99,7 +99,7 @@ def short(events: Sequence[Event]) -> list[str]:
 
 @pytest.mark.parametrize("streaming", [True, False])
 async def test_an_agent_answers_its_caller_and_sees_nothing_of_it(*, streaming: bool) -> None:
-    """Each has its own conversation; the caller's holds one call and one answer."""
+    """A58: each has its own conversation; the caller's holds one call and one answer."""
     inner = agent(tool_call("add", a=1, b=2), "3", tools=[add], instructions="Add.")
     one = outer(inner.as_tool(streaming=streaming))
     result = await Runner.run(one, "Secret question.")
@@ -209,9 +209,10 @@ def test_an_input_that_is_no_object_is_refused(kind: Any) -> None:
         agent().as_tool(parameters=kind)
 
 
+@pytest.mark.parametrize("streaming", [True, False])
 @pytest.mark.parametrize("kind", ["sync", "async", "blocks", "raising"])
-async def test_the_output_may_be_made_from_the_result(kind: str) -> None:
-    """The extractor sees the whole inner run; what it returns is the tool's value."""
+async def test_the_output_may_be_made_from_the_result(kind: str, *, streaming: bool) -> None:
+    """A63, A64: the extractor sees the whole inner run; what it returns is the tool's value."""
     seen: list[RunResult] = []
 
     def sync(result: RunResult) -> Any:
@@ -226,7 +227,8 @@ async def test_the_output_may_be_made_from_the_result(kind: str) -> None:
         return sync(result)
 
     inner = agent(tool_call("add", a=1, b=2), "3", tools=[add])
-    tool = inner.as_tool(custom_output_extractor=later if kind == "async" else sync)
+    extract = later if kind == "async" else sync
+    tool = inner.as_tool(custom_output_extractor=extract, streaming=streaming)
     result = await Runner.run(outer(tool), "Go.")
     expected: dict[str, Any] = {
         "blocks": ("ok", [ToolOutputText("a"), ToolOutputText("b")]),
@@ -356,7 +358,7 @@ async def test_usage_counts_for_every_run_around() -> None:
 
 
 async def test_an_agent_runs_as_its_caller_unless_it_has_its_own_way() -> None:
-    """Models, settings and limits are inherited whole, or given whole."""
+    """A60: models, settings and limits are inherited whole, or given whole."""
 
     class Named(ModelProvider):
         def __init__(self, name: str) -> None:
@@ -405,7 +407,7 @@ def _three_deep(*, streaming: bool = True, **options: Any) -> Agent:
 
 
 async def test_everything_inside_is_seen_with_its_path() -> None:
-    """Three agents deep, in one order, as nested as the calls are."""
+    """A52, A53: three agents deep, in one order, as nested as the calls are."""
     run = Runner.run_streamed(_three_deep(), "Go.")
     events = await ended(run)
     assert short(events) == snapshot(
@@ -463,7 +465,7 @@ async def test_nothing_inside_is_seen_unless_it_is_asked_for() -> None:
 
 
 async def test_the_history_can_be_told_from_what_is_inside() -> None:
-    """Durable and with no path: that is the conversation, whatever happens inside."""
+    """A53: durable and with no path: that is the conversation, whatever happens inside."""
     run = Runner.run_streamed(_three_deep(), "Go.")
     events = await ended(run)
     mine = [e.item for e in events if isinstance(e, RunItemStreamEvent) and not e.path]
@@ -504,13 +506,15 @@ async def test_text_of_an_inner_agent_comes_while_it_is_written() -> None:
 
 
 async def test_two_agents_at_once_are_told_apart_by_their_paths() -> None:
-    """The events of parallel runs are mixed; each keeps its own order."""
+    """A59: the events of parallel runs are mixed; each keeps its own order."""
     one = agent(tool_call("add", a=1, b=2), "1", tools=[add], name="one")
     two = agent(tool_call("add", a=3, b=4), "2", tools=[add], name="two")
     tools = [one.as_tool(streaming=True), two.as_tool(streaming=True)]
     calls = [tool_call("one", input="?"), tool_call("two", input="?")]
     run = Runner.run_streamed(outer(*tools, steps=[calls, "x"]), "Go.")
     events = await ended(run)
+    answers = [item.output for item in run.new_items if isinstance(item, ToolCallOutputItem)]
+    assert answers == ["1", "2"]
     for first in ("call_1", "call_2"):
         inside = [event for event in events if event.path[:1] == (first,)]
         assert [e.type for e in inside].count("run_finished_event") == 1
@@ -591,7 +595,7 @@ async def test_a_callback_that_hangs_does_not_hold_up_an_end(way: str) -> None:
 
 
 async def test_a_run_made_inside_a_function_belongs_to_the_run_around() -> None:
-    """Its events, its usage and its end; without a word about it in the function."""
+    """A62: its events, its usage and its end; without a word about it in the function."""
     used = Usage(requests=1, input_tokens=1)
     inner = Agent(
         "inner",
@@ -633,8 +637,23 @@ async def test_a_run_made_inside_a_function_belongs_to_the_run_around() -> None:
     assert len(run.to_input_list()) == 4
 
 
+async def test_a_run_made_inside_a_function_that_finds_no_end_is_its_failure() -> None:
+    """A62: the caller's model is told of the limit, and its run goes on."""
+    inner = agent(*[tool_call("add", a=1, b=1)] * 3, tools=[add])
+
+    @function_tool
+    async def helper() -> str:
+        return str((await Runner.run(inner, "?", max_turns=2)).final_output)
+
+    result = await Runner.run(outer(helper, steps=[tool_call("helper"), "x"]), "Go.")
+    status, text = answer(result)
+    assert status == "tool_error"
+    assert "did not come to an end within 2 turns" in text
+    assert result.final_output == "x"
+
+
 async def test_a_streamed_run_inside_a_tool_is_seen_inside_and_outside() -> None:
-    """A streaming tool may hand on what it likes; everything else is there already."""
+    """A36: a streaming tool may hand on what it likes; everything else is there already."""
     inner = agent("Three.")
     seen: list[str] = []
 
@@ -683,7 +702,7 @@ async def test_a_listener_hears_runs_as_it_hears_tools() -> None:
 @pytest.mark.parametrize("streaming", [True, False])
 @pytest.mark.parametrize("way", ["cancel", "deadline", "sibling"])
 async def test_f40_three_levels_end_with_the_outermost(way: str, *, streaming: bool) -> None:
-    """Within a second; each call and each run has one last word, and nothing goes on."""
+    """F40: within a second; each call and each run has one last word, and nothing goes on."""
     entered, left, extracted = asyncio.Event(), [], []
 
     @function_tool

@@ -545,7 +545,7 @@ def _pin(data: dict[str, Any]) -> None:
 async def test_s35_a_changed_call_is_asked_about_again(
     tamper: Callable[[dict[str, Any]], None], when: str
 ) -> None:
-    """What was approved is the call with just these arguments, of just this tool."""
+    """S35: what was approved is the call with just these arguments, of just this tool."""
     ship, second = Ship(), Ship(name="ship2")
     one = agent(tool_call("ship", order=1), tools=[ship.tool, second.tool])
     state = (await Runner.run(one, "Go.")).to_state()
@@ -566,7 +566,7 @@ async def test_s35_a_changed_call_is_asked_about_again(
 
 @pytest.mark.parametrize("change", ["description", "schema"])
 async def test_s35_a_changed_tool_is_asked_about_again(change: str) -> None:
-    """A tool that was redefined while somebody thought about it is another tool."""
+    """S35: a tool that was redefined while somebody thought about it is another tool."""
     ship = Ship()
     one = agent(tool_call("ship", order=1), tools=[ship.tool])
     state = (await Runner.run(one, "Go.")).to_state()

@@ -103,7 +103,7 @@ def run_script(source: str, *, within: float = 10.0) -> subprocess.CompletedProc
 
 @BOTH
 def test_sync_code_gets_the_result_of_an_async_function(call: Callable[..., Any]) -> None:
-    """This is what the bridge is for."""
+    """B38: this is what the bridge is for."""
     assert call(add, 1, b=2) == 3
 
 
@@ -186,7 +186,7 @@ async def test_a_call_inside_a_running_loop_works() -> None:
 
 
 async def test_calls_nest_through_worker_threads() -> None:
-    """F44: a tool called over the bridge may call another one over it from its thread."""
+    """B38, F44: a tool called over the bridge may call another one over it from its thread."""
 
     def sync_tool(depth: int) -> int:
         return 0 if depth == 0 else 1 + call_async_from_sync(async_tool, depth - 1)

@@ -132,7 +132,7 @@ WANTED_PROSE = (
 def test_every_style_gives_the_same_texts(
     doc: str, style: DocstringStyle, *, explicit: bool
 ) -> None:
-    """How an author writes docstrings must not change what a model is told."""
+    """A18, A31, A32: how an author writes docstrings must not change what a model is told."""
     found = parse_docstring(doc, style=style if explicit else None)
     assert found == Docstring(
         description=WANTED_PROSE, params=WANTED_TEXTS, types=WANTED_TYPES, style=style
@@ -510,7 +510,7 @@ AMBIGUOUS = (
 
 @pytest.mark.parametrize("style", ["google", "numpy", "sphinx"])
 def test_an_explicit_style_reads_that_style_alone(style: DocstringStyle) -> None:
-    """Where a docstring could be read in several ways, its author decides."""
+    """A32: where a docstring could be read in several ways, its author decides."""
     found = parse_docstring(AMBIGUOUS, style=style)
     assert found.params == {"x": f"{style.capitalize()}."}
     assert found.style == style
@@ -533,6 +533,19 @@ def test_griffe_is_imported_for_sections_about_parameters_only(doc: str, *, impo
         "import sys\nfrom agents_tools._docstring import parse_docstring\n"
         f"assert 'griffe' not in sys.modules\nparse_docstring({doc!r})\n"
         f"assert ('griffe' in sys.modules) is {imported}\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=20)  # noqa: S603
+
+
+def test_griffe_is_not_asked_about_a_docstring_that_is_left_out() -> None:
+    """A33: who wants no word of a docstring must not pay for reading it."""
+    program = (
+        "import sys\nfrom agents_tools import function_schema\n"
+        "def add(a: int) -> int:\n    'Add.\\n\\nArgs:\\n    a: One.'\n"
+        "schema = function_schema(add, use_docstring_info=False)\n"
+        "assert schema.description is None\n"
+        "assert 'description' not in str(schema.params_json_schema)\n"
+        "assert 'griffe' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=20)  # noqa: S603
 

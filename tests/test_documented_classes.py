@@ -7,6 +7,7 @@ import os
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -288,6 +289,23 @@ def test_the_specs_of_the_built_in_tools() -> None:
     assert editor["command"]["enum"] == ["view", "create", "str_replace", "insert", "undo_edit"]
     assert specs["think"]["parameters"]["required"] == ["thought"]
     assert set(specs["finish"]["parameters"]["properties"]) >= {"result", "success"}
+
+
+@pytest.mark.parametrize(
+    ("module", "names"),
+    [
+        ("base_tool", {"BaseTool", "BaseToolParams"}),
+        ("builtin", {"BashTool", "EditorTool", "ThinkTool", "FinishTool"}),
+        ("builtin.skill", {"SkillTool"}),
+        ("mcp", {"MCPToolManager"}),
+        ("registry", {"ToolRegistry"}),
+    ],
+)
+def test_each_part_of_such_a_package_has_its_place(module: str, names: set[str]) -> None:
+    """C40: a program that imports from several modules changes their names and nothing else."""
+    found = import_module(f"agents_tools.{module}")
+    assert names <= set(found.__all__)
+    assert all(isinstance(getattr(found, name), type) for name in names)
 
 
 SERVER = """

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from typing_extensions import TypedDict
 
 from agents_tools import (
+    Agent,
     FunctionTool,
     NotifyStreamEvent,
     RunContextWrapper,
@@ -47,7 +48,7 @@ def read_file(ctx: RunContextWrapper[Any], path: str, directory: str | None = No
 
 
 def test_the_schemas_of_the_documented_tools_come_out_key_for_key() -> None:
-    """Whoever compares the printed schemas when moving over must find no difference."""
+    """A19, A20, A21, A22: whoever moves over and compares what is printed finds no difference."""
     assert (fetch_weather.name, fetch_weather.description) == (
         "fetch_weather",
         "Fetch the weather for a given location.",
@@ -99,7 +100,7 @@ def test_the_schemas_of_the_documented_tools_come_out_key_for_key() -> None:
 
 
 async def test_the_documented_tools_run() -> None:
-    """A schema that looks right is worth nothing if the call does not work."""
+    """A11, A12, A23, A24: a schema that looks right is worth nothing if the call does not work."""
     assert (
         await fetch_weather.on_invoke_tool(None, '{"location": {"lat": 1, "long": 2}}') == "sunny"
     )
@@ -109,13 +110,26 @@ async def test_the_documented_tools_run() -> None:
     assert json.loads(json.dumps(read_file.params_json_schema)) == read_file.params_json_schema
 
 
+def test_the_tools_of_an_agent_can_be_looked_through() -> None:
+    """A26, A27: programs print what their agent has, to compare it with what they meant."""
+    agent = Agent(name="Assistant", tools=[fetch_weather, read_file])
+    printed: list[str] = []
+    for tool in agent.tools:
+        if isinstance(tool, FunctionTool):
+            printed += [tool.name, tool.description]
+            printed.append(json.dumps(tool.params_json_schema, indent=2))
+    assert [printed[0], printed[3]] == ["fetch_weather", "fetch_data"]
+    assert printed[4] == "Read the contents of a file."
+    assert '"title": "fetch_data_args"' in printed[5]
+
+
 class FunctionArgs(BaseModel):
     username: str
     age: int
 
 
 async def test_a_tool_made_by_hand_reads_its_arguments_itself() -> None:
-    """Four names are all that a hand-made tool needs."""
+    """A28, A29, A30: four names are all that a hand-made tool needs."""
 
     async def run_function(ctx: RunContextWrapper[Any], args: str) -> str:
         parsed = FunctionArgs.model_validate_json(args)
@@ -133,7 +147,7 @@ async def test_a_tool_made_by_hand_reads_its_arguments_itself() -> None:
 
 
 async def test_the_documented_pipeline_shows_its_stages_and_gives_its_result() -> None:
-    """Notifications are shown; only the last value is the result."""
+    """A50: notifications are shown; only the last value is the result."""
 
     @streaming_tool
     async def data_pipeline(source_url: str):
@@ -149,7 +163,7 @@ async def test_the_documented_pipeline_shows_its_stages_and_gives_its_result() -
 
 
 async def test_the_documented_typewriter_sends_deltas_that_make_up_the_result() -> None:
-    """An interface that puts the deltas together has what the model gets."""
+    """A51: an interface that puts the deltas together has what the model gets."""
 
     async def summary_of(topic: str):
         for word in ("what ", "is ", "known of ", topic):
@@ -175,7 +189,7 @@ async def test_the_documented_typewriter_sends_deltas_that_make_up_the_result() 
 
 
 async def test_errors_are_told_replaced_or_raised_as_documented() -> None:
-    """Not given, given, and None are three different things."""
+    """A65, A66, A67: not given, given, and None are three different things."""
 
     def fails() -> str:
         raise ValueError("no such thing")

@@ -293,7 +293,7 @@ def assert_helpful(error: BaseException | None, text: str, name: str) -> None:
 async def test_f01_no_text_of_the_corpus_gets_anything_out_but_a_result_or_a_helpful_error() -> (
     None
 ):
-    """A model can send any text; it must never crash the caller or be told nothing of use."""
+    """F1: a model can send any text; it must never crash the caller or be told nothing of use."""
     # Bug 3: a repeated key beside an argument that is decoded is accepted.
     wrong: list[str] = []
     for name, refused, text in corpus(CORPUS_SIZE):
@@ -313,7 +313,7 @@ async def test_f01_no_text_of_the_corpus_gets_anything_out_but_a_result_or_a_hel
 
 
 async def test_f01_the_corpus_raises_nothing_but_model_behavior_errors() -> None:
-    """Where errors are raised to the application, it has one class to catch."""
+    """F1: where errors are raised to the application, it has one class to catch."""
     # Bug 3.
     for name, refused, text in corpus(2_000):
         try:
@@ -337,7 +337,7 @@ async def test_f01_the_corpus_raises_nothing_but_model_behavior_errors() -> None
 async def test_f01_a_repeated_key_beside_another_fault_is_an_error_like_any_other(
     text: str,
 ) -> None:
-    """What is said of the first value must not be looked up in the last one."""
+    """F1: what is said of the first value must not be looked up in the last one."""
     # Bug 2: IndexError in `_decoded`.
 
     @function_tool
@@ -380,7 +380,7 @@ HOSTILE_SIZES = {
 
 @pytest.mark.parametrize("name", HOSTILE_SIZES)
 async def test_f01_no_text_costs_more_than_its_size(name: str) -> None:
-    """Arguments are read on the event loop: everything else stands still meanwhile."""
+    """F1: arguments are read on the event loop: everything else stands still meanwhile."""
     # Bug 8: "numbers …" and "a number …" take 2 s each, "20,000 unknown keys" more.
     await configurable.on_invoke_tool(None, TEXT)
     with at_most(AT_MOST):
@@ -392,7 +392,7 @@ async def test_f01_no_text_costs_more_than_its_size(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["20,000 unknown keys", "20,000 bad items"])
 async def test_f02_ten_faults_are_told_and_the_rest_is_counted(name: str) -> None:
-    """The answer to a flood must be no flood."""
+    """F2: the answer to a flood must be no flood."""
     outcome = await probe.call(None, HOSTILE_SIZES[name])
     assert outcome.status == "invalid_args"
     assert isinstance(outcome.output, str)
@@ -420,7 +420,7 @@ async def test_f02_ten_faults_are_told_and_the_rest_is_counted(name: str) -> Non
 async def test_f03_what_is_no_strict_json_is_refused_with_its_own_reason(
     text: str, reason: str
 ) -> None:
-    """A model corrects what it is told of; 'invalid' alone makes it try the same again."""
+    """F3: a model corrects what it is told of; 'invalid' alone makes it try the same again."""
     outcome = await probe.call(None, text)
     assert outcome.status == "invalid_args"
     assert reason in outcome.output
@@ -440,7 +440,7 @@ async def test_f03_what_is_no_strict_json_is_refused_with_its_own_reason(
     ],
 )
 async def test_f03_a_raw_schema_refuses_for_the_same_reasons(text: str, reason: str) -> None:
-    """Tools from elsewhere are called by the same models."""
+    """F3: tools from elsewhere are called by the same models."""
     # Bug 30: `SchemaReader` does not use `_syntax_error`; 1e999 is accepted.
     tool = raw_tool({"type": "object", "properties": {"a": {}}})
     outcome = await tool.call(None, text)
@@ -503,7 +503,7 @@ Defaulted = Annotated[list[int], Field(default=[1], min_length=1)]
     ],
 )
 async def test_s26_no_repeated_or_unknown_key_slips_through(annotation: Any, text: str) -> None:
-    """A filter that reads the first value and a tool that reads the last are a way around it."""
+    """S26: a filter that reads the first value and a tool that reads the last let it through."""
     # Bug 3: what fills in defaults or reads one key twice counts more keys than were given; what
     # is decoded is written anew from data that lost the repeated key.
 
@@ -520,7 +520,7 @@ async def test_s26_no_repeated_or_unknown_key_slips_through(annotation: Any, tex
 
 
 async def test_f04_a_sync_tool_past_its_deadline_is_answered_for_and_counted() -> None:
-    """The thread cannot be stopped, but nobody waits for it, and it is no secret."""
+    """F4: the thread cannot be stopped, but nobody waits for it, and it is no secret."""
     from agents_tools._threads import thread_stats
 
     release, ended = threading.Event(), threading.Event()
@@ -550,7 +550,7 @@ async def test_f04_a_sync_tool_past_its_deadline_is_answered_for_and_counted() -
 async def test_f05_a_tool_that_swallows_its_cancellation_is_reported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The caller has its answer at the deadline; what goes on is visible until it ends."""
+    """F5: the caller has its answer at the deadline; what goes on is visible until it ends."""
     from agents_tools import _supervisor
 
     release, swallowed = asyncio.Event(), asyncio.Event()
@@ -580,7 +580,7 @@ async def test_f05_a_tool_that_swallows_its_cancellation_is_reported(
 
 
 async def test_f05_an_attempt_after_a_timeout_is_not_cancelled_already() -> None:
-    """A retry of an idempotent tool starts anew, also in the eyes of its code."""
+    """F5: a retry of an idempotent tool starts anew, also in the eyes of its code."""
     # Bug 7: the context keeps the cancellation of the attempt before.
     attempts: list[tuple[int, bool]] = []
 
@@ -599,7 +599,7 @@ async def test_f05_an_attempt_after_a_timeout_is_not_cancelled_already() -> None
 
 
 async def test_f06_a_tool_that_blocks_the_loop_is_reported_with_its_place() -> None:
-    """Nothing can interrupt it; to know where it stands is all there is."""
+    """F6: nothing can interrupt it; to know where it stands is all there is."""
     reported = threading.Event()
     found: list[Any] = []
 
@@ -629,7 +629,7 @@ def run_program(text: str, *, seconds: float = 15) -> subprocess.CompletedProces
 
 
 def test_f08_a_hanging_sync_tool_does_not_keep_the_process() -> None:
-    """Whoever stops a program means it, whatever its tools do."""
+    """F8: whoever stops a program means it, whatever its tools do."""
     done = run_program(
         """
         import asyncio, threading, time
@@ -712,7 +712,7 @@ def tool_that_raises(make: Callable[[], BaseException], kind: str) -> FunctionTo
 async def test_f09_whatever_a_tool_raises_is_its_own_failure(
     make: Callable[[], BaseException], kind: str
 ) -> None:
-    """One tool must never end the run, the loop or the process of all the others."""
+    """F9: one tool must never end the run, the loop or the process of all the others."""
     tool = tool_that_raises(make, kind)
     for shaped in (tool, timeout(5)(tool), retry(2, backoff=0)(tool)):
         beside = asyncio.create_task(probe.on_invoke_tool(None, TEXT))
@@ -726,7 +726,7 @@ async def test_f09_whatever_a_tool_raises_is_its_own_failure(
 @pytest.mark.parametrize("kind", ["sync", "async", "stream", "async stream"])
 @pytest.mark.parametrize("error", [BrokenTextError, ExitsInTextError])
 async def test_f10_an_exception_without_a_text_is_named(error: type[Exception], kind: str) -> None:
-    """The text of an exception is code of the tool's too."""
+    """F10: the text of an exception is code of the tool's too."""
     # Bug 29: `_message_of` lets a BaseException of `__str__` pass.
     outcome = await tool_that_raises(error, kind).call(None, "{}")
     assert outcome.status == "tool_error"
@@ -736,7 +736,7 @@ async def test_f10_an_exception_without_a_text_is_named(error: type[Exception], 
 @pytest.mark.skipif(sys.platform == "win32", reason="sends a signal of Unix")
 @pytest.mark.parametrize("entry", ["asyncio.run(waits.invoke())", "waits.invoke_sync()"])
 def test_f11_a_real_interrupt_ends_the_run_after_its_cleanup(entry: str) -> None:
-    """Ctrl-C belongs to the person at the keyboard, not to the tool."""
+    """F11: Ctrl-C belongs to the person at the keyboard, not to the tool."""
     done = run_program(
         f"""
         import asyncio, os, signal, threading
@@ -768,7 +768,7 @@ def test_f11_a_real_interrupt_ends_the_run_after_its_cleanup(entry: str) -> None
 
 @pytest.mark.parametrize("watched", [False, True])
 async def test_f18_an_endless_stream_is_stopped_at_its_deadline(*, watched: bool) -> None:
-    """A generator that yields all the time is in the library's hands at every yield."""
+    """F18: a generator that yields all the time is in the library's hands at every yield."""
     # Bug 6: without a reader, nothing lets the loop run between the yields of an async generator.
     closed = asyncio.Event()
     until = time.monotonic() + 3
@@ -790,7 +790,7 @@ async def test_f18_an_endless_stream_is_stopped_at_its_deadline(*, watched: bool
 
 
 async def test_f18_an_endless_sync_stream_is_stopped_at_its_deadline() -> None:
-    """The thread looks between yields whether somebody still waits."""
+    """F18: the thread looks between yields whether somebody still waits."""
     closed = threading.Event()
     until = time.monotonic() + 3
 
@@ -809,7 +809,7 @@ async def test_f18_an_endless_sync_stream_is_stopped_at_its_deadline() -> None:
 
 
 async def test_f18_a_stream_that_never_yields_is_stopped_at_its_deadline() -> None:
-    """Waiting for ever is closed like anything else."""
+    """F18: waiting for ever is closed like anything else."""
     closed = asyncio.Event()
 
     @timeout(0.05)
@@ -828,7 +828,7 @@ async def test_f18_a_stream_that_never_yields_is_stopped_at_its_deadline() -> No
 
 @pytest.mark.parametrize("kind", ["sync", "async"])
 async def test_f19_what_was_yielded_before_a_failure_is_delivered_in_order(kind: str) -> None:
-    """The events stand; then comes one end."""
+    """F19: the events stand; then comes one end."""
 
     def sync_body() -> Iterator[Any]:
         for number in range(7):
@@ -848,7 +848,7 @@ async def test_f19_what_was_yielded_before_a_failure_is_delivered_in_order(kind:
 
 @pytest.mark.parametrize("kind", ["sync", "async"])
 async def test_f19_leaving_a_stream_early_closes_its_generator(kind: str) -> None:
-    """What the generator holds is given back although nobody reads to the end."""
+    """F19: what the generator holds is given back although nobody reads to the end."""
     closed = threading.Event()
 
     def sync_body() -> Iterator[Any]:
@@ -879,7 +879,7 @@ async def test_f19_leaving_a_stream_early_closes_its_generator(kind: str) -> Non
 
 
 async def test_f19_a_call_that_begins_after_the_end_of_its_parent_says_nothing() -> None:
-    """A thread that nobody waits for any more must not break the order of the events."""
+    """F19: a thread that nobody waits for any more must not break the order of the events."""
     # Bug 9: the child of an ended call gets its sinks.
     begun, release, over = threading.Event(), threading.Event(), threading.Event()
 
@@ -965,7 +965,7 @@ RESULTS: dict[str, tuple[Callable[[], Any], str]] = {
 @pytest.mark.parametrize("kind", ["sync", "async"])
 @pytest.mark.parametrize("name", RESULTS)
 async def test_f20_any_result_becomes_an_output_or_an_error(name: str, kind: str) -> None:
-    """A tool may return anything; the run goes on, and the output can be sent as UTF-8."""
+    """F20: a tool may return anything; the run goes on, and the output can be sent as UTF-8."""
     # Bug 18: a lone surrogate in a text goes through and breaks whoever encodes it.
     make, status = RESULTS[name]
 
@@ -986,7 +986,7 @@ async def test_f20_any_result_becomes_an_output_or_an_error(name: str, kind: str
 
 
 async def test_f24_what_finds_no_place_is_refused_at_once() -> None:
-    """Eight run, a hundred wait; the others had better go elsewhere than pile up."""
+    """F24: eight run, a hundred wait; the others had better go elsewhere than pile up."""
     gate, running = asyncio.Event(), 0
     most = 0
 
@@ -1015,7 +1015,7 @@ async def test_f24_what_finds_no_place_is_refused_at_once() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_f44_tools_work_after_a_fork() -> None:
-    """The threads of the parent are not in the child; its own must start."""
+    """F44: the threads of the parent are not in the child; its own must start."""
     done = run_program(
         """
         import asyncio, os, warnings
@@ -1039,7 +1039,7 @@ def test_f44_tools_work_after_a_fork() -> None:
 
 
 def test_f44_one_tool_serves_several_event_loops() -> None:
-    """A web server with threads and a test runner both do it."""
+    """F44: a web server with threads and a test runner both do it."""
 
     @limit(concurrent=2)
     @function_tool
@@ -1062,7 +1062,7 @@ def test_f44_one_tool_serves_several_event_loops() -> None:
 
 
 async def test_f44_the_sync_bridge_works_inside_a_running_loop() -> None:
-    """`invoke_sync` in code that some loop runs must not stand still for ever."""
+    """F44: `invoke_sync` in code that some loop runs must not stand still for ever."""
 
     @function_tool
     async def coroutine(n: int) -> int:
@@ -1087,7 +1087,7 @@ async def test_f44_the_sync_bridge_works_inside_a_running_loop() -> None:
 async def test_f21_a_listener_that_raises_costs_the_call_nothing(
     at: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A user interface with a bug must not decide whether a tool works."""
+    """F21: a user interface with a bug must not decide whether a tool works."""
     # Bug 4: the exception goes through the call, its end is lost, its context stays current.
     from agents_tools import current_context
 
@@ -1112,7 +1112,7 @@ async def test_f21_a_listener_that_raises_costs_the_call_nothing(
 
 
 def test_f21_a_listener_may_speak_itself() -> None:
-    """A listener that says something inside its callback is answered, not stopped for ever."""
+    """F21: a listener that says something inside its callback is answered, not stopped for ever."""
     # Bug 4: the lock of the run is not reentrant, so that the loop stands still.
     done = run_program(
         """
@@ -1145,7 +1145,7 @@ CANARY = "canary-hunter2-hunter2"
 async def test_s20_no_registered_secret_leaves_through_errors(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Errors go to models and logs; what is secret stays here, however it is written."""
+    """S20: errors go to models and logs; what is secret stays here, however it is written."""
     register_secret(CANARY)
     forms = [CANARY, base64.b64encode(CANARY.encode()).decode(), CANARY.replace("-", "%2D")]
 
@@ -1175,7 +1175,7 @@ async def test_s20_no_registered_secret_leaves_through_errors(
 
 
 async def test_s20_a_secret_argument_is_not_quoted() -> None:
-    """What is declared secret is not repeated in an error, where logs and traces find it."""
+    """S20: what is declared secret is not repeated in an error, where logs and traces find it."""
     # Bug 25: the value of a SecretStr is shown as what came.
 
     @function_tool
@@ -1189,7 +1189,7 @@ async def test_s20_a_secret_argument_is_not_quoted() -> None:
 
 
 async def test_s20_no_registered_secret_leaves_through_results_and_events() -> None:
-    """A tool that prints its environment has not meant to tell the model the key."""
+    """S20: a tool that prints its environment has not meant to tell the model the key."""
     # Bug 25: only errors are masked.
     register_secret(CANARY)
 
@@ -1228,7 +1228,7 @@ class Anything(BaseModel):
 
 @pytest.mark.parametrize("name", BOMBS)
 async def test_s26_bombs_are_refused_before_anything_is_built(name: str) -> None:
-    """What breaks a limit is told which one, wherever in the arguments it stands."""
+    """S26: what breaks a limit is told which one, wherever in the arguments it stands."""
     # Bug 11: "depth in a model" is accepted up to 200 levels where nothing else may be deep.
 
     @function_tool
@@ -1256,7 +1256,7 @@ async def test_s26_bombs_are_refused_before_anything_is_built(name: str) -> None
     ],
 )
 async def test_s26_every_limit_can_be_set(limits: JsonLimits, text: str) -> None:
-    """Who asks for a lower limit has a reason, and relies on it."""
+    """S26: who asks for a lower limit has a reason, and relies on it."""
     # Bug 11: texts that the limits of the library cannot refuse are not looked at.
 
     @function_tool
@@ -1279,7 +1279,7 @@ async def test_s26_every_limit_can_be_set(limits: JsonLimits, text: str) -> None
 
 @pytest.mark.parametrize("size", [1, 10, 11, 1_000, 20_000])
 async def test_s27_errors_are_bounded_whatever_their_number(size: int) -> None:
-    """What is bad twenty thousand times must not become a text of megabytes."""
+    """S27: what is bad twenty thousand times must not become a text of megabytes."""
 
     @function_tool
     async def takes(rows: list[WithDefault], **more: int) -> str:
@@ -1301,7 +1301,7 @@ EVIL = [r"^(a+)+$", r"^(a|a)*$", r"^(a|aa)+$", r"^(.*a){20}$", r"^([a-z]+)*\d$",
 
 @pytest.mark.parametrize("pattern", EVIL)
 async def test_s28_no_pattern_of_a_schema_hangs(pattern: str) -> None:
-    """Patterns are matched in linear time, or given up on."""
+    """S28: patterns are matched in linear time, or given up on."""
 
     def take(text: str) -> str:
         return "ok"
@@ -1318,7 +1318,7 @@ async def test_s28_no_pattern_of_a_schema_hangs(pattern: str) -> None:
 
 @pytest.mark.parametrize("kind", ["text", "json", "blocks"])
 async def test_s29_a_huge_result_is_cut_and_its_rest_kept(kind: str) -> None:
-    """A model's context is small and dear; nothing is lost to the application."""
+    """S29: a model's context is small and dear; nothing is lost to the application."""
     huge = "x" * 10_000_000
     results = {"text": huge, "json": [huge], "blocks": [ToolOutputText(huge), ToolOutputText("y")]}
 
@@ -1336,7 +1336,7 @@ async def test_s29_a_huge_result_is_cut_and_its_rest_kept(kind: str) -> None:
 
 
 async def test_s29_an_endless_iterator_is_no_result() -> None:
-    """Reading it to its end would take all memory."""
+    """S29: reading it to its end would take all memory."""
 
     @function_tool
     def endless() -> Any:
@@ -1371,7 +1371,7 @@ async def test_s29_an_endless_iterator_is_no_result() -> None:
     ids=repr,
 )
 async def test_s35_what_is_hidden_from_the_model_is_not_the_models_to_set(text: Any) -> None:
-    """A fixed argument is how an application confines a tool; no spelling may change it."""
+    """S35: a fixed argument is how an application confines a tool; no spelling may change it."""
     # Bug 1: an object in a string goes around `hide`. Bug 30: None and bytes break it.
 
     @hide(secret="fixed")  # noqa: S106 - a stand-in
@@ -1385,7 +1385,7 @@ async def test_s35_what_is_hidden_from_the_model_is_not_the_models_to_set(text: 
 
 
 async def test_s35_a_context_parameter_is_not_the_models_to_set() -> None:
-    """The context comes from the application, whatever keys a tool takes."""
+    """S35: the context comes from the application, whatever keys a tool takes."""
 
     @function_tool
     async def takes(ctx: ToolContext, **more: int) -> str:
@@ -1398,7 +1398,7 @@ async def test_s35_a_context_parameter_is_not_the_models_to_set() -> None:
 
 
 def test_s14_the_schema_of_a_tool_fetches_nothing() -> None:
-    """A schema comes from a server; it must not make this process ask for addresses."""
+    """S14: a schema comes from a server; it must not make this process ask for addresses."""
     # Bug 5: jsonschema-rs follows `$ref` over HTTP and to files.
     asked: list[bytes] = []
     import socket
@@ -1460,7 +1460,7 @@ def tool_of(annotation: Any) -> FunctionTool:
 
 
 async def test_f01_a_literal_of_an_enumeration_takes_what_its_schema_says() -> None:
-    """A tool that publishes a value and refuses it cannot be called."""
+    """F1: a tool that publishes a value and refuses it cannot be called."""
     # Bug 12.
     tool = tool_of(Literal[Color.RED])
     value = tool.params_json_schema["properties"]["x"]["const"]
@@ -1473,20 +1473,20 @@ async def test_f01_a_literal_of_an_enumeration_takes_what_its_schema_says() -> N
     ids=str,
 )
 async def test_f01_a_boolean_is_no_number_anywhere(annotation: Any, value: str) -> None:
-    """The acceptance table holds for every type that stands for numbers."""
+    """F1: the acceptance table holds for every type that stands for numbers."""
     # Bug 22.
     assert (await tool_of(annotation).call(None, f'{{"x": {value}}}')).status == "invalid_args"
 
 
 @pytest.mark.parametrize("value", ['{"a": true}', '{"a": 1, "q": 2}'])
 async def test_f01_the_rules_hold_in_dataclasses_of_pydantic(value: str) -> None:
-    """They are dataclasses, not models."""
+    """F1: they are dataclasses, not models."""
     # Bug 14: pydantic-core takes the validator that the class has already.
     assert (await tool_of(Checked).call(None, f'{{"x": {value}}}')).status == "invalid_args"
 
 
 async def test_f01_every_published_key_is_accepted() -> None:
-    """What the schema offers the model may give."""
+    """F1: what the schema offers the model may give."""
     # Bug 26: a field that the constructor does not take is published.
     tool = tool_of(Made)
     keys = tool.params_json_schema["$defs"]["Made"]["properties"]
@@ -1495,7 +1495,7 @@ async def test_f01_every_published_key_is_accepted() -> None:
 
 
 async def test_f01_a_default_factory_in_the_annotation_is_a_default() -> None:
-    """The two spellings of one declaration mean the same."""
+    """F1: the two spellings of one declaration mean the same."""
     # Bug 16: the default is published but not passed.
 
     @function_tool
@@ -1506,7 +1506,7 @@ async def test_f01_a_default_factory_in_the_annotation_is_a_default() -> None:
 
 
 async def test_f01_the_alternatives_of_an_alias_are_read() -> None:
-    """`AliasChoices` means its names, on a parameter as on a field."""
+    """F1: `AliasChoices` means its names, on a parameter as on a field."""
     # Bug 19: the parameter's own name is published, and the aliases are refused.
 
     @function_tool
@@ -1518,7 +1518,7 @@ async def test_f01_the_alternatives_of_an_alias_are_read() -> None:
 
 
 async def test_f01_further_keys_cannot_clash_with_what_is_bound() -> None:
-    """A key that the function takes already is the model's fault, and named as that."""
+    """F1: a key that the function takes already is the model's fault, and named as that."""
     # Bug 17: `self` among `**more` is a TypeError of the call.
 
     class Box:
@@ -1532,7 +1532,7 @@ async def test_f01_further_keys_cannot_clash_with_what_is_bound() -> None:
 
 @pytest.mark.parametrize("annotation", [[int], {"a": 1}, {int}], ids=repr)
 def test_f01_an_annotation_that_is_no_type_is_a_user_error(annotation: Any) -> None:
-    """`x: [int]` is a common slip; the message names the parameter."""
+    """F1: `x: [int]` is a common slip; the message names the parameter."""
     # Bug 23: TypeError: unhashable type.
     with pytest.raises(UserError, match="'x'"):
         tool_of(annotation).build()
@@ -1540,7 +1540,7 @@ def test_f01_an_annotation_that_is_no_type_is_a_user_error(annotation: Any) -> N
 
 @pytest.mark.parametrize("annotation", [type[int], enum.Enum, complex], ids=str)
 async def test_f01_no_error_speaks_of_the_machinery(annotation: Any) -> None:
-    """The model knows nothing of validators; what cannot be given at all is refused early."""
+    """F1: the model knows nothing of validators; what cannot be given at all is refused early."""
     # Bug 28.
     try:
         tool = tool_of(annotation).build()
@@ -1566,7 +1566,7 @@ class Dog(BaseModel):
     "text", ['{"kind": "cat"}', '{"kind": "dog", "age": 2}', '{"kind": "dog", "age": "2"}']
 )
 async def test_f01_a_tool_from_a_union_takes_every_arm(text: str) -> None:
-    """Unknown is what no arm that fits knows."""
+    """F1: unknown is what no arm that fits knows."""
     # Bug 13: only the keys of the first arm are known.
     tool = raw_tool(Annotated[Union[Cat, Dog], Field(discriminator="kind")])
     assert (await tool.call(None, text)).status == "ok"
@@ -1579,7 +1579,7 @@ async def test_f01_a_tool_from_a_union_takes_every_arm(text: str) -> None:
 async def test_f01_a_function_behind_a_schema_gets_only_what_the_schema_allows(
     text: str, *, raw: bool
 ) -> None:
-    """What was mended on reading must reach the function mended."""
+    """F1: what was mended on reading must reach the function mended."""
     # Bug 10: it gets the text as the model sent it.
     seen: list[str] = []
 
@@ -1604,7 +1604,7 @@ async def test_f01_a_function_behind_a_schema_gets_only_what_the_schema_allows(
 
 
 async def test_f09_a_failure_keeps_nothing_alive() -> None:
-    """What a failed call held is free when it is over, not when the collector comes."""
+    """F9: what a failed call held is free when it is over, not when the collector comes."""
     # Bug 15: the frames of a failure are in a cycle with its error.
     refs: list[weakref.ref[Node]] = []
 
@@ -1651,7 +1651,7 @@ async def test_f09_a_failure_keeps_nothing_alive() -> None:
 
 
 async def test_f46_a_limit_forgets_the_runs_that_are_over() -> None:
-    """A server makes runs for months."""
+    """F46: a server makes runs for months."""
     # Bug 20: one entry for each run, for ever.
     limited = limit(calls=3)(probe)
     await limited.on_invoke_tool(ToolContext(run_id="warm"), TEXT)
@@ -1663,8 +1663,106 @@ async def test_f46_a_limit_forgets_the_runs_that_are_over() -> None:
     assert sys.getallocatedblocks() - before < 1_500
 
 
+ENDS = {
+    "none": "ok",
+    "raises": "tool_error",
+    "exits": "tool_error",
+    "silent": "tool_error",
+    "odd": "tool_error",
+    "hangs": "timeout",
+    "gives up": "cancelled",
+    "stops watching": "cancelled",
+    "bad arguments": "invalid_args",
+}
+
+
+WAITS = {"hangs", "gives up", "stops watching"}
+"""What a thread cannot be got out of; a sync tool is not asked for it."""
+
+
+@streaming_tool(name_override="soaked")
+async def soaked_stream(fault: str) -> AsyncIterator[Any]:
+    yield NotifyStreamEvent("begun")
+    _fail_as(fault)
+    if fault == "silent":
+        return
+    if fault in WAITS:
+        await asyncio.Event().wait()
+    yield threading.Lock() if fault == "odd" else "done"
+
+
+@function_tool(name_override="soaked")
+async def soaked_call(fault: str) -> Any:
+    notify("begun")
+    _fail_as("raises" if fault == "silent" else fault)
+    if fault in WAITS:
+        await asyncio.Event().wait()
+    return threading.Lock() if fault == "odd" else "done"
+
+
+@function_tool(name_override="soaked")
+def soaked_thread(fault: str) -> Any:
+    notify("begun")
+    _fail_as("raises" if fault == "silent" else fault)
+    return threading.Lock() if fault == "odd" else "done"
+
+
+SOAKED = (soaked_stream, soaked_call, soaked_thread)
+IMPATIENT = [timeout(0.02)(tool) for tool in SOAKED]
+
+
+def _fail_as(fault: str) -> None:
+    if fault == "raises":
+        raise ValueError("broken")
+    if fault == "exits":
+        raise SystemExit(3)
+
+
+async def _soak(rng: random.Random) -> None:
+    """Make one call, with or without a fault, and check how it ended."""
+    fault = rng.choice(list(ENDS)) if rng.random() < 0.2 else "none"
+    number = rng.randrange(len(SOAKED) - (fault in WAITS))
+    text = json.dumps({"fault": 1 if fault == "bad arguments" else fault})
+    with listen() as events:
+        if fault == "gives up":
+            task = asyncio.ensure_future(SOAKED[number].on_invoke_tool(None, text))
+            while len(events.events) < 2:  # noqa: ASYNC110 - it has said that it began
+                await asyncio.sleep(0)
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+        elif fault == "stops watching":
+            async with SOAKED[number].stream(text) as stream:
+                async for event in stream:
+                    if isinstance(event, NotifyStreamEvent):
+                        break
+        else:
+            tool = (IMPATIENT if fault == "hangs" else SOAKED)[number]
+            await tool.on_invoke_tool(None, text)
+    check_events(events.events)
+    ends = [event.status for event in events.events if isinstance(event, ToolStreamEndEvent)]
+    assert ends == [ENDS[fault]], (fault, number)
+
+
+async def test_f46_random_faults_leave_one_end_of_each_call_and_nothing_else() -> None:
+    """F46: faults meet each other in a program that runs for long; the long profile soaks longer."""
+    rng = random.Random(SEED)  # noqa: S311 - the same faults each time
+
+    async def soak(calls: int) -> int:
+        for _ in range(calls // 50):
+            await asyncio.gather(*(_soak(rng) for _ in range(50)))
+        gc.collect()
+        return sys.getallocatedblocks()
+
+    before, tasks = await soak(1_000), len(asyncio.all_tasks())
+    calls = 30_000 if LONG else 3_000
+    grown = await soak(calls) - before
+    assert grown < 2_000
+    assert len(asyncio.all_tasks()) == tasks
+
+
 async def test_f24_a_tool_that_calls_itself_does_not_wait_for_itself() -> None:
-    """Its own place is taken by the call that waits: it would wait for ever."""
+    """F24: its own place is taken by the call that waits: it would wait for ever."""
     # Bug 27: a nested call stands in line behind its parent.
 
     @limit(concurrent=1)
@@ -1690,7 +1788,7 @@ async def test_f24_a_tool_that_calls_itself_does_not_wait_for_itself() -> None:
 )
 @pytest.mark.parametrize("kind", ["async", "sync"])
 def test_f11_a_real_interrupt_cancels_a_run(entry: str, kind: str) -> None:
-    """Ctrl-C ends the whole run: its calls have answers, its last event is said, the code is 130."""
+    """F11: Ctrl-C ends the whole run: its calls have answers, it has a last event, the code 130."""
     done = run_program(
         f"""
         import asyncio, os, signal, threading
@@ -1764,7 +1862,7 @@ def _answers(result: Any) -> list[tuple[str, str, Any]]:
 
 
 async def test_f41_a_call_that_is_replayed_after_a_restart_is_not_run_again() -> None:
-    """What the conversation holds as answered stays answered, in any process."""
+    """F41: what the conversation holds as answered stays answered, in any process."""
     unique = "call_2c9f1e7ab04d"
     book = _Book(tool_call("book", n=1, call_id=unique), "x")
     first = await Runner.run(book.agent, "Go.")
@@ -1781,14 +1879,14 @@ async def test_f41_a_call_that_is_replayed_after_a_restart_is_not_run_again() ->
 
 
 async def test_f41_an_id_that_a_server_counts_is_no_replay() -> None:
-    """Some servers begin at 0 in each answer: a poll must see the world as it is now."""
+    """F41: some servers begin at 0 in each answer: a poll must see the world as it is now."""
     book = _Book(*(tool_call("book", n=1, call_id="call_0") for _ in range(3)), "x")
     await Runner.run(book.agent, "Go.")
     assert book.ran == ["call_0", "call_0-2", "call_0-3"]
 
 
 async def test_f41_a_call_that_one_answer_holds_twice_is_one_call() -> None:
-    """Nor may its twin wait for an approval of its own, or be refused in its place."""
+    """F41: nor may its twin wait for an approval of its own, or be refused in its place."""
     call = tool_call("book", n=1, call_id="c")
     book = _Book([call, call], "x")
     result = await Runner.run(book.agent, "Go.")
@@ -1807,7 +1905,7 @@ HARMLESS = [None, {"readOnlyHint": True}, {"idempotentHint": True}]
 
 @pytest.mark.parametrize("hints", HARMLESS, ids=["unknown", "read-only", "idempotent"])
 async def test_f42_a_call_that_a_crash_cut_off_is_lost_or_run_once_more(hints: Any) -> None:
-    """Nobody knows whether it took effect; only trusted code can say that this is no matter."""
+    """F42: nobody knows whether it took effect; only trusted code can say that it is no matter."""
     options = {} if hints is None else {"annotations": ToolAnnotations(**hints)}
     book = _Book([tool_call("book", n=1, call_id="c"), tool_call("nope")], **options)
     book.hangs = True
@@ -1832,7 +1930,7 @@ async def test_f42_a_call_that_a_crash_cut_off_is_lost_or_run_once_more(hints: A
 
 
 async def test_f42_hints_of_a_server_do_not_allow_a_second_call() -> None:
-    """They are hints: a remote side cannot widen what may happen."""
+    """F42: they are hints: a remote side cannot widen what may happen."""
     book = _Book("Done.", annotations=ToolAnnotations(readOnlyHint=True, idempotentHint=True))
     book.tool._origin = ToolOrigin(kind="mcp", server="far", wire_name="book")
     call = tool_call("book", n=1, call_id="c")
@@ -1849,7 +1947,7 @@ async def test_f42_hints_of_a_server_do_not_allow_a_second_call() -> None:
 
 
 def test_f42_a_killed_program_goes_on_from_its_session(tmp_path: Path) -> None:
-    """The log ends in the middle of a call: the next run tells that its outcome is unknown."""
+    """F42: the log ends in the middle of a call: the next run tells that its outcome is unknown."""
     program = f"""
         import asyncio, json, os, sys
         from pathlib import Path
@@ -1893,7 +1991,7 @@ def test_f42_a_killed_program_goes_on_from_its_session(tmp_path: Path) -> None:
 
 
 async def test_s18_a_poisoned_result_approves_nothing() -> None:
-    """What a server says is data: the call that it talks the model into still waits for a person."""
+    """S18: what a server says is data: the call it talks the model into still waits for a person."""
     deleted: list[str] = []
 
     @needs_approval
@@ -1950,7 +2048,7 @@ RESERVED: dict[str, Any] = {
 
 
 async def test_s31_reserved_keys_in_a_payload_are_data() -> None:
-    """Whatever a user, a model or a tool says comes back as they said it, as nothing else."""
+    """S31: whatever a user, a model or a tool says comes back as they said it, as nothing else."""
     text = json.dumps(RESERVED)
 
     @needs_approval
@@ -1994,7 +2092,7 @@ _HARMLESS = {
 
 
 def test_s31_nothing_in_the_package_makes_code_of_data() -> None:
-    """No pickle, no eval, no unsafe YAML, no shell: formats are plain JSON."""
+    """S31, S32: no pickle, no eval, no unsafe YAML, no shell: formats are plain JSON."""
     package = Path(agents_tools.__file__).parent
     found: list[str] = []
     for path in sorted(package.rglob("*.py")):
@@ -2019,7 +2117,7 @@ def test_s31_nothing_in_the_package_makes_code_of_data() -> None:
 
 
 async def test_s35_what_a_person_saw_is_what_runs_when_the_model_changes() -> None:
-    """A state that goes on with another model keeps the call that was approved."""
+    """S35: a state that goes on with another model keeps the call that was approved."""
     book = _Book(tool_call("book", n=1, call_id="c"), "x")
     tool = needs_approval(book.tool)
     one = Agent("main", tools=[tool], model=book.agent.model)
@@ -2058,7 +2156,7 @@ class _Log:
 
 
 async def test_f42_a_cancel_does_not_tear_what_is_being_kept() -> None:
-    """An answer without its call in the log would break every run after it."""
+    """F42: an answer without its call in the log would break every run after it."""
     book, log = _Book(tool_call("book", n=1)), _Log()
     run = Runner.run_streamed(book.agent, "Go.", session=log)
     await log.entered.wait()
@@ -2074,7 +2172,7 @@ async def test_f42_a_cancel_does_not_tear_what_is_being_kept() -> None:
 
 
 async def test_f42_a_session_that_fails_gets_nothing_more(caplog: pytest.LogCaptureFixture) -> None:
-    """What it has is whole up to there; no tool runs on a promise that was not kept."""
+    """F42: what it has is whole up to there; no tool runs on a promise that was not kept."""
     book, log = _Book(tool_call("book", n=1)), _Log()
     log.free.set()
     log.error = OSError("disk full")
@@ -2087,7 +2185,7 @@ async def test_f42_a_session_that_fails_gets_nothing_more(caplog: pytest.LogCapt
 
 
 async def test_f42_a_run_inside_a_tool_keeps_its_own_conversation() -> None:
-    """Its events carry the path of the call around; its session is about itself alone."""
+    """F42: its events carry the path of the call around; its session is about itself alone."""
     log = _Log()
     log.free.set()
     model = ScriptedModel(["one", "two"])
@@ -2109,7 +2207,7 @@ async def test_f42_a_run_inside_a_tool_keeps_its_own_conversation() -> None:
 
 
 async def test_f40_a_run_that_is_cancelled_before_it_began_ends_its_stream() -> None:
-    """A reader must never wait for a run that will not happen."""
+    """F40: a reader must never wait for a run that will not happen."""
     run = Runner.run_streamed(_Book("x").agent, "Go.")
     run.cancel()
     async with asyncio.timeout(1):
@@ -2118,7 +2216,7 @@ async def test_f40_a_run_that_is_cancelled_before_it_began_ends_its_stream() -> 
 
 
 async def test_f40_a_tool_that_cancels_its_own_task_does_not_cancel_the_run() -> None:
-    """Only the run's own caller may end it without an error."""
+    """F40: only the run's own caller may end it without an error."""
 
     @function_tool
     async def stops_itself() -> str:
@@ -2136,7 +2234,7 @@ async def test_f40_a_tool_that_cancels_its_own_task_does_not_cancel_the_run() ->
 
 
 async def test_f41_early_calls_are_recorded_in_the_order_of_the_answer() -> None:
-    """Also in the first turn of a run that goes on, which sorts what was answered before."""
+    """F41: also in the first turn of a run that goes on, which sorts what was answered before."""
 
     @function_tool(annotations=ToolAnnotations(readOnlyHint=True))
     async def look(context: ToolContext[Any]) -> str:
@@ -2153,7 +2251,7 @@ async def test_f41_early_calls_are_recorded_in_the_order_of_the_answer() -> None
 
 
 async def test_f21_an_event_stream_that_inner_runs_name_too_gets_each_event_once() -> None:
-    """An inner run with a configuration of its own is still part of the run around."""
+    """F21: an inner run with a configuration of its own is still part of the run around."""
 
     class Stream:
         def __init__(self) -> None:

@@ -23,6 +23,7 @@ from agents_tools import (
     ComputerTool,
     Decision,
     FileSearchTool,
+    FunctionTool,
     HostedMCPTool,
     HostedTool,
     ImageGenerationTool,
@@ -34,6 +35,7 @@ from agents_tools import (
     ToolOutputImage,
     UserError,
     WebSearchTool,
+    function_tool,
 )
 from agents_tools.hosted import MCPApprovalRequest, SafetyCheck, ShellRequest
 from agents_tools.testing import ScriptedModel, call_tool
@@ -98,7 +100,7 @@ EVERY = [
 
 
 def test_each_record_is_exported_as_the_responses_api_takes_it() -> None:
-    """The official client's own types must accept what the provider is asked for."""
+    """A2, A3, A4, A5, A6, A7, A8: the official client's own types must accept what is asked for."""
     adapter: TypeAdapter[Any] = TypeAdapter(ToolParam)
     for tool in EVERY:
         adapter.validate_python(tool.to_responses(), strict=True)
@@ -196,7 +198,7 @@ def test_a_configuration_that_cannot_work_is_refused_where_it_is_written(
 
 
 def test_a_missing_store_is_a_mistake_of_the_call() -> None:
-    """Without stores there is nothing to search, so the argument has no default."""
+    """A3: without stores there is nothing to search, so the argument has no default."""
     with pytest.raises(TypeError, match="vector_store_ids"):
         FileSearchTool()  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
 
@@ -211,8 +213,29 @@ def _outputs(result: Any) -> list[ToolCallOutputItem]:
     return [item for item in result.new_items if isinstance(item, ToolCallOutputItem)]
 
 
+@function_tool
+def look(place: str) -> str:
+    """Look at a place."""
+    return place
+
+
+async def test_an_agent_takes_tools_of_all_kinds() -> None:
+    """A1, A2: hosted tools, functions and agents go into one list, and can be told apart in it."""
+    helper = Agent("Helper", model=ScriptedModel([]))
+    model = ScriptedModel(["done"])
+    agent = Agent("Driver", tools=[WebSearchTool(), look, helper.as_tool()], model=model)
+    await Runner.run(agent, "go")
+    kinds = {
+        name: "hosted" if isinstance(tool, HostedTool) else tool.origin.kind
+        for name, tool in agent.tools_map.items()
+    }
+    assert kinds == {"web_search": "hosted", "look": "function", "helper": "agent"}
+    assert [isinstance(tool, FunctionTool) for tool in agent.tools] == [False, True, True]
+    assert [tool.name for tool in model.requests[0].tools] == list(kinds)
+
+
 async def test_a_command_of_the_model_reaches_the_executor_and_its_text_returns() -> None:
-    """The shell is local: only the application's function may run anything."""
+    """A8: the shell is local: only the application's function may run anything."""
     asked: list[ShellRequest] = []
 
     async def run(request: ShellRequest) -> str:
@@ -250,7 +273,7 @@ async def test_an_executor_that_fails_is_a_failure_that_the_model_reads() -> Non
 
 
 async def test_a_computer_does_what_the_model_asks_and_shows_its_screen() -> None:
-    """Each action must be answered with what the screen shows after it."""
+    """A4: each action must be answered with what the screen shows after it."""
     screen = Screen()
     call = ToolCallItem(
         call_id="c1",
@@ -370,7 +393,7 @@ REQUEST = ToolCallItem(
 async def test_the_application_decides_about_calls_of_a_remote_server(
     decision: Any, status: str, told: str
 ) -> None:
-    """A callback must be able to say yes, no, and why."""
+    """A6: a callback must be able to say yes, no, and why."""
     asked: list[MCPApprovalRequest] = []
 
     def decide(request: MCPApprovalRequest) -> Any:

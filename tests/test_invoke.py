@@ -43,7 +43,7 @@ from agents_tools._secrets import forget_secret
 
 
 async def test_sync_and_async_functions_are_called_alike() -> None:
-    """Nobody asks what kind of function is behind a tool."""
+    """A24: nobody asks what kind of function is behind a tool."""
 
     @function_tool
     async def quick(a: int) -> int:
@@ -64,7 +64,7 @@ async def test_sync_and_async_functions_are_called_alike() -> None:
 
 
 async def test_a_sync_tool_never_blocks_the_loop() -> None:
-    """While it waits in its thread, the loop goes on."""
+    """A24: while it waits in its thread, the loop goes on."""
     released = threading.Event()
 
     @function_tool
@@ -108,7 +108,7 @@ async def test_context_variables_reach_the_tool_wherever_it_runs() -> None:
 
 
 async def test_the_context_carries_the_applications_object() -> None:
-    """A plain wrapper is upgraded to the context of one call, with an id of its own."""
+    """A23, A72: a plain wrapper is upgraded to the context of one call, with an id of its own."""
     seen: list[ToolContext[Any]] = []
 
     @function_tool
@@ -147,7 +147,7 @@ async def test_a_call_inside_a_call_knows_where_it_stands() -> None:
 
 
 async def test_a_hand_made_tool_answers_for_its_own_errors() -> None:
-    """The documented example, and an exception that is not swallowed."""
+    """A28, A29, A30, A70: the documented example, and an exception that is not swallowed."""
 
     class FunctionArgs(BaseModel):
         username: str
@@ -205,7 +205,7 @@ def broken(kind: str) -> str:
 
 
 async def test_the_default_answer_lets_the_model_correct_itself() -> None:
-    """Bad arguments in full, a `ToolError` verbatim, anything else with its type."""
+    """A65: bad arguments in full, a `ToolError` verbatim, anything else with its type."""
     call = broken.on_invoke_tool
     assert await call(None, '{"kind": "value"}') == snapshot(
         "Tool 'broken' failed: ValueError: bad value"
@@ -227,7 +227,7 @@ Invalid arguments for tool 'broken':
 
 @pytest.mark.parametrize("asynchronous", [False, True])
 async def test_a_failure_function_of_ones_own_answers(asynchronous: bool) -> None:
-    """It sees the context and the error, and may be sync or async."""
+    """A66: it sees the context and the error, and may be sync or async."""
     seen: list[Any] = []
 
     def answer(ctx: Any, error: Exception) -> str:
@@ -263,7 +263,7 @@ async def test_a_failure_function_that_fails_falls_back_to_the_default() -> None
 
 
 async def test_without_a_failure_function_the_error_is_raised() -> None:
-    """`ModelBehaviorError` for bad input, the tool's own exception otherwise."""
+    """A67, A68, A69: `ModelBehaviorError` for bad input, the tool's own exception otherwise."""
 
     @function_tool(failure_error_function=None)
     def tool(a: int) -> str:
@@ -276,7 +276,7 @@ async def test_without_a_failure_function_the_error_is_raised() -> None:
 
 
 async def test_invoke_raises_what_the_tool_raised() -> None:
-    """An application wants the exception, whatever a model would be told."""
+    """A69: an application wants the exception, whatever a model would be told."""
     with pytest.raises(ValueError, match="bad value"):
         await broken.invoke(kind="value")
 

@@ -107,7 +107,7 @@ STATE = SimpleNamespace(workspace=SimpleNamespace(working_dir="/place"))
 
 
 def test_all_kinds_of_tools_are_registered_alike() -> None:
-    """C6, C10, C11: functions, class-based tools and `BaseTool`s, in the order they came."""
+    """C6, C9, C10, C11: functions, class-based tools and `BaseTool`s, in the order they came."""
     registry = ToolRegistry()
     registry.register(PolishTool())
     registry.register(add)

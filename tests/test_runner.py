@@ -6,7 +6,7 @@ import asyncio
 import gc
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -59,6 +59,7 @@ from agents_tools import (
     function_tool,
     item_from_dict,
     load_model,
+    streaming_tool,
 )
 from agents_tools.policies import exclusive, timeout, truncate
 from agents_tools.testing import ScriptedModel, check_events, override_model, tool_call
@@ -246,8 +247,28 @@ async def test_streamed_plain_and_sync_runs_give_the_same() -> None:
     )
 
 
+async def test_what_a_streaming_tool_says_is_seen_and_never_recorded() -> None:
+    """A36, A38, A39, A56: the history is that of a plain tool with its last value, watched or not."""
+
+    @streaming_tool(name_override="add")
+    async def loud(a: int, b: int) -> AsyncIterator[NotifyStreamEvent | str]:
+        yield NotifyStreamEvent("adding")
+        yield str(a + b)
+
+    script = (tool_call("add", a=1, b=2), "It is 3.")
+    plain = await run(agent_of(*script, tools=[add]))
+    agent = agent_of(*script, tools=[loud])
+    quiet = await run(agent)
+    watched, events = await streamed(agent_of(*script, tools=[loud]))
+    assert quiet.to_input_list() == watched.to_input_list() == plain.to_input_list()
+    assert [one.data for one in events if isinstance(one, NotifyStreamEvent)] == ["adding"]
+    (item,) = (one for one in watched.new_items if isinstance(one, ToolCallOutputItem))
+    assert item.output == "3"
+    assert model_of(agent).requests[1].input[-1] == item
+
+
 async def test_a_stream_can_be_read_in_part_and_again_and_waited_for() -> None:
-    """User interfaces leave loops; the run must come to its end all the same."""
+    """A54: user interfaces leave loops; the run must come to its end all the same."""
     result = Runner.run_streamed(agent_of(tool_call("add", a=1, b=2), "done", tools=[add]), "go")
     assert repr(result) == "<RunResultStreaming of 'Driver': running>"
     assert result.final_output is None
@@ -496,7 +517,7 @@ async def test_a_hook_that_raises_ends_the_run_and_leaves_nothing(where: str) ->
 
 
 async def test_calls_of_a_turn_run_at_once_and_are_recorded_in_their_order() -> None:
-    """The first to end is shown first; the history does not depend on speed."""
+    """A59: the first to end is shown first; the history does not depend on speed."""
     one, two = Gate("one"), Gate("two")
     agent = agent_of(
         [tool_call("one", call_id="c1"), tool_call("two", call_id="c2")],
@@ -627,7 +648,7 @@ async def test_many_tools_are_not_all_told() -> None:
 
 
 async def test_a_failure_that_is_raised_stops_the_siblings_and_carries_the_result() -> None:
-    """The run is over, but what was done is known, and nothing goes on."""
+    """A67: the run is over, but what was done is known, and nothing goes on."""
     gate = Gate()
     raising = fails.with_(failure_error_function=None)
     agent = agent_of(
@@ -696,7 +717,7 @@ async def _decide_later(context: Any, results: list[Any]) -> ToolsToFinalOutputR
     ],
 )
 async def test_what_a_tool_returned_can_be_the_final_output(behavior: Any) -> None:
-    """The object itself, not the text that the model would get."""
+    """A74: the object itself, not the text that the model would get."""
     agent = agent_of(tool_call("total", a=1, b=2), tools=[total], tool_use_behavior=behavior)
     result, events = await streamed(agent, context="app")
     assert result.final_output == Sum(total=3)
@@ -1040,7 +1061,7 @@ class Provider(ModelProvider):
 
 
 async def test_a_provider_gets_the_name_as_the_agent_has_it() -> None:
-    """Names mean what their provider says."""
+    """A61: names mean what their provider says."""
     provider = Provider(ScriptedModel(["a", "b", "c", "d"]))
     config = RunConfig(model_provider=provider)
     await run(Agent("A", model="house/model:1"), run_config=config)
@@ -1804,7 +1825,7 @@ async def test_a_plain_run_that_is_cancelled_stops_its_tools() -> None:
 
 
 async def test_f42_a_state_taken_while_calls_run_knows_which_have_ended() -> None:
-    """After a crash what ended keeps its answer, and what ran is run again only if harmless."""
+    """F42: after a crash what ended keeps its answer; what ran is run again only if harmless."""
     slow, same = Gate("slow"), Gate("same", annotations=ToolAnnotations(idempotentHint=True))
     quick = Gate("quick")
     quick.open.set()
@@ -1889,7 +1910,7 @@ async def test_a_tool_sees_the_run_that_it_is_called_in() -> None:
 
 
 def test_agents_say_what_they_are() -> None:
-    """A repr is what logs and debuggers show."""
+    """A71: a repr is what logs and debuggers show."""
     agent = Agent("Adder", tools=[add.with_(name=f"t{n}") for n in range(7)], model="openai/x")
     assert repr(agent) == snapshot(
         "<Agent 'Adder', model 'openai/x', tools: t0, t1, t2, t3, t4, …>"

@@ -6,6 +6,7 @@ import datetime as dt
 import decimal
 import enum
 import functools
+import json
 import pathlib
 import typing
 import uuid
@@ -15,7 +16,7 @@ from typing import Annotated, Any, Literal, NotRequired, Optional, Union
 
 import pytest
 from inline_snapshot import snapshot
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, create_model
 from typing_extensions import Doc, TypedDict, Unpack
 
 from agents_tools import (
@@ -82,7 +83,7 @@ class Pair(typing.NamedTuple):
 
 
 def test_the_schema_of_the_first_documented_example_comes_out_key_for_key() -> None:
-    """People compare what they see with the page they learn from."""
+    """A13, A15, A16, A17, A19, A21: people compare what they see with the page they learn from."""
 
     @function_tool
     async def fetch_weather(location: Location) -> str:
@@ -120,7 +121,7 @@ def test_the_schema_of_the_first_documented_example_comes_out_key_for_key() -> N
 
 
 def test_the_schema_of_the_second_documented_example_comes_out_key_for_key() -> None:
-    """It has a context, an override and an optional parameter."""
+    """A12, A14, A20, A21, A22: it has a context, an override and an optional parameter."""
 
     @function_tool(name_override="fetch_data")
     def read_file(ctx: RunContextWrapper[Any], path: str, directory: str | None = None) -> str:
@@ -223,7 +224,7 @@ ANNOTATIONS: list[Any] = [
     "annotation", ANNOTATIONS, ids=[f"{index}" for index in range(len(ANNOTATIONS))]
 )
 def test_a_type_is_described_exactly_as_pydantic_describes_a_field(annotation: Any) -> None:
-    """Pydantic's schemas are what users and models know; ours are composed faster, not otherwise."""
+    """A25: pydantic's schemas are what users and models know; ours are only composed faster."""
 
     def tool(value: Any) -> None: ...
 
@@ -232,11 +233,100 @@ def test_a_type_is_described_exactly_as_pydantic_describes_a_field(annotation: A
     assert function_tool(tool).params_json_schema == expected
 
 
+PERSON = {"name": "Ada", "address": {"street": "x", "zip": None}, "friends": []}
+VALUES: list[Any] = [
+    "a",
+    1,
+    1.5,
+    True,
+    None,
+    "abc",
+    {"a": [1]},
+    "x",
+    [1, "a"],
+    {"a": 1},
+    ["a"],
+    [1, 2],
+    [1, "a", None],
+    [[1.5], []],
+    [PERSON],
+    {"a": 1},
+    {"a": None},
+    {"a": ["b"]},
+    {"a": {"lat": 1.5, "long": 2.0}},
+    {"1": "a"},
+    ["a"],
+    [1],
+    [1, 2],
+    [1, "a"],
+    None,
+    "a",
+    ["a"],
+    {"street": "x", "zip": "1"},
+    "red",
+    "a",
+    1,
+    {"kind": "dog"},
+    "b",
+    "only",
+    2,
+    "a",
+    "b",
+    {"lat": 1.5, "long": 2.0},
+    {"depth": 2},
+    {"street": "x", "zip": None},
+    {**PERSON, "friends": [PERSON]},
+    {"x": 1, "y": 2},
+    [1, "a"],
+    "blue",
+    2,
+    "2027-03-05T10:00:00Z",
+    "2027-03-05",
+    "PT1H",
+    "1.50",
+    "12345678-1234-5678-1234-567812345678",
+    "a/b",
+    5,
+    0.5,
+    "abc",
+    "aaa",
+    10,
+    [1],
+    1,
+    {"kind": "cat", "lives": 3},
+    1,
+    "x",
+    {"street": "x", "zip": None},
+]
+"""One value for each of the types, as JSON."""
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value"),
+    list(zip(ANNOTATIONS, VALUES, strict=True)),
+    ids=[f"{index}" for index in range(len(ANNOTATIONS))],
+)
+async def test_a_value_of_a_type_reaches_the_function_and_comes_back(
+    annotation: Any, value: Any
+) -> None:
+    """A25: the function gets what it is annotated with, made of what a model can send."""
+
+    def tool(value: Any) -> Any:
+        return value
+
+    tool.__annotations__ = {"value": annotation}
+    outcome = await function_tool(tool).call(None, json.dumps({"value": value}))
+    assert outcome.status == "ok", outcome.output
+    adapter: TypeAdapter[Any] = TypeAdapter(annotation)
+    assert outcome.value == adapter.validate_json(json.dumps(value))
+    assert adapter.dump_python(outcome.value, mode="json") == value
+
+
 @pytest.mark.parametrize(
     "annotation", [int, str | None, list[str], Address, Colour, Point], ids=str
 )
 def test_an_optional_parameter_is_described_as_pydantic_describes_it(annotation: Any) -> None:
-    """Defaults are published when they have a JSON form."""
+    """A20, A22: defaults are published when they have a JSON form."""
     defaults: dict[Any, Any] = {
         int: 3,
         str | None: None,
@@ -300,7 +390,7 @@ def test_every_way_to_describe_a_parameter_works_and_the_annotation_wins() -> No
 
 
 def test_docstrings_can_be_left_out() -> None:
-    """`use_docstring_info=False` means no word of them."""
+    """A17: `use_docstring_info=False` means no word of them."""
 
     def tool(a: int) -> None:
         """Do it.
@@ -312,6 +402,62 @@ def test_docstrings_can_be_left_out() -> None:
     schema = function_schema(tool, use_docstring_info=False)
     assert schema.description is None
     assert "description" not in schema.params_json_schema["properties"]["a"]
+
+
+def test_a_description_that_is_given_replaces_the_docstrings() -> None:
+    """A15: what a model should know is not always what a programmer should."""
+
+    def tool(a: int) -> None:
+        """Do it.
+
+        Args:
+            a: a number
+        """
+
+    assert function_tool(tool).description == "Do it."
+    other = function_tool(description_override="Do the other.")(tool)
+    assert other.description == "Do the other."
+    assert other.params_json_schema["properties"]["a"]["description"] == "a number"
+
+
+def test_the_style_of_a_docstring_does_not_show_in_the_schema() -> None:
+    """A31, A32: whether it is found out or stated, in any of the three styles."""
+
+    def google(a: int, b: str = "") -> None:
+        """Do it.
+
+        Args:
+            a: a number
+            b: a word
+        """
+
+    def numpy(a: int, b: str = "") -> None:
+        """Do it.
+
+        Parameters
+        ----------
+        a : int
+            a number
+        b : str
+            a word
+        """
+
+    def sphinx(a: int, b: str = "") -> None:
+        """Do it.
+
+        :param a: a number
+        :param b: a word
+        """
+
+    styles: dict[Any, Any] = {"google": google, "numpy": numpy, "sphinx": sphinx}
+    made = [function_schema(func, name_override="tool") for func in styles.values()]
+    made += [
+        function_schema(func, name_override="tool", docstring_style=style)
+        for style, func in styles.items()
+    ]
+    assert {one.description for one in made} == {"Do it."}
+    assert made[0].params_json_schema["properties"]["a"]["description"] == "a number"
+    assert all(one.params_json_schema == made[0].params_json_schema for one in made)
 
 
 def test_unannotated_parameters_take_their_type_from_the_docstring() -> None:
@@ -379,7 +525,7 @@ def test_any_parameter_name_works() -> None:
     ids=repr,
 )
 def test_the_context_parameter_is_told_by_its_annotation(annotation: Any) -> None:
-    """It may stand anywhere and is never part of the schema."""
+    """A23: it may stand anywhere and is never part of the schema."""
 
     def tool(a: int, ctx: Any = None, *, b: int = 0) -> bool:
         return isinstance(ctx, ToolContext)
@@ -573,7 +719,7 @@ def test_changing_what_was_handed_out_changes_nothing() -> None:
 
 
 def test_the_pydantic_model_of_the_parameters_is_there_for_those_who_want_it() -> None:
-    """Programs written against the model keep working."""
+    """A34: programs written against the model keep working."""
 
     def tool(a: int, json: str = "x", *rest: int, **more: float) -> None: ...
 
@@ -582,6 +728,8 @@ def test_the_pydantic_model_of_the_parameters_is_there_for_those_who_want_it() -
         {"a": 1, "json": "y", "rest": [1, 2], "z": 0.5}
     )
     assert schema.to_call_args(model) == ([1, "y", 1, 2], {"z": 0.5})
+    assert (schema.name, schema.description) == ("tool", None)
+    assert schema.params_json_schema == function_tool(tool).params_json_schema
 
 
 def test_a_return_annotation_is_published() -> None:

@@ -13,6 +13,7 @@ import pytest
 from agents_tools import (
     Event,
     FunctionTool,
+    ModelBehaviorError,
     NotifyStreamEvent,
     RunContextWrapper,
     StreamingToolEndEvent,
@@ -65,7 +66,7 @@ def said(events: list[Event]) -> list[str]:
 
 
 async def test_the_documented_pipeline_runs() -> None:
-    """Three stages between two brackets, and the last yield is the result."""
+    """A35, A41, A42, A43, A44, A50: three stages between brackets; the last yield is the result."""
     events, result = await watch(data_pipeline, source_url="https://x.org")
     assert said(events) == [
         "tool_stream_start_event",
@@ -91,7 +92,7 @@ async def test_the_documented_pipeline_runs() -> None:
 
 
 async def test_the_documented_typewriter_runs() -> None:
-    """Deltas add up to the result."""
+    """A51: deltas add up to the result."""
 
     async def summary(documents: list[str]) -> AsyncIterator[str]:
         for piece in ("All ", "about ", documents[0]):
@@ -112,7 +113,7 @@ async def test_the_documented_typewriter_runs() -> None:
 
 
 async def test_a_streaming_tool_is_a_tool_like_any_other() -> None:
-    """Whoever does not watch just gets the result."""
+    """A46, A47, A56: whoever does not watch just gets the result."""
     assert isinstance(data_pipeline, FunctionTool)
     text = await data_pipeline.on_invoke_tool(RunContextWrapper(None), '{"source_url": "x"}')
     assert text.startswith("Data pipeline processing successful")
@@ -126,7 +127,7 @@ async def test_a_streaming_tool_is_a_tool_like_any_other() -> None:
 
 
 async def test_bare_and_called_forms_declare_alike() -> None:
-    """With every option of the contract."""
+    """A35, A45: with every option of the contract."""
 
     @streaming_tool(
         name_override="other",
@@ -150,7 +151,7 @@ async def test_bare_and_called_forms_declare_alike() -> None:
 
 @pytest.mark.parametrize("sync", [False, True])
 async def test_the_first_value_that_is_no_event_ends_the_tool(sync: bool) -> None:
-    """Nothing after it runs, and `finally` has run before the result is delivered."""
+    """A36, A37: nothing after it runs, and `finally` has run before the result is delivered."""
     steps: list[str] = []
 
     async def asynchronous():  # type: ignore[no-untyped-def]
@@ -243,7 +244,7 @@ async def test_a_stream_without_a_result_is_an_error_that_names_the_tool(sync: b
 
 
 async def test_a_body_that_raises_after_events_keeps_them() -> None:
-    """The end event says error, and the failure function answers."""
+    """A44: the end event says error, and the failure function answers."""
 
     @streaming_tool
     async def tool():  # type: ignore[no-untyped-def]
@@ -271,6 +272,30 @@ async def test_bad_arguments_have_their_brackets_and_nothing_else() -> None:
         "tool_stream_end_event",
     ]
     assert stream.outcome.status == "invalid_args"
+
+
+async def test_a_start_shows_the_arguments_without_the_context() -> None:
+    """A43: the context is the application's; who watches a call must not see it."""
+
+    @streaming_tool
+    async def tool(ctx: ToolContext[Any], a: int, b: str = "x"):  # type: ignore[no-untyped-def]
+        yield a
+
+    events, _ = await watch(tool, a=1)
+    start = events[0]
+    assert isinstance(start, ToolStreamStartEvent)
+    assert start.type == "tool_stream_start_event"
+    assert start.input_args == {"a": 1}
+
+
+@pytest.mark.parametrize("text", ["not json", '{"source": 1}', '{"source_url": 1}'])
+async def test_bad_arguments_are_told_or_raised(text: str) -> None:
+    """A48: the model gets a text that helps, or the application one class of error."""
+    told = await data_pipeline.on_invoke_tool(None, text)
+    assert told.startswith("Invalid arguments for tool 'data_pipeline'")
+    raising = data_pipeline.with_(failure_error_function=None)
+    with pytest.raises(ModelBehaviorError):
+        await raising.on_invoke_tool(None, text)
 
 
 async def test_ordinary_tools_speak_too() -> None:
@@ -355,7 +380,7 @@ async def test_calls_inside_calls_are_one_flat_ordered_list() -> None:
 
 
 async def test_events_of_an_inner_stream_can_be_passed_on_and_keep_their_ids() -> None:
-    """And nobody hears them twice."""
+    """A41: and nobody hears them twice."""
 
     @streaming_tool
     async def inner():  # type: ignore[no-untyped-def]
@@ -509,7 +534,7 @@ async def test_a_call_that_outlives_its_parent_is_ended_before_it() -> None:
 
 
 async def test_a_thousand_streams_at_once_do_not_mix() -> None:
-    """Each event belongs to its own call, in order."""
+    """A49: each event belongs to its own call, in order."""
 
     @streaming_tool
     async def tool(n: int):  # type: ignore[no-untyped-def]

@@ -353,7 +353,7 @@ def test_several_places_are_all_told(editor: Editor) -> None:
 
 
 def test_a_line_is_named_once_however_often_it_has_the_text(editor: Editor) -> None:
-    """C25: a model learns in which lines, and that there are more of them."""
+    """C21: a model learns in which lines, and that there are more of them."""
     editor.put("f", b"aaa\na\n")
     assert "4 times in f, beginning in lines 1, 2;" in editor.fails(
         "str_replace", "f", old_str="a", new_str="b"
@@ -365,7 +365,7 @@ def test_a_line_is_named_once_however_often_it_has_the_text(editor: Editor) -> N
 
 
 def test_lines_around_several_places_are_shown_once(editor: Editor) -> None:
-    """C25: places near each other are one piece."""
+    """C21: places near each other are one piece."""
     editor.put("f", b"".join(b"%d x x\n" % number for number in range(1, 40)))
     text = editor.ok("str_replace", "f", old_str="x", new_str="y", replace_all=True)
     numbers = re.findall(r"^ *(\d+)\t", text, re.MULTILINE)
@@ -377,7 +377,7 @@ def test_lines_around_several_places_are_shown_once(editor: Editor) -> None:
 @pytest.mark.parametrize("new", ["", "x", "x\ny\n", "aa\n"])
 @pytest.mark.parametrize("ends", [b"\n", b"\r\n", b"mixed"])
 def test_replacing_many_places_is_exact(editor: Editor, old: str, new: str, ends: bytes) -> None:
-    """C26: as Python would replace, with the lines that are named, however many places."""
+    """C21: as Python would replace, with the lines that are named, however many places."""
     text = "aaa\nb\naaaab\n\n" * 30
     raw = text.encode()
     raw = raw.replace(b"b\n", b"b\r\n") if ends == b"mixed" else raw.replace(b"\n", ends)

@@ -108,12 +108,12 @@ def model(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ge
 
 
 async def test_agents_as_tools_translate(model: str) -> None:
-    """The simplest program with sub-agents must run as it stands."""
+    """A57, A71: the simplest program with sub-agents must run as it stands."""
     assert await programs.translation_orchestrator() == "Hola, ¿cómo estás?"
 
 
 async def test_a_streaming_orchestrator_shows_what_its_sub_agent_does(model: str) -> None:
-    """What the sub-agent's own tool says must be live in the outer stream, with its place."""
+    """A52, A54, A55: what the sub-agent's tool says must be live in the outer stream, with its place."""
     events = await programs.streaming_orchestrator()
     check_events(events)
     said = [event for event in events if isinstance(event, NotifyStreamEvent)]
@@ -127,12 +127,12 @@ async def test_a_streaming_orchestrator_shows_what_its_sub_agent_does(model: str
 
 
 async def test_a_function_tool_runs_an_agent_by_hand(model: str) -> None:
-    """Whoever needs options that `as_tool` has not must get there with `Runner.run`."""
+    """A62: whoever needs options that `as_tool` has not must get there with `Runner.run`."""
     assert await programs.agent_in_a_function() == "It said: Paris"
 
 
 async def test_a_sub_agent_has_a_provider_of_its_own(model: str) -> None:
-    """The provider must get the name exactly as the agent has it, prefix and all."""
+    """A60, A61: the provider must get the name exactly as the agent has it, prefix and all."""
     if model == "scripted":
         pytest.skip("an override stands above every provider")
     own = ScriptedModel(["Sunny."])
@@ -141,13 +141,13 @@ async def test_a_sub_agent_has_a_provider_of_its_own(model: str) -> None:
 
 
 async def test_an_extractor_hands_on_what_it_finds_in_the_items(model: str) -> None:
-    """The extractor must see the items of the inner run, and its value be the tool's output."""
+    """A63, A64: the extractor must see the inner run's items, and its value be the tool's output."""
     output, extracted = await programs.custom_extractor()
     assert (output, extracted) == ("Three orders.", '{"customer":"ACME","orders":[1,2,3]}')
 
 
 async def test_hosted_tools_go_to_the_provider(model: str) -> None:
-    """Hosted tools must reach the Responses API, and be refused by name elsewhere."""
+    """A9, A10: hosted tools must reach the Responses API, and be refused by name elsewhere."""
     if model in {"scripted", "openai/gpt-5"}:
         assert await programs.hosted_tools() == "Go to the Blue Door: it is sunny."
         return

@@ -212,7 +212,7 @@ def test_a_recursive_definition_keeps_its_reference() -> None:
 
 
 def test_references_are_written_out_where_nobody_can_follow_them() -> None:
-    """Some models read `$ref` as text."""
+    """A73: some models read `$ref` as text."""
     short = compact(Drawing.model_json_schema(), INLINED)
     assert "$ref" not in str(short)
     assert "$defs" not in short
@@ -232,7 +232,7 @@ def test_references_are_written_out_where_nobody_can_follow_them() -> None:
 
 
 def test_a_recursive_type_is_cut_and_says_so() -> None:
-    """It would not end; the model learns that the form goes on."""
+    """A73: it would not end; the model learns that the form goes on."""
     tree = {**of(root={"$ref": "#/$defs/Tree"}), "$defs": Tree.model_json_schema()["$defs"]}
     assert compact(tree, INLINED) == snapshot(
         {

@@ -372,7 +372,7 @@ class WebSearchTool:
 
 
 def test_a_hosted_tool_cannot_go_over_chat_completions() -> None:
-    """The provider would answer with an error about a malformed request."""
+    """A9: the provider would answer with an error about a malformed request."""
     hosted: Any = WebSearchTool()
     with pytest.raises(UserError) as caught:
         to_openai_chat(hosted, model="openai-chat/gpt-5")
