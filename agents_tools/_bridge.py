@@ -6,6 +6,7 @@ import contextlib
 import os
 import threading
 import time
+from contextvars import ContextVar
 from math import inf
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeAlias, TypeVar
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Task
     from collections.abc import Awaitable, Callable
 
-__all__ = ["call_async_from_sync", "run_sync"]
+__all__ = ["call_async_from_sync", "is_blocked", "run_sync"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -72,6 +73,25 @@ _Answers: TypeAlias = "SimpleQueue[tuple[bool, Any]]"
 """Gets one item: True and what the function returned, or False and what it raised."""
 
 
+def is_blocked(loop: AbstractEventLoop) -> bool:
+    """Whether a loop stands still until the async function that runs here is over."""
+    return any(one.loop is loop and not one.over for one in _blocked.get())
+
+
+class _Blocked:
+    """A loop whose thread waits in here."""
+
+    __slots__ = ("loop", "over")
+
+    def __init__(self, loop: AbstractEventLoop) -> None:
+        self.loop = loop
+        self.over = False
+
+
+_blocked: ContextVar[tuple[_Blocked, ...]] = ContextVar("agents_tools_blocked", default=())
+"""The loops that wait for what runs here: what they should do first is never done."""
+
+
 def _wait(
     fn: Callable[..., Awaitable[R]], args: tuple[Any, ...], kwargs: dict[str, Any], timeout: float
 ) -> R:
@@ -83,6 +103,8 @@ def _wait(
     if threading.get_ident() == bridge.thread.ident:
         raise UserError(_blocks_itself(fn))
     call = _Call(bridge, fn, args, kwargs)
+    here = _running_loop()
+    token = None if here is None else _blocked.set((*_blocked.get(), here))
     try:
         bridge.loop.call_soon_threadsafe(call.start)
         returned, value = _receive(call.answers, timeout, bridge.thread)
@@ -94,6 +116,10 @@ def _wait(
         with contextlib.suppress(Empty):
             _receive(call.answers, _GRACE, bridge.thread)
         raise
+    finally:
+        if here is not None and token is not None:
+            here.over = True
+            _blocked.reset(token)
     if returned:
         result: R = value
         return result
@@ -104,6 +130,15 @@ def _wait(
     finally:
         # The traceback of the error holds this frame, which must not hold the error.
         del call, value
+
+
+def _running_loop() -> _Blocked | None:
+    import asyncio
+
+    try:
+        return _Blocked(asyncio.get_running_loop())
+    except RuntimeError:
+        return None
 
 
 def _receive(answers: _Answers, timeout: float, thread: threading.Thread) -> tuple[bool, Any]:

@@ -282,7 +282,10 @@ class Calls:
         try:
             await before()
             self._count(calls)
-            for group in _groups(list(self._to_run(calls, box, cut_off=cut_off))):
+            to_run = list(self._to_run(calls, box, cut_off=cut_off))
+            if self._journal is not None:
+                await self._settle_others(self._journal, calls)
+            for group in _groups(to_run):
                 await self._together(group)
             for call in calls:
                 self._repeat(call)
@@ -410,7 +413,9 @@ class Calls:
             usage=scope.usage,
             parent=scope,
         )
-        arguments = self._decoded(call.asked, tool)
+        arguments = call.asked.arguments
+        if call.asked is call.item:  # or they are in no words of the provider
+            arguments = self._decoded(call.item, tool)
         if tool.needs_admission:
             admitted = await self._admitted(call, tool, context, arguments)
             if admitted is None:
@@ -492,8 +497,14 @@ class Calls:
         """Answer a call that the process ended with before, unless it may be made again."""
         if not journal.is_lost(call.item, tool, harmless=_is_harmless(tool)):
             return False
-        await journal.lose(call.item, self._close(call, "lost", _LOST))
+        await journal.settle(call.item, self._close(call, "lost", _LOST))
         return True
+
+    async def _settle_others(self, journal: Journal, calls: Sequence[Call]) -> None:
+        """Keep the answers of calls that are not made, which other tools could change."""
+        for call in calls:
+            if call.answer is not None and call.task is None:
+                await journal.settle(call.item, call.answer)
 
     def _close(
         self,
@@ -613,7 +624,7 @@ class Calls:
 
 def _called(item: ToolCallItem, box: Toolbox) -> tuple[FunctionTool[..., Any] | None, str | None]:
     """Give the tool that a call means, and its arguments where they are not the call's own."""
-    return box.called(item) if box.searches else (box.by_name.get(item.name), None)
+    return box.called(item) if box.doors else (box.by_name.get(item.name), None)
 
 
 def _groups(calls: Sequence[Call]) -> Iterator[list[Call]]:

@@ -94,6 +94,7 @@ class _Guardian:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
+                bufsize=0,  # a forked process can let go of it whatever other threads were doing
                 start_new_session=True,  # a Ctrl-C in the terminal is not for it
                 cwd="/",
             )
@@ -186,8 +187,8 @@ def _start_anew() -> None:
     global _guardian
     before, _guardian = _guardian, _Guardian()
     if before.process is not None and before.process.stdin is not None:
-        with contextlib.suppress(OSError, ValueError):
-            os.close(before.process.stdin.fileno())  # or the parent's end would go unnoticed
+        with contextlib.suppress(OSError):
+            before.process.stdin.close()  # or the parent's end would go unnoticed
         before.process.returncode = 0  # not a child of this process: nobody here waits for it
 
 

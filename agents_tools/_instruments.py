@@ -1,4 +1,4 @@
-"""Where what observes the whole process is let in; empty, and free, until something is."""
+"""Where what carries traces is let in; empty, and free, until something is."""
 
 from __future__ import annotations
 
@@ -6,35 +6,9 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
-__all__ = ["Tracing", "hooks_of_all_runs", "observe_runs", "set_tracing", "trace_carrier", "traced"]
-
-_hooks: tuple[Any, ...] = ()
-
-
-def hooks_of_all_runs() -> tuple[Any, ...]:
-    """Give the hooks that every run of the process tells what happens in it."""
-    return _hooks
-
-
-def observe_runs(hooks: Any) -> Callable[[], None]:
-    """Have every run that starts from now on tell some hooks what happens in it.
-
-    Args:
-        hooks: The `RunHooks`.
-
-    Returns:
-        What ends it for runs that start afterwards.
-    """
-    global _hooks  # noqa: PLW0603 - the process has one set of observers
-    _hooks = (*_hooks, hooks)
-
-    def stop() -> None:
-        global _hooks  # noqa: PLW0603 - as above
-        _hooks = tuple(other for other in _hooks if other is not hooks)
-
-    return stop
+__all__ = ["Tracing", "set_tracing", "trace_carrier", "traced"]
 
 
 class Tracing:
@@ -54,7 +28,7 @@ _tracing: Tracing | None = None
 
 def set_tracing(tracing: Tracing | None) -> None:
     """Say who carries traces; nobody for `None`."""
-    global _tracing  # noqa: PLW0603 - as above
+    global _tracing  # noqa: PLW0603 - the process has one
     _tracing = tracing
 
 

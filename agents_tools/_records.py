@@ -9,7 +9,7 @@ from typing import Any, Protocol
 if typing.TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from agents_tools.context import RunContextWrapper, ToolContext
+    from agents_tools.context import RunContextWrapper, ToolContext, Veil
     from agents_tools.events import CallStatus
     from agents_tools.outputs import ToolOutput
 
@@ -136,6 +136,7 @@ class Policy:
             `ToolDeniedError`, or `Interruption` where the run has to wait for a person.
         mend: Gives the arguments as text that can be read, before anybody looks at them.
         reply: Changes what the model is told in the end, of a failure as well; the value stays.
+        veil: Gives what changes the events of a call, and of calls in it, before they are heard.
     """
 
     name: str
@@ -145,6 +146,7 @@ class Policy:
     admit: Callable[[ToolContext[Any], str], Awaitable[None]] | None = None
     mend: Callable[[ToolContext[Any], str], str] | None = None
     reply: Callable[[ToolContext[Any], ToolOutput], ToolOutput] | None = None
+    veil: Callable[[ToolContext[Any]], Veil] | None = None
 
 
 class Declaration(Protocol):

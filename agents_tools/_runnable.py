@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from agents_tools.errors import UserValueError
+from agents_tools.toolset._doors import CallTool, Door, SearchTool, revealed
 from agents_tools.toolset._parts import two_of_one_name
-from agents_tools.toolset._tool_search import CallTool, SearchTool, found_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from agents_tools.model import Model, ModelSettings, OutputFormat
     from agents_tools.run import RunHooks
     from agents_tools.tool import FunctionTool
-    from agents_tools.toolset._tool_search import Catalog
 
 __all__ = ["OutputType", "RunnableAgent", "Toolbox"]
 
@@ -98,18 +97,17 @@ class Toolbox:
     Attributes:
         offered: The tools, as a model is told of them.
         by_name: Those of them that run here.
-        searches: Those of them that find others.
+        doors: Those of them through which others are reached.
         conditional: The tools whose `is_enabled` has to be asked, those behind searches included.
     """
 
     __slots__ = (
         "_barred",
-        "_catalogs",
         "_smaller",
         "by_name",
         "conditional",
+        "doors",
         "offered",
-        "searches",
     )
 
     def __init__(
@@ -130,22 +128,20 @@ class Toolbox:
             if local is not None:
                 self.by_name[tool.name] = local
         self.offered: tuple[FunctionTool[..., Any] | HostedTool, ...] = tuple(known.values())
-        self.searches = [tool for tool in self.offered if isinstance(tool, SearchTool)]
-        catalogs = {id(tool.catalog): tool.catalog for tool in self.searches}
-        self._catalogs = list(catalogs.values())
+        self.doors = [tool for tool in self.offered if isinstance(tool, Door)]
         self.conditional: list[Any] = [
             tool for tool in self.offered if getattr(tool, "is_enabled", True) is not True
         ]
-        for catalog in self._catalogs:
+        for catalog in {id(door.catalog): door.catalog for door in self.doors}.values():
             self.conditional += catalog.conditional
         if owner:
-            _check_hidden(self._catalogs, known, owner)
+            _check_hidden(self.doors, known, owner)
 
     @property
     def hidden(self) -> Iterator[FunctionTool[..., Any]]:
         """The tools behind searches."""
-        for catalog in self._catalogs:
-            yield from catalog.by_name.values()
+        for catalog in {id(door.catalog): door.catalog for door in self.doors}.values():
+            yield from catalog.tools
 
     def called(self, call: ToolCallItem) -> tuple[FunctionTool[..., Any] | None, str | None]:
         """Give the tool that a call means; `None` where there is none.
@@ -154,22 +150,18 @@ class Toolbox:
             call: The call.
 
         Returns:
-            The tool, and its arguments where they are not those of the call itself.
+            The tool, and its arguments where they are not in the words that the provider was told.
         """
         tool = self.by_name.get(call.name)
-        if tool is None and call.name not in self._barred:
-            return next(
-                (
-                    found.by_name[call.name]
-                    for found in self._catalogs
-                    if call.name in found.by_name
-                ),
-                None,
-            ), None
         if isinstance(tool, CallTool):
             routed = tool.routed(call.arguments)
             if routed is not None and routed[0].name not in self._barred:
                 return routed
+        elif tool is None and call.name not in self._barred:
+            for door in self.doors:
+                found = door.reached(call.name)
+                if found is not None:
+                    return found, call.arguments if isinstance(door, CallTool) else None
         return tool, None
 
     def revealing(self, context: Any) -> Toolbox:
@@ -178,11 +170,10 @@ class Toolbox:
         Args:
             context: The context of the run.
         """
-        searches = [search for search in self.searches if search.reveals]
+        searches = [door for door in self.doors if isinstance(door, SearchTool) and door.reveals]
         if not searches:
             return self
-        history = getattr(getattr(context, "run", None), "history", ())
-        found = tuple(tool for search in searches for tool in found_in(history, search))
+        found = revealed(getattr(getattr(context, "run", None), "history", ()), searches)
         return self._kept(found, lambda: Toolbox([*self.offered, *found], "")) if found else self
 
     def without(self, names: set[str]) -> Toolbox:
@@ -207,11 +198,12 @@ class Toolbox:
 _MOST_KEPT = 63
 
 
-def _check_hidden(catalogs: Sequence[Catalog], offered: dict[str, Any], owner: str) -> None:
+def _check_hidden(doors: Sequence[Door], offered: dict[str, Any], owner: str) -> None:
     """Refuse a tool behind a search that has the name of another one."""
     known = dict(offered)
-    for catalog in catalogs:
-        for name, tool in catalog.by_name.items():
-            other = known.setdefault(name, tool)
+    for door in doors:
+        callers = [door.caller] if isinstance(door, SearchTool) and door.reveals else []
+        for tool in (*door.catalog.tools, *callers):
+            other = known.setdefault(tool.name, tool)
             if other is not tool:
                 raise UserValueError(two_of_one_name(f"agent {owner!r}", other, tool))

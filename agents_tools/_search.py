@@ -7,6 +7,7 @@ import math
 import re
 import unicodedata
 from bisect import bisect_left
+from collections import Counter
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,8 @@ _COMMON = 500
 """A word in more documents than this only ranks what rarer words have found, if they have."""
 _MOST_CANDIDATES = 1_500
 """With so many documents found, further words only rank them."""
+_MOST_REPEATED = 2
+"""How often a word counts in one part of a document: repeating it is no way to the top."""
 _MOST_WORDS = 16
 """How many words of one query count."""
 _LONGEST_QUERY = 1_000
@@ -56,11 +59,10 @@ class SearchIndex:
         for place, (name, _, _) in enumerate(documents):
             self._names.setdefault(_key(name), []).append(place)
         counted = [_counted(*document) for document in documents]
-        lengths = [sum(words.values()) for words in counted]
-        mean = (sum(lengths) / len(lengths) if lengths else 0.0) or 1.0
+        mean = (sum(length for _, length in counted) / len(counted) if counted else 0.0) or 1.0
         postings: dict[str, dict[int, float]] = {}
-        for place, words in enumerate(counted):
-            norm = _K1 * (1 - _B + _B * lengths[place] / mean)
+        for place, (words, length) in enumerate(counted):
+            norm = _K1 * (1 - _B + _B * length / mean)
             for word, count in words.items():
                 postings.setdefault(word, {})[place] = count * (_K1 + 1) / (count + norm)
         for found in postings.values():
@@ -189,12 +191,15 @@ def _stem(word: str) -> str:
     return word
 
 
-def _counted(name: str, text: str, further: Iterable[str]) -> dict[str, float]:
+def _counted(name: str, text: str, further: Iterable[str]) -> tuple[dict[str, float], float]:
+    """Give the words of a document, each with how much it counts, and the length of the whole."""
     counted: dict[str, float] = {}
+    length = 0.0
     for weight, part in ((_NAME, name), (_TEXT, text), (_FURTHER, " ".join(further))):
-        for word in words_of(part):
-            counted[word] = counted.get(word, 0.0) + weight
-    return counted
+        for word, times in Counter(words_of(part)).items():
+            counted[word] = counted.get(word, 0.0) + weight * min(times, _MOST_REPEATED)
+            length += weight * times
+    return counted, length
 
 
 def _key(name: str) -> str:

@@ -15,9 +15,10 @@ from agents_tools.hosted import HostedTool
 from agents_tools.items import input_items
 from agents_tools.loop import Run
 from agents_tools.tool import DEFAULT, FunctionTool
+from agents_tools.toolset._catalog import is_enabled
 from agents_tools.toolset._deferred import PROVIDERS, is_deferred
 from agents_tools.toolset._parts import Dynamic, Merged, Recent, parts_of
-from agents_tools.toolset._tool_search import behind_search, is_enabled
+from agents_tools.toolset._tool_search import behind_search
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -182,7 +183,7 @@ class Agent(Generic[ContextT]):
         tools = await source.tools(context) if static is None else static
         provider = getattr(getattr(context, "run", None), "provider", None)
         box = self._box(tools, provider)
-        if box.searches:
+        if box.doors:
             box = box.revealing(context)
         if not box.conditional:
             return box
@@ -196,14 +197,14 @@ class Agent(Generic[ContextT]):
 
         Both are the same again while its lists of tools are the same.
         """
-        servers = self._servers()
+        tools, servers = list(self.tools), self._servers()
         known = self._cache.get("source")
-        if known is not None and known[0] == self.tools and known[1] == servers:
+        if known is not None and known[0] == tools and known[1] == servers:
             return known[2]
         owner = f"agent {self.name!r}"
-        source = Merged([*parts_of(self.tools, owner), *(Dynamic(one, owner) for one in servers)])
+        source = Merged([*parts_of(tools, owner), *(Dynamic(one, owner) for one in servers)])
         made = source, source.known() if source.asks is None else None
-        self._cache["source"] = list(self.tools), servers, made
+        self._cache["source"] = tools, servers, made
         return made
 
     def _servers(self) -> list[Any]:

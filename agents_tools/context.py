@@ -373,7 +373,9 @@ class ToolContext(RunContextWrapper[ContextT]):
         import uuid
 
         above = self._parent
+        runs = ""
         while isinstance(above, RunScope) and above._parent is not None:
+            runs = f"{above.ordinal}{runs}"
             above = above._parent  # of a run in a call, the call is what stays the same
         given = None if self._made_up else self._call_id
         if above is None or isinstance(above, RunScope):
@@ -381,7 +383,7 @@ class ToolContext(RunContextWrapper[ContextT]):
             if given is None or (run is None and len(given) < _UNIQUE):
                 given = uuid.uuid4().hex
             return given if run is None else f"{run}:{given}"
-        return f"{above.idempotency_key}/{given or above._number(self)}"
+        return f"{above.idempotency_key}{runs}/{given or above._number(self)}"
 
     def _number(self, call: ToolContext[Any]) -> str:
         """Tell a call that has no id of its own from the others that this one makes."""
@@ -389,11 +391,15 @@ class ToolContext(RunContextWrapper[ContextT]):
 
         digest = sha256(call.arguments_json.encode(errors="surrogatepass")).hexdigest()[:16]
         name = f"{call.tool_name}.{digest}"
+        return f"{name}.{self._count(name)}"
+
+    def _count(self, name: str) -> int:
+        """Count what this attempt of the call does under that name."""
         with self._shared_root().lock:
             if self._keyed is None:
                 self._keyed = {}
             number = self._keyed[name] = self._keyed.get(name, 0) + 1
-        return f"{name}.{number}"
+        return number
 
     def find_asker(self) -> Callable[[Question], Any] | None:
         """Give who takes questions: of the call itself, or of the nearest one around it."""
@@ -467,7 +473,7 @@ class ToolContext(RunContextWrapper[ContextT]):
             self.sinks = parent.sinks
             self._channel = parent._channel
         if parent.veils:
-            self.veils += tuple(veil for veil in parent.veils if veil not in self.veils)
+            self.veils = parent.veils
         if parent.deadline is not None:
             own = self.deadline
             self.deadline = parent.deadline if own is None else min(own, parent.deadline)
@@ -635,9 +641,13 @@ class RunScope(ToolContext[ContextT]):
         self.asker = asker
         self.sampler = sampler
         self.run = run
+        self.ordinal = ""  # what tells the keys of the second run in a call from those of the first
+        if parent is not None and (number := parent._count("")) > 1:
+            self.ordinal = f"#{number}"
         self.deadline = deadline
         if parent is not None and parent.deadline is not None:
             self.deadline = parent.deadline if deadline is None else min(deadline, parent.deadline)
+        self.begin(None, None)  # a call that ends early ends the runs that it has left as well
 
     @property
     def tool_call_id(self) -> str:

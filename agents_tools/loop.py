@@ -7,8 +7,6 @@ whoever wants to iterate does so at the edge. The conversation is one list that 
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json
 import logging
 import random
 import time
@@ -19,7 +17,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from agents_tools._calls import Call, Calls
 from agents_tools._channel import listeners
-from agents_tools._instruments import hooks_of_all_runs
 from agents_tools._supervisor import finish
 from agents_tools.context import RunScope, ToolContext, current_context
 from agents_tools.errors import (
@@ -30,7 +27,6 @@ from agents_tools.errors import (
     RunTimeoutError,
     ToolRefusedError,
     UserError,
-    UserKeyError,
     UserTypeError,
     UserValueError,
 )
@@ -53,8 +49,6 @@ from agents_tools.items import (
     ToolApprovalItem,
     ToolCallItem,
     ToolCallOutputItem,
-    input_items,
-    item_from_dict,
 )
 from agents_tools.model import (
     DefaultModelProvider,
@@ -71,25 +65,26 @@ from agents_tools.run import (
     RunConfig,
     RunResult,
     ToolsToFinalOutputResult,
+    hooks_of_all_runs,
     last_text,
 )
-from agents_tools.state import RunState, open_calls, pin_of
+from agents_tools.state import RunState, conversation, open_calls, waiting_calls
 from agents_tools.usage import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from agents_tools._channel import Channel
+    from agents_tools._kept_run import Keeping
     from agents_tools._runnable import RunnableAgent, Toolbox
-    from agents_tools.durable import DurableStore, RunStatus
-    from agents_tools.durable._journal import Journal, Said
+    from agents_tools.durable import DurableStore
     from agents_tools.events import Emit
     from agents_tools.model import Model
     from agents_tools.run import RunHooks, Session
 
     ModelItem = MessageOutputItem | ReasoningItem | ToolCallItem
 
-__all__ = ["KEPT", "Run"]
+__all__ = ["Run"]
 
 
 _LONGEST_DELAY = 30.0
@@ -158,7 +153,7 @@ class Run:
         self.hooks = self.run_hooks + (() if agent.hooks is None else (agent.hooks,))
         self.session = session
         self.usages = [self.usage]
-        self._new_input = 0
+        self.new_input = 0
         self._refused: set[str] = set()
         self._unsaved: list[Event] = []
         self._is_published = False
@@ -168,23 +163,17 @@ class Run:
         self._empty = False
         self._later: list[Item] = []
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._resumed = False
-        self._replayed = False
-        self._said: Said | None = None
-        self.journal: Journal | None = None
+        self.resumed = False
+        self.kept: Keeping | None = None
         if config.durable is not None:
-            self.journal = _journal(config.durable, run_id, state, parent)
-            run_id = run_id if self.journal is None else self.journal.run_id
+            self.kept = self._keeping(config.durable, run_id, state, parent, resume=resume)
+        if self.kept is not None:
+            run_id = self.kept.run_id
+            self.usages += self.kept.usages
         if state is not None:
             run_id = state.run_id
-        self._resume = resume
-        self._input: str | None = None
-        self._carried = False
-        self._before = 0
         heard = sinks + tuple(sink for sink in listeners() if sink not in sinks)
         if parent is not None:
-            if self.journal is not None and self.journal.usage is not None:
-                self.usages.append(self.journal.usage)
             if outer is not None:
                 self.usages += cast("Run", outer.run).usages
             if not quiet:
@@ -211,18 +200,44 @@ class Run:
             sampler=config.sample or (None if outer is None else outer.sampler),
             run=self,
         )
-        self._calls = Calls(
-            agent, config, self.scope, self.hooks, self._say_item, self._save, self.journal
+        self.calls = Calls(
+            agent,
+            config,
+            self.scope,
+            self.hooks,
+            self._say_item,
+            self._save,
+            None if self.kept is None else self.kept.journal,
         )
         if state is None:
-            self._calls.remember(history)
+            self.calls.remember(history)
         else:
-            self._go_on_from(state)
+            self.go_on_from(state)
+
+    def _keeping(
+        self,
+        store: DurableStore,
+        run_id: str | None,
+        state: RunState | None,
+        parent: ToolContext[Any] | None,
+        *,
+        resume: bool,
+    ) -> Keeping | None:
+        from agents_tools._kept_run import Keeping, journal_of
+
+        outer = None if self.outer is None else self.outer.kept
+        journal = journal_of(store, run_id, state, parent, outer)
+        return None if journal is None else Keeping(self, journal, resume=resume)
 
     @property
     def provider(self) -> str | None:
         """Which wire its model is told of tools in; `None` where that is not known."""
-        return self._calls.wire
+        return self.calls.wire
+
+    @property
+    def _replayed(self) -> bool:
+        """Whether the answer of the model at hand is one of before."""
+        return self.kept is not None and self.kept.replayed
 
     # --- the run from outside
 
@@ -249,14 +264,14 @@ class Run:
             raise
         finally:
             try:
-                await self._calls.drop_early()
+                await self.calls.drop_early()
             finally:
                 self._say_end(status, output, told)
             try:
                 await self._save_the_rest()
             finally:
-                if self.journal is not None:
-                    await self._leave(self.journal, status)
+                if self.kept is not None:
+                    await self.kept.leave(status)
 
     def _say_end(self, status: str, output: Any, error: str | None) -> None:
         if self.scope.sinks:
@@ -312,19 +327,19 @@ class Run:
 
     def state(self) -> RunState:
         """Give the state that the run could go on from."""
-        answered = self._calls.answers_of(open_calls(self.history))  # while others still run
+        answered = self.calls.answers_of(open_calls(self.history))  # while others still run
         return RunState(
             agent=self.agent.name,
             run_id=self.scope.run_id or "",
             history=[*self.history, *answered, *self._later],
             input_count=self.input_count,
             turns=self.turns,
-            tool_calls=self._calls.count,
+            tool_calls=self.calls.count,
             usage=replace(self.usage),
-            started=list(self._calls.started),
-            pending={one.item.call_id: replace(one) for one in self._calls.pending.values()},
-            nested={call_id: inner.copy() for call_id, inner in self._calls.nested.items()},
-            standing=dict(self._calls.standing),
+            started=list(self.calls.started),
+            pending={one.item.call_id: replace(one) for one in self.calls.pending.values()},
+            nested={call_id: inner.copy() for call_id, inner in self.calls.nested.items()},
+            standing=dict(self.calls.standing),
         )
 
     # --- turns
@@ -339,17 +354,18 @@ class Run:
                 f"RunConfig(max_depth={self.config.max_depth}) is the limit. Does an agent call "
                 "itself?"
             )
-        start = None if self.journal is None else await self._open(self.journal)
+        if self.kept is not None:
+            await self.kept.open()
         self._model = self._chosen_model()
-        self._calls.wire = getattr(self._model, "provider", None)
+        self.calls.wire = getattr(self._model, "provider", None)
         for hook in self.hooks:
             await hook.on_agent_start(scope, self.agent)
         await self._load()
         self._say_input()
         box = await self._toolbox()
-        if self.journal is not None:
-            await self._begin(self.journal, start, box)
-        calls = self._calls.open(box)
+        if self.kept is not None:
+            await self.kept.begin(box)
+        calls = self.calls.open(box)
         if calls:
             later = self._later = self._taken_back()
             try:
@@ -360,7 +376,7 @@ class Run:
             final = None if later else await self._after_tools(self._turn(calls, box))
             if final is not None:
                 return await self._finished(final)
-        while not self._calls.waiting:
+        while not self.calls.waiting:
             response = await self._ask(box)
             if self._refused:
                 box = box.without(self._refused)
@@ -369,157 +385,44 @@ class Run:
                 await self._answer(calls, box, cut_off=response.finish_reason == "length")
                 final = await self._after_tools(calls)
             else:
-                await self._calls.drop_early()
+                await self.calls.drop_early()
                 final = self._final_answer(response)
             if final is not None:
                 return await self._finished(final)
             box = await self._toolbox()
         await self._save()
-        if self.journal is not None:
-            await self._wait(self.journal, box)
+        if self.kept is not None:
+            await self.kept.wait(box)
         return self.result(interruptions=self.state().interruptions)
 
-    # --- what outlives the process
+    # --- what was before
 
-    async def _open(self, journal: Journal) -> Mapping[str, Any] | None:
-        """Become the one who carries the run on; give where it begins if it is gone on with.
-
-        Raises:
-            UserError: It is no run of this agent, or was begun with another input.
-        """
-        if journal.is_inner:
-            return None
-        start = await journal.open()
-        if self.session is not None:
-            self._before = len(await _given(self.session.read()))
-        self._input = None if self._resumed else _input_of(self.history)
-        if start is None:
-            self._carried = not self._resume
-            if self._resume:
-                raise UserKeyError(
-                    f"There is no run {journal.run_id!r} in the durable store. "
-                    "Runner.run(..., run_id=...) begins one."
-                )
-            return None
-        is_other = self._resumed and start["state"] != self._start().to_dict()
-        if not self._resumed:
-            self._adopt(start)
-        self._input, self._carried = start["input"], True
-        if is_other:  # a person has decided since, for example
-            return None
-        if self.session is not None:
-            events = await _given(self.session.read())
-            self._said = journal.said(conversation(events[start["said"] :]))
-            self._new_input = start["new_input"]
-        return start
-
-    def _adopt(self, start: Mapping[str, Any]) -> None:
-        """Go on from where the run begins."""
-        state = RunState.from_dict(start["state"])
-        if state.agent != self.agent.name:
-            raise UserValueError(
-                f"Run {state.run_id!r} is of agent {state.agent!r}, not of {self.agent.name!r}."
-            )
-        if not self._resume and start["input"] != self._input:
-            raise UserValueError(
-                f"Run {state.run_id!r} was begun with another input. Give a new run another "
-                "run_id, or go on with this one: Runner.resume(agent, run_id, durable=...)."
-            )
-        if self.max_turns is KEPT:
-            self.max_turns = start["max_turns"]
-        self._go_on_from(state)
-
-    def _go_on_from(self, state: RunState) -> None:
+    def go_on_from(self, state: RunState) -> None:
+        """Take the place of a run that stopped."""
         self.history[:] = state.history
         self.input_count = state.input_count
         self.turns = state.turns
         self.usage.add(state.usage)
-        self._new_input = len(self.history)
-        self._resumed = True
-        self._calls.go_on_from(state)
+        self.new_input = len(self.history)
+        self.resumed = True
+        self.calls.go_on_from(state)
 
-    def _start(self) -> RunState:
-        """Give the state that the run begins with, or goes on from."""
-        return replace(self.state(), started=self._calls.lost)
-
-    async def _begin(self, journal: Journal, start: Mapping[str, Any] | None, box: Toolbox) -> None:
-        """Keep where the run begins, with its tools as they are."""
-        if journal.is_inner:
-            return
-        tools = {name: pin_of(tool) for name, tool in box.by_name.items()}
-        if start is not None:
-            self._tell_of_changes(start["tools"], tools)
-            return
-        await journal.begin(
-            {
-                "agent": self.agent.name,
-                "input": self._input,
-                "state": self._start().to_dict(),
-                "max_turns": self.max_turns,
-                "tools": tools,
-                "said": self._before,
-                "new_input": self._new_input,
-            }
-        )
-
-    async def _wait(self, journal: Journal, box: Toolbox) -> None:
-        """Keep that the run goes on from here, once the calls that wait are decided."""
-        if self.session is not None and not journal.is_inner:
-            self._before = len(await _given(self.session.read()))
-        self._new_input = len(self.history)
-        await self._begin(journal, None, box)
-
-    def _tell_of_changes(self, before: Mapping[str, str], now: Mapping[str, str]) -> None:
-        changed = [name for name, pin in now.items() if before.get(name, pin) != pin]
-        gone = [name for name in before if name not in now]
-        parts = [
-            f"{what}: {', '.join(names)}"
-            for what, names in (("changed", changed), ("gone", gone))
-            if names
-        ]
-        if parts:
-            text = (
-                f"The tools of agent {self.agent.name!r} are not those that run "
-                f"{self.scope.run_id!r} was begun with ({'; '.join(parts)}). What they did before "
-                "stays; calls from now on are made of the tools as they are."
-            )
-            _log.warning(text)
-            self.scope.emit(NotifyStreamEvent(text, level="warning"))
-
-    async def _recorded(self, journal: Journal, box: Toolbox) -> ModelResponse:
-        """Give the answer of the model in this turn, which is asked for it once."""
-        self._replayed = journal.has_answer(self.turns)
-        made: list[ModelResponse] = []
-
-        async def ask() -> dict[str, Any]:
-            made.append(_with_ids(await self._respond(box)))
-            return {"answer": made[0].to_dict(), "spent": self._calls.spent}
-
-        record = await journal.answer(self.turns, ask)
-        if made:
-            return made[0]
-        self._calls.spend(record["spent"])
-        return ModelResponse.from_dict(record["answer"])
-
-    async def _leave(self, journal: Journal, status: str) -> None:
-        """Let others carry the run on, whatever happens."""
-        left = asyncio.ensure_future(journal.leave(_LEFT[status] if self._carried else None))
-        await finish(left, name=f"{self.agent.name} durable store")
-        if left.done() and (left.cancelled() or left.exception() is not None):
-            _log.error("How run %r ended could not be kept.", self.scope.run_id)
+    async def heard(self) -> Sequence[Event] | None:
+        """Read what the session holds; `None` where there is none."""
+        return None if self.session is None else await _given(self.session.read())
 
     async def _load(self) -> None:
         """Put what the session holds before what the run was given."""
-        if self.session is None or self._resumed:
+        events = None if self.resumed else await self.heard()
+        if events is None:
             return
-        events = await _given(self.session.read())
         before = conversation(events)
-        waiting = _waiting(events)
-        self._calls.remember(before)
-        self._calls.lose(call for call in open_calls(before) if call.call_id not in waiting)
+        waiting = waiting_calls(events)
+        self.calls.remember(before)
+        self.calls.lose(call for call in open_calls(before) if call.call_id not in waiting)
         self.history[:0] = before
         self.input_count += len(before)
-        self._new_input = len(before)
+        self.new_input = len(before)
 
     def _taken_back(self) -> list[Item]:
         """Take what was said after the open calls, whose answers have to come first."""
@@ -536,7 +439,7 @@ class Run:
         place = len(self.history)
         while isinstance(self.history[place - 1], ToolCallOutputItem):
             place -= 1
-        return self._calls.of_turn(calls, self.history[place:], box)
+        return self.calls.of_turn(calls, self.history[place:], box)
 
     async def _finished(self, final: tuple[Any]) -> RunResult:
         for hook in self.hooks:
@@ -565,10 +468,10 @@ class Run:
         """Give the next answer of the model."""
         self._check_budget()
         self.turns += 1
-        if self.journal is None:
+        if self.kept is None:
             response = await self._respond(box)
         else:
-            response = await self._recorded(self.journal, box)
+            response = await self.kept.answer(lambda: self._respond(box))
         self.responses.append(response)
         for usage in self.usages:
             usage.add(response.usage)
@@ -592,25 +495,25 @@ class Run:
                 settings=self._settings(),
                 output=None if agent.output is None else agent.output.format,
                 agent=agent.name,
-                on_call=self._calls.starter(box) if config.start_calls_early else None,
+                on_call=self.calls.starter(box) if config.start_calls_early else None,
             )
             try:
                 response = await cast("Model", self._model).respond(request, scope.emit)
                 break
             except ToolRefusedError as error:
-                await self._calls.drop_early()
+                await self.calls.drop_early()
                 if error.tool_name in self._refused or error.tool_name not in box.by_name:
                     raise
                 self._leave_out(error)
                 box = box.without(self._refused)
             except ModelError as error:
-                await self._calls.drop_early()
+                await self.calls.drop_early()
                 attempt += 1
                 if not error.retryable or attempt > config.model_retries:
                     raise
                 await self._pause(error, attempt)
             except BaseException:
-                await self._calls.drop_early()
+                await self.calls.drop_early()
                 raise
         if not isinstance(response, ModelResponse):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UserTypeError(
@@ -637,7 +540,7 @@ class Run:
 
     def _settings(self) -> ModelSettings:
         settings = (self.agent.model_settings or _PLAIN).merged(self.config.model_settings)
-        if settings.tool_choice and self._calls.used and self.agent.reset_tool_choice:
+        if settings.tool_choice and self.calls.used and self.agent.reset_tool_choice:
             return replace(settings, tool_choice=None)  # or it would call tools for ever
         return settings
 
@@ -668,8 +571,8 @@ class Run:
         """Say what the run was given, which is part of the conversation."""
         if not self.scope.sinks:
             return
-        for item in self.history[self._new_input :]:
-            if self._said is not None and self._said.take(item):
+        for item in self.history[self.new_input :]:
+            if self.kept is not None and self.kept.was_said(item):
                 continue
             if not isinstance(item, MessageInputItem):
                 self._say_item("input", item)
@@ -684,7 +587,7 @@ class Run:
 
     def _say_item(self, name: str, item: Any, again: bool = False) -> None:
         """Say that there is a new item; one of before, to a session that does not have it."""
-        if again and (self._said is None or self._said.take(item)):
+        if again and self.kept is not None and self.kept.was_said(item, again=True):
             return
         if self.scope.sinks:
             self.scope.emit(RunItemStreamEvent(name, item.to_dict()).attach(item))
@@ -730,10 +633,10 @@ class Run:
                     "answers with messages, reasoning and tool calls."
                 )
         calls: list[Call] = []
-        self._calls.next_answer()
+        self.calls.next_answer()
         for item in cast("Sequence[ModelItem]", response.items):
             if isinstance(item, ToolCallItem):
-                call = self._calls.take(item, box, again=self._replayed)
+                call = self.calls.take(item, box, again=self._replayed)
                 if call is None:
                     continue
                 self.history.append(call.item)
@@ -781,21 +684,21 @@ class Run:
     async def _answer(self, calls: list[Call], box: Toolbox, *, cut_off: bool = False) -> None:
         """Record one answer for each call, in the order of the calls."""
         try:
-            await self._calls.answer(calls, box, before=self._before_calls, cut_off=cut_off)
+            await self.calls.answer(calls, box, before=self._before_calls, cut_off=cut_off)
         finally:
             answers = [call.answer for call in calls if call.answer is not None]
-            if self._resumed:  # those of before belong between these
-                self._resumed = False
+            if self.resumed:  # those of before belong between these
+                self.resumed = False
                 while isinstance(last := self.history[-1], ToolCallOutputItem):
                     answers.append(last)
                     self.history.pop()
-                answers = self._calls.in_order(answers)
+                answers = self.calls.in_order(answers)
             self.history.extend(answers)
         await self._save()
 
     async def _before_calls(self) -> None:
         """Stop what the whole answer does not hold after all, and make safe what it does."""
-        await self._calls.drop_early()
+        await self.calls.drop_early()
         await self._save()
 
     # --- after the tools
@@ -803,7 +706,7 @@ class Run:
     async def _after_tools(self, calls: list[Call]) -> tuple[Any] | None:
         """Give the final output if the run ends here."""
         behavior = self.agent.tool_use_behavior
-        if behavior == "run_llm_again" or self._calls.waiting:
+        if behavior == "run_llm_again" or self.calls.waiting:
             return None
         if behavior == "stop_on_first_tool":
             return _first_good(calls[:1])
@@ -829,15 +732,6 @@ class Run:
         return (decided.final_output,) if decided.is_final_output else None
 
 
-KEPT: Any = object()
-"""As many turns as the durable store knows of."""
-
-_LEFT: dict[str, RunStatus] = {
-    "ok": "finished",
-    "interrupted": "waiting",
-    "error": "failed",
-    "cancelled": "cancelled",
-}
 _PLAIN = ModelSettings()
 _log = logging.getLogger("agents_tools")
 
@@ -862,41 +756,6 @@ def _as_json(value: Any) -> Any:
         return f"({type(value).__name__}, without a JSON form)"
 
 
-def _journal(
-    store: DurableStore,
-    run_id: str | None,
-    state: RunState | None,
-    parent: ToolContext[Any] | None,
-) -> Journal | None:
-    """Give what keeps a run; `None` for one that is part of a step of another."""
-    scope = None if parent is None else parent.scope
-    if scope is not None and run_id is None and scope.run.config.durable is not None:
-        outer = cast("Run", scope.run).journal
-        return None if outer is None else outer.below(cast("ToolContext[Any]", parent).path)
-    from agents_tools.durable._journal import Journal
-
-    if run_id is None and state is not None:
-        run_id = state.run_id
-    return Journal(store, run_id or f"run_{uuid.uuid4().hex}")
-
-
-def _input_of(history: Sequence[Item]) -> str:
-    """Give the fingerprint of what a run was given."""
-    text = json.dumps([item.to_dict() for item in history], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _with_ids(response: ModelResponse) -> ModelResponse:
-    """Name the calls of a model that gives no ids, before the answer is kept."""
-    items = [
-        replace(item, call_id=f"call_{uuid.uuid4().hex[:16]}")
-        if isinstance(item, ToolCallItem) and not item.call_id
-        else item
-        for item in response.items
-    ]
-    return replace(response, items=items)
-
-
 def _attach(error: Exception, result: RunResult) -> None:
     try:
         cast("Any", error).run_result = result
@@ -907,30 +766,3 @@ def _attach(error: Exception, result: RunResult) -> None:
 async def _given(value: Any) -> Any:
     """Give what a function gave that may be sync or async."""
     return await value if hasattr(value, "__await__") else value
-
-
-def _waiting(events: Sequence[Event]) -> set[str]:
-    """Give the ids of the calls that wait for a person, and so have not run."""
-    waiting: set[str] = set()
-    for event in events:
-        if isinstance(event, RunItemStreamEvent) and not event.path:
-            if event.name == "tool_approval_requested":
-                waiting.add(str(event.item.get("call_id")))
-            elif event.name == "tool_approval_granted":
-                waiting.discard(str(event.item.get("call_id")))
-    return waiting
-
-
-def conversation(events: Sequence[Event]) -> list[Item]:
-    """Read a conversation out of its events."""
-    items: list[Item] = []
-    for event in events:
-        if event.path:
-            continue
-        if isinstance(event, MessageEvent):
-            items.extend(input_items([{"role": event.role, "content": event.content}]))
-        elif isinstance(event, RunItemStreamEvent):
-            item = item_from_dict(event.item)
-            if not isinstance(item, ToolApprovalItem):
-                items.append(item)
-    return items

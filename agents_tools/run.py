@@ -173,6 +173,9 @@ _NUMBERS: tuple[tuple[str, Any, int], ...] = (
 
 DEFAULT_CONFIG = RunConfig()
 
+KEPT: Any = object()
+"""As many turns as the durable store knows of."""
+
 
 class RunHooks(Generic[ContextT]):
     """Told what happens in a run; override what is of interest.
@@ -237,6 +240,33 @@ class AgentHooks(RunHooks[ContextT]):
     ) -> None:
         """Call `on_end`."""
         await self.on_end(context, agent, output)
+
+
+_hooks: tuple[RunHooks[Any], ...] = ()
+
+
+def hooks_of_all_runs() -> tuple[RunHooks[Any], ...]:
+    """Give the hooks that every run of the process tells what happens in it."""
+    return _hooks
+
+
+def observe_runs(hooks: RunHooks[Any]) -> Callable[[], None]:
+    """Have every run that starts from now on tell some hooks what happens in it.
+
+    Args:
+        hooks: Who is told.
+
+    Returns:
+        What ends it for runs that start afterwards.
+    """
+    global _hooks  # noqa: PLW0603 - the process has one set of observers
+    _hooks = (*_hooks, hooks)
+
+    def stop() -> None:
+        global _hooks  # noqa: PLW0603 - as above
+        _hooks = tuple(other for other in _hooks if other is not hooks)
+
+    return stop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

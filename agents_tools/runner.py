@@ -14,8 +14,8 @@ from agents_tools._supervisor import finish
 from agents_tools.agent import Agent
 from agents_tools.errors import UserError, UserTypeError, UserValueError
 from agents_tools.items import input_items
-from agents_tools.loop import KEPT, Run
-from agents_tools.run import RunConfig, RunHooks
+from agents_tools.loop import Run
+from agents_tools.run import KEPT, RunConfig, RunHooks
 from agents_tools.state import RunState
 
 if TYPE_CHECKING:
@@ -449,7 +449,17 @@ def _check_options(max_turns: Any, run_config: Any, hooks: Any, session: Any, ru
         wrong = f"hooks takes a RunHooks, not a {type(hooks).__name__}"
     elif session is not None and not (hasattr(session, "read") and hasattr(session, "append")):
         wrong = f"session takes an object with read() and append(), not a {type(session).__name__}"
-    elif run_id is not None and (not isinstance(run_id, str) or not run_id):
-        wrong = f"run_id takes a text that is not empty, not {run_id!r:.60}"
+    elif run_id is not None and not _is_name(run_id):
+        wrong = (
+            f"run_id takes a text of 1 to {_LONGEST_NAME} printable characters, not {run_id!r:.60}"
+        )
     if wrong is not None:
         raise UserTypeError(f"{wrong}.")
+
+
+_LONGEST_NAME = 500
+
+
+def _is_name(run_id: Any) -> bool:
+    """Whether an id is one that every store and log can have."""
+    return isinstance(run_id, str) and 0 < len(run_id) <= _LONGEST_NAME and run_id.isprintable()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from agents_tools._records import Decision
 from agents_tools.errors import UserError, UserKeyError, UserTypeError, UserValueError
+from agents_tools.events import MessageEvent, RunItemStreamEvent
 from agents_tools.items import (
     Item,
     ToolApprovalItem,
@@ -24,9 +25,18 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Self
 
+    from agents_tools.events import Event
     from agents_tools.tool import FunctionTool
 
-__all__ = ["PendingCall", "RunState", "call_pin", "open_calls", "pin_of"]
+__all__ = [
+    "PendingCall",
+    "RunState",
+    "call_pin",
+    "conversation",
+    "open_calls",
+    "pin_of",
+    "waiting_calls",
+]
 
 STATE_VERSION = 1
 _STATE_KIND = "agents_tools.run_state"
@@ -250,6 +260,33 @@ def open_calls(history: Sequence[Item]) -> list[ToolCallItem]:
         elif isinstance(item, ToolCallOutputItem):
             waiting.pop(item.call_id, None)
     return list(waiting.values())
+
+
+def conversation(events: Sequence[Event]) -> list[Item]:
+    """Read a conversation out of its events."""
+    items: list[Item] = []
+    for event in events:
+        if event.path:
+            continue
+        if isinstance(event, MessageEvent):
+            items.extend(input_items([{"role": event.role, "content": event.content}]))
+        elif isinstance(event, RunItemStreamEvent):
+            item = item_from_dict(event.item)
+            if not isinstance(item, ToolApprovalItem):
+                items.append(item)
+    return items
+
+
+def waiting_calls(events: Sequence[Event]) -> set[str]:
+    """Give the ids of the calls that wait for a person, and so have not run."""
+    waiting: set[str] = set()
+    for event in events:
+        if isinstance(event, RunItemStreamEvent) and not event.path:
+            if event.name == "tool_approval_requested":
+                waiting.add(str(event.item.get("call_id")))
+            elif event.name == "tool_approval_granted":
+                waiting.discard(str(event.item.get("call_id")))
+    return waiting
 
 
 def pin_of(tool: FunctionTool[..., Any]) -> str:

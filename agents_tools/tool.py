@@ -436,6 +436,7 @@ class FunctionTool(Generic[P, R_co]):
         annotations: Any = _KEEP,
         metadata: Any = _KEEP,
         failure_error_function: Any = _KEEP,
+        enable_bracketing: bool | None = None,
         max_output: int | None = None,
         policy: Policy | None = None,
         policies: tuple[Policy, ...] | None = None,
@@ -451,6 +452,7 @@ class FunctionTool(Generic[P, R_co]):
             annotations: Other hints.
             metadata: Other metadata.
             failure_error_function: What the model is told when a call fails; `None` raises.
+            enable_bracketing: Whether start and end of a call are among its events.
             max_output: How many characters of a result the model gets.
             policy: One more policy, around those the tool has.
             policies: Others in place of those the tool has, the innermost first.
@@ -469,6 +471,8 @@ class FunctionTool(Generic[P, R_co]):
             copy._description = description
         if strict_json_schema is not None:
             copy._strict = strict_json_schema
+        if enable_bracketing is not None:
+            copy._bracketing = enable_bracketing
         if max_output is not None:
             copy._max_output = max_output
         if policy is not None:
@@ -777,6 +781,9 @@ class FunctionTool(Generic[P, R_co]):
             args_json = await self.prepare(context, args_json)
             await self.admit(context, args_json)
         context.tool = self
+        for policy in reversed(self._policies):
+            if policy.veil is not None:
+                context.veils = (policy.veil(context), *context.veils)
         started = time.perf_counter()
         status: CallStatus = "cancelled"
         outcome: CallOutcome | None = None

@@ -7,13 +7,11 @@ import json
 import os
 import socket
 import struct
-import sys
-import threading
 import time
 from pathlib import Path
 from typing import Any
 
-from agents_tools import function_tool, policies, register_secret
+from agents_tools import ToolContext, function_tool, notify, policies, register_secret
 from tests import isolated_tools
 
 
@@ -40,9 +38,27 @@ async def leave_politely() -> str:
 
 
 @function_tool
-async def secret_number() -> dict[str, int]:
+async def secret_number() -> dict[str, Any]:
     register_secret("1234567890")
-    return {"number": 1234567890, "other": 7}
+    return {"number": 1234567890, "list": ["a 1234567890", 7]}
+
+
+class Broken:
+    """A value that is written once, and not a second time."""
+
+    def __init__(self) -> None:
+        self.read = 0
+
+    def __str__(self) -> str:
+        self.read += 1
+        if self.read > 1:
+            raise ValueError("I was read before")
+        return "broken"
+
+
+@function_tool
+async def broken_value() -> Any:
+    return Broken()
 
 
 @function_tool
@@ -65,32 +81,46 @@ def close_all_descriptors() -> str:
 
 @function_tool
 def say_to_owner(what: str) -> str:
-    """Write to the owner's socket, as code that has run wild does."""
-    body = {
-        "list": b"[1, 2]",
-        "text": b"no JSON",
-        "deep": b"[" * 100_000,
-        "number": b"7",
-        "empty object": b"{}",
-        "no kind": b'{"said": {"v": 1}, "clean": true}',
-        "error is text": json.dumps(_result(error="broken")).encode(),
-        "nothing": json.dumps(_result(status=None, output=None)).encode(),
-        "blocks": json.dumps(_result(output=[{"type": 7}, 3])).encode(),
-        "metadata": json.dumps(_result(metadata=[1], failed=True)).encode(),
-    }.get(what, b"")
-    head = struct.pack(">I", (1 << 32) - 1 if what == "too long" else len(body))
-    sock = socket.socket(fileno=os.dup(int(sys.argv_of_worker)))  # type: ignore[attr-defined]
-    sock.setblocking(True)
-    sock.sendall(head + body)
-    sock.detach()
-    time.sleep(60)
+    """Write into the connection of the worker, as code that has run wild does."""
+    number = next(n for n in range(3, 100) if _is_of_owner(n))
+    body = MESSAGES[what]
+    length = (1 << 32) - 1 if what == "too long" else len(body)
+    os.write(number, struct.pack(">I", length) + body)
+    time.sleep(600)
     return "never"
 
 
-def _result(**payload: Any) -> dict[str, Any]:
+def _is_of_owner(number: int) -> bool:
+    try:
+        with socket.socket(fileno=os.dup(number)) as sock:
+            peer = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+    except OSError:  # it is no socket
+        return False
+    return struct.unpack("3i", peer)[0] == os.getppid()
+
+
+def _result(**payload: Any) -> bytes:
     whole = {"status": "ok", "output": "", "error": None, "metadata": None, **payload}
-    said = {"v": 1, "call_id": "c", "attempt": 1, "seq": 1, "kind": "result", "time": 0.0}
-    return {"said": {**said, "payload": whole}, "clean": True}
+    return json.dumps({"said": "result", "payload": whole, "clean": True}).encode()
+
+
+RESULTS: dict[str, dict[str, Any]] = {
+    "no status": {"status": ["ok"]},
+    "another status": {"status": "fine"},
+    "no output": {"output": None},
+    "no blocks": {"output": [3]},
+    "no error": {"error": "broken"},
+    "no metadata": {"metadata": [1]},
+}
+MESSAGES = {
+    "too long": b"",
+    "no JSON": b"no JSON",
+    "nothing": b"{}",
+    "a kind that is none": b'{"said": ["event"], "payload": {}}',
+    "an event that is none": b'{"said": "event", "payload": 7}',
+    "no status": _result(status=["ok"]),
+    "unknown blocks": _result(output=[{"type": 7}]),
+}
 
 
 @policies.isolate()
@@ -104,10 +134,7 @@ async def nested_isolation() -> dict[str, int]:
     return await alone.invoke()
 
 
-@policies.isolate()
-@function_tool
-def hang_below(folder: str) -> str:
-    return isolated_tools.hold_the_interpreter.invoke_sync(folder=folder)
+hang_below = policies.isolate()(isolated_tools.hold_the_interpreter)
 
 
 @function_tool
@@ -116,12 +143,15 @@ async def nested_hang(folder: str) -> str:
 
 
 @function_tool
-def measure(text: str) -> int:
-    return len(text)
+async def note(log: str) -> int:
+    with open(log, "a") as file:  # noqa: ASYNC230, PTH123 - a line in a local file
+        file.write("ran\n")
+    return len(Path(log).read_text().splitlines())  # noqa: ASYNC240
 
 
-@function_tool
-def background_thread() -> int:
-    """Leave a thread running that is none of a pool."""
-    threading.Thread(target=time.sleep, args=(600,), daemon=False).start()
-    return os.getpid()
+@function_tool(failure_error_function=None)
+async def try_again(log: str, context: ToolContext[Any]) -> str:
+    notify(f"attempt {context.attempt}")
+    if await note.invoke(log=log) < 3:
+        raise ConnectionError("not yet")
+    return f"attempt {context.attempt}"

@@ -41,6 +41,7 @@ from agents_tools import (
     UserError,
     function_tool,
     listen,
+    policies,
     streaming_tool,
 )
 from agents_tools.items import ToolCallItem, ToolCallOutputItem
@@ -751,3 +752,25 @@ async def test_f40_three_levels_end_with_the_outermost(way: str, *, streaming: b
     assert ends == ["cancelled"] * (3 if streaming else 1)
     statuses = [i.status for i in run.new_items if isinstance(i, ToolCallOutputItem)]
     assert statuses == (["cancelled", "tool_error"] if way == "sibling" else ["cancelled"])
+
+
+async def test_an_agent_that_takes_too_long_leaves_no_call_open() -> None:
+    """What runs inside has ended for whoever watches before the tool has, cleaned up or not."""
+
+    @function_tool
+    async def hang() -> None:
+        await asyncio.Event().wait()
+
+    inner = agent([tool_call("hang")], tools=[hang])
+    tool = policies.timeout(1)(inner.as_tool(streaming=True))
+    heard: list[Event] = []
+    outcome = await tool.call(ToolContext(emit=heard.append), '{"input": "Wait."}')
+    assert outcome.status == "timeout"
+    check_events(heard)
+    ends = [event for event in heard if isinstance(event, ToolStreamEndEvent)]
+    assert [(event.tool_name, event.status) for event in ends] == [
+        ("hang", "lost"),
+        ("inner", "timeout"),
+    ]
+    if rest := asyncio.all_tasks() - {asyncio.current_task()}:
+        assert (await asyncio.wait(rest, timeout=AT_MOST))[1] == set()

@@ -190,10 +190,25 @@ def test_a_definition_can_be_made_directly() -> None:
         ToolDefinition(name="x", description="", action_type=int)
 
 
+def test_a_definition_tells_all_of_itself() -> None:
+    """B77: registries, exports and policies read it; a title that was not given is the name."""
+    tool = the_tool()
+    assert (tool.name, tool.title, tool.description) == ("weigh", "Scales", "Weigh a thing.")
+    assert (tool.action_type, tool.observation_type) == (WeighAction, WeighObservation)
+    assert isinstance(tool.executor, Scales)
+    assert tool.annotations == ToolAnnotations(title="Scales", readOnlyHint=True)
+    assert tool.meta == {"example.com/rank": 1}
+    bare = ToolDefinition(name="bare", description="", action_type=WeighAction)
+    assert (bare.title, bare.observation_type, bare.executor) == ("bare", None, None)
+    assert (bare.annotations, bare.meta) == (None, None)
+
+
 def test_the_abstract_base_cannot_be_made() -> None:
-    """B5: a class without `create` is no tool, and a definition without it says so."""
+    """B5, B10: a class without `create` is no tool, and one without `__call__` no executor."""
     with pytest.raises(TypeError):
         ToolBase()  # type: ignore[abstract]
+    with pytest.raises(TypeError):
+        ToolExecutor()  # type: ignore[abstract]
     with pytest.raises(NotImplementedError, match=r"no create\(\)"):
         ToolDefinition.create()
 

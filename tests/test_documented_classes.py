@@ -225,7 +225,7 @@ def test_the_tools_of_the_guide_are_there(tmp_path: Path) -> None:
 
 
 def test_annotations_tell_the_truth(tmp_path: Path) -> None:
-    """B19, B72: what each built-in tool says of itself."""
+    """B16, B17, B19, B72: what each built-in tool says of itself."""
     with create_default_registry(working_dir=tmp_path) as registry:
         found = {tool.name: tool.annotations for tool in registry.get_all_tools()}
     facts = {

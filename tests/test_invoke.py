@@ -597,6 +597,21 @@ def test_a_tool_never_changes() -> None:
     assert len({tool, tool, other}) == 2
 
 
+async def test_start_and_end_can_be_left_to_somebody_else() -> None:
+    """A copy without them says what the body says, and nothing else; the tool itself is as it was."""
+
+    @function_tool
+    def tool(ctx: ToolContext[Any]) -> str:
+        ctx.progress(1)
+        return "ok"
+
+    for bracketing, expected in ((False, 1), (True, 3), (None, 3)):
+        heard: list[Any] = []
+        copy = tool.with_(enable_bracketing=bracketing)
+        assert (await copy.call(ToolContext(emit=heard.append), "{}")).output == "ok"
+        assert len(heard) == expected
+
+
 def test_what_cannot_be_decorated_is_refused() -> None:
     """At the declaration, with the remedy."""
 

@@ -21,7 +21,7 @@ from agents_tools.policies import isolate
 from tests import isolated_tools as tools
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator, Callable, Iterator
 
     from agents_tools.events import Event
 
@@ -37,6 +37,14 @@ async def isolated(
         yield policy(tool)
     finally:
         await policy.aclose()
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[ProcessBackend]:
+    """Give workers that have been started once for all tests that need nothing of their own."""
+    backend = ProcessBackend("tests.isolated_tools", workers=2)
+    yield backend
+    asyncio.run(backend.aclose())
 
 
 async def eventually(condition: Callable[[], object]) -> None:
@@ -69,12 +77,14 @@ async def test_the_function_runs_in_another_process_and_its_value_comes_back() -
         assert await tool.invoke() == first
 
 
-async def test_events_of_a_stream_and_of_calls_inside_have_their_place_here() -> None:
+async def test_events_of_a_stream_and_of_calls_inside_have_their_place_here(
+    shared: ProcessBackend,
+) -> None:
     """They travel under the ids of this call, those of inner calls below it."""
     heard: list[Event] = []
-    async with isolated(tools.count) as tool:
-        context = ToolContext(tool_call_id="c", emit=heard.append)
-        assert (await tool.call(context, '{"to": 3}')).value == "counted to 3"
+    context = ToolContext(tool_call_id="c", emit=heard.append)
+    outcome = await run_on(shared)(tools.count).call(context, '{"to": 3}')
+    assert outcome.value == "counted to 3"
     assert [(one.type, one.path) for one in heard] == [
         ("tool_stream_start_event", ("c",)),
         *[("notify_stream_event", ("c",))] * 3,
@@ -82,29 +92,30 @@ async def test_events_of_a_stream_and_of_calls_inside_have_their_place_here() ->
     ]
     assert [one.seq for one in heard] == [0, 1, 2, 3, 4]
     heard.clear()
-    async with isolated(tools.nested) as tool:
-        context = ToolContext(tool_call_id="c", emit=heard.append)
-        assert (await tool.call(context, '{"a": 1}')).value == 2
+    context = ToolContext(tool_call_id="c", emit=heard.append)
+    assert (await run_on(shared)(tools.nested).call(context, '{"a": 1}')).value == 2
     inner = [one for one in heard if len(one.path) == 2]
     assert [one.tool_name for one in inner] == ["add", "add"]
     assert {one.path[0] for one in inner} == {"c"}
 
 
-async def test_a_stream_can_be_watched_as_any_other() -> None:
-    async with isolated(tools.count) as tool, tool.stream(to=500) as stream:
+async def test_a_stream_can_be_watched_as_any_other(shared: ProcessBackend) -> None:
+    async with run_on(shared)(tools.count).stream(to=500) as stream:
         said = [event async for event in stream if event.type == "notify_stream_event"]
     assert [event.data for event in said] == [str(n) for n in range(500)]
     assert stream.result == "counted to 500"
 
 
-async def test_a_tool_sees_its_call_and_is_told_that_the_application_stays_here() -> None:
+async def test_a_tool_sees_its_call_and_is_told_that_the_application_stays_here(
+    shared: ProcessBackend,
+) -> None:
     """The context object cannot travel; its use names the remedy."""
-    async with isolated(tools.read_context) as tool:
-        context = ToolContext({"database": 1}, tool_call_id="c", run_id="r")
-        key = context.idempotency_key
-        seen = (await tool.call(context, '{"what": "all"}')).value
-        assert seen == {"key": key, "attempt": 1, "has_deadline": False, "falsy": True}
-        outcome = await tool.call(ToolContext({"database": 1}), '{"what": "context"}')
+    tool = run_on(shared)(tools.read_context)
+    context = ToolContext({"database": 1}, tool_call_id="c", run_id="r")
+    key = context.idempotency_key
+    seen = (await tool.call(context, '{"what": "all"}')).value
+    assert seen == {"key": key, "attempt": 1, "has_deadline": False, "falsy": True}
+    outcome = await tool.call(ToolContext({"database": 1}), '{"what": "context"}')
     assert outcome.status == "tool_error"
     assert "ctx.context.database" in str(outcome.output)
     assert "Pass what the tool needs as arguments" in str(outcome.output)
@@ -160,13 +171,13 @@ async def test_what_a_tool_prints_does_not_get_into_its_answers(
 async def test_a_loop_that_holds_the_interpreter_is_killed_at_the_deadline(tmp_path: Path) -> None:
     """F7: the answer is on time, this process goes on meanwhile, and the worker is replaced."""
     ticks = 0
-    async with isolated(policies.timeout(1.0)(tools.hold_the_interpreter)) as tool:
+    async with isolated(policies.timeout(1.5)(tools.hold_the_interpreter)) as tool:
         call = asyncio.create_task(tool.call(None, json.dumps({"folder": str(tmp_path)})))
-        pid = await pid_in(tmp_path)
         while not call.done():
             ticks += 1
             await asyncio.sleep(0.01)
         outcome = await call
+        pid = await pid_in(tmp_path)
         await eventually(lambda: is_gone(pid))
     assert outcome.status == "timeout"
     assert ticks > 10
@@ -186,9 +197,8 @@ async def test_a_worker_that_dies_loses_its_call_and_is_replaced(how: str, why: 
         assert (await backend.health()).workers == 1
 
 
-async def test_a_polite_exit_is_an_ordinary_failure() -> None:
-    async with ProcessBackend(tools.ALL, workers=1) as backend:
-        outcome = await run_on(backend)(tools.leave).call(None, '{"how": "bye"}')
+async def test_a_polite_exit_is_an_ordinary_failure(shared: ProcessBackend) -> None:
+    outcome = await run_on(shared)(tools.leave).call(None, '{"how": "bye"}')
     assert outcome.status == "tool_error"
     assert "SystemExit" in str(outcome.output)
 
@@ -218,7 +228,7 @@ async def test_a_cancelled_call_frees_its_worker(which: str, tmp_path: Path) -> 
 
 async def test_all_that_a_tool_has_started_ends_with_its_worker(tmp_path: Path) -> None:
     """A daemon in a session of its own as well."""
-    async with isolated(policies.timeout(2.0)(tools.daemonize)) as tool:
+    async with isolated(policies.timeout(1.5)(tools.daemonize)) as tool:
         outcome = await tool.call(None, json.dumps({"folder": str(tmp_path)}))
         assert outcome.status == "timeout"
         daemon = await pid_in(tmp_path, "child")
@@ -239,13 +249,15 @@ async def test_a_worker_is_replaced_when_it_has_done_its_share() -> None:
     assert len(set(pids)) == 2
 
 
-async def test_a_result_that_is_too_large_is_a_failure_that_says_so() -> None:
+async def test_a_result_that_is_too_large_is_a_failure_that_says_so(
+    shared: ProcessBackend,
+) -> None:
     """One message has at most 64 MiB; the worker lives on."""
-    async with isolated(tools.huge) as tool:
-        outcome = await tool.call(None, json.dumps({"size": 65 << 20}))
-        assert outcome.status == "tool_error"
-        assert "too large" in str(outcome.output)
-        assert await tool.invoke(size=3) == "xxx"
+    tool = run_on(shared)(tools.huge)
+    outcome = await tool.call(None, json.dumps({"size": 65 << 20}))
+    assert outcome.status == "tool_error"
+    assert "too large" in str(outcome.output)
+    assert await tool.invoke(size=3) == "xxx"
 
 
 # --- what a worker gets of this process

@@ -144,7 +144,7 @@ class TestRedisEventStore(EventStoreContract):
 
 
 def test_a_second_program_that_writes_is_refused(shared: Server) -> None:
-    """F25: two writers with the same ids must not overwrite each other."""
+    """F38: two writers with the same ids must not overwrite each other."""
     first, second = RedisEventStore(shared.url, "two"), RedisEventStore(shared.url, "two")
     with contextlib.closing(first), contextlib.closing(second):
         first.append([said("a")]).result(10)
@@ -160,7 +160,7 @@ def test_a_second_program_that_writes_is_refused(shared: Server) -> None:
 
 
 def test_an_id_that_is_taken_is_refused_by_the_server_itself(shared: Server) -> None:
-    """F25: also to a writer that began before the other one was there."""
+    """F38: also to a writer that began before the other one was there."""
     early = RedisEventStore(shared.url, "ids")
     with contextlib.closing(early), contextlib.closing(RedisEventStore(shared.url, "ids")) as late:
         late.append([said("a"), said("b")]).result(10)
@@ -172,7 +172,7 @@ def test_an_id_that_is_taken_is_refused_by_the_server_itself(shared: Server) -> 
 
 
 def test_the_lease_of_a_program_that_died_is_taken_over(shared: Server) -> None:
-    """F23: after kill -9 the next process goes on at once, where the other one stopped."""
+    """F38: after kill -9 the next process goes on at once, where the other one stopped."""
     writer = subprocess.run(  # noqa: S603 - our own program
         [sys.executable, "-c", DYING, shared.url], cwd=ROOT, check=False, timeout=15
     )
@@ -200,7 +200,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 def test_nothing_acknowledged_is_lost_or_doubled_when_the_server_restarts(
     server: Server, kill: bool
 ) -> None:
-    """F23, D11: a writer and a watcher go on as if nothing had happened."""
+    """F35, D11: a writer and a watcher go on as if nothing had happened."""
     store, watcher = RedisEventStore(server.url), RedisEventStore(server.url)
     with contextlib.closing(store), contextlib.closing(watcher):
         acknowledged: list[int] = []
@@ -239,7 +239,7 @@ def test_nothing_acknowledged_is_lost_or_doubled_when_the_server_restarts(
 def test_what_is_begun_while_the_server_is_away_fails_in_time_with_its_address(
     server: Server,
 ) -> None:
-    """F23: a dead server is told, not waited for without end; afterwards all works again."""
+    """F37: a dead server is told, not waited for without end; afterwards all works again."""
     store = RedisEventStore(server.url, timeout=0.3)
     with contextlib.closing(store):
         store.append([said("a")]).result(10)
@@ -260,7 +260,7 @@ def test_what_is_begun_while_the_server_is_away_fails_in_time_with_its_address(
 def test_a_batch_whose_answer_was_lost_is_stored_once(
     shared: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """F23: the connection breaks behind the server's back, after the events were stored."""
+    """F35: the connection breaks behind the server's back, after the events were stored."""
     store = RedisEventStore(shared.url, "lost answer")
     with contextlib.closing(store):
         store.append([said("a")]).result(10)
@@ -291,7 +291,7 @@ def test_a_batch_whose_answer_was_lost_is_stored_once(
 def test_a_batch_that_failed_though_it_was_stored_does_not_hide_the_next(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """F23: what comes after an answer that never came is stored, and under an id of its own."""
+    """F35: what comes after an answer that never came is stored, and under an id of its own."""
     store = RedisEventStore(server.url, timeout=0.2)
     with contextlib.closing(store):
         store.append([said("a")]).result(10)
@@ -371,7 +371,7 @@ def test_a_stream_is_watched_from_another_process_even_across_a_restart(server: 
 
 
 def test_a_server_that_forgot_is_noticed(shared: Server) -> None:
-    """F23: a restart without the last events must not be papered over with new ones."""
+    """F35: a restart without the last events must not be papered over with new ones."""
     store = RedisEventStore(shared.url, "forgotten")
     with contextlib.closing(store), contextlib.closing(shared.client()) as client:
         store.append([said("a")]).result(10)
@@ -382,7 +382,7 @@ def test_a_server_that_forgot_is_noticed(shared: Server) -> None:
 
 
 def test_a_full_server_takes_nothing_and_says_so() -> None:
-    """F24: no room is an error of its own; what was there stays."""
+    """F37: no room is an error of its own; what was there stays."""
     server = Server("--maxmemory", "2mb", "--maxmemory-policy", "noeviction")
     try:
         with contextlib.closing(RedisEventStore(server.url)) as store:
@@ -401,7 +401,7 @@ def test_a_full_server_takes_nothing_and_says_so() -> None:
 
 
 def test_a_foreign_entry_is_named_and_left_alone(shared: Server) -> None:
-    """F24: a damaged log is told where it is damaged."""
+    """F35: a damaged log is told where it is damaged."""
     with (
         contextlib.closing(shared.client()) as client,
         contextlib.closing(RedisEventStore(shared.url, "foreign")) as store,
@@ -473,7 +473,7 @@ def test_replicas_that_do_not_answer_are_told(shared: Server) -> None:
 
 
 def test_waiting_for_one_log_does_not_keep_another_waiting(shared: Server) -> None:
-    """F23: all that wait share a thread, and one that comes later is heard at once."""
+    """All that wait share a thread, and one that comes later is heard at once."""
     reader, writer = RedisEventStore(shared.url, "first"), RedisEventStore(shared.url, "second")
     with contextlib.closing(reader), contextlib.closing(writer):
         first = reader.wait(-1)
@@ -486,7 +486,7 @@ def test_waiting_for_one_log_does_not_keep_another_waiting(shared: Server) -> No
 
 
 def test_closing_leaves_no_thread_and_no_connection(shared: Server) -> None:
-    """F30: a store is made for a session and gone with it."""
+    """A store is made for a session and gone with it."""
     with contextlib.closing(shared.client()) as client:
         before = len(client.client_list())
         store = RedisEventStore(shared.url, "closing")
@@ -632,7 +632,7 @@ def test_what_a_server_refuses_says_what_helps(server: Server) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
 def test_a_fork_is_told_to_open_its_own(shared: Server) -> None:
-    """S22: threads and connections stay with the parent, and nothing waits for them."""
+    """F44: threads and connections stay with the parent, and nothing waits for them."""
     store = RedisEventStore(shared.url, "forked")
     store.append([said("a")]).result(10)
     reading, writing = os.pipe()

@@ -334,6 +334,8 @@ def test_the_shared_registry_is_behind_the_functions(tmp_path: Path) -> None:
         assert resolve_tool("my_greeter")[0].name == "greet"
         for name in ("think", "finish"):
             assert resolve_tool(name)[0].name == name
+        for name in ("terminal", "execute_bash", "TerminalTool", "BashTool"):
+            assert resolve_tool(name)[0].name == "execute_bash"
         register_tool("think", add)
         assert resolve_tool("think") == [add]
     finally:

@@ -375,7 +375,7 @@ def test_several_types_come_in_one_order(path: Path) -> None:
 
 
 def test_readers_go_on_while_the_writer_writes(path: Path) -> None:
-    """F25: a reader sees whole appends, and each keeps its pace."""
+    """A reader sees whole appends, and each keeps its pace."""
     with (
         closing(SQLiteEventStore(path)) as store,
         closing(SQLiteEventStore(path, read_only=True)) as reader,
@@ -633,7 +633,7 @@ def test_nobody_else_may_read_what_is_made(path: Path) -> None:
 def test_a_file_with_values_of_other_kinds_gives_errors_of_a_store_only(
     path: Path, damage: str
 ) -> None:
-    """F40: whoever made it, and whatever is asked of it; salvaging copes with it."""
+    """F35: whoever made it, and whatever is asked of it; salvaging copes with it."""
     with closing(SQLiteEventStore(path)) as store:
         put(store, said("a"), said("b"))
     with closing(sqlite3.connect(path)) as other:

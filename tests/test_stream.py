@@ -488,7 +488,7 @@ async def test_two_tasks_do_not_share_a_follower():
 
 
 async def test_a_cancelled_reader_misses_nothing():
-    """F19: the same follower goes on where it was, also while the store is being read."""
+    """The same follower goes on where it was, also while the store is being read."""
     store = MemoryEventStore()
     stream = EventStream(store, window=1)
     for _ in range(30):
@@ -529,7 +529,7 @@ async def test_a_follower_that_leaves_early_ends():
 
 
 async def test_senders_wait_for_a_reader_that_must_not_miss_anything():
-    """F18: an endless source is as fast as its slowest blocking reader, and nothing is lost."""
+    """F21: an endless source is as fast as its slowest blocking reader, and nothing is lost."""
     stream = EventStream(window=16)
     follower = stream.follow(max_pending=4)
     got = [await _first(stream, follower)]
@@ -625,7 +625,7 @@ async def test_a_sender_is_released_when_the_slow_reader_leaves():
 
 
 async def test_display_events_are_merged_for_a_reader_that_asks_for_it():
-    """F20: the latest progress, and one text of many deltas; everything else is there."""
+    """The latest progress, and one text of many deltas; everything else is there."""
     async with EventStream() as stream:
         follower = stream.follow(policy="coalesce")
         for text in ("a", "b", "c"):

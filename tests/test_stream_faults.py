@@ -411,7 +411,7 @@ def test_what_people_say_and_decide_is_stored_with_more_care():
 
 @pytest.mark.usefixtures("quiet")
 def test_a_full_store_is_told_and_gets_everything_when_there_is_room():
-    """F17, D8: readers see every event; `flush` raises, and later nothing is missing."""
+    """F37, D8: readers see every event; `flush` raises, and later nothing is missing."""
     store = Slow()
     told: list[str] = []
     stream = EventStream(store, on_error=lambda error, event, who: told.append(f"{who}: {error}"))
@@ -430,7 +430,7 @@ def test_a_full_store_is_told_and_gets_everything_when_there_is_room():
 
 @pytest.mark.usefixtures("quiet")
 def test_a_store_that_stays_full_is_not_asked_for_each_event():
-    """F17: the cost of a dead store stays small, and closing tells what is not stored."""
+    """F37: the cost of a dead store stays small, and closing tells what is not stored."""
     store = Slow()
     stream = EventStream(store)
     store.errors = [EventStoreFullError("no room", store="here") for _ in range(1000)]
@@ -444,7 +444,7 @@ def test_a_store_that_stays_full_is_not_asked_for_each_event():
 
 @pytest.mark.usefixtures("quiet")
 async def test_two_writers_on_one_log_are_told():
-    """F25: the second one goes on for its readers, and says that nothing more is stored."""
+    """F38: the second one goes on for its readers, and says that nothing more is stored."""
     store = MemoryEventStore()
     one, two = EventStream(store), EventStream(store.session(store.sid))
     one.publish(said("one"))
@@ -481,7 +481,7 @@ def test_an_event_that_no_store_can_keep_costs_only_itself():
 
 @pytest.mark.usefixtures("quiet")
 async def test_a_reader_is_told_when_the_store_cannot_be_read():
-    """F17: a follower raises, a callback is detached; publishing goes on."""
+    """F37: a follower raises, a callback is detached; publishing goes on."""
     store = MemoryEventStore()
     stream = EventStream(store, window=1)
     for _ in range(100):
@@ -983,7 +983,7 @@ def _is_picture(value: Any) -> bool:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_child_of_a_busy_process_publishes_without_hanging():
-    """F38: other threads may be anywhere in a stream while this one forks."""
+    """F44: other threads may be anywhere in a stream while this one forks."""
     stream = EventStream(MemoryEventStore(), secrets={"key": WORD})
     stream.subscribe("main", lambda _: None)
     over = threading.Event()
@@ -1048,7 +1048,7 @@ async def test_an_async_callback_does_not_begin_after_unsubscribe_in_another_thr
 
 
 async def test_a_reader_goes_on_when_what_it_waits_for_was_deleted(tmp_path: Path):
-    """F41: it neither asks again and again, nor waits for ever; a gap says what is gone."""
+    """It neither asks again and again, nor waits for ever; a gap says what is gone."""
     path = tmp_path / "events.db"
     with closing(SQLiteEventStore(path)) as writer:
         await writer.append([said(str(n)) for n in range(10)])

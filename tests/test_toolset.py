@@ -482,8 +482,8 @@ def test_deferred_tools_say_so_to_providers_that_know_what_it_means() -> None:
     assert "defer_loading" not in str(to_openai_chat(tool))
     assert other is write_file
     assert next(iter(tools.defer())) is tool
-    kept = with_metadata(anthropic={"cache_control": {"type": "ephemeral"}})(write_file)
-    assert to_anthropic(next(iter(Toolset(kept).defer())))["cache_control"] == {"type": "ephemeral"}
+    kept = with_metadata(anthropic={"strict": True})(write_file)
+    assert to_anthropic(next(iter(Toolset(kept).defer())))["strict"] is True
 
 
 # --- what tools cost
@@ -583,3 +583,41 @@ async def test_frameworks_take_a_search() -> None:
     assert "read_file" in str(await search.ainvoke({"query": "read"}))
     given = {"name": "read_file", "arguments": {"path": "a.txt"}}
     assert "content of a.txt" in str(await call.ainvoke(given))
+
+
+def test_a_function_that_is_async_is_no_filter() -> None:
+    """What it gives would be taken for a yes, and let all tools through."""
+
+    async def wanted(tool: Any) -> bool:
+        return False
+
+    for method in (Toolset(read_file).filter, Toolset(read_file).defer):
+        with pytest.raises(UserError, match=r"for prepare\(...\)"):
+            method(wanted)
+    with pytest.raises(UserError, match="takes a mapping"):
+        Toolset(read_file).filter(metadata=3)  # type: ignore[arg-type]
+
+
+def test_other_collections_are_refused_with_a_remedy() -> None:
+    """A set has no order, and a generator is empty when it is asked for the second time."""
+    for given in ({read_file}, (tool for tool in [read_file]), {"a": read_file}):
+        with pytest.raises(UserError, match="as a list"):
+            Toolset(given)
+
+
+async def test_a_tuple_of_tools_costs_no_more_than_a_list() -> None:
+    """What is kept for the tools of an agent is found again, whatever they are written in."""
+    given: Any = (read_file, Toolset(write_file))
+    agent = Agent("x", tools=given)
+    assert await agent.toolbox(None) is await agent.toolbox(None)
+
+
+async def test_a_source_may_give_a_toolset_that_asks_others() -> None:
+    """One application hands on what another one gave it."""
+    inner = Source(read_file)
+    outer = Source(Toolset(inner).prefix("in_"), write_file)
+    toolset = Toolset(outer).prefix("out_")
+    assert names(await toolset.get_tools()) == ["out_in_read_file", "out_write_file"]
+    assert await toolset.get_tools() is await toolset.get_tools()
+    inner.tools.append(made("late"))
+    assert "out_in_late" in names(await toolset.get_tools())

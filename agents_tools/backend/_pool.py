@@ -79,18 +79,21 @@ class Pool:
         """
         while True:
             self.start()
+            self._reclaim()
             child = await self._line.take(ticket)
             if child is None:
                 return None
             if isinstance(child, StartError):
-                raise child
+                raise StartError(*child.args)  # one for each who is told
             if not child.alive:
                 self.release(child, spent=True)
                 continue
+            child.loop = asyncio.get_running_loop()
             try:
                 await child.ready()
-            except StartError:
+            except StartError as error:
                 self.release(child, spent=True, refill=False)
+                self._tell_all(error)
                 raise
             except BaseException:
                 self.release(child)
@@ -109,6 +112,7 @@ class Pool:
             spent: Whether it is dead or of no more use.
             refill: Whether another takes its place at once, rather than for the next call.
         """
+        child.loop = None
         if self.closed or spent:
             self._replace(child, refill=refill)
         elif running:
@@ -117,6 +121,20 @@ class Pool:
             self._replace(child, refill=refill, politely=True)
         else:
             self._line.put(child)
+
+    def _reclaim(self) -> None:
+        """Take back the workers of calls whose event loop was closed under them."""
+        for child in list(self._children):
+            loop = child.loop
+            if loop is not None and loop.is_closed():
+                self.release(child, running=True)
+
+    def _tell_all(self, error: StartError) -> None:
+        """Tell all who wait that no worker comes up, unless there is one they can wait for."""
+        with self._lock:
+            hopeless = self._missing == self._size
+        if hopeless:
+            self._line.tell_all(error)
 
     def close(self) -> None:
         """Kill all workers; calls in the line are sent away."""
@@ -154,8 +172,7 @@ class Pool:
         except OSError as error:
             with self._lock:
                 self._missing += 1
-            if self._line.waiting:
-                self._line.put(StartError(f"its process could not be started: {error}"))
+            self._tell_all(StartError(f"its process could not be started: {error}"))
             return
         with self._lock:
             self._children.add(child)
@@ -189,7 +206,10 @@ class Pool:
 
         thread = threading.Thread(target=run, name="agents-tools-worker", daemon=True)
         self._threads.add(thread)
-        thread.start()
+        try:
+            thread.start()
+        except RuntimeError:  # there is none to be had: the system is full, or the program ends
+            run()
 
     def _start_anew(self) -> None:
         """Begin with no workers in a forked process: those there are belong to its parent."""

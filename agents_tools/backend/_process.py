@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from agents_tools.backend._child import Child
-    from agents_tools.backend._protocol import CallEnvelope, CallEvent
+    from agents_tools.backend._protocol import CallEnvelope, CallEvent, EventKind
     from agents_tools.events import CallStatus
 
 __all__ = ["ProcessBackend"]
@@ -41,7 +41,7 @@ _RESTARTS: Final = 2
 """How often an idempotent call is run again at most."""
 _FALSE_STARTS: Final = 3
 """How many workers may be found dead by the call that they were sent."""
-_PASSED_ON: Final = frozenset({"event", "heartbeat"})
+_PASSED_ON: Final[Mapping[str, EventKind]] = {"event": "event", "heartbeat": "heartbeat"}
 """What a worker may say besides a result."""
 _SLACK: Final = 0.02
 """Seconds that a worker has for its own answer at the deadline."""
@@ -248,6 +248,9 @@ class _Call:
         except StartError as error:
             told = f"The worker of tool {self._envelope.tool!r} could not be started: {error}"
             result = self._result("tool_error", told, kind="UserError")
+        if child is not None and self._cancelled is not None:
+            self._pool.release(child)
+            child = None
         if child is None:
             yield result or self._stopped()
             return
@@ -276,8 +279,8 @@ class _Call:
                 if kind == "result" and is_result(payload):
                     result, running = self._log.say("result", payload), not message.get("clean")
                     spent = _is_out_of_memory(payload)
-                elif kind in _PASSED_ON and isinstance(payload, dict):
-                    yield self._log.say(kind, cast("dict[str, Any]", payload))
+                elif isinstance(payload, dict) and isinstance(kind, str) and kind in _PASSED_ON:
+                    yield self._log.say(_PASSED_ON[kind], cast("dict[str, Any]", payload))
                 else:
                     self._died, spent = "what it said was no answer", True
                     self._unread = False
@@ -363,5 +366,5 @@ class _Call:
 
 
 def _is_out_of_memory(payload: Mapping[str, Any]) -> bool:
-    error = payload.get("error")
-    return bool(error) and error.get("type") == "MemoryError"
+    error: Mapping[str, Any] | None = payload.get("error")
+    return error is not None and error.get("type") == "MemoryError"

@@ -6,7 +6,16 @@ import types
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    Literal,
+    Protocol,
+    TypeAlias,
+    TypeGuard,
+    runtime_checkable,
+)
 
 from agents_tools.errors import UserValueError
 
@@ -277,7 +286,7 @@ def ended(
     }
 
 
-def is_result(payload: object) -> bool:
+def is_result(payload: object) -> TypeGuard[Mapping[str, Any]]:
     """Look whether something can be the payload of a `result`: a worker may say anything."""
     if not isinstance(payload, Mapping):
         return False
@@ -313,6 +322,7 @@ _TEXT: Final = (str,)
 _WHOLE: Final = (int,)
 _NUMBER: Final = (int, float)
 _OPTIONAL_TEXT: Final = (str, type(None))
+_SCALARS: Final = (str, int, float, type(None))
 _OBJECT: Final = (Mapping,)
 
 _ENVELOPE: Final[Mapping[str, tuple[tuple[type, ...], bool]]] = {
@@ -343,7 +353,7 @@ _EVENT: Final[Mapping[str, tuple[tuple[type, ...], bool]]] = {
 def _to_dict(record: Any) -> dict[str, Any]:
     values = {one.name: getattr(record, one.name) for one in fields(record)}
     for name, value in values.items():
-        if isinstance(value, Mapping):
+        if not isinstance(value, _SCALARS) and isinstance(value, Mapping):
             values[name] = dict(typing.cast("Mapping[str, Any]", value))
     return {"v": VERSION, **values}
 

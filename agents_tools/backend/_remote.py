@@ -6,6 +6,7 @@ import asyncio
 import builtins
 import time
 import typing
+import weakref
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -13,10 +14,11 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from typing_extensions import TypeVar
 
 from agents_tools import errors
+from agents_tools._instruments import trace_carrier
 from agents_tools._records import Policy
 from agents_tools._supervisor import GRACE
 from agents_tools.backend._execute import bare, pin_of
-from agents_tools.backend._protocol import ERRORS, CallEnvelope, ToolBackend
+from agents_tools.backend._protocol import ERRORS, CallEnvelope, ToolBackend, is_result
 from agents_tools.errors import (
     ModelBehaviorError,
     ToolError,
@@ -45,7 +47,7 @@ if TYPE_CHECKING:
     from agents_tools.backend._protocol import CallEvent
     from agents_tools.context import ToolContext
 
-__all__ = ["Moved", "is_idempotent", "remote_tools", "run_on", "set_trace_source"]
+__all__ = ["Moved", "is_idempotent", "remote_tools", "run_on", "value_of"]
 
 ToolT = TypeVar("ToolT", bound=FunctionTool[..., Any])
 
@@ -118,19 +120,6 @@ def remote_tools(
         UserError: A definition is none.
     """
     return [_remote_tool(backend, given) for given in definitions]
-
-
-def set_trace_source(source: Callable[[], Mapping[str, str]] | None) -> None:
-    """Say where the W3C headers of the trace come from that a call belongs to.
-
-    Args:
-        source: Gives them for the place that calls it; `None` for no trace.
-    """
-    global _trace_source  # noqa: PLW0603 - one for the process, as the tracer is
-    _trace_source = source
-
-
-_trace_source: Callable[[], Mapping[str, str]] | None = None
 
 
 class Moved:
@@ -275,8 +264,8 @@ class _Sender:
 
     async def send(self, context: ToolContext[Any], args_json: str) -> Any:
         """Make a call there, say here what it says, and give its value or raise its error."""
-        reader = _Reader(context, self.tool)
         envelope = self._envelope(context, args_json)
+        reader = _Reader(context, self.tool, envelope.attempt)
         try:
             async with asyncio.timeout(_seconds(context.deadline)):
                 async with aclosing(self.backend.submit(envelope)) as stream:
@@ -303,25 +292,40 @@ class _Sender:
         key = context.idempotency_key
         return CallEnvelope(
             call_id=key,
-            attempt=context.attempt,
+            attempt=_next_attempt(context),
             tool=self.tool,
             definition=self.definition,
             arguments=args_json,
             deadline=_wall_clock(context.deadline),
             idempotency_key=key,
             idempotent=self.idempotent,
-            trace={} if _trace_source is None else _trace_source(),
+            trace=trace_carrier(),
             bare=self.bare,
         )
+
+
+def _next_attempt(context: ToolContext[Any]) -> int:
+    """Give the number of an attempt that was not sent yet.
+
+    A policy that runs the body again without saying so means a new attempt too: a backend would
+    give it the answer of the one before.
+    """
+    first = getattr(context, "_first", None) or context
+    attempt = _sent[first] = max(context.attempt, _sent.get(first, 0) + 1)
+    return attempt
+
+
+_sent: weakref.WeakKeyDictionary[ToolContext[Any], int] = weakref.WeakKeyDictionary()
+"""The latest attempts, by the contexts of their first ones."""
 
 
 class _Reader:
     """Reads what is said about one call and says it in the voice of the call here."""
 
-    def __init__(self, context: ToolContext[Any], tool: str) -> None:
+    def __init__(self, context: ToolContext[Any], tool: str, attempt: int) -> None:
         self._context = context
         self._tool = tool
-        self._attempt = context.attempt
+        self._attempt = attempt
         self._next = 0
         self.result: Mapping[str, Any] | None = None
 
@@ -341,6 +345,11 @@ class _Reader:
             self._say(GapEvent(said.seq - self._next))
         self._next = said.seq + 1
         if said.kind == "result":
+            if not is_result(said.payload):
+                raise ToolLostError(
+                    f"What the worker of tool {self._tool!r} gave as its result is none; whether "
+                    "the call took effect is not known."
+                )
             self.result = said.payload
         elif said.kind == "event" and context.listening:
             channel = context.channel
@@ -387,7 +396,7 @@ def value_of(payload: Mapping[str, Any], context: ToolContext[Any]) -> Any:
     if status != "ok" and (error is not None or "failed" not in payload):
         raise _error_of(str(status), error or {}, context)
     output = payload.get("output", "")
-    content = output if isinstance(output, str) else [block_from_dict(one) for one in output]
+    content = output if isinstance(output, str) else _blocks(output, context)
     if "failed" in payload:
         return ToolResult(
             content=content,
@@ -396,6 +405,16 @@ def value_of(payload: Mapping[str, Any], context: ToolContext[Any]) -> Any:
             is_error=bool(payload["failed"]),
         )
     return payload.get("structured", content) if "structured" in payload else content
+
+
+def _blocks(output: Iterable[Mapping[str, Any]], context: ToolContext[Any]) -> list[Any]:
+    try:
+        return [block_from_dict(one) for one in output]
+    except UserError as error:
+        raise ToolLostError(
+            f"What the worker of tool {context.tool_name!r} gave as its result cannot be read: "
+            f"{error}"
+        ) from None
 
 
 def _error_of(status: str, error: Mapping[str, Any], context: ToolContext[Any]) -> Exception:

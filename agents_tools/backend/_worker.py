@@ -57,14 +57,21 @@ def main(number: int) -> None:
         try:
             tools = _prepared(order)
         except BaseException as error:  # noqa: BLE001 - told to the owner, whatever it is
-            own = isinstance(error, AgentsToolsError)
-            told = str(error) if own else f"{type_name(type(error))}: {error}"
             with contextlib.suppress(OSError):
-                sock.sendall(encode({"failed": told[:10_000]}))
+                sock.sendall(encode({"failed": _told(error)[:10_000]}))
             return
         sock.sendall(encode({"ready": sorted(tools)}))
         sock.setblocking(False)
         asyncio.run(_Server(sock, frames, tools).serve())
+
+
+def _told(error: BaseException) -> str:
+    if isinstance(error, AgentsToolsError):
+        return str(error)
+    try:
+        return f"{type_name(type(error))}: {error}"
+    except Exception:  # noqa: BLE001 - a broken __str__ of the module's own exception
+        return type_name(type(error))
 
 
 def _wait_for_order(sock: socket.socket, frames: Frames) -> dict[str, Any]:
@@ -153,11 +160,13 @@ class _Server:
                         await self._say(said, clean=not stopped and not abandoned_jobs())
                     elif said.kind not in _SAID_BY_OWNER:
                         await self._say(said)
-        except Exception:  # its owner must not wait for ever
-            import traceback
+        except Exception:  # noqa: BLE001 - whatever it is, the owner must not wait for ever
+            try:
+                import traceback
 
-            traceback.print_exc()
-            _end_with_all()
+                traceback.print_exc()
+            finally:
+                _end_with_all()
         finally:
             self._execution = None
 

@@ -69,6 +69,7 @@ class SkillExecutor(ToolExecutor[SkillAction, SkillObservation]):
         self._max_output = max_output
         self._sandbox = sandbox or Sandbox()
         self._runs: set[_Run] = set()
+        self._closed = False
         self._lock = threading.Lock()
 
     def __call__(self, action: SkillAction, conversation: Any = None) -> SkillObservation:
@@ -89,7 +90,9 @@ class SkillExecutor(ToolExecutor[SkillAction, SkillObservation]):
             return _answer(action, text, is_error=True)
 
     def close(self) -> None:
-        """End the scripts that still run."""
+        """End the scripts that still run, and those that are just being started."""
+        with self._lock:
+            self._closed = True
         for run in self._running():
             run.stop()
             run.kill()
@@ -127,6 +130,8 @@ class SkillExecutor(ToolExecutor[SkillAction, SkillObservation]):
     def _script(self, action: SkillAction, skill: Skill) -> SkillObservation:
         name = _found("script", action.script_name, list(skill.scripts))
         arguments = _arguments(action.script_args)
+        if self._closed:
+            raise _Refused("No script can be run any more: this tool was closed.")
         with tempfile.TemporaryDirectory(prefix="agents-tools-skill-") as folder:
             scripts = Path(folder, SCRIPTS)
             scripts.mkdir()
@@ -147,8 +152,9 @@ class SkillExecutor(ToolExecutor[SkillAction, SkillObservation]):
         run = _Run(running, context, self._max_output)
         with self._lock:
             self._runs.add(run)
+            closed = self._closed  # while it was started: `close` has not seen it
         try:
-            if context is not None and context.cancelled:
+            if closed or (context is not None and context.cancelled):
                 run.stop()
             code = run.wait(seconds)
         finally:

@@ -9,13 +9,15 @@ import click
 
 from agents_tools._lint import Finding, findings_of
 from agents_tools.cli.errors import FOUND
-from agents_tools.cli.mcp_target import is_mcp
+from agents_tools.cli.mcp_target import configs_of, is_mcp
 from agents_tools.cli.options import PROVIDERS, json_option, target_argument
 from agents_tools.cli.screen import paint, print_json, short_path
 from agents_tools.cli.target import load_target, tools_in
 
 if TYPE_CHECKING:
-    from agents_tools.mcp import MCPToolManager
+    from collections.abc import Iterable
+
+    from agents_tools.mcp import MCPServerConfig, MCPToolManager
 
 __all__ = ["command"]
 
@@ -48,6 +50,7 @@ def command(
     found = findings_of(tools, providers or PROVIDERS)
     if is_mcp(target):
         found += _findings_of_servers(value.manager)
+        found += _findings_of_configs(configs_of(target))
     errors = sum(finding.level == "error" for finding in found)
     bad = bool(errors) or (strict and bool(found))
     if as_json:
@@ -73,6 +76,15 @@ def _findings_of_servers(servers: MCPToolManager) -> list[Finding]:
             message = f"had text that is not what it seems ({server}): {'; '.join(told)}"
             found.append(Finding(level="warning", code="hidden-text", tool=name, message=message))
     return found
+
+
+def _findings_of_configs(configs: Iterable[MCPServerConfig]) -> list[Finding]:
+    """Look at how MCP servers are started; also at those that could not be."""
+    return [
+        Finding(level="warning", code=one.code, tool=config.name, message=one.message)
+        for config in configs
+        for one in config.findings
+    ]
 
 
 def _line(finding: Finding) -> str:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Connecting",
+    "configs_of",
     "connect",
     "connection_options",
     "is_mcp",
@@ -197,6 +198,11 @@ def _told_by_the_command() -> Generator[None]:
 
 
 # --- which servers
+
+
+def configs_of(target: str) -> list[MCPServerConfig]:
+    """Give the configurations of the servers that a target names, without connecting them."""
+    return _configs(target, Connecting())
 
 
 def _configs(target: str | Sequence[str], how: Connecting) -> list[MCPServerConfig]:

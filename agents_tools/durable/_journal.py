@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 from collections import Counter
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast, get_type_hints
 from urllib.parse import quote
@@ -36,14 +37,16 @@ from agents_tools.outputs import to_json
 from agents_tools.usage import Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 
     from agents_tools.durable._store import DurableStore, RunStatus
     from agents_tools.items import Item
     from agents_tools.tool import FunctionTool
 
-__all__ = ["Journal", "Kept", "Said"]
+__all__ = ["Journal", "Kept", "Said", "readable"]
 
+_MOST_BITS = 8_192
+"""Of a number that JSON texts may hold: Python reads some more, other programs fewer."""
 _MOST_ATTEMPTS = 2
 """How often a harmless call is begun: one that ends its process each time must not go on so."""
 
@@ -107,11 +110,6 @@ class Journal:
             self._claimed = False
             await self._store.leave(self._outermost, status)
 
-    @staticmethod
-    def said(items: Sequence[Item]) -> Said:
-        """Note what the session of the run holds of it."""
-        return Said(items)
-
     # --- the model
 
     def has_answer(self, turn: int) -> bool:
@@ -133,7 +131,7 @@ class Journal:
     def outcome(self, call: ToolCallItem, tool: FunctionTool[..., Any] | None) -> Kept | None:
         """Give how a call ended before; `None` if it did not."""
         known = self._step(_key(call))
-        return Kept(known.value, tool, call) if known.done else None
+        return self._read(known.value, tool, call) if known.done else None
 
     def is_lost(self, call: ToolCallItem, tool: FunctionTool[..., Any], *, harmless: bool) -> bool:
         """Whether a call may have taken effect, and must not be made again.
@@ -175,18 +173,42 @@ class Journal:
             record = await self._store.step(self._outermost, key, performed, again=True)
         finally:
             self._inner.pop(path, None)
-        return made[0] if made else Kept(record, tool, call).outcome
+        return made[0] if made else self._read(record, tool, call).outcome
 
-    async def lose(self, call: ToolCallItem, answer: ToolCallOutputItem) -> None:
-        """Keep that the model was told of a call whose outcome nobody knows."""
+    async def settle(self, call: ToolCallItem, answer: ToolCallOutputItem) -> None:
+        """Keep what the model is told of a call that is not made, now or ever."""
+        if self._step(_key(call)).done:
+            return
 
-        async def lost() -> dict[str, Any]:
+        async def told() -> dict[str, Any]:
             return {"answer": answer.to_dict()}
 
-        await self._store.step(self._outermost, self._prefix + _key(call), lost, again=True)
+        await self._store.step(self._outermost, self._prefix + _key(call), told, again=True)
+
+    def _read(self, record: Any, tool: FunctionTool[..., Any] | None, call: ToolCallItem) -> Kept:
+        with readable(self._outermost):
+            return Kept(record, tool, call)
 
     def _step(self, key: str) -> DurableStep:
         return self._kept.steps.get(self._prefix + key, _NEVER)
+
+
+@contextmanager
+def readable(run_id: str) -> Generator[None]:
+    """Raise what goes wrong in the block, which reads what is kept, as an error that says so.
+
+    Raises:
+        UserError: What is kept is of another form.
+    """
+    try:
+        yield
+    except UserError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise UserValueError(
+            f"What the durable store has of run {run_id!r} cannot be read ({error!r:.200}): it is "
+            "damaged, or was written by another release. Begin a new run."
+        ) from error
 
 
 class Kept:
@@ -256,7 +278,8 @@ _NEVER = DurableStep(done=False, attempts=0)
 
 def _key(call: ToolCallItem) -> str:
     """Give the key of a call: with an id that comes again, another call has another."""
-    return f"call/{quote(call.call_id, safe='')}.{_digest(call.name, call.arguments)[:16]}"
+    call_id = quote(call.call_id, safe="", errors="surrogatepass")
+    return f"call/{call_id}.{_digest(call.name, call.arguments)[:16]}"
 
 
 def _digest(*parts: str) -> str:
@@ -316,7 +339,9 @@ def _is_plain(value: Any) -> bool:
         return all(map(_is_plain, cast("list[Any]", value)))
     if type(value) is float:
         return math.isfinite(value)
-    return type(value) in {str, int, bool, type(None)}
+    if type(value) is int:
+        return value.bit_length() <= _MOST_BITS
+    return type(value) in {str, bool, type(None)}
 
 
 def _revived(record: Mapping[str, Any], tool: FunctionTool[..., Any] | None) -> Any:

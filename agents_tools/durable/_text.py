@@ -2,7 +2,8 @@
 
 In the place of a secret stands a mark that tells which of the registered ones it was, by 24 bits of
 a digest: too few to guess it from, enough to tell it from others. Where it is not registered when
-the mark is read, `***` is read.
+the mark is read, `***` is read. What only looks like a mark, because somebody has seen one, is read
+as it was written.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, cast
 
 from agents_tools._secrets import registered_forms
+from agents_tools.durable._store import DurableStoreError
 from agents_tools.errors import UserTypeError
 
 if TYPE_CHECKING:
@@ -21,7 +23,10 @@ if TYPE_CHECKING:
 __all__ = ["read", "written"]
 
 _MARK = "\ue000agents-tools secret {}\ue001"
-_MARKS = re.compile("\ue000agents-tools secret ([0-9a-f]{6})\ue001")
+_BEGIN = "\ue000"
+_NO_MARK = "\ue000\ue001"
+"""What stands for a character that a mark begins with."""
+_MARKS = re.compile("\ue000(?:agents-tools secret ([0-9a-f]{6}))?\ue001")
 _UNKNOWN = "***"
 
 
@@ -38,18 +43,29 @@ def written(key: str, value: Any) -> str:
         raise UserTypeError(f"Step {key!r} gave what has no JSON form: {error}.") from error
 
 
-def read(text: str) -> Any:
-    """Read what `written` gave, with the secrets that are registered now."""
-    return _shown(json.loads(text))
+def read(text: str, *, store: str) -> Any:
+    """Read what `written` gave, with the secrets that are registered now.
+
+    Raises:
+        DurableStoreError: It is something else.
+    """
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise DurableStoreError(
+            f"What {store} has of a run is damaged ({error}). Go on with a backup, or begin a new "
+            "run.",
+            store=store,
+        ) from error
+    return _shown(value) if "\\ue000" in text else value
 
 
 def _hidden(value: Any) -> Any:
     """Copy a JSON value with a mark in the place of each registered secret, in keys as well."""
     texts = sorted({form[0] for form in registered_forms()}, key=len, reverse=True)
-    if not texts:
-        return value
 
     def hide(text: str) -> str:
+        text = text.replace(_BEGIN, _NO_MARK)
         for secret in texts:
             if secret in text:
                 text = text.replace(secret, _MARK.format(_print_of(secret)))
@@ -65,11 +81,13 @@ def _shown(value: Any) -> Any:
         prints.setdefault(_print_of(text), set()).add(text)
 
     def secret_of(match: re.Match[str]) -> str:
+        if match[1] is None:
+            return _BEGIN
         found = prints.get(match[1], set())
         return next(iter(found)) if len(found) == 1 else _UNKNOWN
 
     def show(text: str) -> str:
-        return _MARKS.sub(secret_of, text) if "\ue000" in text else text
+        return _MARKS.sub(secret_of, text) if _BEGIN in text else text
 
     return _mapped(value, show)
 

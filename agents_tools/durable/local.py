@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import sqlite3
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -100,6 +101,8 @@ class LocalDurableStore:
         self._open = _opened(self._path, durability, timeout)
         self._leases = Leases(self._path)
         self._mine: set[str] = set()
+        self._lock = threading.Lock()
+        self._process = os.getpid()
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="agents-tools-durable")
         self._closed = False
 
@@ -149,7 +152,7 @@ class LocalDurableStore:
         self._check_claimed(run_id)
         known = await self._do(self._mark, run_id, key, again)
         if known is not None:
-            return read(known)
+            return read(known, store=self._path)
         value = await fn()
         await self._do(
             self._write,
@@ -190,7 +193,7 @@ class LocalDurableStore:
 
     async def aclose(self) -> None:
         """Let go of the file; runs that still go on fail at their next step."""
-        if self._closed:
+        if self._closed or self._process != os.getpid():
             return
         self._closed = True
         for run_id in list(self._mine):
@@ -201,8 +204,12 @@ class LocalDurableStore:
     # --- who carries a run on
 
     def _take(self, run_id: str) -> None:
+        self._check_open()
         try:
-            taken = run_id not in self._mine and self._leases.take(run_id)
+            with self._lock:  # of two threads, one
+                taken = run_id not in self._mine and self._leases.take(run_id)
+                if taken:
+                    self._mine.add(run_id)
         except OSError as error:
             raise DurableStoreError(
                 f"The lock file of {self._path} cannot be written ({error.strerror}). Give this "
@@ -215,7 +222,6 @@ class LocalDurableStore:
                 "or for the end of the process that has it.",
                 store=self._path,
             )
-        self._mine.add(run_id)
 
     def _check_claimed(self, run_id: str) -> None:
         if run_id not in self._mine and not self._closed:
@@ -232,13 +238,22 @@ class LocalDurableStore:
 
     async def _do(self, work: Callable[..., T], *given: Any) -> T:
         """Do something in the thread of the store; it is done even if nobody waits any more."""
+        self._check_open()
+        future = asyncio.wrap_future(self._pool.submit(self._explained, work, *given))
+        future.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return await asyncio.shield(future)
+
+    def _check_open(self) -> None:
+        if self._process != os.getpid():
+            raise DurableStoreError(
+                f"The store {self._path} belongs to the process that this one was forked from. "
+                "Open one here.",
+                store=self._path,
+            )
         if self._closed:
             raise DurableStoreError(
                 f"The store {self._path} was closed. Open it again to go on.", store=self._path
             )
-        future = asyncio.wrap_future(self._pool.submit(self._explained, work, *given))
-        future.add_done_callback(lambda done: done.cancelled() or done.exception())
-        return await asyncio.shield(future)
 
     def _explained(self, work: Callable[..., T], *given: Any) -> T:
         with _explaining(self._path, self._timeout):
@@ -254,11 +269,11 @@ class LocalDurableStore:
         start = self._all("SELECT start FROM run WHERE run_id = ?", (run_id,))
         steps = self._all("SELECT key, attempts, value FROM step WHERE run_id = ?", (run_id,))
         return KeptRun(
-            start=read(start[0][0]) if start else None,
+            start=read(start[0][0], store=self._path) if start else None,
             steps={
                 key: DurableStep(
                     done=value is not None,
-                    value=None if value is None else read(value),
+                    value=None if value is None else read(value, store=self._path),
                     attempts=attempts,
                 )
                 for key, attempts, value in steps

@@ -68,20 +68,20 @@ __all__ = [
 ]
 
 _FRAMEWORKS = {
-    "agent_framework": "agent-framework",
-    "agno": "agno",
-    "anthropic_sdk": "anthropic",
-    "claude_agent_sdk": "claude-agent-sdk",
-    "google_adk": "google-adk",
-    "langchain": "langchain",
-    "llama_index": "llama-index",
-    "openai_agents": "openai-agents",
-    "openai_sdk": "openai",
-    "pydantic_ai": "pydantic-ai",
-    "smolagents": "smolagents",
-    "strands": "strands",
+    "agent_framework": ("agent-framework", "agent_framework"),
+    "agno": ("agno", "agno"),
+    "anthropic_sdk": ("anthropic", "anthropic"),
+    "claude_agent_sdk": ("claude-agent-sdk", "claude_agent_sdk"),
+    "google_adk": ("google-adk", "google.adk"),
+    "langchain": ("langchain", "langchain_core"),
+    "llama_index": ("llama-index", "llama_index.core"),
+    "openai_agents": ("openai-agents", "agents"),
+    "openai_sdk": ("openai", "openai"),
+    "pydantic_ai": ("pydantic-ai", "pydantic_ai"),
+    "smolagents": ("smolagents", "smolagents"),
+    "strands": ("strands", "strands"),
 }
-"""The extra that brings what each module needs."""
+"""The extra that brings what each module needs, and what that is imported as."""
 
 
 def __getattr__(name: str) -> Any:
@@ -100,13 +100,15 @@ def _framework(direction: str, target: str) -> Any:
     try:
         return import_module(f"agents_tools.export.{target}")
     except ImportError as error:
+        if (error.name or "").startswith("agents_tools"):
+            raise
         if isinstance(error, ModuleNotFoundError):
             trouble = f"and there is no module {error.name!r}"
         else:
             trouble = f"and what is installed does not fit ({error})"
         raise UserError(
             f"{direction}_{target} needs a framework that is not part of this library, {trouble}. "
-            f"Install it: pip install -U 'agents-tools[{_FRAMEWORKS[target]}]'"
+            f"Install it: pip install -U 'agents-tools[{_FRAMEWORKS[target][0]}]'"
         ) from error
 
 
@@ -117,4 +119,14 @@ def _wire(target: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *filter(_is_there, __all__)})  # `help` looks at all that it names
+
+
+def _is_there(name: str) -> bool:
+    from importlib.util import find_spec
+
+    target = name.partition("_")[2]
+    try:
+        return target not in _FRAMEWORKS or find_spec(_FRAMEWORKS[target][1]) is not None
+    except ModuleNotFoundError:
+        return False

@@ -23,9 +23,13 @@ from agents_tools.outputs import (
 from agents_tools.tool import DEFAULT, FunctionTool, check_tool_name, reader_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from typing_extensions import TypeIs
+
     from agents_tools.context import ToolContext
 
-__all__ = ["fitting_name", "imported", "in_thread", "incoming", "media", "say"]
+__all__ = ["are_blocks", "fitting_name", "imported", "in_thread", "incoming", "media", "say"]
 
 T = TypeVar("T")
 
@@ -135,7 +139,8 @@ def fitting_name(name: str) -> str:
 def say(context: ToolContext[Any], data: Any, tag: str | None = None) -> None:
     """Say in our events what a tool of another framework says while it works.
 
-    Our own events, which may come as JSON, are said as they are.
+    Our own events, which may come as JSON, are said as they are; unless a call of ours inside this
+    one has said them, for it is heard itself.
 
     Args:
         context: The call.
@@ -144,7 +149,10 @@ def say(context: ToolContext[Any], data: Any, tag: str | None = None) -> None:
     """
     if not context.listening or data is None:
         return
-    context.emit(_event(data, tag))
+    event, own = _event(data, tag), context.path
+    inside = len(event.path) > len(own) and event.path[: len(own)] == own
+    if data is event or not inside:
+        context.emit(event)
 
 
 def _event(data: Any, tag: str | None) -> Event:
@@ -188,6 +196,16 @@ def media(
         return ToolOutputAudio(data=data, url=url, file_id=file_id, mime_type=mime_type)
     return ToolOutputFileContent(
         data=data, url=url, file_id=file_id, mime_type=mime_type, filename=filename
+    )
+
+
+def are_blocks(output: Any) -> TypeIs[list[dict[str, Any]] | tuple[dict[str, Any], ...]]:
+    """Whether a result is content blocks as providers write them, not any other JSON."""
+    if not isinstance(output, (list, tuple)) or not output:
+        return False
+    several = cast("Iterable[Any]", output)
+    return all(
+        isinstance(one, dict) and isinstance(cast("Any", one).get("type"), str) for one in several
     )
 
 

@@ -8,6 +8,7 @@ import contextlib
 import threading
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from agents_tools._channel import Channel
@@ -69,23 +70,15 @@ def exported(tools: Any, make: Callable[[FunctionTool[..., Any]], T], target: st
     if not isinstance(tools, type) and hasattr(tools, "as_function_tool"):
         return make(tools.as_function_tool())
     if not isinstance(tools, Iterable) or isinstance(tools, (str, bytes, Mapping)):
-        given = cast("Any", tools)
-        found = hasattr(given, "get_tools")
         raise UserTypeError(
-            f"{target}() takes a tool or several of them, not {type(given).__name__}."
-            + (
-                f" Its tools are found while it runs: {target}(await tools.get_tools())."
-                if found
-                else " Put @function_tool on the function first."
-            )
+            f"{target}() takes a tool or several of them, not {_kind(tools)}. {_remedy(tools)}"
         )
     several = list(function_tools(cast("Iterable[Any]", tools)))
     seen: set[str] = set()
     for tool in several:
         if not isinstance(tool, FunctionTool):
             raise UserTypeError(
-                f"{target}() takes function tools, not {type(tool).__name__}. Put @function_tool "
-                "on a function; a hosted tool runs only where its provider does."
+                f"{target}() takes function tools, not {_kind(tool)}. {_remedy(tool)}"
             )
         if tool.name in seen:
             raise UserValueError(
@@ -94,6 +87,23 @@ def exported(tools: Any, make: Callable[[FunctionTool[..., Any]], T], target: st
             )
         seen.add(tool.name)
     return [make(tool) for tool in several if tool.is_enabled is not False]
+
+
+def _kind(given: Any) -> str:
+    return f"the class {given.__name__}" if isinstance(given, type) else type(given).__name__
+
+
+def _remedy(given: Any) -> str:
+    if isinstance(given, type):
+        return "Make a tool of it first, as in MyTool()."
+    if hasattr(given, "get_tools"):
+        awaited = "await " if iscoroutinefunction(given.get_tools) else ""
+        return f"Its tools are known while it runs: give {awaited}tools.get_tools() instead."
+    if hasattr(given, "as_tool"):
+        return "Give agent.as_tool(...) instead."
+    if callable(given):
+        return "Put @function_tool on the function first."
+    return "Put @function_tool on a function; a hosted tool runs only where its provider does."
 
 
 # --- a call
@@ -179,11 +189,7 @@ async def _to_the_end(
 
 def _announced(tool: FunctionTool[..., Any], call_id: str | None) -> FunctionTool[..., Any]:
     """Give the tool as it is, or without start and end where the agent around has told of them."""
-    if claimed(call_id):
-        return tool
-    quiet = tool.with_()
-    quiet.__dict__["_bracketing"] = False  # for this one call, and nobody else sees the copy
-    return quiet
+    return tool if claimed(call_id) else tool.with_(enable_bracketing=False)
 
 
 def _context(context: Any, call_id: str | None, emit: Any) -> ToolContext[Any]:

@@ -15,7 +15,7 @@ from agent_framework import (
     Content,
     FunctionInvocationContext,
     FunctionMiddleware,
-    FunctionTool as TheirTool,
+    FunctionTool as ForeignTool,
 )
 
 from agents_tools._supervisor import finish
@@ -63,16 +63,16 @@ __all__ = ["as_tool", "from_agent_framework", "to_agent_framework"]
 @overload
 def to_agent_framework(
     tools: FunctionTool[..., Any] | BaseTool, *, context: Any = ...
-) -> TheirTool: ...
+) -> ForeignTool: ...
 @overload
-def to_agent_framework(tools: Tools, *, context: Any = ...) -> list[TheirTool]: ...
+def to_agent_framework(tools: Tools, *, context: Any = ...) -> list[ForeignTool]: ...
 def to_agent_framework(tools: Any, *, context: Any = None) -> Any:
     """Make tools of the Agent Framework: `Agent(client, tools=to_agent_framework([...]))`.
 
     The schema is handed over as it is, and the arguments are validated by the tool itself.
     Images, sounds and files become its content items. A failure is answered with our text, for the
     framework's own way would hide it from the model; where `failure_error_function` is `None`, the
-    exception reaches the framework.
+    exception reaches the framework. A call that needs a person's approval is denied.
 
     Args:
         tools: A tool, or several of them.
@@ -87,18 +87,18 @@ def to_agent_framework(tools: Any, *, context: Any = None) -> Any:
     """
 
     def make(tool: FunctionTool[..., Any]) -> Any:
-        return _TheirToolOfOurs(tool, context)
+        return _Ours(tool, context)
 
     return exported(tools, make, "to_agent_framework")
 
 
 @overload
 def from_agent_framework(
-    tool: list[TheirTool], *, failure_error_function: Any = ...
+    tool: list[ForeignTool], *, failure_error_function: Any = ...
 ) -> list[FunctionTool[..., Any]]: ...
 @overload
 def from_agent_framework(
-    tool: TheirTool, *, failure_error_function: Any = ...
+    tool: ForeignTool, *, failure_error_function: Any = ...
 ) -> FunctionTool[..., Any]: ...
 def from_agent_framework(tool: Any, *, failure_error_function: Any = DEFAULT) -> Any:
     """Make tools of ours of tools of the Agent Framework.
@@ -115,9 +115,9 @@ def from_agent_framework(tool: Any, *, failure_error_function: Any = DEFAULT) ->
     """
 
     def make(one: Any) -> FunctionTool[..., Any]:
-        return _ours(one, failure_error_function)
+        return _incoming(one, failure_error_function)
 
-    return imported(tool, TheirTool, make, "from_agent_framework")
+    return imported(tool, ForeignTool, make, "from_agent_framework")
 
 
 def as_tool(
@@ -174,19 +174,22 @@ def as_tool(
     )
 
 
-# --- ours to theirs
+# --- our tools there
 
 _call_id: ContextVar[str | None] = ContextVar("agent_framework_call_id", default=None)
+_SELF = "agents_tools_self"
 
 
-class _TheirToolOfOurs(TheirTool):
+class _Ours(ForeignTool):
     """A tool of the framework that calls one of ours."""
 
     def __init__(self, tool: FunctionTool[..., Any], context: Any) -> None:
         async def call(agents_tools_invocation: FunctionInvocationContext, **given: Any) -> Any:
+            if _SELF in given:
+                given["self"] = given.pop(_SELF)
             own = application_context(context, agents_tools_invocation)
             outcome = await called(tool, given, call_id=_call_id.get(), context=own)
-            return [_content(block) for block in blocks_of(outcome.output)]
+            return [_foreign_block(block) for block in blocks_of(outcome.output)]
 
         super().__init__(
             name=tool.name,
@@ -194,6 +197,12 @@ class _TheirToolOfOurs(TheirTool):
             func=call,
             input_model={"properties": {}, **tool.params_json_schema},
         )
+
+    def __call__(self, /, *args: Any, **arguments: Any) -> Any:
+        """Call the function: a parameter of it may be called `self`, too."""
+        if "self" in arguments:
+            arguments[_SELF] = arguments.pop("self")
+        return super().__call__(*args, **arguments)
 
     async def invoke(self, *, tool_call_id: str | None = None, **options: Any) -> Any:
         """Remember which call it is: functions are not told."""
@@ -213,7 +222,7 @@ class _TheirToolOfOurs(TheirTool):
 _KINDS = {"image": "image/png", "audio": "audio/wav", "file": "application/octet-stream"}
 
 
-def _content(block: ContentBlock) -> Any:
+def _foreign_block(block: ContentBlock) -> Any:
     """Give a block as an item of theirs."""
     if isinstance(block, ToolOutputText):
         return Content.from_text(block.text)
@@ -229,10 +238,10 @@ def _content(block: ContentBlock) -> Any:
     return Content.from_hosted_file(block.file_id or "", media_type=block.mime_type, name=name)
 
 
-# --- theirs to ours
+# --- their tools here
 
 
-def _ours(tool: Any, failure_error_function: Any) -> FunctionTool[..., Any]:
+def _incoming(tool: Any, failure_error_function: Any) -> FunctionTool[..., Any]:
     if tool.declaration_only:
         raise UserTypeError(
             f"The tool {tool.name!r} of the Agent Framework has no function: it only tells what "
@@ -244,7 +253,7 @@ def _ours(tool: Any, failure_error_function: Any) -> FunctionTool[..., Any]:
         if not isinstance(found, list) or not all(isinstance(item, Content) for item in found):
             return found  # of a tool whose results are not parsed
         items = cast("list[Any]", found)
-        return items[0].text if [item.type for item in items] == ["text"] else _blocks(items)
+        return items[0].text if [item.type for item in items] == ["text"] else _own_output(items)
 
     ours = incoming(
         framework="Agent Framework",
@@ -267,11 +276,11 @@ def _schema(tool: Any) -> dict[str, Any]:
         ) from error
 
 
-def _blocks(items: list[Any]) -> list[ContentBlock]:
-    return [_block(item) for item in items]
+def _own_output(items: list[Any]) -> list[ContentBlock]:
+    return [_own_block(item) for item in items]
 
 
-def _block(item: Any) -> ContentBlock:
+def _own_block(item: Any) -> ContentBlock:
     """Give an item of theirs as a block; what we have no block for, as its JSON."""
     match item.type:
         case "text":
@@ -305,7 +314,7 @@ def _decoded(uri: str) -> bytes:
         raise ToolError(f"The tool answered with data that is no base64: {error}.") from error
 
 
-# --- agents as tools
+# --- their agents here
 
 
 class _Run:
@@ -375,7 +384,7 @@ class _Calls(FunctionMiddleware):
 
     async def process(self, context: Any, call_next: Any) -> None:
         """Make the call, and tell of it."""
-        if isinstance(context.function, _TheirToolOfOurs):
+        if isinstance(context.function, _Ours):
             await call_next()
             return
         call_id = str(context.metadata.get("call_id") or id(context))

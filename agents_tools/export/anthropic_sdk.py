@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 from anthropic.lib.tools import (
     BetaAsyncBuiltinFunctionTool,
@@ -15,10 +15,10 @@ from anthropic.lib.tools import (
 
 from agents_tools._bridge import run_sync
 from agents_tools.errors import ToolError, UserTypeError
-from agents_tools.export._incoming import imported, in_thread, incoming, media
+from agents_tools.export._foreign import shown
+from agents_tools.export._incoming import are_blocks, imported, in_thread, incoming, media
 from agents_tools.export._outgoing import (
     arguments_json,
-    blocks_of,
     called,
     data_of,
     described,
@@ -55,18 +55,34 @@ __all__ = ["from_anthropic_sdk", "to_anthropic_sdk"]
 def to_anthropic_sdk(
     tools: FunctionTool[..., Any] | BaseTool,
     *,
-    sync: bool = False,
+    sync: Literal[False] = False,
     strict: bool | None = None,
     context: Any = None,
-) -> Any: ...
+) -> BetaAsyncBuiltinFunctionTool: ...
 @overload
 def to_anthropic_sdk(
     tools: Iterable[Any],
     *,
-    sync: bool = False,
+    sync: Literal[False] = False,
     strict: bool | None = None,
     context: Any = None,
-) -> list[Any]: ...
+) -> list[BetaAsyncBuiltinFunctionTool]: ...
+@overload
+def to_anthropic_sdk(
+    tools: FunctionTool[..., Any] | BaseTool,
+    *,
+    sync: Literal[True],
+    strict: bool | None = None,
+    context: Any = None,
+) -> BetaBuiltinFunctionTool: ...
+@overload
+def to_anthropic_sdk(
+    tools: Iterable[Any],
+    *,
+    sync: Literal[True],
+    strict: bool | None = None,
+    context: Any = None,
+) -> list[BetaBuiltinFunctionTool]: ...
 def to_anthropic_sdk(
     tools: Any, *, sync: bool = False, strict: bool | None = None, context: Any = None
 ) -> Any:
@@ -134,7 +150,7 @@ class _SyncTool(BetaBuiltinFunctionTool):
 def _foreign_output(output: ToolOutput) -> Any:
     if isinstance(output, str):
         return output
-    return [_foreign_block(block) for block in blocks_of(output)]
+    return [_foreign_block(block) for block in output]
 
 
 _IMAGES = {"image/jpeg", "image/png", "image/gif", "image/webp"}
@@ -208,9 +224,9 @@ def _incoming(foreign: Any) -> FunctionTool[..., Any]:
 
 
 def _own_output(output: Any) -> Any:
-    if isinstance(output, str) or output is None or inspect.isawaitable(output):
-        return output
-    return [_own_block(block) for block in output]
+    if inspect.isgenerator(output):
+        output = list(cast("Iterable[Any]", output))
+    return [_own_block(block) for block in output] if are_blocks(output) else output
 
 
 def _own_block(block: Mapping[str, Any]) -> ContentBlock:
@@ -224,4 +240,4 @@ def _own_block(block: Mapping[str, Any]) -> ContentBlock:
         case {"type": "image" | "document" as kind} if source.get("type") == "url":
             return media(kinds[kind], url=source["url"])
         case _:
-            return ToolOutputText(f"[{block.get('type')}]")
+            return ToolOutputText(shown(block))

@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Any, cast, get_origin, overload
 
 from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.messages import ToolMessage
-from langchain_core.tools import BaseTool as ForeignTool, InjectedToolCallId, ToolException
+from langchain_core.tools import (
+    BaseTool as ForeignTool,
+    InjectedToolCallId,
+    Tool as SimpleTool,
+    ToolException,
+)
 
 from agents_tools._bridge import run_sync
 from agents_tools.errors import ToolError, UserTypeError
@@ -240,9 +245,13 @@ def _incoming(foreign: ForeignTool) -> FunctionTool[..., Any]:
 
 
 def _schema(foreign: ForeignTool) -> Mapping[str, Any]:
+    if isinstance(foreign, SimpleTool) and foreign.args_schema is None:
+        return {"type": "object", "properties": foreign.args, "required": list(foreign.args)}
     given: Any = foreign.tool_call_schema
-    model: Any = None if isinstance(given, dict) else given
-    schema = dict(cast("dict[str, Any]", given if model is None else model.model_json_schema()))
+    if not isinstance(given, dict):  # models of Pydantic 1 have their schema elsewhere
+        given = getattr(given, "model_json_schema", None) or given.schema
+        given = given()
+    schema = dict(cast("dict[str, Any]", given))
     schema.pop("description", None)  # the tool's own, which models are told otherwise
     return schema
 
@@ -253,11 +262,11 @@ def _runtime_names(foreign: ForeignTool, schema: Mapping[str, Any]) -> list[str]
     Raises:
         UserError: There are others that only a graph fills.
     """
-    if isinstance(foreign.args_schema, dict):
+    if isinstance(foreign.args_schema, dict) or isinstance(foreign, SimpleTool):
         return []
     given: Any = foreign.get_input_schema()
     names: list[str] = []
-    for name, field in given.model_fields.items():
+    for name, field in getattr(given, "model_fields", {}).items():
         if name in schema.get("properties", {}) or InjectedToolCallId in _kinds(field):
             continue
         if (
@@ -328,8 +337,8 @@ def _own_block(block: Any) -> ContentBlock:
             return ToolOutputText(block)
         case {"type": "text", "text": str(text)}:
             return ToolOutputText(text)
-        case {"type": "image_url", "image_url": given}:
-            return media("image", url=given if isinstance(given, str) else given["url"])
+        case {"type": "image_url", "image_url": str(url) | {"url": str(url)}}:
+            return media("image", url=url)
         case {"type": "image" | "audio" | "file" as kind, "base64": str(data)}:
             return media(kind, data=data, mime_type=block.get("mime_type"))
         case {"type": "image" | "audio" | "file" as kind, "url": str(url)}:

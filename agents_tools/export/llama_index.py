@@ -13,16 +13,16 @@ from llama_index.core.agent.workflow import AgentOutput, AgentStream, ToolCall, 
 from llama_index.core.base.llms.types import AudioBlock, DocumentBlock, ImageBlock, TextBlock
 from llama_index.core.tools import (
     BaseTool,
-    FunctionTool as TheirTool,
+    FunctionTool as ForeignTool,
     ToolMetadata,
-    ToolOutput as TheirOutput,
+    ToolOutput as ForeignOutput,
     adapt_to_async_tool,
 )
 from llama_index.core.workflow import Context, Event, InputRequiredEvent
 
 from agents_tools._bridge import run_sync
 from agents_tools._text import shorten
-from agents_tools.errors import UserTypeError
+from agents_tools.errors import MaxTurnsExceeded, UserTypeError
 from agents_tools.export._foreign import (
     Answer,
     CallBegan,
@@ -80,9 +80,9 @@ class ToolEvent(Event):
 @overload
 def to_llama_index(
     tools: FunctionTool[..., Any] | ClassTool, *, context: Any = ...
-) -> TheirTool: ...
+) -> ForeignTool: ...
 @overload
-def to_llama_index(tools: Tools, *, context: Any = ...) -> list[TheirTool]: ...
+def to_llama_index(tools: Tools, *, context: Any = ...) -> list[ForeignTool]: ...
 def to_llama_index(tools: Any, *, context: Any = None) -> Any:
     """Make tools of LlamaIndex: `FunctionAgent(tools=to_llama_index([...]), llm=llm)`.
 
@@ -103,7 +103,7 @@ def to_llama_index(tools: Any, *, context: Any = None) -> Any:
     """
 
     def make(tool: FunctionTool[..., Any]) -> Any:
-        return _TheirToolOfOurs(tool, context)
+        return _Ours(tool, context)
 
     return exported(tools, make, "to_llama_index")
 
@@ -130,7 +130,7 @@ def from_llama_index(tool: Any, *, failure_error_function: Any = DEFAULT) -> Any
     """
 
     def make(one: Any) -> FunctionTool[..., Any]:
-        return _ours(one, failure_error_function)
+        return _incoming(one, failure_error_function)
 
     # Their base class is abstract, which makes it no type to a type checker.
     return imported(tool, cast("type[Any]", BaseTool), make, "from_llama_index")
@@ -168,6 +168,7 @@ def as_tool(
     Raises:
         UserError: The name is not acceptable, or the parameters have no JSON form.
     """
+    name = getattr(agent, "name", None) or "agent"
     limits: dict[str, Any] = {} if max_turns is None else {"max_iterations": max_turns}
 
     async def run(task: str, context: ToolContext[Any], usage: Usage) -> AsyncGenerator[Said]:
@@ -183,13 +184,19 @@ def as_tool(
                         if isinstance(said, Waits):
                             return
             result = await handler
+        except Exception as error:
+            if usage.requests == max_turns:  # their error is one of many things
+                raise MaxTurnsExceeded(
+                    f"Agent {name!r} did not finish within {max_turns} turns."
+                ) from error
+            raise
         finally:
             if not handler.is_done():
                 await handler.cancel_run()
         yield Answer(result.structured_response or str(result.response.content or ""), result)
 
     return foreign_tool(
-        getattr(agent, "name", None) or "agent",
+        name,
         run,
         tool_name=tool_name,
         tool_description=tool_description or getattr(agent, "description", None),
@@ -203,7 +210,7 @@ def as_tool(
     )
 
 
-# --- ours to theirs
+# --- our tools there
 
 
 @dataclass
@@ -223,7 +230,7 @@ class _Metadata(ToolMetadata):
         return cast("dict[str, Any]", copy_json(self.parameters))
 
 
-class _TheirToolOfOurs(TheirTool):
+class _Ours(ForeignTool):
     """A tool of LlamaIndex that calls one of ours."""
 
     def __init__(self, tool: FunctionTool[..., Any], context: Any) -> None:
@@ -260,7 +267,7 @@ class _TheirToolOfOurs(TheirTool):
         )
         if type(outcome.error).__name__ == "WaitingForEvent" and outcome.error is not None:
             raise outcome.error  # no failure: how a workflow waits for what a person says
-        return _output(self._tool.name, given, outcome)
+        return _foreign_output(self._tool.name, given, outcome)
 
 
 def _emitter(context: Context[Any]) -> Callable[[dict[str, Any]], None]:
@@ -270,11 +277,11 @@ def _emitter(context: Context[Any]) -> Callable[[dict[str, Any]], None]:
     return emit
 
 
-def _output(name: str, given: dict[str, Any], outcome: CallOutcome) -> Any:
+def _foreign_output(name: str, given: dict[str, Any], outcome: CallOutcome) -> Any:
     error = outcome.error
-    return TheirOutput(
+    return ForeignOutput(
         tool_name=name,
-        blocks=[_their_block(block) for block in blocks_of(outcome.output)],
+        blocks=[_foreign_block(block) for block in blocks_of(outcome.output)],
         raw_input={"args": (), "kwargs": given},
         raw_output=outcome.value if error is None else str(error),
         is_error=has_failed(outcome),
@@ -282,7 +289,7 @@ def _output(name: str, given: dict[str, Any], outcome: CallOutcome) -> Any:
     )
 
 
-def _their_block(block: ContentBlock) -> Any:
+def _foreign_block(block: ContentBlock) -> Any:
     """Give a block as one of theirs; what they have none for is described."""
     if isinstance(block, ToolOutputText):
         return TextBlock(text=block.text)
@@ -304,10 +311,10 @@ def _their_block(block: ContentBlock) -> Any:
 _FORMATS = {"mpeg": "mp3", "x-wav": "wav"}
 
 
-# --- theirs to ours
+# --- their tools here
 
 
-def _ours(tool: Any, failure_error_function: Any) -> FunctionTool[..., Any]:
+def _incoming(tool: Any, failure_error_function: Any) -> FunctionTool[..., Any]:
     name = tool.metadata.get_name()
     if getattr(tool, "requires_context", False):
         raise UserTypeError(
@@ -318,7 +325,7 @@ def _ours(tool: Any, failure_error_function: Any) -> FunctionTool[..., Any]:
 
     async def call(context: ToolContext[Any], arguments: dict[str, Any]) -> Any:
         del context  # they take no more than their arguments
-        return _result(await runner.acall(**arguments))
+        return _own_output(await runner.acall(**arguments))
 
     return incoming(
         framework="LlamaIndex",
@@ -340,13 +347,13 @@ def _schema(name: str, tool: Any) -> dict[str, Any]:
         ) from error
 
 
-def _result(given: Any) -> Any:
-    if not isinstance(given, TheirOutput):
+def _own_output(given: Any) -> Any:
+    if not isinstance(given, ForeignOutput):
         return given
     answer = cast("Any", given)
     if answer.exception is not None:
         raise answer.exception
-    blocks = [_our_block(block) for block in answer.blocks]
+    blocks = [_own_block(block) for block in answer.blocks]
     seen: Any = blocks
     if all(isinstance(block, ToolOutputText) for block in blocks):
         # Their text of a value is its repr; the value itself has a better one.
@@ -356,7 +363,7 @@ def _result(given: Any) -> Any:
     return ToolResult(content=seen, is_error=True) if answer.is_error else seen
 
 
-def _our_block(block: Any) -> ContentBlock:
+def _own_block(block: Any) -> ContentBlock:
     if isinstance(block, TextBlock):
         return ToolOutputText(block.text)
     if isinstance(block, ImageBlock):
@@ -382,7 +389,7 @@ def _source(data: Any, block: Any, resolve: Callable[[], Any]) -> dict[str, Any]
     return {"data": resolve().read()}
 
 
-# --- agents as tools
+# --- their agents here
 
 
 def _names_of_ours(agent: Any) -> set[str]:
@@ -390,7 +397,7 @@ def _names_of_ours(agent: Any) -> set[str]:
     agents = getattr(agent, "agents", None)
     several = list(agents.values()) if isinstance(agents, dict) else [agent]
     tools = [tool for one in several for tool in getattr(one, "tools", None) or ()]
-    return {tool.metadata.get_name() for tool in tools if isinstance(tool, _TheirToolOfOurs)}
+    return {tool.metadata.get_name() for tool in tools if isinstance(tool, _Ours)}
 
 
 def _said(event: Any, own: set[str]) -> list[Said]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from openai.lib.responses_tool_runner import AsyncRegisteredFunction, RegisteredFunction
 
 from agents_tools._bridge import run_sync
-from agents_tools.export._incoming import imported, in_thread, incoming, media
+from agents_tools.export._foreign import shown
+from agents_tools.export._incoming import are_blocks, imported, in_thread, incoming, media
 from agents_tools.export._outgoing import (
     arguments_json,
     called,
@@ -38,18 +39,34 @@ __all__ = ["from_openai_sdk", "to_openai_sdk"]
 def to_openai_sdk(
     tools: FunctionTool[..., Any] | BaseTool,
     *,
-    sync: bool = False,
+    sync: Literal[False] = False,
     strict: bool | None = None,
     context: Any = None,
-) -> Any: ...
+) -> AsyncRegisteredFunction: ...
 @overload
 def to_openai_sdk(
     tools: Iterable[Any],
     *,
-    sync: bool = False,
+    sync: Literal[False] = False,
     strict: bool | None = None,
     context: Any = None,
-) -> list[Any]: ...
+) -> list[AsyncRegisteredFunction]: ...
+@overload
+def to_openai_sdk(
+    tools: FunctionTool[..., Any] | BaseTool,
+    *,
+    sync: Literal[True],
+    strict: bool | None = None,
+    context: Any = None,
+) -> RegisteredFunction: ...
+@overload
+def to_openai_sdk(
+    tools: Iterable[Any],
+    *,
+    sync: Literal[True],
+    strict: bool | None = None,
+    context: Any = None,
+) -> list[RegisteredFunction]: ...
 def to_openai_sdk(
     tools: Any, *, sync: bool = False, strict: bool | None = None, context: Any = None
 ) -> Any:
@@ -160,9 +177,7 @@ def _incoming(foreign: RegisteredFunction | AsyncRegisteredFunction) -> Function
 
 
 def _own_output(output: Any) -> Any:
-    if not isinstance(output, list):
-        return output
-    return [_own_block(block) for block in cast("list[Any]", output)]
+    return [_own_block(block) for block in output] if are_blocks(output) else output
 
 
 def _own_block(block: Mapping[str, Any]) -> ContentBlock:
@@ -177,5 +192,7 @@ def _own_block(block: Mapping[str, Any]) -> ContentBlock:
                 file_id=block.get("file_id"),
                 filename=block.get("filename"),
             )
+        case {"type": "input_text", "text": str(text)}:
+            return ToolOutputText(text)
         case _:
-            return ToolOutputText(str(block.get("text", "")))
+            return ToolOutputText(shown(block))

@@ -239,7 +239,8 @@ def from_pydantic_ai(tool: Any) -> Any:
     """Make our tools of tools of Pydantic AI.
 
     Their `deps` are the application's object. What they emit becomes events of the call. The time
-    a call may take and the approval it needs become policies.
+    a call may take and the approval it needs become policies; a tool that `prepare` leaves out is
+    not offered.
 
     Args:
         tool: A `pydantic_ai.Tool`, or several.
@@ -286,10 +287,22 @@ def _incoming(foreign: ForeignTool[Any]) -> FunctionTool[..., Any]:
         call=call,
         metadata=foreign.metadata,
         strict_json_schema=bool(foreign.strict),
+        is_enabled=True if foreign.prepare is None else _was_enabled(foreign),
     )
     if foreign.timeout is not None:
         tool = policies.timeout(foreign.timeout)(tool)
     return policies.needs_approval()(tool) if foreign.requires_approval else tool
+
+
+def _was_enabled(foreign: ForeignTool[Any]) -> Any:
+    async def is_enabled(context: RunContextWrapper[Any], agent: Any) -> bool:
+        del agent
+        around: RunContext[Any] = RunContext(
+            deps=context.context, model=TestModel(), usage=RunUsage(), tool_name=foreign.name
+        )
+        return await foreign.prepare_tool_def(around) is not None
+
+    return is_enabled
 
 
 class _Hearing(list[Any]):

@@ -8,11 +8,12 @@ import copy
 import io
 import json
 import threading
+from contextvars import Context, copy_context
 from keyword import iskeyword
 from typing import TYPE_CHECKING, Any, cast, overload
 
 from PIL import Image  # type: ignore[import-not-found, unused-ignore]
-from smolagents import Tool as TheirTool
+from smolagents import Tool as ForeignTool
 from smolagents.agent_types import AgentAudio, AgentImage, AgentText, AgentType
 from smolagents.agents import ToolOutput
 from smolagents.memory import ActionStep, FinalAnswerStep, PlanningStep, ToolCall
@@ -22,7 +23,7 @@ from agents_tools._bridge import run_sync
 from agents_tools._supervisor import finish
 from agents_tools._threads import run_in_thread
 from agents_tools.context import current_context
-from agents_tools.errors import ToolError, UserTypeError, UserValueError
+from agents_tools.errors import ToolCancelledError, ToolError, UserTypeError, UserValueError
 from agents_tools.export._flat import flat_inputs
 from agents_tools.export._foreign import (
     Answer,
@@ -35,6 +36,8 @@ from agents_tools.export._foreign import (
 )
 from agents_tools.export._incoming import imported, incoming
 from agents_tools.export._outgoing import Tools, called, described, exported, has_failed, text_of
+from agents_tools.export._turns import turns_of
+from agents_tools.export._until import LOOK
 from agents_tools.outputs import (
     ContentBlock,
     ToolOutputAudio,
@@ -44,7 +47,7 @@ from agents_tools.tool import DEFAULT, FunctionTool
 from agents_tools.usage import Usage
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator, Callable, Generator
 
     from agents_tools._records import CallOutcome
     from agents_tools.base_tool import BaseTool
@@ -55,9 +58,11 @@ __all__ = ["as_tool", "from_smolagents", "to_smolagents"]
 
 
 @overload
-def to_smolagents(tools: FunctionTool[..., Any] | BaseTool, *, context: Any = ...) -> TheirTool: ...
+def to_smolagents(
+    tools: FunctionTool[..., Any] | BaseTool, *, context: Any = ...
+) -> ForeignTool: ...
 @overload
-def to_smolagents(tools: Tools, *, context: Any = ...) -> list[TheirTool]: ...
+def to_smolagents(tools: Tools, *, context: Any = ...) -> list[ForeignTool]: ...
 def to_smolagents(tools: Any, *, context: Any = None) -> Any:
     """Make tools of smolagents, for a `ToolCallingAgent` and for a `CodeAgent`.
 
@@ -81,18 +86,18 @@ def to_smolagents(tools: Any, *, context: Any = None) -> Any:
     """
 
     def make(tool: FunctionTool[..., Any]) -> Any:
-        return _TheirToolOfOurs(tool, context)
+        return _Ours(tool, context)
 
     return exported(tools, make, "to_smolagents")
 
 
 @overload
 def from_smolagents(
-    tool: list[TheirTool], *, failure_error_function: Any = ...
+    tool: list[ForeignTool], *, failure_error_function: Any = ...
 ) -> list[FunctionTool[..., Any]]: ...
 @overload
 def from_smolagents(
-    tool: TheirTool, *, failure_error_function: Any = ...
+    tool: ForeignTool, *, failure_error_function: Any = ...
 ) -> FunctionTool[..., Any]: ...
 def from_smolagents(tool: Any, *, failure_error_function: Any = DEFAULT) -> Any:
     """Make tools of ours of tools of smolagents. They run in a thread.
@@ -106,9 +111,9 @@ def from_smolagents(tool: Any, *, failure_error_function: Any = DEFAULT) -> Any:
     """
 
     def make(one: Any) -> FunctionTool[..., Any]:
-        return _ours(one, failure_error_function)
+        return _incoming(one, failure_error_function)
 
-    return imported(tool, TheirTool, make, "from_smolagents")
+    return imported(tool, ForeignTool, make, "from_smolagents")
 
 
 def as_tool(
@@ -146,11 +151,10 @@ def as_tool(
     Raises:
         UserError: The name is not acceptable, or the parameters have no JSON form.
     """
-    turn = threading.Lock()
 
-    async def run(task: str, context: ToolContext[Any], usage: Usage) -> AsyncGenerator[Said]:
-        inside = _Run(agent, turn, usage, max_turns)
-        async with contextlib.aclosing(inside.said(task, context)) as items:
+    async def run(task: str, _context: ToolContext[Any], usage: Usage) -> AsyncGenerator[Said]:
+        inside = _Run(agent, usage, max_turns)
+        async with contextlib.aclosing(inside.said(task)) as items:
             async for said in items:
                 yield said
 
@@ -169,12 +173,12 @@ def as_tool(
     )
 
 
-# --- ours to theirs
+# --- our tools there
 
 _OUTPUT_TYPES = {"string", "integer", "number", "boolean", "array", "object", "null"}
 
 
-class _TheirToolOfOurs(TheirTool):
+class _Ours(ForeignTool):
     """A tool of smolagents that calls one of ours."""
 
     skip_forward_signature_validation = True
@@ -189,8 +193,10 @@ class _TheirToolOfOurs(TheirTool):
         self._tool = tool
         self._context = context
         self._flat = flat_inputs(tool.params_json_schema)
-        self._calls: set[_Running] = set()
+        self._calls: set[asyncio.Task[Any]] = set()
         self._lock = threading.Lock()
+        self._around: Context | None = None
+        self._over: threading.Event | None = None
         self.name = tool.name
         self.description = tool.description
         self.inputs = self._flat.inputs
@@ -203,47 +209,60 @@ class _TheirToolOfOurs(TheirTool):
         """Call the tool: for a `ToolCallingAgent`, which asks for sanitized values, or in code."""
         if not sanitize_inputs_outputs:
             return self.forward(*args, **arguments)
-        outcome = run_sync(self._call, self._flat.named(args, arguments))
-        blocks = outcome.output
+        blocks = self._outcome(self._flat.named(args, arguments)).output
         if not isinstance(blocks, str) and len(blocks) == 1:
-            value = _value_of(blocks[0])
+            value = _foreign_block(blocks[0])
             return AgentImage(value) if isinstance(value, Image.Image) else AgentText(value)
         return AgentText(text_of(blocks))
 
     def forward(self, /, *args: Any, **arguments: Any) -> Any:
         """Call the tool in code: give plain data, or raise."""
-        outcome = run_sync(self._call, self._flat.named(args, arguments))
+        outcome = self._outcome(self._flat.named(args, arguments))
         if has_failed(outcome):
             raise ToolError(text_of(outcome.output)) from outcome.error
-        return _plain(outcome)
+        return _foreign_value(outcome)
 
-    def cancel(self, *, inside: ToolContext[Any] | None = None) -> None:
-        """End the calls that are going on, from any thread: `agent.interrupt()` waits for them.
-
-        Args:
-            inside: Only those that were made from within this call.
-        """
+    def cancel(self) -> None:
+        """End the calls that are going on, from any thread: `agent.interrupt()` waits for them."""
         with self._lock:
             running = list(self._calls)
-        for call in running:
-            if inside is None or call.is_inside(inside):
-                call.cancel()
+        for task in running:
+            task.get_loop().call_soon_threadsafe(task.cancel)
+
+    def bound(self, over: threading.Event) -> _Ours:
+        """Give the tool for one run: what it is called for belongs to the call around that.
+
+        Code runs in threads of smolagents' own, which know nothing of that call.
+
+        Args:
+            over: Set when nobody waits for the run any more; then no more calls begin.
+        """
+        made = copy.copy(self)
+        made.__dict__.update(_around=copy_context(), _over=over, _calls=set())
+        return made
+
+    def _outcome(self, arguments: dict[str, Any]) -> CallOutcome:
+        if self._around is None or current_context() is not None:
+            return run_sync(self._call, arguments)
+        return self._around.copy().run(run_sync, self._call, arguments)
 
     async def _call(self, arguments: dict[str, Any]) -> CallOutcome:
-        running = _Running()
+        task = cast("asyncio.Task[Any]", asyncio.current_task())
         with self._lock:
-            self._calls.add(running)
+            self._calls.add(task)
         try:
+            if self._over is not None and self._over.is_set():  # looked at once it can be cancelled
+                raise ToolCancelledError(f"Tool {self.name!r} was not called: the run is over.")
             return await called(self._tool, arguments, context=self._context)
         finally:
             with self._lock:
-                self._calls.discard(running)
+                self._calls.discard(task)
 
     def to_code_prompt(self) -> str:
         """Describe the tool to a `CodeAgent`, with what types alone do not say."""
         shown = copy.copy(self)
         shown.inputs = self._flat.told()
-        return str(TheirTool.to_code_prompt(shown))
+        return str(ForeignTool.to_code_prompt(shown))
 
     def to_dict(self) -> dict[str, Any]:
         """Refuse: the tool cannot be written as source code, only used where it is."""
@@ -251,21 +270,6 @@ class _TheirToolOfOurs(TheirTool):
             f"Tool {self.name!r} runs in this process: it cannot be saved, pushed to the Hub or "
             "sent to a remote executor. Use the local executor, or serve it over MCP."
         )
-
-
-class _Running:
-    """One call on the background loop, which any thread may end."""
-
-    def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._task = cast("asyncio.Task[Any]", asyncio.current_task())
-        self._around = current_context()
-
-    def is_inside(self, call: ToolContext[Any]) -> bool:
-        return self._around is not None and any(one is call for one in self._around.ancestors)
-
-    def cancel(self) -> None:
-        self._loop.call_soon_threadsafe(self._task.cancel)
 
 
 def _output_of(tool: FunctionTool[..., Any]) -> tuple[str, dict[str, Any] | None]:
@@ -276,11 +280,11 @@ def _output_of(tool: FunctionTool[..., Any]) -> tuple[str, dict[str, Any] | None
     return kind, schema if kind == "object" and "properties" in schema else None
 
 
-def _plain(outcome: CallOutcome) -> Any:
+def _foreign_value(outcome: CallOutcome) -> Any:
     """Give a result to code: text where the tool gave text, otherwise the data that was written."""
     output = outcome.output
     if not isinstance(output, str):
-        values = [_value_of(block) for block in output]
+        values = [_foreign_block(block) for block in output]
         return values[0] if len(values) == 1 else values
     if outcome.value is None or isinstance(outcome.value, str):
         return outcome.value if outcome.value is None else output
@@ -290,7 +294,7 @@ def _plain(outcome: CallOutcome) -> Any:
         return output
 
 
-def _value_of(block: ContentBlock) -> Any:
+def _foreign_block(block: ContentBlock) -> Any:
     if isinstance(block, ToolOutputImage) and block.data is not None:
         try:
             image = Image.open(io.BytesIO(block.data))
@@ -301,13 +305,13 @@ def _value_of(block: ContentBlock) -> Any:
     return described(block)
 
 
-# --- theirs to ours
+# --- their tools here
 
 
-def _ours(tool: Any, failure_error_function: Any) -> FunctionTool[..., Any]:
+def _incoming(tool: Any, failure_error_function: Any) -> FunctionTool[..., Any]:
     async def call(context: ToolContext[Any], arguments: dict[str, Any]) -> Any:
         del context  # they take no more than their arguments
-        return _result(await run_in_thread(tool, **arguments))
+        return _own_output(await run_in_thread(tool, **arguments))
 
     return incoming(
         framework="smolagents",
@@ -348,7 +352,7 @@ def _property(tool: str, name: str, given: dict[str, Any]) -> dict[str, Any]:
     return {"type": kinds[0] if len(kinds) == 1 else kinds, **found}
 
 
-def _result(value: Any) -> Any:
+def _own_output(value: Any) -> Any:
     """Give what they answered as we answer it."""
     if isinstance(value, AgentAudio):
         with open(str(value.to_string()), "rb") as file:  # noqa: PTH123 - it gives a name
@@ -357,7 +361,7 @@ def _result(value: Any) -> Any:
         value = value.to_raw()
     if isinstance(value, (list, tuple)):
         items = cast("list[Any]", list(value))
-        return [_result(item) for item in items]
+        return [_own_output(item) for item in items]
     if not isinstance(value, Image.Image):
         return value
     data = io.BytesIO()
@@ -365,26 +369,24 @@ def _result(value: Any) -> Any:
     return ToolOutputImage(data=data.getvalue(), mime_type="image/png")
 
 
-# --- agents as tools
+# --- their agents here
 
 
 class _Run:
     """One run of an agent in a thread."""
 
-    def __init__(
-        self, agent: Any, turn: threading.Lock, usage: Usage, max_turns: int | None
-    ) -> None:
+    def __init__(self, agent: Any, usage: Usage, max_turns: int | None) -> None:
         self._agent = agent
-        self._turn = turn
         self._usage = usage
         self._max_turns = max_turns
         self._loop = asyncio.get_running_loop()
         self._steps: asyncio.Queue[Any] = asyncio.Queue()
         self._over = threading.Event()
         self._runs = False
+        self._tools: list[_Ours] = []
         self._calls: set[str] = set()
 
-    async def said(self, task: str, context: ToolContext[Any]) -> AsyncGenerator[Said]:
+    async def said(self, task: str) -> AsyncGenerator[Said]:
         """Run the agent and give what it says, an `Answer` last."""
         running = asyncio.create_task(run_in_thread(self._work, task))
         running.add_done_callback(lambda _: self._steps.put_nowait(None))
@@ -396,37 +398,40 @@ class _Run:
         finally:
             self._over.set()
             if not running.done():
-                self._stop(context)
+                self._stop()
                 running.cancel()
             if await finish(running, name=str(self._agent.name)) and not running.cancelled():
                 running.exception()  # it has been raised where somebody was there to see it
 
-    def _stop(self, context: ToolContext[Any]) -> None:
+    def _stop(self) -> None:
         """End what can be ended of a run that is going on."""
         if self._runs:
             self._agent.interrupt()
-        for tool in self._agent.tools.values():
-            if isinstance(tool, _TheirToolOfOurs):
-                tool.cancel(inside=next(iter(context.ancestors)))
+        for tool in self._tools:
+            tool.cancel()
 
     def _work(self, task: str) -> None:
         """Go through the steps, in a thread: only one run of an agent can go on at a time."""
-        while not self._turn.acquire(timeout=_LOOK_UP):
+        turns = turns_of(self._agent)
+        while not turns.take(str(self._agent.name), wait=LOOK):
             if self._over.is_set():
                 return
-        try:
+        with turns.used(), _bound(self._agent, self._over) as self._tools:
             if self._over.is_set():
                 return
             self._runs = True
-            limits = {} if self._max_turns is None else {"max_steps": self._max_turns}
-            with contextlib.closing(self._agent.run(task, stream=True, **limits)) as steps:
-                for step in steps:
-                    if self._over.is_set():
-                        return
-                    self._loop.call_soon_threadsafe(self._steps.put_nowait, step)
-        finally:
-            self._runs = False
-            self._turn.release()
+            try:
+                self._follow(task)
+            finally:
+                self._runs = False
+
+    def _follow(self, task: str) -> None:
+        limits = {} if self._max_turns is None else {"max_steps": self._max_turns}
+        with contextlib.closing(self._agent.run(task, stream=True, **limits)) as steps:
+            for step in steps:
+                if self._over.is_set():
+                    return
+                self._loop.call_soon_threadsafe(self._steps.put_nowait, step)
 
     def _said(self, step: Any) -> list[Said]:
         match step:
@@ -443,12 +448,12 @@ class _Run:
                 self._count(step, 1)
                 return self._ended(list(self._calls), failed=step.error is not None)
             case FinalAnswerStep():
-                return [Answer(_result(step.output), step)]
+                return [Answer(_own_output(step.output), step)]
             case _:
                 return []
 
     def _begun(self, call: Any) -> list[Said]:
-        ours = isinstance(self._agent.tools.get(call.name), _TheirToolOfOurs)
+        ours = isinstance(self._agent.tools.get(call.name), _Ours)
         if ours or call.name == "final_answer":
             return []
         self._calls.add(call.id)
@@ -470,5 +475,26 @@ class _Run:
         )
 
 
-_LOOK_UP = 0.1
-"""How often, in seconds, a run that waits for its turn looks whether anybody waits for it."""
+@contextlib.contextmanager
+def _bound(agent: Any, over: threading.Event) -> Generator[list[_Ours]]:
+    """Bind the tools of ours in an agent, and in those that it manages, to one run."""
+    found = [
+        (one.tools, name, tool)
+        for one in _with_managed(agent)
+        for name, tool in one.tools.items()
+        if isinstance(tool, _Ours)
+    ]
+    bound = [tool.bound(over) for _, _, tool in found]
+    try:
+        for (tools, name, _), tool in zip(found, bound, strict=True):
+            tools[name] = tool
+        yield bound
+    finally:
+        for tools, name, tool in found:
+            tools[name] = tool
+
+
+def _with_managed(agent: Any) -> list[Any]:
+    managed = getattr(agent, "managed_agents", None)
+    below = managed.values() if isinstance(managed, dict) else ()
+    return [agent, *(deeper for one in below for deeper in _with_managed(one))]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from agents_tools._bridge import call_async_from_sync as call_async_from_sync
+    from agents_tools.mcp._commands import ConfigFinding as ConfigFinding
     from agents_tools.mcp.adapter import MCPToolError as MCPToolError
     from agents_tools.mcp.backend import MCPBackend as MCPBackend
     from agents_tools.mcp.background import (
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
         MCPToolManager as MCPToolManager,
         ToolListChange as ToolListChange,
     )
+    from agents_tools.mcp.mcp_tool import MCPTool as MCPTool
     from agents_tools.mcp.pins import PinChange as PinChange, ToolPins as ToolPins
     from agents_tools.mcp.server import (
         mcp_server as mcp_server,
@@ -33,19 +35,23 @@ if TYPE_CHECKING:
 
 _PLACES = {
     "agents_tools._bridge": ("call_async_from_sync",),
+    "agents_tools.mcp._commands": ("ConfigFinding",),
     "agents_tools.mcp.adapter": ("MCPToolError",),
     "agents_tools.mcp.backend": ("MCPBackend",),
     "agents_tools.mcp.config": ("MCPServerConfig", "load_config"),
     "agents_tools.mcp.background": ("MCPTools", "create_mcp_tools"),
     "agents_tools.mcp.manager": ("MCPToolManager", "ToolListChange"),
+    "agents_tools.mcp.mcp_tool": ("MCPTool",),
     "agents_tools.mcp.pins": ("PinChange", "ToolPins"),
     "agents_tools.mcp.server": ("mcp_server", "serve", "serve_async"),
 }
 _WHERE = {name: module for module, names in _PLACES.items() for name in names}
 
 __all__ = [  # pyright: ignore[reportUnsupportedDunderAll] - loaded when first used
+    "ConfigFinding",
     "MCPBackend",
     "MCPServerConfig",
+    "MCPTool",
     "MCPToolError",
     "MCPToolManager",
     "MCPTools",

@@ -26,6 +26,7 @@ from agents_tools.mcp._remote import (
     outcome_in,
     result_in,
 )
+from agents_tools.mcp._shapes import an_object
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -34,9 +35,18 @@ __all__ = ["Call", "Flight", "event_of"]
 
 _MARGIN = 0.25
 """Seconds after the deadline in which a worker may still say itself how the call ended."""
-_WAITING = 4_096
-"""Events of one call that wait for their reader; then the oldest ones to look at give way."""
+_WAITING, _HEAVIEST = 4_096, 32 << 20
+"""Events of one call that wait for their reader, and their characters; then old ones give way."""
+_OPENING = frozenset({"accepted", "started"})
 _REFUSED = frozenset({401, 403})
+_SERVER_FAULT = 500
+"""From here on an HTTP status says that something broke: nobody knows what was run."""
+
+
+_ASKED = (
+    "The server asks something before it answers, and nobody can be asked on the way of a backend. "
+    "Use its tools with MCPToolManager."
+)
 
 
 class Call:
@@ -91,23 +101,26 @@ class Flight:
         self._max_time = max_time
         self._first = self._next = min(restart, 1)
         self._told: deque[Told] = deque()
+        self._size = 0
+        self._opened: set[str] = set()
         self._seen = -1
         self._dropped = 0
         self._news = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._last: Told | None = None
         self._task = self._loop.create_task(self._fly(send), name=f"call of {envelope.tool}")
-        self._task.add_done_callback(lambda _: self._news.set())
+        self._task.add_done_callback(self._landed)
 
     def __aiter__(self) -> Flight:
         return self
 
     async def __anext__(self) -> CallEvent:
         while True:
-            if self._dropped:
+            if self._dropped and not (self._told and self._told[0].kind in _OPENING):
                 return self._gap()
             if self._told:
                 told = self._told.popleft()
+                self._size -= told.size
                 self._next = max(self._next, self._first + told.seq)
                 return self._event(told.kind, told.payload, told.time)
             if self._task.done():
@@ -115,11 +128,17 @@ class Flight:
             self._news.clear()
             await self._news.wait()
 
+    def _landed(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled():
+            task.exception()  # looked at, also where nobody reads to the end
+        self._news.set()
+
     def heard(self, report: Mapping[str, Any]) -> None:
         """Take a report of progress; called on the loop of the connection."""
         if asyncio.get_running_loop() is self._loop:
             self._hear(report)
-        else:
+            return
+        with contextlib.suppress(RuntimeError):  # the loop of the caller is gone: nobody listens
             self._loop.call_soon_threadsafe(self._hear, report)
 
     def _hear(self, report: Mapping[str, Any]) -> None:
@@ -154,17 +173,23 @@ class Flight:
             if told.seq <= self._seen:
                 continue  # it was here before
             self._seen = told.seq
-            if len(self._told) >= _WAITING and told.kind == "event":
-                self._dropped += self._make_room()
+            if told.kind in _OPENING:
+                if told.kind in self._opened:
+                    continue  # a call begins once
+                self._opened.add(told.kind)
             self._told.append(told)
+            self._size += told.size
+            while len(self._told) > _WAITING or (self._size > _HEAVIEST and len(self._told) > 3):  # noqa: PLR2004 - the opening and what is new
+                self._make_room()
 
-    def _make_room(self) -> int:
+    def _make_room(self) -> None:
         """Leave out the older half of what waits; what opens a call stays."""
         waiting = list(self._told)
-        half = len(waiting) // 2
-        kept = [told for told in waiting[:half] if told.kind in {"accepted", "started"}]
+        half = len(waiting) // 2 + 1
+        kept = [told for told in waiting[:half] if told.kind in _OPENING]
         self._told = deque([*kept, *waiting[half:]])
-        return half - len(kept)
+        self._size = sum(told.size for told in self._told)
+        self._dropped += half - len(kept)
 
     def _gap(self) -> CallEvent:
         from agents_tools.events import GapEvent
@@ -200,7 +225,10 @@ class Flight:
             denied = error.code in _REFUSED
             self._end("denied" if denied else "overloaded", f"{error} Nothing was run.")
         except MCPError as error:
-            self._end("tool_error", str(error), kind="MCPProtocolError")
+            if (error.code or 0) >= _SERVER_FAULT:
+                self._end("lost", f"{error} Whether the call took effect is not known.")
+            else:
+                self._end("tool_error", str(error), kind="MCPProtocolError")
         except ModelBehaviorError as error:
             self._end("invalid_args", str(error))
         else:
@@ -208,12 +236,17 @@ class Flight:
 
     def _came(self, raw: dict[str, Any]) -> None:
         found = outcome_in(raw, self._envelope)
+        if found is None and raw.get("resultType") == "input_required":
+            self._end("tool_error", _ASKED)
+            return
         if found is None:
             events, self._last = begun() if self._seen < 0 else [], result_in(raw)
         else:
             events, self._last = found
         self._take(events)
-        self.lost = self._last.payload.get("status") == "lost"
+        payload = self._last.payload
+        self.lost = payload.get("status") == "lost"
+        self.reason = str(an_object(payload.get("error")).get("message", ""))
 
     def _end(self, status: Any, why: str, *, kind: str | None = None) -> None:
         self.lost = status == "lost"

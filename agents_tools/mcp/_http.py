@@ -27,6 +27,9 @@ __all__ = ["http_client"]
 logger = logging.getLogger("agents_tools.mcp")
 
 _NOT_FOUND = 404
+_IDLE = 3.0
+"""Seconds for which a connection that nobody uses is kept: fewer than servers keep theirs, since a
+request that meets the end of its connection half-way counts as lost."""
 _FAREWELL = 1.5
 """Seconds that a server may take to hear that a session is over."""
 _NOT_RUN = frozenset({400, 401, 403, 404, 405, 406, 413, 415, 421, 429, 503})
@@ -81,7 +84,9 @@ def http_client(httpx: Any, config: MCPServerConfig, exchange: Exchange) -> Any:
         headers=dict(config.headers),
         auth=config.auth,
         timeout=httpx.Timeout(30.0, connect=config.connect_timeout, read=None, pool=None),
-        limits=httpx.Limits(max_connections=None, max_keepalive_connections=32),
+        limits=httpx.Limits(
+            max_connections=None, max_keepalive_connections=32, keepalive_expiry=_IDLE
+        ),
         follow_redirects=False,
     )
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 import math
 import time
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast, get_args
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from agents_tools.backend import CallEnvelope
-from agents_tools.backend._protocol import ended
+from agents_tools.backend._protocol import ended, is_result
 from agents_tools.errors import UserValueError
-from agents_tools.events import CallStatus, ToolProgressEvent
+from agents_tools.events import ToolProgressEvent
 from agents_tools.mcp._shapes import an_object, objects, text_or_none
 from agents_tools.mcp._untrusted import clean_text
 
@@ -41,6 +42,7 @@ __all__ = [
     "outcome_meta",
     "record_of",
     "result_in",
+    "size_of",
 ]
 
 CALL_KEY = "agents_tools/call"
@@ -56,9 +58,9 @@ VERSION = 1
 _LONGEST_ID = 256
 _LONGEST_TEXT = 1 << 20
 _DEEPEST = 64
+_MOST_RESTARTS = 1_000
 _SOONEST, _LATEST = 0.05, 3600.0
 _KINDS = frozenset({"accepted", "started", "event", "heartbeat"})
-STATUSES = frozenset(get_args(CallStatus))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,8 +78,7 @@ class Order:
     heartbeat: float = 10.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class Told(NamedTuple):
     """One event as it came: its kind, its time and what it says.
 
     Attributes:
@@ -85,15 +86,19 @@ class Told:
         kind: One of the kinds of `CallEvent`.
         time: When, on the clock of the worker.
         payload: What it says; nothing is hidden in the texts of an event.
+        size: About how many characters that is.
     """
 
     seq: int
     kind: Any
     time: float
-    payload: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    payload: Mapping[str, Any] = MappingProxyType({})
+    size: int = 0
 
 
-def meta_of(envelope: CallEnvelope, *, restart: int, heartbeat: float) -> dict[str, Any]:
+def meta_of(
+    envelope: CallEnvelope, *, restart: int, heartbeat: float, most: float | None = None
+) -> dict[str, Any]:
     """Give the `_meta` of the request for a call.
 
     The deadline is told as the time that is left, since clocks of two machines differ.
@@ -102,6 +107,8 @@ def meta_of(envelope: CallEnvelope, *, restart: int, heartbeat: float) -> dict[s
         envelope: The call.
         restart: How often it was sent before, to workers that were lost.
         heartbeat: After how many silent seconds the worker is to say that it lives.
+        most: How many seconds the call may take, whatever its deadline: a worker behind a proxy
+            may never hear that nobody waits any more.
     """
     told: dict[str, Any] = {
         "v": VERSION,
@@ -111,8 +118,9 @@ def meta_of(envelope: CallEnvelope, *, restart: int, heartbeat: float) -> dict[s
     }
     if restart:
         told["restart"] = restart
-    if envelope.deadline is not None:
-        told["left"] = max(0.0, envelope.deadline - time.time())
+    left = None if envelope.deadline is None else max(0.0, envelope.deadline - time.time())
+    if left is not None or most is not None:
+        told["left"] = min(one for one in (left, most) if one is not None)
     for key in ("definition", "idempotency_key", "idempotent", "principal", "bare"):
         value = getattr(envelope, key)
         if value:
@@ -164,7 +172,7 @@ def order_in(meta: Mapping[str, Any], tool: str, arguments: Mapping[str, Any]) -
             limits=an_object(told.get("limits")),
             bare=told.get("bare") is True,
         ),
-        restart=restart if type(restart) is int else 0,
+        restart=restart if type(restart) is int and 0 < restart < _MOST_RESTARTS else 0,
         heartbeat=10.0 if beat is None else min(max(beat, _SOONEST), _LATEST),
     )
 
@@ -220,11 +228,11 @@ def outcome_in(result: Mapping[str, Any], envelope: CallEnvelope) -> tuple[list[
         return None
     outcome = an_object(cast("Any", told))
     payload = an_object(outcome.get("payload"))  # a result is data: nothing is taken out of it
-    if text_or_none(payload.get("status")) not in STATUSES:
-        return None
     payload["error"] = clean(payload.get("error"))
     if "output" not in payload:
         payload["output"] = text_of(result)
+    if not is_result(payload):
+        return None
     seq, at = _place(outcome.get("seq")), _number(outcome.get("time"))
     last = Told(seq=seq, kind="result", time=at or time.time(), payload=payload)
     return events_in(outcome, envelope, "events") or [], last
@@ -325,7 +333,7 @@ def _told(one: Any, envelope: CallEnvelope) -> Told | None:
                 "source": "environment",
             }
         payload = {"v": 1, "id": -1, "cause": None, **own, **payload}
-    return Told(seq=_place(seq), kind=kind, time=at, payload=payload)
+    return Told(_place(seq), kind, at, payload, size_of(payload))
 
 
 def _place(seq: object) -> int:
@@ -352,7 +360,30 @@ def clean(value: Any, _depth: int = 0) -> Any:
     return value
 
 
+def size_of(payload: Mapping[str, Any]) -> int:
+    """Give about how many characters the payload of an event has."""
+    size = 0
+    for value in payload.values():
+        size += len(value) if value.__class__ is str else _size(value)
+    return size
+
+
+def _size(value: object) -> int:
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, dict):
+        given = cast("dict[str, Any]", value)
+        return sum(len(key) + _size(one) for key, one in given.items())
+    if isinstance(value, list):
+        return 1 + sum(_size(one) for one in cast("list[Any]", value))
+    return 8
+
+
 def _number(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
-    return float(value) if math.isfinite(value) else None
+    try:
+        number = float(value)
+    except OverflowError:  # JSON knows whole numbers that are larger than any of these
+        return None
+    return number if math.isfinite(number) else None

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from agents_tools.backend import Ledger, execute
-from agents_tools.mcp._remote import content_of, outcome_meta, record_of
+from agents_tools.mcp._remote import content_of, outcome_meta, record_of, size_of
 from agents_tools.mcp._report import TOLD
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
     from typing import TypeAlias
 
-    from agents_tools.backend import CallEvent
+    from agents_tools.backend import CallEnvelope, CallEvent
     from agents_tools.mcp._remote import Order
     from agents_tools.tool import FunctionTool
 
@@ -28,8 +29,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Worker"]
 
-_AHEAD = 256
-"""Events that a call may be ahead of the connection that they are sent on."""
+_AHEAD, _FAR = 256, 1 << 20
+"""Events that a call may be ahead of the connection that they are sent on, and their characters."""
+_KEPT, _MOST = 4_096, 16 << 20
+"""Events that wait for the result where there is no way for them before, and their characters."""
 _LAZY = 0.05
 """Seconds that the news of a call's beginning waits for something that is worth a message."""
 _BURST = 0.0005
@@ -57,6 +60,7 @@ class Worker:
         self._own = own
         self._hide = errors == "hide"
         self._ledger = Ledger()
+        self._hidden: dict[str, _Hidden] = {}
 
     async def perform(
         self,
@@ -81,16 +85,19 @@ class Worker:
         given = order.envelope
         envelope = replace(given, principal=whose or given.principal, bare=given.bare and self._own)
         known = envelope
+        if whose is not None and given.principal is not None:  # one caller may act for several
+            known = replace(known, principal=f"{whose}\0{given.principal}")
         if order.restart:  # it runs again although the call is the same
-            known = replace(envelope, call_id=f"{envelope.call_id}~{order.restart}")
+            known = replace(known, call_id=f"{envelope.call_id}~{order.restart}")
 
         def run() -> AsyncGenerator[CallEvent]:
-            hidden = _Hidden(tool, tell)
-            events = execute(hidden.tool, envelope, context=context, heartbeat=order.heartbeat)
-            return hidden.shown(events)
+            hidden = self._hidden.get(tool.name)
+            if hidden is None or hidden.given is not tool:
+                hidden = self._hidden[tool.name] = _Hidden(tool, tell)
+            return hidden.run(envelope, context=context, heartbeat=order.heartbeat)
 
         said = self._ledger.once(known, run)
-        waiting, seq, last = await self._sent(said, None if send is None else _Outgoing(send))
+        waiting, seq, last = await self._sent(said, _Kept() if send is None else _Outgoing(send))
         return {
             "resultType": "complete",
             "content": content_of(last.payload),
@@ -99,10 +106,9 @@ class Worker:
         }
 
     async def _sent(
-        self, events: AsyncGenerator[CallEvent], outgoing: _Outgoing | None
+        self, events: AsyncGenerator[CallEvent], outgoing: _Outgoing | _Kept
     ) -> tuple[list[Record], int, CallEvent]:
         """Send what a call says; give what was not sent, and the end with its place."""
-        kept: list[Record] = []
         seq = 0
         last: CallEvent | None = None
         try:
@@ -116,16 +122,12 @@ class Worker:
                         continue
                     record = record_of(seq, event, payload)
                     seq += 1
-                    if outgoing is None:
-                        kept.append(record)
-                    else:
-                        await outgoing.say(record)
+                    await outgoing.say(record, size_of(payload))
             if last is None:
                 raise RuntimeError("a call has ended without a result")
-            return kept if outgoing is None else await outgoing.rest(), seq, last
+            return await outgoing.rest(), seq, last
         finally:
-            if outgoing is not None:
-                outgoing.cancel()
+            outgoing.cancel()
 
     def _passed(self, told: CallEvent) -> Mapping[str, Any] | None:
         """Give of an event what a backend may hear; `None` for what stays here."""
@@ -151,6 +153,7 @@ class _Outgoing:
     def __init__(self, send: Send) -> None:
         self._send = send
         self._waiting: list[Record] = []
+        self._size = 0
         self._number = 0
         self._sent = 0.0  # when the last message had left
         self._stopped = False
@@ -160,18 +163,19 @@ class _Outgoing:
         self._loop = asyncio.get_running_loop()
         self._timer = self._loop.call_later(_LAZY, self._hurry)
 
-    async def say(self, record: Record) -> None:
-        """Take one event; wait where too many are on their way."""
+    async def say(self, record: Record, size: int) -> None:
+        """Take one event; wait where too much is on its way."""
         if self._failure is not None:
             raise self._failure
         self._waiting.append(record)
+        self._size += size
         if record[1] in _OPENING:
             return  # a quick call that says nothing needs no message before its result
         if self._task is None and self._loop.time() - self._sent > _BURST:
             await self._send_all()
             return
         self._hurry()
-        while len(self._waiting) >= _AHEAD and not self._stopped:
+        while (len(self._waiting) >= _AHEAD or self._size >= _FAR) and not self._stopped:
             self._room.clear()
             await self._room.wait()
 
@@ -212,29 +216,71 @@ class _Outgoing:
             self._room.set()
 
     async def _send_all(self) -> None:
-        waiting, self._waiting = self._waiting, []
+        waiting, self._waiting, self._size = self._waiting, [], 0
         self._number += 1
         self._room.set()
         await self._send(self._number, waiting)
         self._sent = self._loop.time()
 
 
+class _Kept:
+    """Keeps events for the result, where there is no way for them before; old ones give way."""
+
+    def __init__(self) -> None:
+        self._waiting: list[Record] = []
+        self._size = 0
+
+    async def say(self, record: Record, size: int) -> None:
+        """Take one event."""
+        self._waiting.append(record)
+        self._size += size
+        if len(self._waiting) > _KEPT or self._size > _MOST:
+            self._make_room()
+
+    async def rest(self) -> list[Record]:
+        """Give what is left of them; their places tell what is not."""
+        return self._waiting
+
+    def cancel(self) -> None:
+        """Let go of them."""
+        self._waiting = []
+
+    def _make_room(self) -> None:
+        half = max(len(self._waiting) // 2, 1)
+        opening = [one for one in self._waiting[:half] if one[1] in _OPENING]
+        self._waiting = [*opening, *self._waiting[half:]]
+        self._size = sum(size_of(one[3]) for one in self._waiting if len(one) > _NO_PAYLOAD)
+
+
+_NO_PAYLOAD = 3
+"""The length of a record that says nothing beside its kind and its time."""
+
+
 class _Hidden:
-    """A tool whose callers are told of an error what they may know."""
+    """A tool whose callers are told of an error what they may know.
+
+    Args:
+        tool: The tool as it was given.
+        tell: Gives what they are told.
+    """
 
     def __init__(self, tool: FunctionTool[..., Any], tell: Tell) -> None:
-        self.tool = tool.with_(failure_error_function=self._failed)
-        self._given = tool
+        self.given = tool
+        self._tool = tool.with_(failure_error_function=self._failed)
         self._tell = tell
-        self._text: str | None = None
 
-    async def shown(self, events: AsyncGenerator[CallEvent]) -> AsyncGenerator[CallEvent]:
-        """Give the events of a call, its result without what its caller may not know."""
+    async def run(
+        self, envelope: CallEnvelope, *, context: Any, heartbeat: float
+    ) -> AsyncGenerator[CallEvent]:
+        """Run a call; its result comes without what its caller may not know."""
+        texts: list[str] = []
+        _texts.set(texts)  # the task of the call takes it along
+        events = execute(self._tool, envelope, context=context, heartbeat=heartbeat)
         async with aclosing(events):
             async for event in events:
                 error = event.payload.get("error") if event.kind == "result" else None
-                if error and self._text is not None:
-                    told = {**event.payload, "error": {**error, "message": self._text}}
+                if error and texts:
+                    told = {**event.payload, "error": {**error, "message": texts[-1]}}
                     yield replace(event, payload=told)
                 else:
                     yield event
@@ -242,11 +288,18 @@ class _Hidden:
     def _failed(self, context: Any, error: Exception) -> Any:
         from agents_tools.tool import default_tool_error_function
 
-        self._text = self._tell(self._given, error)
-        own = self._given.failure_error_function or default_tool_error_function
-        if self._text is None or own is not default_tool_error_function:
+        text = self._tell(self.given, error)
+        texts = _texts.get()
+        if text is not None and texts is not None:
+            texts.append(text)
+        own = self.given.failure_error_function or default_tool_error_function
+        if text is None or own is not default_tool_error_function:
             return own(context, error)
-        return self._text
+        return text
+
+
+_texts: ContextVar[list[str] | None] = ContextVar("agents_tools_told_errors", default=None)
+"""What the caller of the call that runs here is told of its error."""
 
 
 def _own_types() -> frozenset[str]:

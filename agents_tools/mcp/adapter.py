@@ -26,10 +26,10 @@ from agents_tools.tool import FunctionTool, default_tool_error_function
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from agents_tools._records import Call
+    from agents_tools._records import Call, Declaration
     from agents_tools.context import ToolContext
 
-__all__ = ["MCPToolError", "function_tool_of", "result_of"]
+__all__ = ["MCPToolError", "declared_of", "function_tool_of", "result_of"]
 
 logger = logging.getLogger("agents_tools.mcp")
 
@@ -60,7 +60,22 @@ def function_tool_of(
     perform: Callable[[ToolContext[Any], dict[str, Any]], Awaitable[dict[str, Any]]],
     validate_arguments: bool = True,
 ) -> AnyTool:
-    """Make a tool of what a server lists.
+    """Make a tool of what a server lists; see `declared_of`."""
+    declaration, options = declared_of(
+        wire, name=name, server=server, perform=perform, validate_arguments=validate_arguments
+    )
+    return FunctionTool.declared(declaration, **options)
+
+
+def declared_of(
+    wire: Mapping[str, Any],
+    *,
+    name: str,
+    server: str,
+    perform: Callable[[ToolContext[Any], dict[str, Any]], Awaitable[dict[str, Any]]],
+    validate_arguments: bool = True,
+) -> tuple[Declaration, dict[str, Any]]:
+    """Give the declaration of what a server lists, and the options of the tool.
 
     Args:
         wire: The tool as the server lists it.
@@ -76,19 +91,19 @@ def function_tool_of(
     title = wire.get("title") or an_object(hints).get("title")
     # Options of the projection for MCP are what its own metadata is, so that it can be served on.
     extra = {key: wire[key] for key in ("title", "icons", "_meta", "execution") if key in wire}
-    return FunctionTool.declared(
-        _Remote(
-            wire,
-            name=name,
-            origin=ToolOrigin(kind="mcp", server=server, wire_name=wire["name"]),
-            perform=perform,
-            validate=validate_arguments,
-        ),
-        strict_json_schema=False,
-        annotations=_annotations(hints, title),
-        metadata={"mcp": extra} if extra else None,
-        failure_error_function=_failure_text,
+    declaration = _Remote(
+        wire,
+        name=name,
+        origin=ToolOrigin(kind="mcp", server=server, wire_name=wire["name"]),
+        perform=perform,
+        validate=validate_arguments,
     )
+    return declaration, {
+        "strict_json_schema": False,
+        "annotations": _annotations(hints, title),
+        "metadata": {"mcp": extra} if extra else None,
+        "failure_error_function": _failure_text,
+    }
 
 
 def _annotations(hints: Any, title: Any) -> ToolAnnotations | None:

@@ -11,18 +11,21 @@ import asyncio
 import itertools
 import random
 import time
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from agents_tools._text import shorten
 from agents_tools.backend import BackendCapabilities, BackendHealth
-from agents_tools.context import ToolContext
+from agents_tools.context import ToolContext, current_context
 from agents_tools.errors import (
     MCPConnectionError,
     MCPError,
+    MCPProtocolError,
     ModelBehaviorError,
     ToolLostError,
     UserError,
+    UserTypeError,
     UserValueError,
 )
 from agents_tools.mcp._flight import Call, Flight, event_of
@@ -32,7 +35,7 @@ from agents_tools.mcp.config import MCPServerConfig, server_config
 from agents_tools.mcp.connection import Connection
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterable, Mapping
+    from collections.abc import AsyncGenerator
     from typing import Self
 
     from agents_tools.backend import CallEnvelope, CallEvent
@@ -40,9 +43,11 @@ if TYPE_CHECKING:
 
 __all__ = ["MCPBackend"]
 
-_DOWN = 2.0
-"""Seconds for which a worker that could not be reached comes last."""
+_DOWN, _LONGEST_DOWN = 2.0, 60.0
+"""Seconds for which a worker that could not be reached comes last: twice as many each time."""
 _HEALTH = 5.0
+_UNKNOWN_METHOD = -32601
+_LONGEST_BEAT = 3_600
 _SILENT = 3
 """After how many missed signs of life a worker counts as lost."""
 
@@ -100,13 +105,21 @@ class MCPBackend:
         attempts: int = 3,
         max_message: int = 64 << 20,
     ) -> None:
+        if not isinstance(workers, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UserTypeError(
+                f"MCPBackend takes the address of a worker, or several, not a "
+                f"{type(workers).__name__}."
+            )
         urls = [workers] if isinstance(workers, str) else list(workers)
         if not urls:
             raise UserValueError("MCPBackend takes the address of at least one worker.")
         if type(attempts) is not int or attempts < 1:
             raise UserValueError(f"attempts= is a whole number from 1 on, not {attempts!r:.60}.")
-        if isinstance(heartbeat, bool) or not isinstance(heartbeat, (int, float)) or heartbeat <= 0:  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise UserValueError(f"heartbeat= is a number of seconds, not {heartbeat!r:.60}.")
+        if type(heartbeat) not in {int, float} or not 0 < heartbeat <= _LONGEST_BEAT:
+            raise UserValueError(
+                f"heartbeat= is a number of seconds above 0 and up to {_LONGEST_BEAT:,}, not "
+                f"{heartbeat!r:.60}."
+            )
         self.name = name
         self._heartbeat = float(heartbeat)
         self._attempts = attempts
@@ -122,7 +135,7 @@ class MCPBackend:
                         name if len(urls) == 1 else f"{name}-{number}",
                         "http",
                         url=url,
-                        headers={**(headers or {}), **_bearer(token, url, urls)},
+                        headers=_headers(headers, token, url, urls),
                         header_provider=header_provider,
                         auth=auth,
                         connect_timeout=connect_timeout,
@@ -178,7 +191,8 @@ class MCPBackend:
                 finally:
                     await flight.land()
                 again = flight.lost and envelope.idempotent and restart + 1 < self._attempts
-                if not again or call.cancelled or not await self._pause(envelope, restart):
+                again = again and not call.cancelled and await self._pause(envelope, restart)
+                if not again or call.cancelled:  # which may have happened in the pause
                     yield flight.result()
                     return
                 envelope = envelope.again(envelope.attempt + 1)
@@ -204,6 +218,8 @@ class MCPBackend:
 
     async def health(self) -> BackendHealth:
         """Ask each worker whether it answers; behind a load balancer, any of those there does."""
+        for worker in self._workers:
+            self._look_again(worker)
         told = await asyncio.gather(*(_ask(worker) for worker in self._workers))
         there = sum(not fault for fault in told)
         return BackendHealth(
@@ -216,8 +232,8 @@ class MCPBackend:
     async def aclose(self) -> None:
         """Cancel what runs, and close the connections. May be called again."""
         self._closed = True
-        for call in [call for calls in self._calls.values() for call in calls]:
-            call.cancel("The backend was closed.")
+        for call in [call for calls in list(self._calls.values()) for call in list(calls)]:
+            call.cancel("the backend was closed")
         async with asyncio.TaskGroup() as group:
             for worker in self._workers:
                 group.create_task(worker.connection.close())
@@ -227,20 +243,29 @@ class MCPBackend:
     async def _send(self, envelope: CallEnvelope, restart: int, flight: Flight) -> dict[str, Any]:
         """Make the request of a call to the workers, one after the other, until one takes it."""
         params: dict[str, Any] = {"name": envelope.tool, "arguments": _arguments(envelope)}
+        here = current_context()  # for what gives headers; all else of it stays with the caller
         context: ToolContext[Any] = ToolContext(
-            tool_name=envelope.tool, tool_call_id=envelope.call_id
+            None if here is None else here.context,
+            tool_name=envelope.tool,
+            tool_call_id=envelope.call_id,
         )
         refused: MCPConnectionError | None = None
         for worker in self._by_turns():
-            params["_meta"] = meta_of(envelope, restart=restart, heartbeat=self._heartbeat)
+            params["_meta"] = meta_of(
+                envelope, restart=restart, heartbeat=self._heartbeat, most=self._max_time
+            )
             worker.calls.add(flight)
+            worker.tried()
             try:
-                return await worker.connection.request(
+                raw = await worker.connection.request(
                     "tools/call", params, context=context, on_progress=flight.heard
                 )
             except MCPConnectionError as error:  # nothing has happened there
-                worker.down_until = time.monotonic() + _DOWN
+                worker.refused(error)
                 refused = error
+            else:
+                worker.answered()
+                return raw
             finally:
                 worker.calls.discard(flight)
         raise refused or MCPConnectionError("There is no worker.", server=self.name)
@@ -256,9 +281,12 @@ class MCPBackend:
                 key=lambda worker: (worker.down_until > now, len(worker.calls)),
             )
         for worker in found:
-            if worker.connection.error is not None and not self._closed:
-                worker.connection.reopen()  # that it was away a minute ago says nothing of now
+            self._look_again(worker)
         return found
+
+    def _look_again(self, worker: _Worker) -> None:
+        if worker.connection.error is not None and not self._closed:
+            worker.connection.reopen()  # that it was away a minute ago says nothing of now
 
     async def _pause(self, envelope: CallEnvelope, number: int) -> bool:
         """Wait before the next attempt; give whether there is time for one."""
@@ -277,12 +305,34 @@ class MCPBackend:
 
 
 class _Worker:
-    """One address."""
+    """One address.
+
+    Attributes:
+        connection: The way there.
+        calls: What it has to do, as far as it is known here.
+        down_until: Until when it comes after the others.
+    """
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self.calls: set[Flight] = set()
         self.down_until = 0.0
+        self._faults = 0
+
+    def tried(self) -> None:
+        """Note that a call looks whether it is there again; the others need not wait for that."""
+        if self._faults:
+            self.down_until = time.monotonic() + self.config.connect_timeout
+
+    def refused(self, error: MCPConnectionError) -> None:
+        """Note that it took a call not, or could not be reached."""
+        pause = min(_DOWN * 2**self._faults, _LONGEST_DOWN) if error.code is None else _DOWN
+        self._faults = min(self._faults + 1, 10)
+        self.down_until = time.monotonic() + pause
+
+    def answered(self) -> None:
+        """Note that it is there."""
+        self._faults, self.down_until = 0, 0.0
 
     @property
     def config(self) -> MCPServerConfig:
@@ -331,23 +381,42 @@ async def _ask(worker: _Worker) -> str:
             await connection.request(method, {}, repeatable=True)
     except TimeoutError:
         return f"{worker.config.place} has not answered within {_HEALTH:g} s"
+    except MCPProtocolError as error:  # one that does not know the question is there as well
+        return "" if error.code == _UNKNOWN_METHOD else str(error)
     except (MCPError, ToolLostError) as error:
         return str(error)
     return ""
 
 
-def _bearer(token: str | Mapping[str, str] | None, url: str, urls: list[str]) -> dict[str, str]:
-    """Give the header with the token of one address."""
+def _headers(
+    headers: Mapping[str, str] | None, token: object, url: str, urls: list[str]
+) -> dict[str, str]:
+    """Give the headers of one address, with its token in place of any other."""
+    own = _token_of(token, url, urls)
+    if own is None:
+        return dict(headers or {})
+    if not own or not own.isascii() or not own.isprintable():
+        raise UserValueError("A token of token= is empty, or has characters that no token has.")
+    more = {key: one for key, one in (headers or {}).items() if key.lower() != "authorization"}
+    return {**more, "Authorization": f"Bearer {own}"}
+
+
+def _token_of(token: object, url: str, urls: list[str]) -> str | None:
     if token is None:
-        return {}
+        return None
     if isinstance(token, str):
         if len(urls) > 1:
             raise UserValueError(
                 "One token= for several workers would be told to all of them. Give each its own: "
                 "token={url: token}."
             )
-        return {"Authorization": f"Bearer {token}"}
-    unknown = sorted(set(token) - set(urls))
+        return token
+    if not isinstance(token, Mapping):
+        raise UserTypeError(
+            f"token= is a text, or a mapping from address to token, not a {type(token).__name__}."
+        )
+    given = cast("Mapping[str, str]", token)
+    unknown = sorted(set(given) - set(urls))
     if unknown:
         raise UserValueError(f"token= has {unknown[0]!r:.100}, which is no address of a worker.")
-    return {"Authorization": f"Bearer {token[url]}"} if url in token else {}
+    return given.get(url)

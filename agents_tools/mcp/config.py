@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import logging
 import os
 import re
 import tomllib
@@ -16,6 +17,7 @@ from urllib.parse import urlsplit
 from agents_tools._json import check_bounds
 from agents_tools._secrets import mask
 from agents_tools.errors import UserError, UserTypeError, UserValueError
+from agents_tools.mcp._commands import ConfigFinding, findings_of_command
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from agents_tools.context import ToolContext
 
 __all__ = ["MCPServerConfig", "Transport", "load_config", "server_config", "without_secrets"]
+
+logger = logging.getLogger("agents_tools.mcp")
 
 Transport: TypeAlias = Literal["stdio", "http", "sse", "memory"]
 """How a server is reached."""
@@ -126,6 +130,17 @@ class MCPServerConfig:
             return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
         return self.command or "this process"
 
+    @property
+    def findings(self) -> tuple[ConfigFinding, ...]:
+        """What had better be another way: a version left open, code in the arguments."""
+        if self.transport != "stdio":
+            return ()
+        found = findings_of_command(self.command or "", self.args)
+        return tuple(
+            ConfigFinding(code=one.code, message=without_secrets(self, one.message))
+            for one in found
+        )
+
 
 def without_secrets(config: MCPServerConfig, text: str) -> str:
     """Take out of a text what a server was given in confidence: variables, headers, known secrets.
@@ -183,6 +198,9 @@ def load_config(
     `${env:NAME}` stand for variables of the environment. Entries that are switched off
     (`"disabled": true`) are left out.
 
+    What had better be another way, such as a version left open, is no error: it stands in
+    `MCPServerConfig.findings` and is logged at the level `INFO`.
+
     Args:
         source: The path of the file, or what is in it.
         **defaults: Fields of `MCPServerConfig` for entries that do not have them.
@@ -218,6 +236,8 @@ def load_config(
             raise type(error)(f"{where}: {error}") from None
         except RecursionError:
             raise UserValueError(f'{where}: "{section}.{name}" is nested too deeply.') from None
+        for finding in servers[-1].findings:
+            logger.info("MCP server %r in %s: %s.", name, where, finding.message)
     return servers
 
 

@@ -13,6 +13,7 @@ from contextvars import Context
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from agents_tools._bridge import is_blocked
 from agents_tools._text import safe_text, shorten
 from agents_tools.errors import (
     MCPConnectionError,
@@ -20,6 +21,7 @@ from agents_tools.errors import (
     MCPProtocolError,
     MCPTimeoutError,
     ToolLostError,
+    UserError,
 )
 from agents_tools.mcp._exchange import Exchange, Request
 from agents_tools.mcp._sdk import Hooks, Refusal, open_session
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
     from agents_tools.mcp._stdio import StdioTransport
     from agents_tools.mcp.config import MCPServerConfig
 
-__all__ = ["Connection", "Owner", "ServerStats"]
+__all__ = ["Connection", "Owner", "ServerStats", "elsewhere"]
 
 logger = logging.getLogger("agents_tools.mcp")
 
@@ -129,6 +131,16 @@ class Connection:
     def name(self) -> str:
         """The name of the server."""
         return self.config.name
+
+    @property
+    def owner(self) -> Owner | None:
+        """Who is told of its tools; `None` when nobody has that any more."""
+        return self._owner()
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop | None:
+        """The event loop that it lives on; calls from others are made there."""
+        return self._loop
 
     @property
     def hooks(self) -> Hooks:
@@ -249,7 +261,7 @@ class Connection:
         if owner is None or not owner.is_running():
             self._adopt(loop)
         elif owner is not loop:
-            return await _elsewhere(owner, make)
+            return await elsewhere(owner, make)
         return await make()
 
     def _adopt(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -356,8 +368,19 @@ class Connection:
             logger.warning("MCP server %r did not close within %g s.", self.name, _CLOSING)
 
 
-async def _elsewhere(loop: asyncio.AbstractEventLoop, make: Callable[[], Awaitable[Any]]) -> Any:
-    """Await something on another loop; a cancellation here reaches it there."""
+async def elsewhere(loop: asyncio.AbstractEventLoop, make: Callable[[], Awaitable[Any]]) -> Any:
+    """Await something on another loop; a cancellation here reaches it there.
+
+    Raises:
+        UserError: That loop waits for what runs here.
+    """
+    if is_blocked(loop):
+        raise UserError(
+            "The connection to the MCP server belongs to the event loop that waits for this call: "
+            "it was called from sync code on the thread of that loop. Write "
+            "`await tool.invoke(...)` there, or run the sync code in a thread: "
+            "`await asyncio.to_thread(...)`."
+        )
     ended: concurrent.futures.Future[None] = concurrent.futures.Future()
 
     async def run() -> Any:
@@ -628,6 +651,7 @@ class _Link:
                 raise await self._gone(request) from None
             raise self._refused(request, refusal) from None
         except ConnectionError:
+            self.retire()  # nothing can be sent on it any more, whatever still comes
             raise await self._gone(request) from None
         finally:
             request.clock = None

@@ -288,6 +288,43 @@ class MCPToolManager:
         for server in list(self._servers.values()):
             server.connection.close_soon()
 
+    def get_connection(self, name: str) -> Connection:
+        """Give the connection to a server, which `MCPTool` takes.
+
+        Raises:
+            UserError: There is no such server.
+        """
+        return self._server(name).connection
+
+    async def call_on(
+        self,
+        connection: Connection,
+        tool: str,
+        arguments: dict[str, Any],
+        context: ToolContext[Any],
+        *,
+        repeatable: bool = False,
+    ) -> dict[str, Any]:
+        """Call a tool on a connection of this manager: what its tools and `MCPTool` do.
+
+        Args:
+            connection: The server.
+            tool: The name of the tool there.
+            arguments: The arguments, checked.
+            context: The call; the server's progress becomes its progress.
+            repeatable: Whether it may be called again although its outcome is unknown.
+        """
+        return await perform_call(
+            connection,
+            tool,
+            arguments,
+            context,
+            repeatable=repeatable,
+            ask=self._ask,
+            sample=self._sample,
+            roots=self._roots,
+        )
+
     def _server(self, name: str) -> _Server:
         server = self._servers.get(name)
         if server is None:
@@ -665,15 +702,8 @@ class MCPToolManager:
         )
 
         async def perform(context: ToolContext[Any], arguments: dict[str, Any]) -> dict[str, Any]:
-            return await perform_call(
-                connection,
-                wire["name"],
-                arguments,
-                context,
-                repeatable=repeatable,
-                ask=self._ask,
-                sample=self._sample,
-                roots=self._roots,
+            return await self.call_on(
+                connection, wire["name"], arguments, context, repeatable=repeatable
             )
 
         tool = function_tool_of(

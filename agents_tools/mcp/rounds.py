@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from agents_tools.context import Question, ToolContext
     from agents_tools.mcp.connection import Connection
 
-__all__ = ["perform_call"]
+__all__ = ["perform_call", "said"]
 
 MAX_ROUNDS = 10
 
@@ -55,7 +55,7 @@ async def perform_call(
                 "tools/call",
                 params,
                 context=context,
-                on_progress=partial(_said, context),
+                on_progress=partial(said, context),
                 repeatable=repeatable,
             )
             if result.get("resultType") != "input_required":
@@ -94,7 +94,7 @@ def _check_offered(
         )
 
 
-def _said(context: ToolContext[Any], report: Mapping[str, Any]) -> None:
+def said(context: ToolContext[Any], report: Mapping[str, Any]) -> None:
     """Say in the call's own voice what the server reports of it."""
     if not context.listening:
         return

@@ -28,6 +28,8 @@ logger = logging.getLogger("agents_tools.mcp")
 
 _FAREWELL = 5
 """Seconds that requests in flight get when the server is asked to end."""
+_IDLE = 75
+"""Seconds for which a connection that nobody uses is kept: more than proxies keep theirs."""
 
 
 def mcp_server(
@@ -373,6 +375,7 @@ async def _listen(
         log_level="warning",
         access_log=False,
         timeout_graceful_shutdown=_FAREWELL,
+        timeout_keep_alive=_IDLE,
         server_header=False,
     )
     if on_ready is not None:

@@ -18,7 +18,6 @@ the exception: each tool has its own.
 from __future__ import annotations
 
 from agents_tools.policies._approval import approve_destructive, needs_approval, security_risk
-from agents_tools.policies._arguments import hide
 from agents_tools.policies._breaker import circuit_breaker
 from agents_tools.policies._cache import cache
 from agents_tools.policies._change import Change
@@ -32,7 +31,7 @@ from agents_tools.policies._repair import repair_json
 from agents_tools.policies._results import truncate
 from agents_tools.policies._retry import retry
 from agents_tools.policies._timeout import timeout
-from agents_tools.policies._transform import ArgTransform, transform
+from agents_tools.policies._transform import ArgTransform, hide, transform
 
 __all__ = [
     "ArgTransform",

@@ -42,9 +42,10 @@ def circuit_breaker(
     """Answer at once, without a call, while the service behind a tool is out of order.
 
     After so many failures in a row, calls are answered as overloaded and nothing is started.
-    After `reset_after` seconds one call is let through: if it gets an answer, all are let through
-    again. An error of the tool itself, such as `ValueError`, is an answer. Calls with bad arguments
-    and cancelled or denied ones say nothing about the service.
+    After `reset_after` seconds one call is let through, and another one after as long again if that
+    hangs; once one gets an answer, all are let through. An error of the tool itself, such as
+    `ValueError`, is an answer. Calls with bad arguments and cancelled or denied ones say nothing
+    about the service.
 
     The tools that one `circuit_breaker(...)` is applied to share it: give those of one service the
     same.
@@ -125,7 +126,7 @@ class _Breaker:
         self._failures = 0
         self._period = 0
         self._open_until: float | None = None
-        self._probe: ToolContext[Any] | None = None
+        self._probes: set[ToolContext[Any]] = set()
         self._why = ""
         self._lock = threading.Lock()
 
@@ -138,12 +139,13 @@ class _Breaker:
         with self._lock:
             if self._open_until is None:
                 return _Turn(self._period, probes=False)
-            if self._probe is not None and self._probe in context.ancestors:
+            if not self._probes.isdisjoint(context.ancestors):
                 return None
-            left = self._open_until - time.monotonic()
-            if left > 0 or self._probe is not None:
-                raise ToolOverloadedError(self._refusal(context.tool_name, left))
-            self._probe = next(context.ancestors)
+            now = time.monotonic()
+            if now < self._open_until:
+                raise ToolOverloadedError(self._refusal(context.tool_name, self._open_until - now))
+            self._open_until = now + self._pause  # if this one hangs, the next one tries then
+            self._probes.add(next(context.ancestors))
             return _Turn(self._period, probes=True)
 
     def judge(self, error: Exception, context: ToolContext[Any]) -> bool | None:
@@ -165,8 +167,12 @@ class _Breaker:
         """Take note of how a call ended."""
         with self._lock:
             if turn.probes:
-                self._probe = None
-            if turn.period != self._period or works is None:
+                self._probes.discard(next(context.ancestors))
+            if turn.period != self._period:
+                return
+            if works is None:
+                if turn.probes:
+                    self._open_until = time.monotonic()  # nobody knows yet: let another one try
                 return
             if works:
                 self._failures = 0
@@ -189,7 +195,7 @@ class _Breaker:
         context.notify(text, level="warning")
 
     def _refusal(self, tool: str, left: float) -> str:
-        again = f"in about {max(1, round(left))} s" if left > 0 else "in a moment"
+        again = "in a moment" if self._probes else f"in about {max(1, round(left))} s"
         return (
             f"Tool {tool!r} is out of order: its last {self._failures} calls failed "
             f"({self._why}). Nothing was started; try again {again}, or go on without it."

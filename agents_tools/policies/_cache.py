@@ -21,7 +21,7 @@ from agents_tools.errors import (
 from agents_tools.outputs import result_of
 from agents_tools.policies._change import Change
 from agents_tools.policies._members import NotAnObject, members_of
-from agents_tools.policies._places import Places, hold
+from agents_tools.policies._places import EVERYWHERE, Place, hold
 
 if typing.TYPE_CHECKING:
     import asyncio
@@ -54,7 +54,8 @@ def cache(
 
     Args:
         ttl: How many seconds a result is good for; for ever by default.
-        max_entries: How many results are kept for each run; the least recently used one gives way.
+        max_entries: How many results are kept for each tool, all runs together; the least recently
+            used one gives way.
         shared: Whether all runs share results, whoever they are made for.
         key: What makes two calls equal, instead of all their arguments: a function of the context
             and the arguments as they were sent. It gives something hashable, or `None` for a call
@@ -83,16 +84,16 @@ class _Keeper:
 
     def __init__(self, ttl: float | None, most: int, key: Any, *, shared: bool) -> None:
         self._key = key
-        self._common = _Store(ttl, most) if shared else None
-        self._places = Places(lambda: _Store(ttl, most))
+        self._shared = shared
+        self._store = _Store(ttl, most)
 
     def around(self, inner: Call) -> Call:
         async def call(context: ToolContext[Any], args_json: str) -> Any:
             name = await self._name(context, args_json)
             if name is None or context.resumed is not None:
                 return await inner(context, args_json)
-            store = self._places.of(context) if self._common is None else self._common
-            return await store.give(name, inner, context, args_json)
+            place = EVERYWHERE if self._shared else Place.of(context)
+            return await self._store.give((place, name), inner, context, args_json)
 
         return call
 
@@ -121,6 +122,7 @@ class _Keeper:
 class _Entry(typing.NamedTuple):
     value: Any
     until: float | None
+    place: Place
     instance: Callable[[], object]  # whose method gave it
 
 
@@ -135,20 +137,21 @@ class _Store:
         self._lock = threading.Lock()
 
     async def give(
-        self, name: Hashable, inner: Call, context: ToolContext[Any], args_json: str
+        self, asked: tuple[Place, Hashable], inner: Call, context: ToolContext[Any], args_json: str
     ) -> Any:
         instance = None if context.tool is None else context.tool.bound_to
-        name = (id(instance), name)
+        place = asked[0]
+        name = (place.name, id(instance), asked[1])
         while True:
             with self._lock:
-                entry = self._look_up(name, instance)
+                entry = self._look_up(name, place, instance)
                 flight = None if entry is not None else self._flights.get(name)
                 if entry is None and flight is None:
                     self._flights[name] = _Flight(context)
             if entry is not None:
                 return _marked(context, "hit", entry.value)
             if flight is None:
-                return await self._lead((name, instance), inner, context, args_json)
+                return await self._lead(name, (place, instance), inner, context, args_json)
             if not flight.join(context):
                 return await inner(context, args_json)
             await flight.wait(context)
@@ -165,12 +168,12 @@ class _Store:
                 finally:
                     del error
 
-    def _look_up(self, name: Hashable, instance: object) -> _Entry | None:
+    def _look_up(self, name: Hashable, place: Place, instance: object) -> _Entry | None:
         entry = self._entries.get(name)
         if entry is None:
             return None
         late = entry.until is not None and time.monotonic() >= entry.until
-        if late or entry.instance() is not instance:
+        if late or entry.instance() is not instance or not entry.place.is_same(place):
             del self._entries[name]
             return None
         self._entries.move_to_end(name)
@@ -178,14 +181,15 @@ class _Store:
 
     async def _lead(
         self,
-        name: tuple[Hashable, object],
+        name: Hashable,
+        home: tuple[Place, object],
         inner: Call,
         context: ToolContext[Any],
         args_json: str,
     ) -> Any:
         """Run the call, for all that wait for it."""
         entry: _Entry | None = None
-        flight = self._flights[name[0]]
+        flight = self._flights[name]
         try:
             value = await inner(context, args_json)
         except Exception as error:
@@ -199,14 +203,14 @@ class _Store:
                 flight.state, flight.value = "given", value
                 if not _is_failure(value):
                     until = None if self._ttl is None else time.monotonic() + self._ttl
-                    entry = _Entry(value, until, hold(name[1]))
+                    entry = _Entry(value, until, home[0], hold(home[1]))
             return value
         finally:
             with self._lock:
-                del self._flights[name[0]]
+                del self._flights[name]
                 if entry is not None:
-                    self._entries[name[0]] = entry
-                    self._entries.move_to_end(name[0])
+                    self._entries[name] = entry
+                    self._entries.move_to_end(name)
                     if len(self._entries) > self._most:
                         self._entries.popitem(last=False)
             flight.land()

@@ -56,6 +56,9 @@ def limit(
     for name, bound in bounds.items():
         if bound is not None and not bound > 0:
             raise UserValueError(f"limit({name}=...) takes a positive number, not {bound!r}.")
+    for name, number in {"concurrent": concurrent, "calls": calls, "burst": burst}.items():
+        if number is not None and not isinstance(number, int):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UserValueError(f"limit({name}=...) takes a whole number, not {number!r}.")
     if burst is not None and (per_second is None or burst < 1):
         raise UserValueError(
             f"limit(burst={burst!r}) says how many calls may start at once: give a positive "

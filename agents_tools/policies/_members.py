@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-from agents_tools._json import check_bounds, check_keys
+from agents_tools._json import check_bounds, check_keys, may_hold_more_keys
 
 __all__ = ["NotAnObject", "members_of", "object_of"]
 
@@ -37,20 +37,23 @@ def members_of(args_json: Any) -> dict[str, str]:
             return members_of(json.loads(text))
         if not text.startswith("{"):
             raise NotAnObject("expected one JSON object")
-        check_keys(text)
-        return _members(text)
+        members = _members(text)
+        if may_hold_more_keys(text, len(members)):
+            check_keys(text)
+        return members
     except (ValueError, IndexError, RecursionError) as error:
         raise NotAnObject(str(error)) from None
 
 
 def object_of(members: dict[str, str]) -> str:
     """Write members as a JSON object."""
-    return "{" + ",".join(f"{json.dumps(name)}:{raw}" for name, raw in members.items()) + "}"
+    return "{" + ",".join([f"{_quoted(name)}:{raw}" for name, raw in members.items()]) + "}"
 
 
 _SPACE = " \t\r\n"
 _BLANK = re.compile(r"[ \t\r\n]*")
 _value_at = json.JSONDecoder().raw_decode
+_quoted = json.encoder.encode_basestring_ascii
 
 
 def _members(text: str) -> dict[str, str]:

@@ -12,7 +12,7 @@ from typing import Any
 from agents_tools.errors import ToolError, UserValueError
 from agents_tools.outputs import ToolOutputText
 from agents_tools.policies._change import Change, change_around
-from agents_tools.policies._places import Places
+from agents_tools.policies._places import Place
 from agents_tools.tool import check_tool_name
 
 if typing.TYPE_CHECKING:
@@ -48,16 +48,22 @@ def offload(
         preview: How many of its characters the model gets at once; a tenth of `max_chars` by
             default.
         reader_name: What the reader is called.
-        max_kept: How many characters are kept for one run; the oldest results give way.
+        max_kept: How many characters are kept for one run, and ten times as many for all of them
+            together; the oldest results give way.
         expires: After how many seconds a result is forgotten.
 
     Raises:
         UserError: A bound is not positive, or the name is not acceptable.
     """
-    bounds = {"max_chars": max_chars, "max_kept": max_kept, "expires": expires}
-    for name, bound in bounds.items():
-        if not bound > 0:
-            raise UserValueError(f"offload({name}=...) takes a positive number, not {bound!r}.")
+    for name, bound in {"max_chars": max_chars, "max_kept": max_kept}.items():
+        if not isinstance(bound, int) or bound < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UserValueError(
+                f"offload({name}=...) takes a positive number of characters, not {bound!r}."
+            )
+    if not expires > 0:
+        raise UserValueError(
+            f"offload(expires=...) takes a positive number of seconds, not {expires!r}."
+        )
     shown = max(1, max_chars // 10) if preview is None else preview
     if not 0 <= shown <= max_chars:
         raise UserValueError(
@@ -78,14 +84,14 @@ class Offload(Change):
         self._reader_name = reader_name
         self._max_chars = max_chars
         self._preview = preview
-        self._shelves = Places(lambda: _Shelf(max_kept, expires))
+        self._shelf = _Shelf(max_kept, expires)
         self._reader: FunctionTool[..., Any] | None = None
 
     @property
     def reader(self) -> FunctionTool[..., Any]:
         """The tool with which models read what was kept; give it to the agent as well."""
         if self._reader is None:
-            self._reader = _make_reader(self._reader_name, self._max_chars, self._shelves)
+            self._reader = _make_reader(self._reader_name, self._max_chars, self._shelf)
         return self._reader
 
     def _reply(self, context: ToolContext[Any], output: ToolOutput) -> ToolOutput:
@@ -98,13 +104,9 @@ class Offload(Change):
         return [ToolOutputText(self._aside(context, "\n\n".join(texts))), *others]
 
     def _aside(self, context: ToolContext[Any], text: str) -> str:
-        for shelf in self._shelves.all():
-            shelf.forget_expired()
-        shelf = self._shelves.of(context)
-        handle = shelf.put(text)
+        handle, kept = self._shelf.put(context, text)
         context.note("offloaded", handle)
-        kept = shelf.get(handle)
-        rest = "" if len(kept) == len(text) else f", of which the first {len(kept):,} are kept"
+        rest = "" if kept == len(text) else f", of which the first {kept:,} are kept"
         return (
             f"{text[: self._preview]}\n"
             f"[The result has {len(text):,} characters{rest}; these are the first "
@@ -117,62 +119,71 @@ class Offload(Change):
 class _Kept(typing.NamedTuple):
     text: str
     until: float
+    place: Place
 
 
 class _Shelf:
-    """The results of one run. Threads may share it."""
+    """The results of all runs, each of which finds only its own. Threads may share it."""
 
-    _MOST = 1_000
+    _MOST = 10_000
+    _RUNS = 10  # that may keep as much as they can
 
-    def __init__(self, most: int, expires: float) -> None:
-        self._room = most
+    def __init__(self, room: int, expires: float) -> None:
+        self._room = room
         self._expires = expires
-        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._kept: OrderedDict[str, _Kept] = OrderedDict()  # the oldest first
         self._lock = threading.Lock()
 
-    def put(self, text: str) -> str:
-        """Keep a text, and give the handle that it is read by."""
+    def put(self, context: ToolContext[Any], text: str) -> tuple[str, int]:
+        """Keep a text; give the handle that it is read by, and how much of it is kept."""
         handle = f"r_{secrets.token_hex(6)}"
         text = text[: self._room]
+        place = Place.of(context)
         with self._lock:
-            self._kept[handle] = _Kept(text, time.monotonic() + self._expires)
-            size = sum(len(one.text) for one in self._kept.values())
-            while size > self._room or len(self._kept) > self._MOST:
-                _, oldest = self._kept.popitem(last=False)
-                size -= len(oldest.text)
-        return handle
+            self._forget_expired()
+            self._kept[handle] = _Kept(text, time.monotonic() + self._expires, place)
+            same = [name for name, one in self._kept.items() if one.place.is_same(place)]
+            self._make_room(same, self._room)
+            self._make_room(list(self._kept), self._room * self._RUNS)
+        return handle, len(text)
 
-    def get(self, handle: str) -> str:
+    def get(self, context: ToolContext[Any], handle: str) -> str:
         """Give a text.
 
         Raises:
-            ToolError: It is not there, or not any more.
+            ToolError: It is not there, or not any more, or it is another run's.
         """
-        self.forget_expired()
         with self._lock:
+            self._forget_expired()
             found = self._kept.get(handle)
-            names = list(self._kept)[-5:]
-        if found is not None:
+        if found is not None and found.place.is_same(Place.of(context)):
             return found.text
-        known = f" The latest that can be read: {', '.join(names)}." if names else ""
         raise ToolError(
-            f"No result with the handle {handle[:40]!r} is kept here, or not any more.{known} "
+            f"No result with the handle {handle[:40]!r} is kept here, or not any more. "
             "Call the tool that gave it once more."
         )
 
-    def forget_expired(self) -> None:
-        """Forget what was kept for long enough."""
+    def _forget_expired(self) -> None:
         now = time.monotonic()
-        with self._lock:
-            while self._kept and next(iter(self._kept.values())).until <= now:
-                self._kept.popitem(last=False)
+        while self._kept and next(iter(self._kept.values())).until <= now:
+            self._kept.popitem(last=False)
+
+    def _make_room(self, handles: list[str], room: int) -> None:
+        """Forget the oldest of these results until they have no more characters than that."""
+        size = sum(len(self._kept[handle].text) for handle in handles)
+        for count, handle in enumerate(handles):
+            if size <= room and len(handles) - count <= self._MOST:
+                return
+            size -= len(self._kept.pop(handle).text)
 
 
 _MATCHES = 20
 _AROUND = 80
+_WORDS = 200
+"""Characters that the reader has for what it says about the rest."""
 
 
-def _make_reader(name: str, most: int, shelves: Places[_Shelf]) -> FunctionTool[..., Any]:
+def _make_reader(name: str, most: int, shelf: _Shelf) -> FunctionTool[..., Any]:
     from agents_tools._records import ToolAnnotations
     from agents_tools.context import current_context
     from agents_tools.decorators import function_tool
@@ -189,18 +200,19 @@ def _make_reader(name: str, most: int, shelves: Places[_Shelf]) -> FunctionTool[
             search: A text to find, in any case: gives the places where it stands instead.
         """
         context = typing.cast("ToolContext[Any]", current_context())
-        text = shelves.of(context).get(handle)
+        text = shelf.get(context, handle)
         if offset < 0 or (limit is not None and limit < 1):
             raise ToolError("offset= is 0 or more, and limit= is 1 or more.")
         if search:
             return _found(text, search, offset)
         return _part(text, offset, min(limit or most, most))
 
-    return function_tool(
+    reader = function_tool(
         read_result,
         name_override=name,
         annotations=ToolAnnotations(readOnlyHint=True, openWorldHint=False),
     )
+    return reader.with_(max_output=most + _WORDS)
 
 
 def _part(text: str, offset: int, limit: int) -> str:
@@ -215,14 +227,22 @@ def _part(text: str, offset: int, limit: int) -> str:
 
 def _found(text: str, search: str, offset: int) -> str:
     """Give the places where a text stands, with what is around each."""
-    import re
-
-    places = re.compile(re.escape(search[:1_000]), re.IGNORECASE).finditer(text, offset)
+    plain, sought = _lower(text), _lower(search)
     lines: list[str] = []
-    for place in places:
-        if len(lines) == _MATCHES:
-            lines.append(f"[More from offset={place.start()} on.]")
-            break
-        start, end = max(0, place.start() - _AROUND), min(len(text), place.end() + _AROUND)
-        lines.append(f"offset {place.start()}: …{' '.join(text[start:end].split())}…")
+    start = plain.find(sought, offset)
+    while start >= 0 and len(lines) < _MATCHES:
+        end = start + len(sought)
+        around = text[max(0, start - _AROUND) : min(end, start + 2 * _AROUND) + _AROUND]
+        lines.append(f"offset {start}: …{' '.join(around.split())}…")
+        start = plain.find(sought, end)
+    if start >= 0:
+        lines.append(f"[More from offset={start} on.]")
     return "\n".join(lines) or f"[{search[:80]!r} does not stand in the result from {offset:,} on.]"
+
+
+def _lower(text: str) -> str:
+    """Write in small letters, each character in its place. No expression: those may take ages."""
+    small = text.lower()
+    if len(small) == len(text):
+        return small
+    return "".join(one if len(one.lower()) > 1 else one.lower() for one in text)

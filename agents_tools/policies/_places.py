@@ -13,17 +13,34 @@ if typing.TYPE_CHECKING:
 
     from agents_tools.context import ToolContext
 
-__all__ = ["Places", "hold", "run_of"]
+__all__ = ["EVERYWHERE", "Place", "Places", "hold"]
 
 T = TypeVar("T")
 
 
-def run_of(context: ToolContext[Any]) -> str | None:
-    """Give the id of the outermost run that a call belongs to; `None` outside a run."""
-    found: str | None = None
-    for one in context.ancestors:
-        found = one.run_id or found
-    return found
+class Place(typing.NamedTuple):
+    """Where a call belongs: to a run, or outside a run to an object of the application's."""
+
+    name: Hashable
+    thing: Callable[[], object]
+    """Gives what the name stands for, as long as that lives: the next object may be called so."""
+
+    @classmethod
+    def of(cls, context: ToolContext[Any]) -> Place:
+        """Give the place of a call, that of the outermost run."""
+        run: str | None = None
+        for one in context.ancestors:
+            run = one.run_id or run
+        if run is not None:
+            return cls(("run", run), _nothing)
+        given: object = context.context
+        if given is None or type(given) in {str, int}:
+            return cls(("value", given), _nothing)
+        return cls(("object", id(given)), hold(given))
+
+    def is_same(self, other: Place) -> bool:
+        """Whether it is the same place."""
+        return self.name == other.name and self.thing() is other.thing()
 
 
 def hold(thing: object) -> Callable[[], object]:
@@ -37,10 +54,7 @@ def hold(thing: object) -> Callable[[], object]:
 
 
 class Places(Generic[T]):
-    """Something for each run; outside a run, for each object that the application hands in.
-
-    Calls outside a run that are given no such object are in one place. Of the places, the latest
-    hundreds are kept.
+    """Something for each place. Of them, the latest hundreds are kept.
 
     Args:
         make: Makes what is kept in a new place.
@@ -50,37 +64,25 @@ class Places(Generic[T]):
     def __init__(self, make: Callable[[], T], *, most: int = 400) -> None:
         self._make = make
         self._most = most
-        self._kept: OrderedDict[Hashable, tuple[Callable[[], object], T]] = OrderedDict()
+        self._kept: OrderedDict[Hashable, tuple[Place, T]] = OrderedDict()
         self._lock = threading.Lock()
 
     def of(self, context: ToolContext[Any]) -> T:
         """Give what is kept where a call belongs."""
-        name, anchor = _place_of(context)
+        place = Place.of(context)
         with self._lock:
-            found = self._kept.pop(name, None)
-            if found is None or found[0]() is not anchor:
-                found = (hold(anchor), self._make())
-            self._kept[name] = found
+            found = self._kept.pop(place.name, None)
+            if found is None or not found[0].is_same(place):
+                found = (place, self._make())
+            self._kept[place.name] = found
             if len(self._kept) > self._most:
                 self._kept.popitem(last=False)
         return found[1]
 
-    def all(self) -> list[T]:
-        """List what is kept in all places."""
-        with self._lock:
-            return [kept for _, kept in self._kept.values()]
-
-
-def _place_of(context: ToolContext[Any]) -> tuple[Hashable, object]:
-    """Name a place, and give the object that the name stands for as long as it lives."""
-    run = run_of(context)
-    if run is not None:
-        return ("run", run), None
-    given: object = context.context
-    if given is None or type(given) in {str, int}:
-        return ("value", given), None
-    return ("object", id(given)), given
-
 
 def _nothing() -> None:
     return None
+
+
+EVERYWHERE = Place(None, _nothing)
+"""The one place of what all calls share."""

@@ -47,7 +47,8 @@ def redact(
     256 characters are held back until more comes, or the call says something else. The arguments
     that the start event shows are redacted too; the tool, approvals and the messages of the model
     itself have them as they are. An event of your own with something in it that is no text, and
-    cannot become one, is left out; numbers in events of the library stay. Images, sounds and other binary data stay as they are.
+    cannot become one, is left out; numbers in events of the library stay. Images, sounds and
+    other binary data stay as they are.
 
     Args:
         *what: Regular expressions, as text or compiled; or functions that are given a text and
@@ -59,16 +60,8 @@ def redact(
     """
     rules = _Rules(what, replacement)
 
-    def mend(context: ToolContext[Any], args_json: str) -> str:
-        # Before anything is said. It stays for all attempts: what one of them left running is
-        # still heard while the next one runs.
-        if veil_of(context) is None:
-            context.veils = (_Veil(rules, context.path), *context.veils)
-        return args_json
-
-    def veil_of(context: ToolContext[Any]) -> _Veil | None:
-        veils: Iterable[Any] = context.veils
-        return next((v for v in veils if v.rules is rules and v.path == context.path), None)
+    def veil(context: ToolContext[Any]) -> _Veil:
+        return _Veil(rules, context.path)
 
     def wrap(inner: Call) -> Call:
         async def call(context: ToolContext[Any], args_json: str) -> Any:
@@ -76,9 +69,11 @@ def redact(
                 value = await inner(context, args_json)
                 return rules.of_value(value, None if context.tool is None else context.tool.to_json)
             finally:
-                veil = veil_of(context)
-                for event in () if veil is None else veil.rest():
-                    context.emit(event)
+                # The veil stays: what a call has left running may still say something.
+                for veil in context.veils:
+                    if isinstance(veil, _Veil) and veil.is_of(rules, context):
+                        for event in veil.rest():
+                            context.emit(event)
 
         return call
 
@@ -88,7 +83,7 @@ def redact(
             return rules.of_text(output)
         return [rules.of_value(block) for block in output]
 
-    return change_around("redact(...)", wrap, mend=mend, reply=reply)
+    return change_around("redact(...)", wrap, veil=veil, reply=reply)
 
 
 class _Rules:
@@ -181,7 +176,7 @@ class _Rules:
         redacted: dict[Any, Any] = {}
         changed = False
         for key, member in value.items():
-            name = plain = self.of_value(key) if isinstance(key, str) else key
+            name = plain = self.of_value(key) if isinstance(key, (str, bytes, int, float)) else key
             count = 1
             while name in redacted:  # two keys must not become one
                 count += 1
@@ -271,6 +266,10 @@ class _Veil:
             text.event = event
             said = text.add(_piece(event))
         return [_with_piece(event, said)] if said else []
+
+    def is_of(self, rules: _Rules, context: ToolContext[Any]) -> bool:
+        """Whether it was put there for this call, and not for one around it."""
+        return self.rules is rules and self.path == context.path
 
     def rest(self) -> list[Event]:
         """Give all that is held back."""

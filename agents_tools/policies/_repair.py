@@ -185,7 +185,8 @@ def _pieces(text: str) -> Iterator[tuple[str, Any]]:
                 raise ValueError("a value may be missing")
             yield "mark", piece
         elif kind == "word":
-            is_name = open_brackets[-1:] == ["{"] and _COLON.match(text, place) is not None
+            may_be_name = open_brackets[-1:] == ["{"] and before != ":"
+            is_name = may_be_name and _COLON.match(text, place) is not None
             yield "value", _word(piece, is_name=is_name)
     if open_brackets:
         raise ValueError("cut off")

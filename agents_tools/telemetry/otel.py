@@ -10,7 +10,7 @@ from opentelemetry import context as contexts, metrics, propagate, trace
 from opentelemetry.trace import SpanKind, StatusCode
 
 from agents_tools._channel import hear_everything
-from agents_tools._instruments import Tracing, observe_runs, set_tracing
+from agents_tools._instruments import Tracing, set_tracing
 from agents_tools._secrets import mask
 from agents_tools._text import shorten, type_name
 from agents_tools._version import __version__
@@ -25,7 +25,7 @@ from agents_tools.events import (
     ToolStreamStartEvent,
 )
 from agents_tools.outputs import to_json
-from agents_tools.run import RunHooks
+from agents_tools.run import RunHooks, observe_runs
 from agents_tools.telemetry._spans import Open, Spans
 
 if TYPE_CHECKING:

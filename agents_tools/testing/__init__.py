@@ -18,10 +18,13 @@ from agents_tools.testing.stores import EventStoreContract, StoreLawError
 from agents_tools.testing.vercel import VercelStreamError, assert_vercel, check_vercel
 
 if TYPE_CHECKING:
+    from agents_tools.testing.backends import BACKEND_TOOLS, BackendContract
     from agents_tools.testing.strategies import bad_tool_arguments, tool_arguments
 
 __all__ = [
+    "BACKEND_TOOLS",
     "AgUiStreamError",
+    "BackendContract",
     "EventLawError",
     "EventStoreContract",
     "FakeCall",
@@ -52,6 +55,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name in {"BACKEND_TOOLS", "BackendContract"}:
+        from agents_tools.testing import backends
+
+        return getattr(backends, name)
     if name not in {"bad_tool_arguments", "tool_arguments"}:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:

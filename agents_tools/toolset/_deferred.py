@@ -27,9 +27,10 @@ def deferred(tool: FunctionTool[..., Any]) -> FunctionTool[..., Any]:
     """Give a tool with the mark."""
     if is_deferred(tool):
         return tool
-    metadata = dict(tool.metadata)
+    metadata: dict[str, Any] = dict(tool.metadata)
     for namespace, (name, value) in _MARKS.items():
         metadata[namespace] = {**_mapping(metadata.get(namespace)), name: value}
+    metadata["anthropic"].pop("cache_control", None)  # a request with both is refused
     return tool.with_(metadata=metadata)
 
 

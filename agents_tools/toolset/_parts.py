@@ -26,6 +26,7 @@ __all__ = [
     "Part",
     "Prepared",
     "Recent",
+    "Remembered",
     "Tools",
     "check_names",
     "is_tool",
@@ -80,6 +81,34 @@ class Recent:
 _MOST_KEPT = 4
 
 
+class Remembered:
+    """A function of one object that is called once for each; the result is kept with the object.
+
+    Args:
+        function: The function.
+    """
+
+    __slots__ = ("_function", "_lock", "_made")
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        self._function = function
+        self._made: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+        self._lock = threading.Lock()
+
+    def __call__(self, given: Any) -> Any:
+        """Give what the function gives."""
+        made = self._made.get(given, _UNKNOWN)
+        if made is _UNKNOWN:
+            made = self._function(given)
+            with self._lock:
+                # The object itself would keep itself alive here.
+                made = self._made.setdefault(given, _SAME if made is given else made)
+        return given if made is _SAME else made
+
+
+_UNKNOWN, _SAME = object(), object()
+
+
 def _is(one: object, other: object) -> bool:
     return one is other
 
@@ -116,7 +145,7 @@ class Dynamic:
     def __init__(self, source: Any, owner: str) -> None:
         self._source = source
         self._owner = owner
-        self._last: tuple[object, Tools, Tools] = ((), (), ())
+        self._last: tuple[object, Tools, Part] = (None, (), Given(()))
 
     @property
     def asks(self) -> str | None:
@@ -133,7 +162,6 @@ class Dynamic:
         Raises:
             UserError: The source failed, or gave something else.
         """
-        del context
         try:
             given = self._source.get_tools()
             if hasattr(given, "__await__"):
@@ -145,9 +173,9 @@ class Dynamic:
                 f"{self.asks}.get_tools() has no tools for {self._owner}: "
                 f"{type(error).__name__}: {error}"
             ) from error
-        same, before, tools = self._last
+        same, before, part = self._last
         if given is same and isinstance(given, tuple):
-            return tools
+            return await part.tools(context)
         if not isinstance(given, Iterable) or isinstance(given, (str, bytes)):
             raise UserTypeError(
                 f"{self.asks}.get_tools() has to give a list of tools for {self._owner}; it gave "
@@ -155,9 +183,9 @@ class Dynamic:
             )
         now = tuple(cast("Iterable[object]", given))
         if now != before:
-            tools = Merged(parts_of(now, self._owner)).known()
-        self._last = (given if isinstance(given, tuple) else None, now, tools)
-        return tools
+            part = Merged(parts_of(now, self._owner))
+        self._last = (given if isinstance(given, tuple) else None, now, part)
+        return await part.tools(context)  # there may be a toolset in it that asks others
 
     def subscribe(self, callback: Callable[[], object]) -> None:
         """Ask the source to tell, if it can."""
@@ -225,11 +253,9 @@ class Mapped:
         self, inner: Part, step: Callable[[Any], Any | None], owner: str | None = None
     ) -> None:
         self._inner = inner
-        self._step = step
+        self._step = Remembered(step)
         self._owner = owner
         self._recent = Recent()
-        self._made: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
-        self._lock = threading.Lock()
 
     @property
     def asks(self) -> str | None:
@@ -252,23 +278,11 @@ class Mapped:
         return self._recent.get((tools,), lambda: self._all(tools))
 
     def _all(self, tools: Tools) -> Tools:
-        changed = [self._one(tool) for tool in tools]
+        changed = [self._step(tool) for tool in tools]
         kept = tuple(tool for tool in changed if tool is not None)
         if self._owner is not None:
             check_names(kept, self._owner)
         return kept
-
-    def _one(self, tool: Any) -> Any:
-        made = self._made.get(tool, _UNKNOWN)
-        if made is _UNKNOWN:
-            made = self._step(tool)
-            with self._lock:
-                # The tool itself would keep itself alive here.
-                made = self._made.setdefault(tool, _SAME if made is tool else made)
-        return tool if made is _SAME else made
-
-
-_UNKNOWN, _SAME = object(), object()
 
 
 class Prepared:
@@ -420,6 +434,8 @@ def _remedy(source: object) -> str:
         return "Write resolve_tool(spec) to make it."
     if callable(source):
         return "Put @function_tool above the function."
+    if isinstance(source, Iterable) and not isinstance(source, str):
+        return "Give what is in it as a list."
     return "Make it one with @function_tool, Agent.as_tool() or FunctionTool(...)."
 
 

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any, cast
 from agents_tools.errors import UserTypeError, UserValueError
 from agents_tools.tool import FunctionTool, check_tool_name
 from agents_tools.toolset._deferred import deferred
-from agents_tools.toolset._parts import Mapped, Merged, Prepared, is_tool, parts_of, prefixed
+from agents_tools.toolset._doors import Door
+from agents_tools.toolset._parts import (
+    Mapped,
+    Merged,
+    Prepared,
+    Remembered,
+    is_tool,
+    parts_of,
+    prefixed,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -151,6 +160,8 @@ class Toolset:
             raise UserTypeError(
                 "filter(...) takes names, patterns, a function of a tool, or metadata=."
             )
+        if metadata is not None and not isinstance(metadata, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UserTypeError(f"filter(metadata=...) takes a mapping, not {metadata!r:.60}.")
         is_wanted = self._test(wanted, "filter")
         told = metadata
 
@@ -209,6 +220,8 @@ class Toolset:
     def map(self, policy: Callable[[Any], Any]) -> Toolset:
         """Put a policy around each tool; tools that a provider runs stay as they are.
 
+        With a `tool_search`, that is each tool that it finds; the search itself stays as it is.
+
         Args:
             policy: A policy, or any function from a tool to a tool. It is asked once about each
                 tool; the state of a policy, such as a limit, is shared by all of them.
@@ -221,16 +234,22 @@ class Toolset:
                 f"map(...) takes a policy, such as timeout(10), not {policy!r:.60}."
             )
 
-        def step(tool: Any) -> Any:
-            if not isinstance(tool, FunctionTool):
-                return tool
-            changed = policy(tool)
-            if not is_tool(changed):
+        def changed(tool: Any) -> Any:
+            made = policy(tool)
+            if not is_tool(made):
                 raise UserTypeError(
                     f"map({policy!r:.60}) has to give a tool for {tool.name!r}; it gave a "
-                    f"{type(changed).__name__}."
+                    f"{type(made).__name__}."
                 )
-            return changed
+            return made
+
+        each = Remembered(changed)
+        behind = Remembered(lambda catalog: catalog.changed(each))
+
+        def step(tool: Any) -> Any:
+            if isinstance(tool, Door):
+                return tool.onto(behind(tool.catalog))
+            return each(tool) if isinstance(tool, FunctionTool) else tool
 
         return Toolset.of_part(Mapped(self._part, step, _OWNER))
 
@@ -267,7 +286,7 @@ class Toolset:
         is_wanted = self._test(wanted, "defer")
 
         def step(tool: Any) -> Any:
-            if isinstance(tool, FunctionTool) and is_wanted(tool):
+            if isinstance(tool, FunctionTool) and not isinstance(tool, Door) and is_wanted(tool):
                 return deferred(cast("FunctionTool[..., Any]", tool))
             return cast("Any", tool)
 
@@ -294,7 +313,7 @@ class Toolset:
         def is_wanted(tool: Any) -> bool:
             if any(fnmatchcase(tool.name, name) for name in names):
                 return True
-            return any(test(tool) for test in tests)
+            return any(_answer(test(tool), method) for test in tests)
 
         return is_wanted
 
@@ -313,6 +332,16 @@ class Toolset:
 def _all(tool: Any) -> bool:
     del tool
     return True
+
+
+def _answer(given: Any, method: str) -> bool:
+    if hasattr(given, "__await__"):  # it would be taken for a yes
+        if hasattr(given, "close"):
+            given.close()
+        raise UserTypeError(
+            f"{method}(...) takes a function that is not async; one that is, is for prepare(...)."
+        )
+    return bool(given)
 
 
 def _opened(wanted: Iterable[Any]) -> Iterator[Any]:

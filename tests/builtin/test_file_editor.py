@@ -1036,7 +1036,7 @@ def test_turns_leave_nothing_behind(editor: Editor) -> None:
 async def test_a_replacement_that_nobody_waits_for_is_not_made(
     editor: Editor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """F17: a call that was cancelled stops among many places, and the file stays as it is."""
+    """A call that was cancelled stops among many places, and the file stays as it is."""
     content = b"a\r\na\n" * 10_000
     editor.put("f", content)
     begun, goes_on = threading.Event(), threading.Event()

@@ -23,7 +23,7 @@ import yaml
 from hypothesis import given, strategies as st
 from inline_snapshot import snapshot
 
-from agents_tools import NotifyStreamEvent, UserError, listen
+from agents_tools import NotifyStreamEvent, UserError, create_default_registry, listen
 from agents_tools._paths import PathRefused, Workspace
 from agents_tools.builtin._front_matter import FrontMatterError, read_front_matter
 from agents_tools.builtin.sandbox import Sandbox, sandbox_report
@@ -432,6 +432,33 @@ def test_closing_ends_what_runs(tmp_path: Path) -> None:
     assert "was stopped" in seen[0].text
 
 
+class ClosedMeanwhile(Sandbox):
+    """Starts a script, and closes the tool before anybody knows of it."""
+
+    def start(self, *args: Any, **options: Any) -> Any:
+        running = super().start(*args, **options)
+        TOOLS.pop().close()
+        return running
+
+
+TOOLS: list[SkillTool] = []
+"""What `ClosedMeanwhile` is to close: sandboxes are copied, and are the same only in their kind."""
+
+
+def test_closing_ends_what_is_just_being_started(tmp_path: Path) -> None:
+    """C25: a script that `close` could not see yet would run until its timeout."""
+    (tmp_path / "work").mkdir()
+    write_skill(tmp_path / "skills", wait__sh="sleep 1000\n")
+    tool = make(tmp_path / "skills", sandbox=ClosedMeanwhile())
+    TOOLS.append(tool)
+    seen = run(tool, "wait.sh")
+    assert "was stopped" in seen.text
+    assert not seen.timed_out
+    again = run(tool, "wait.sh")
+    assert again.is_error
+    assert again.text == "No script can be run any more: this tool was closed."
+
+
 # --- what is protected
 
 
@@ -498,8 +525,16 @@ def test_a_sandbox_that_cannot_be_had_is_said(folder: Path) -> None:
 # --- the registry
 
 
+def test_a_default_registry_with_skills_has_their_tool(folder: Path) -> None:
+    """C18: without skills there is nothing that it could do."""
+    with create_default_registry(SkillRegistry(folder)) as registry:
+        assert "use_skill" in registry.get_tool_names()
+    with create_default_registry() as registry:
+        assert "use_skill" not in registry.get_tool_names()
+
+
 def test_finding_skills(tmp_path: Path) -> None:
-    """C18: those that cannot be used are told of, and do not stop the others."""
+    """C24: those that cannot be used are told of, and do not stop the others."""
     write_skill(tmp_path / "a" / "deep", "one")
     write_skill(tmp_path, "two")
     write_skill(tmp_path / "two" / "references", "inside")
@@ -539,7 +574,7 @@ def test_finding_skills(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_skill(tmp_path: Path, content: str | bytes, says: str) -> None:
-    """C18: the file and what is wrong with it are named."""
+    """C24: the file and what is wrong with it are named."""
     data = content.encode() if isinstance(content, str) else content
     (tmp_path / "SKILL.md").write_bytes(data)
     with pytest.raises(SkillError, match=says) as raised:

@@ -216,7 +216,7 @@ def test_what_is_no_file_is_put_aside(tmp_path: Path, kind: str) -> None:
 def test_a_list_that_cannot_be_saved_stays_as_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """F17, B90: the disk is full; the model is told, and nothing is left behind."""
+    """B90, F37: the disk is full; the model is told, and nothing is left behind."""
     executor = TaskTrackerExecutor(tmp_path)
     executor(plan("old"))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -11,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Victims", "check", "victims"]
+__all__ = ["Victims", "check", "chosen", "victims"]
 
 HARMLESS = {"look", "stamp"}
 CALLS = {"c_pay": "pay", "c_look": "look", "c_pay2": "pay", "c_stamp": "stamp", "h_post": "post"}
@@ -90,6 +91,26 @@ def check(folder: Path, ended: dict[str, Any]) -> None:
     asked = Counter((line["model"], line["after"]) for line in lines if "model" in line)
     assert set(asked) == {("Boss", 0), ("Boss", 3), ("Boss", 5), ("Helper", 0), ("Helper", 1)}
     assert sum(asked.values()) <= 5 + sum(_is_open(life, "model/") for life in lives)
+
+
+def chosen(moments: list[str], *, finely: bool) -> list[int]:
+    """Give the number of one moment of each kind.
+
+    Args:
+        moments: What a process passes by.
+        finely: Whether each tool, and what is done inside an agent, is a kind of its own.
+    """
+    kinds: dict[str, int] = {}
+    for number, moment in enumerate(moments, 1):
+        step, _, phase = moment.rpartition(" ")
+        call = re.findall(r"[ch]_[a-z]+", step)[-1:]
+        what = "".join(call) if call and "model/" not in step else "model" if step else ""
+        if not finely:
+            what = "call" if call and "model/" not in step else what
+        elif call and "model/" in step:
+            what = "inner model"
+        kinds.setdefault(f"{what} {phase}", number)
+    return sorted(kinds.values())
 
 
 _SURE = (" marked", " before", " after", " made")

@@ -29,8 +29,8 @@ from agents_tools import (
 from agents_tools.durable import LocalDurableStore, RunInUseError
 from agents_tools.events import NotifyStreamEvent, RunItemStreamEvent, ToolStreamStartEvent
 from agents_tools.items import ToolCallOutputItem
-from agents_tools.loop import conversation
 from agents_tools.run import RunResult
+from agents_tools.state import conversation
 from agents_tools.testing import ScriptedModel, tool_call
 from agents_tools.tool import FunctionTool
 

@@ -7,10 +7,15 @@ new process that does it, then what that says, then `dead` once it has ended.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import faulthandler
+import gc
+import importlib
 import json
 import os
 import signal
 import sys
+import tempfile
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
@@ -40,6 +45,9 @@ from agents_tools.model import ModelRequest, ModelResponse
 from agents_tools.testing import tool_call
 from agents_tools.tool import FunctionTool
 from agents_tools.usage import Usage
+
+_LONGEST_LIFE = 45
+"""Seconds after which a process that hangs says where, and ends."""
 
 
 class Moments:
@@ -223,7 +231,7 @@ async def carry_on(spec: str, folder: str, fatal: int, at_once: int | None) -> N
                     for item in result.new_items
                     if isinstance(item, ToolCallOutputItem)
                 },
-                "moments": len(moments.names),
+                "moments": moments.names,
             }
         )
     finally:
@@ -248,13 +256,29 @@ def say(what: Any) -> None:
     os.write(1, json.dumps(what).encode() + b"\n")
 
 
+def warm_up() -> None:
+    """Import what a run imports when it needs it, once for all processes."""
+    with tempfile.TemporaryDirectory() as folder:
+        store = LocalDurableStore(f"{folder}/runs.db")
+        run = Runner.run(
+            boss(Moments(Path(folder), 0)), "Do it.", run_config=RunConfig(durable=store)
+        )
+        asyncio.run(run)
+        asyncio.run(store.aclose())
+    with contextlib.suppress(ImportError):
+        importlib.import_module("agents_tools.durable.dbos")
+    gc.freeze()
+
+
 def main() -> None:
     """Do what the tests ask for."""
     commands: dict[str, Any] = {"carry_on": carry_on, "hold": hold}
+    warm_up()
     for line in sys.stdin:
         name, *given = json.loads(line)
         pid = os.fork()
         if pid == 0:
+            faulthandler.dump_traceback_later(_LONGEST_LIFE, exit=True)
             try:
                 asyncio.run(commands[name](*given))
             except BaseException:  # noqa: BLE001 - told to whoever runs the tests

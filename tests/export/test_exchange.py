@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
 import subprocess
 import sys
 from types import ModuleType
@@ -13,6 +14,7 @@ import pytest
 
 import agents_tools.export
 from agents_tools import (
+    Agent,
     BaseTool,
     BaseToolParams,
     CallOutcome,
@@ -118,13 +120,21 @@ class _Dynamic:
         return [count]
 
 
+class _Manager:
+    def get_tools(self) -> list[Any]:
+        return [count]
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
         (len, r"to_x\(\) takes a tool .*Put @function_tool on the function first"),
         ("count", r"to_x\(\) takes a tool or several of them, not str"),
         ([len], r"to_x\(\) takes function tools, not builtin"),
-        (_Dynamic(), r"to_x\(await tools\.get_tools\(\)\)"),
+        (_Dynamic(), r"known while it runs: give await tools\.get_tools\(\)"),
+        ([_Manager()], r"not _Manager\. .*: give tools\.get_tools\(\)"),
+        (Nothing, r"not the class Nothing\. Make a tool of it first"),
+        ([Agent("Boss", model="test:none")], r"not Agent\. Give agent\.as_tool\(\.\.\.\)"),
         ([count, work.with_(name="count")], r"two tools named 'count'.*policies\.rename"),
     ],
 )
@@ -330,6 +340,24 @@ async def test_event_that_went_through_a_framework_as_json_is_an_event_again() -
     assert [event.type for event in heard[1:-1]] == ["tool_progress_event", "notify_stream_event"]
 
 
+@pytest.mark.parametrize("name", ["langchain", "pydantic_ai", "openai_agents"])
+async def test_tool_that_went_to_a_framework_and_back_is_heard_once(name: str) -> None:
+    """What it says inside is heard there, and not once more from the stream of the framework."""
+    pytest.importorskip("langgraph.graph")  # its stream is there once it is loaded
+    there = getattr(agents_tools.export, f"to_{name}")(work)
+    tool = getattr(agents_tools.export, f"from_{name}")(there)
+    heard: list[Any] = []
+    outcome = await tool.call(ToolContext(emit=heard.append), '{"steps": 1}')
+    assert outcome.output == "done"
+    assert [(event.type, len(event.path)) for event in heard] == [
+        ("tool_stream_start_event", 1),
+        ("tool_stream_start_event", 2),
+        ("notify_stream_event", 2),
+        ("tool_stream_end_event", 2),
+        ("tool_stream_end_event", 1),
+    ]
+
+
 def test_names_of_other_frameworks_are_made_to_fit() -> None:
     """Some take any text as a name; no provider does."""
     assert fitting_name("search") == "search"
@@ -371,6 +399,29 @@ def test_every_name_of_the_door_is_there_or_says_what_to_install() -> None:
             assert "pip install -U 'agents-tools[" in str(error)  # noqa: PT017 - it may be installed
         else:
             assert found.__name__ == name
+
+
+def test_help_and_completion_name_what_can_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They look at every name: one that only raises would end them."""
+    monkeypatch.setitem(
+        agents_tools.export._FRAMEWORKS,  # pyright: ignore[reportPrivateUsage]
+        "smolagents",
+        ("smolagents", "a_framework.that_is_nowhere"),
+    )
+    assert "to_smolagents" not in dir(agents_tools.export)
+    members = dict(inspect.getmembers(agents_tools.export))
+    assert {"from_langchain", "to_langchain", "to_mcp"} <= members.keys()
+
+
+def test_fault_of_ours_is_not_blamed_on_the_framework(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To install it once more would not help."""
+    monkeypatch.delitem(sys.modules, "agents_tools.export.langchain", raising=False)
+    monkeypatch.setitem(
+        sys.modules, "agents_tools.export._approval", ModuleType("agents_tools.export._approval")
+    )
+    monkeypatch.delitem(vars(agents_tools.export), "to_langchain", raising=False)
+    with pytest.raises(ImportError, match="cannot import name 'decided'"):
+        _ = agents_tools.export.to_langchain
 
 
 def test_what_is_not_there_is_an_attribute_error() -> None:

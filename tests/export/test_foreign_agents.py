@@ -267,6 +267,23 @@ async def test_cancelling_the_call_cancels_the_agent(
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
+async def test_a_call_that_takes_too_long_ends_what_runs_inside_before_itself(
+    make: Callable[..., FunctionTool[..., Any]], seen: Seen
+) -> None:
+    """The answer does not wait for the cleanup of the agent, and no call stays open for ever."""
+    heard: list[Event] = []
+    context: ToolContext[Any] = ToolContext(emit=heard.append)
+    tool = make(seen, "for ever", streaming=True)
+    task = asyncio.create_task(tool.call(context, '{"input": "Wait."}'))
+    await asyncio.wait_for(seen.inside.wait(), 5)
+    context.end("timeout")  # what a policy of the call does while the agent goes on
+    task.cancel()
+    await asyncio.wait_for(seen.cancelled.wait(), 5)
+    await asyncio.wait({task}, timeout=5)
+    check_events(heard)
+    assert [event.path[-1] for event in heard].count("f1") == 2
+
+
 async def test_an_extractor_gets_the_result_of_the_framework(
     make: Callable[..., FunctionTool[..., Any]], seen: Seen
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from typing import Any
 
 import pytest
@@ -191,8 +192,43 @@ async def test_answers_of_langchain() -> None:
     assert (outcome.status, outcome.output) == ("tool_error", "It said no.")
 
 
+async def test_simple_tools_of_langchain_take_one_text() -> None:
+    """Its oldest kind of tool has no schema of its own, and calls its argument as it likes."""
+    from langchain_core.tools import Tool
+
+    from agents_tools.export import from_langchain
+
+    tool = from_langchain(Tool("shout", lambda text: text.upper() + "!", "Shout."))
+    assert tool.params_json_schema == {
+        "type": "object",
+        "properties": {"tool_input": {"type": "string"}},
+        "required": ["tool_input"],
+    }
+    assert await _output(tool, '{"tool_input": "hey"}') == "HEY!"
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="Pydantic 1 ends with Python 3.13")
+async def test_tools_of_langchain_may_have_a_model_of_pydantic_1() -> None:
+    """LangChain still takes them."""
+    from langchain_core.tools import StructuredTool
+    from pydantic.v1 import BaseModel
+
+    from agents_tools.export import from_langchain
+
+    class Arguments(BaseModel):
+        a: int
+
+    def double(a: int) -> int:
+        """Double."""
+        return 2 * a
+
+    tool = from_langchain(StructuredTool.from_function(double, args_schema=Arguments))
+    assert await _output(tool, '{"a": 2}') == "4"
+    assert (await tool.call(None, '{"a": "x"}')).status == "invalid_args"
+
+
 async def test_answers_of_anthropics_tools() -> None:
-    """Documents are files; kinds that are not known here are named."""
+    """Documents are files; kinds that are not known here are shown as they are."""
     from anthropic import beta_async_tool
 
     from agents_tools.export import from_anthropic_sdk
@@ -214,8 +250,37 @@ async def test_answers_of_anthropics_tools() -> None:
     assert await _output(from_anthropic_sdk(answer)) == [
         ToolOutputImage(url=URL),
         ToolOutputFileContent(data=b"%PDF", mime_type="application/pdf"),
-        ToolOutputText("[search_result]"),
+        ToolOutputText('{"type":"search_result"}'),
     ]
+
+
+@pytest.mark.parametrize(
+    ("value", "output"),
+    [
+        (3, "3"),
+        ({"a": 1}, '{"a":1}'),
+        (["x", 1], '["x",1]'),
+        ([{"a": 1}], '[{"a":1}]'),
+        ([], "[]"),
+        (None, ""),
+    ],
+)
+async def test_values_that_are_no_blocks_are_written_as_json(value: Any, output: str) -> None:
+    """Not every function returns what the types of an SDK promise."""
+    from anthropic import beta_async_tool
+    from openai.lib.responses_tool_runner import RegisteredFunction
+
+    from agents_tools.export import from_anthropic_sdk, from_openai_sdk
+
+    @beta_async_tool
+    async def answer() -> Any:
+        """Answer."""
+        return value
+
+    assert await _output(from_anthropic_sdk(answer)) == output
+    wire: Any = {"type": "function", "name": "answer", "parameters": None, "strict": False}
+    registered = RegisteredFunction(wire, lambda arguments: value)
+    assert await _output(from_openai_sdk(registered)) == output
 
 
 def test_tools_that_only_anthropic_knows_are_refused() -> None:
@@ -376,6 +441,24 @@ async def test_answers_of_pydantic_ai() -> None:
         ToolOutputImage(data=PIXEL),
     ]
     assert (await tool.call(None, '{"kind": "told"}')).output == '{"a":1}'
+
+
+async def test_tool_of_pydantic_ai_that_prepare_leaves_out_is_not_offered() -> None:
+    """It decides by the dependencies; whoever may not have a tool there may not have it here."""
+    from pydantic_ai import Tool
+
+    from agents_tools.export import from_pydantic_ai
+
+    async def prepare(ctx: Any, definition: Any) -> Any:
+        return definition if ctx.deps == "admin" else None
+
+    def erase() -> str:
+        """Erase."""
+        return "erased"
+
+    tool = from_pydantic_ai(Tool(erase, prepare=prepare))
+    assert await tool.is_enabled(RunContextWrapper("admin"), None) is True
+    assert await tool.is_enabled(RunContextWrapper("guest"), None) is False
 
 
 async def test_bounds_of_pydantic_ais_tools_hold_here() -> None:

@@ -560,8 +560,10 @@ async def test_options_of_a_provider_are_on_the_wire_of_its_runner() -> None:
             "openai": {"defer_loading": True},
         }
     )
-    assert to_anthropic_sdk(tool).to_dict()["cache_control"] == {"type": "ephemeral"}
-    assert to_openai_sdk(tool).tool["defer_loading"] is True
+    runnable: Any = to_anthropic_sdk(tool)
+    registered: Any = to_openai_sdk(tool)
+    assert runnable.to_dict()["cache_control"] == {"type": "ephemeral"}
+    assert registered.tool["defer_loading"] is True
     assert to_openai_agents(tool).defer_loading is True
 
 

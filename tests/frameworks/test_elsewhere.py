@@ -12,9 +12,9 @@ from tests.frameworks.run import FRAMEWORKS
 
 ROOT = Path(__file__).parents[2]
 FOLDER = Path(__file__).parent / "harness" / "elsewhere"
-SHARED = FOLDER / "agents.py"
-"""What agents of all of them have to do as tools."""
-OWN = [path for path in sorted(FOLDER.glob("[a-z]*.py")) if path != SHARED]
+SHARED = [FOLDER / "calls.py", FOLDER / "agents.py"]
+"""What tools of ours have to bear in all of them, and what their agents have to do as tools."""
+OWN = [path for path in sorted(FOLDER.glob("[a-z]*.py")) if path not in SHARED]
 """What only one of them has."""
 
 _OPTIONS = [
@@ -40,7 +40,7 @@ def test_in_the_environment_of_the_framework(own: Path) -> None:
     if framework.missing is not None:
         pytest.skip(framework.missing)
     ran = subprocess.run(  # noqa: S603 - our own program
-        [framework.python, "-m", "pytest", *_OPTIONS, str(SHARED), str(own)],
+        [framework.python, "-m", "pytest", *_OPTIONS, *SHARED, own],
         cwd=ROOT,
         env={
             **os.environ,

@@ -28,6 +28,7 @@ from agents_tools import (
     ToolOutputText,
     ToolProgressEvent,
     ToolResult,
+    UserError,
     function_tool,
     streaming_tool,
 )
@@ -300,6 +301,16 @@ async def test_numbers_that_json_does_not_know_cost_their_own_call_at_most(
         outcome = (await call_tool(tools["give"], {"value": value})).outcome
         assert outcome.status in {"ok", "tool_error", "invalid_args"}
         assert (await call_tool(tools["give"], {"value": 1})).output == "1"
+
+
+async def test_a_sync_call_on_the_loop_of_the_connection_is_refused_not_hung() -> None:
+    """F44: the loop waits for the call, which needs the loop; in a thread the same call works."""
+    async with asyncio.timeout(BOUND), joined("stdio") as tools:
+        arguments = {"lines": 1}
+        with pytest.raises(UserError, match="belongs to the event loop that waits"):
+            tools["perform"].invoke_sync(arguments)
+        outcome = await asyncio.to_thread(tools["perform"].invoke_sync, arguments)
+        assert "1 lines" in str(outcome)
 
 
 if __name__ == "__main__":

@@ -1238,10 +1238,10 @@ BYPASSES = {
 
 @pytest.mark.skipif(os.name != "posix", reason="the programs are scripts of the shell")
 @pytest.mark.parametrize("bypass", BYPASSES)
-async def test_s22_programs_that_are_not_allowed_are_not_started(
+async def test_s5_programs_that_are_not_allowed_are_not_started(
     programs: Path, bypass: str
 ) -> None:
-    """S22: neither under another name, nor by what an allowed one would do with its arguments."""
+    """S5: neither under another name, nor by what an allowed one would do with its arguments."""
     connection: dict[str, Any] = BYPASSES[bypass]
     manager = MCPToolManager(allow_commands=["npx", "node"])
     with pytest.raises(UserError) as caught:
@@ -1266,10 +1266,10 @@ async def test_s22_programs_that_are_not_allowed_are_not_started(
         starts("{programs}/link", "server"),
     ],
 )
-async def test_s22_programs_that_are_allowed_are_started(
+async def test_s5_programs_that_are_allowed_are_started(
     programs: Path, connection: dict[str, Any]
 ) -> None:
-    """S22: by their name, by their path, and by a link to them: what counts is where they are."""
+    """S5: by their name, by their path, and by a link to them: what counts is where they are."""
     (programs / "link").symlink_to(programs / "good" / "npx")
     command = connection["command"].format(programs=programs)
     manager = MCPToolManager(allow_commands=["npx", "node"])
@@ -1279,8 +1279,8 @@ async def test_s22_programs_that_are_allowed_are_started(
 
 
 @pytest.mark.skipif(os.name != "posix", reason="the programs are scripts of the shell")
-async def test_s22_a_program_in_the_folder_is_not_taken_for_one_on_the_path(programs: Path) -> None:
-    """S22: PATH shadowing: a file of that name in the working folder of a server is not it."""
+async def test_s5_a_program_in_the_folder_is_not_taken_for_one_on_the_path(programs: Path) -> None:
+    """S5: PATH shadowing: a file of that name in the working folder of a server is not it."""
     shutil.copy(programs / "shadow" / "npx", programs / "npx")
     manager = MCPToolManager(allow_commands=["npx"])
     with pytest.raises(MCPConnectionError):

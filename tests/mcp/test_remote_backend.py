@@ -36,10 +36,7 @@ from agents_tools.mcp._remote import (
     order_in,
     outcome_in,
 )
-from agents_tools.mcp._sdk import sdk_line
 from tests.mcp.small import Small, listening, over_http
-
-pytestmark = pytest.mark.skipif(sdk_line() < 2, reason="line 1 of the SDK has another wire")
 
 SECRET = "sk-live-0123456789abcdef"  # noqa: S105 - looks like one
 NASTY = "ok\x1b]52;c;Zm9v\x07\u202egnp.exe\u200b"
@@ -278,6 +275,12 @@ async def test_each_worker_gets_its_own_token() -> None:
         ("ftp://a", {}, "no address"),
         ("http://a/mcp", {"attempts": 0}, "attempts="),
         ("http://a/mcp", {"heartbeat": 0}, "heartbeat="),
+        ("http://a/mcp", {"heartbeat": float("inf")}, "heartbeat="),
+        ("http://a/mcp", {"token": ""}, "token"),
+        ("http://a/mcp", {"token": f"{SECRET}\r\nx: y"}, "token"),
+        ("http://a/mcp", {"token": f"{SECRET}\u0436"}, "token"),
+        ("http://a/mcp", {"token": 7}, "token="),
+        (7, {}, "address of a worker"),
     ],
 )
 async def test_what_cannot_work_is_refused(urls: Any, options: dict[str, Any], text: str) -> None:

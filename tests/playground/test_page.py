@@ -146,7 +146,7 @@ def test_run_shows_its_progress_and_is_cancelled(page: Page, api: FakeApi) -> No
 
 
 def test_what_destroys_is_asked_for_first(page: Page, api: FakeApi) -> None:
-    """S11: one wrong key must not delete anything; Esc is a no."""
+    """One wrong key must not delete anything; Esc is a no."""
     run(page, "delete_file", "/data")
     dialog = page.get_by_role("dialog", name="Run delete_file?")
     expect(dialog).to_contain_text("/data")
@@ -340,7 +340,7 @@ def test_agent_run_is_a_conversation_with_its_calls_in_place(page: Page) -> None
 
 
 def test_lost_connection_is_said_and_caught_up_with(page: Page, api: FakeApi) -> None:
-    """F31: events resume by id, so that none is missing and none is shown twice."""
+    """F23: events resume by id, so that none is missing and none is shown twice."""
     run(page, "crawl")
     call = page.get_by_role("treeitem", name="crawl")
     expect(call).to_contain_text("first page")
@@ -373,7 +373,7 @@ def test_changed_file_shows_its_tools_or_its_problems(page: Page, api: FakeApi) 
 
 
 def test_ten_thousand_deltas_are_shown_without_a_pause(page: Page) -> None:
-    """D5: what is drawn is bounded, whatever a tool says; the page still answers."""
+    """What is drawn is bounded, whatever a tool says; the page still answers."""
     run(page, "flood", None)
 
     call = page.get_by_role("treeitem", name="flood")
@@ -396,7 +396,7 @@ def test_pictures_are_shown_and_saved(page: Page) -> None:
 
 
 def test_keyboard_is_enough(page: Page) -> None:
-    """D9: lists, tabs and the tree answer to the keys that their patterns promise."""
+    """Lists, tabs and the tree answer to the keys that their patterns promise."""
     page.keyboard.press("/")
     search = page.get_by_role("searchbox")
     expect(search).to_be_focused()
@@ -465,7 +465,7 @@ def test_phone_shows_one_pane_at_a_time(page: Page) -> None:
     ids=["wide light", "wide dark", "phone light"],
 )
 def test_axe_finds_nothing(page: Page) -> None:
-    """D9: names, roles, contrast and order hold in each state, theme and width."""
+    """Names, roles, contrast and order hold in each state, theme and width."""
     found: dict[str, list[str]] = {}
     dark = page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
     rules = {"runOnly": ["color-contrast"]} if dark else RULES  # the theme changes only colours
@@ -517,7 +517,7 @@ def ask(page: Page, name: str) -> Any:
 
 
 def test_streamed_answer_is_replaced_by_the_whole_and_forgotten_on_retry(page: Page) -> None:
-    """F12: a second attempt starts from nothing; a model that does not stream shows as much."""
+    """A second attempt starts from nothing; a model that does not stream shows as much."""
     tree = ask(page, "stumbler")
 
     expect(tree.locator(".said")).to_have_text(["right.", "whole"])
@@ -531,7 +531,7 @@ def test_streamed_answer_is_replaced_by_the_whole_and_forgotten_on_retry(page: P
 
 
 def test_thousand_calls_are_drawn_in_parts(page: Page) -> None:
-    """D5: the newest calls and artifacts are drawn, the others are asked for."""
+    """The newest calls and artifacts are drawn, the others are asked for."""
     tree = ask(page, "crowd")
 
     calls = tree.get_by_role("treeitem")

@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from hypothesis import given, strategies as st
 
 from agents_tools import (
     Agent,
@@ -37,6 +38,22 @@ def keeping(keys: list[str], failures: int = 0) -> FunctionTool[..., Any]:
         return f"paid {amount}"
 
     return pay
+
+
+async def test_a_call_may_be_repeated_very_often() -> None:
+    """The pause does not double without end, and the last failure is the tool's own."""
+    tries = 0
+
+    @retry(1_100, backoff=0.0)
+    @function_tool
+    async def never() -> str:
+        nonlocal tries
+        tries += 1
+        raise ConnectionError("refused")
+
+    outcome = await never.call(None, "{}")
+    assert isinstance(outcome.error, ConnectionError)
+    assert tries == 1_100
 
 
 async def test_all_attempts_of_a_call_have_one_key() -> None:
@@ -120,6 +137,27 @@ async def test_a_run_inside_a_call_has_the_keys_of_that_call() -> None:
 
 
 # --- what may be repeated
+
+
+async def test_two_runs_inside_one_call_have_keys_of_their_own() -> None:
+    """F42: models count their calls anew in each run; and a second attempt finds the keys again."""
+    keys: list[str] = []
+
+    @retry(2, on=ConnectionError, backoff=0)
+    @function_tool
+    async def pay_both(ctx: ToolContext[Any]) -> str:
+        for _ in range(2):
+            model = ScriptedModel([tool_call("pay", amount=1, call_id="call_1"), "done"])
+            await Runner.run(Agent("Helper", tools=[keeping(keys)], model=model), "pay")
+        if ctx.attempt == 1:
+            raise ConnectionError
+        return "paid"
+
+    outer = ScriptedModel([tool_call("pay_both"), "done"])
+    await Runner.run(Agent("Outer", tools=[pay_both], model=outer), "hi")
+    assert len(keys) == 4
+    assert keys[:2] == keys[2:]
+    assert len(set(keys)) == 2
 
 
 @pytest.mark.parametrize(
@@ -255,6 +293,37 @@ def test_times_that_nobody_wants_any_more_are_given_to_others() -> None:
     assert again == pytest.approx([12.0, 13.0, 14.0, 15.0])
 
 
+@given(
+    burst=st.integers(1, 4),
+    steps=st.lists(
+        st.tuples(st.sampled_from(["come", "come", "go"]), st.integers(0, 8)), max_size=60
+    ),
+)
+def test_there_are_never_more_starts_than_the_pace_allows(
+    burst: int, steps: list[tuple[str, int]]
+) -> None:
+    """Whoever comes, and whoever gives up while it waits."""
+    pace = _Pace(4, burst)
+    now = 100.0
+    waiting: list[float] = []
+    started: list[float] = []
+    for step, number in steps:
+        if step == "come":
+            now += number / 16
+            started += [one for one in waiting if one <= now]
+            waiting = [one for one in waiting if one > now]
+            start = pace.take(now, may_wait=True)
+            assert start is not None
+            assert start >= now
+            (waiting if start > now else started).append(start)
+        elif waiting:
+            pace.give_back(waiting.pop(number % len(waiting)))
+    started = sorted(started + waiting)
+    for first, one in enumerate(started):
+        for count, other in enumerate(started[first:], start=1):
+            assert count <= burst + 4 * (other - one) + 1e-6
+
+
 async def test_a_burst_is_let_through_and_the_rest_is_overloaded() -> None:
     """With no place to wait in."""
     release = asyncio.Event()
@@ -294,8 +363,17 @@ async def test_a_cancelled_call_gives_its_time_back() -> None:
         await after
 
 
-@pytest.mark.parametrize("options", [{"burst": 2}, {"per_second": 1, "burst": 0}])
-def test_a_burst_needs_a_rate(options: dict[str, Any]) -> None:
-    """Otherwise it would say nothing."""
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"burst": 2},
+        {"per_second": 1, "burst": 0},
+        {"per_second": 1, "burst": 1.5},
+        {"concurrent": 1.5},
+        {"calls": 0.5},
+    ],
+)
+def test_a_limit_that_cannot_work_is_refused(options: dict[str, Any]) -> None:
+    """When it is written: a burst needs a rate, and nothing can be called half a time."""
     with pytest.raises(UserError, match=r"limit\("):
         limit(**options)

@@ -132,6 +132,25 @@ async def test_one_that_is_cancelled_while_it_tries_lets_another_try(clock: Cloc
     assert await service.ask() == "ok"
 
 
+async def test_one_that_hangs_while_it_tries_does_not_keep_the_others_away(clock: Clock) -> None:
+    """After as long again, another one tries."""
+    service = Service()
+    await service.fail(3)
+    clock.now += 30
+    service.error, service.hold = None, asyncio.Event()
+    hanging = asyncio.create_task(service.ask())
+    for _ in range(4):
+        await asyncio.wait_for(service.entered.acquire(), 5)
+    assert "in a moment" in str((await service.tool.call(None, "{}")).output)
+    service.hold, stuck = None, service.hold
+    clock.now += 29
+    assert await service.ask() == "overloaded"
+    clock.now += 1
+    assert [await service.ask(), await service.ask()] == ["ok", "ok"]
+    stuck.set()
+    assert await hanging == "ok"
+
+
 async def test_late_results_of_an_earlier_time_do_not_count(clock: Clock) -> None:
     """A call that was under way when the service broke says nothing about it now."""
     service = Service()

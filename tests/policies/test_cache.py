@@ -242,6 +242,68 @@ async def test_a_person_is_asked_about_a_call_that_the_cache_would_answer() -> N
     assert runs == ["a 1"]
 
 
+async def test_results_of_many_runs_are_bounded_together() -> None:
+    """A server makes runs without end."""
+    import gc
+    import weakref
+
+    class Page:
+        pass
+
+    pages: list[weakref.ref[Page]] = []
+
+    @cache(max_entries=2)
+    @function_tool
+    async def load() -> Any:
+        page = Page()
+        pages.append(weakref.ref(page))
+        return ToolResult(content="page", structured=None, metadata={"page": page})
+
+    for number in range(5):
+        await load.call(ToolContext(run_id=f"run {number}"), "{}")
+    gc.collect()
+    assert [page() is not None for page in pages] == [False] * 3 + [True] * 2
+
+
+async def test_an_error_that_calls_share_is_kept_by_nobody() -> None:
+    """It holds the frames of the tool, and what is in them; and it does not grow."""
+    import gc
+    import weakref
+
+    class LineError(Exception):
+        pass
+
+    def lose_the_line() -> str:
+        raise LineError
+
+    errors: list[weakref.ref[LineError]] = []
+
+    @cache()
+    @function_tool
+    async def broken() -> str:
+        await asyncio.sleep(0)
+        try:
+            return lose_the_line()
+        except LineError as error:
+            errors.append(weakref.ref(error))
+            raise
+
+    gc.collect()
+    gc.disable()
+    try:
+        outcomes = await asyncio.gather(*(broken.call(None, "{}") for _ in range(100)))
+        assert len({id(outcome.error) for outcome in outcomes}) == 1
+        depth, place = 0, outcomes[0].error.__traceback__ if outcomes[0].error else None
+        while place is not None:
+            depth, place = depth + 1, place.tb_next
+        assert depth < 10
+        del outcomes, place
+        await asyncio.sleep(0)
+        assert [error() for error in errors] == [None]
+    finally:
+        gc.enable()
+
+
 # --- at the same time
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -11,6 +12,7 @@ from agents_tools import (
     Agent,
     RunContextWrapper,
     Runner,
+    ToolContext,
     ToolOutputImage,
     ToolOutputText,
     ToolResult,
@@ -219,9 +221,86 @@ async def test_what_was_redacted_is_not_kept() -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"max_chars": 0}, {"preview": 30_000}, {"expires": 0}, {"reader_name": "no name"}],
+    [
+        {"max_chars": 0},
+        {"max_chars": 1.5},
+        {"max_kept": 0},
+        {"preview": 30_000},
+        {"expires": 0},
+        {"reader_name": "no name"},
+    ],
 )
 def test_an_offload_that_cannot_work_is_refused(options: dict[str, Any]) -> None:
     """When it is written."""
     with pytest.raises(UserError):
         offload(**options)
+
+
+async def test_a_search_finds_its_place_in_any_text() -> None:
+    """Small letters may take more room than large ones."""
+    aside = offload(5)
+    text = f"İİ {'x' * 300} The END."
+    handle = handle_in(await aside(fetch).on_invoke_tool(None, f'{{"what": "{text}"}}'))
+    for search in ("the end", "THE END", "İ X", "."):
+        found = str(await aside.reader.invoke(handle=handle, search=search))
+        place = re.match(r"offset (\d+): …", found)
+        assert place is not None
+        start = int(place[1])
+        assert text[start : start + len(search)].lower() == search.lower()
+
+
+@pytest.mark.timeout(20)
+async def test_no_search_takes_ages() -> None:
+    """The model, or a page that it read, chooses what is looked for."""
+    aside = offload(100)
+
+    @aside
+    @function_tool
+    async def load() -> str:
+        return "a" * 5_000_000
+
+    arguments = json.dumps({"handle": handle_in(await load.on_invoke_tool(None, "{}"))})
+    for search in ("a" * 999 + "b", "A" * 500 + "b" + "a" * 499, "b"):
+        given = json.dumps({**json.loads(arguments), "search": search})
+        assert "does not stand in the result" in str((await aside.reader.call(None, given)).output)
+
+
+async def test_what_all_runs_keep_is_bounded() -> None:
+    """A server makes runs without end; the latest keep theirs."""
+    aside = offload(100, max_kept=1_000)
+    tool, handles = aside(fetch), list[str]()
+    for number in range(30):
+        context = ToolContext(run_id=f"run {number}")
+        handles.append(
+            handle_in(await tool.on_invoke_tool(context, f'{{"what": "{"a" * 1_000}"}}'))
+        )
+    statuses: list[str] = []
+    for number, handle in enumerate(handles):
+        context = ToolContext(run_id=f"run {number}")
+        statuses.append((await aside.reader.call(context, f'{{"handle": "{handle}"}}')).status)
+    assert statuses == ["tool_error"] * 20 + ["ok"] * 10
+
+
+async def test_handles_of_others_are_not_told() -> None:
+    """Calls outside a run that are given no context may be anybody's."""
+    aside = offload(100)
+    handle = handle_in(await aside(fetch).on_invoke_tool(None, "{}"))
+    outcome = await aside.reader.call(None, '{"handle": "r_0"}')
+    assert outcome.status == "tool_error"
+    assert handle not in str(outcome.output)
+
+
+async def test_the_reader_gives_whole_parts_of_any_length() -> None:
+    """The bound that every result has does not cut off how to read on."""
+    aside = offload(400_000)
+
+    @aside
+    @function_tool
+    async def load() -> str:
+        return "ab" * 500_000
+
+    handle = handle_in(await load.on_invoke_tool(None, "{}"))
+    part = str((await aside.reader.call(None, f'{{"handle": "{handle}"}}')).output)
+    assert part.startswith(
+        "ab" * 200_000 + "\n[600,000 more characters; read on with offset=400000"
+    )

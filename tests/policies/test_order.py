@@ -79,6 +79,7 @@ def moments(name: str) -> list[str]:
             ("approval", policy.admit),
             ("call", policy.wrap(inner) is not inner),
             ("answer", policy.reply),
+            ("events", policy.veil),
         ]
         found += [step for step, acts in steps if acts]
     if tool._declaration is not plain._declaration:
@@ -202,6 +203,15 @@ async def test_cache_and_redact() -> None:
     assert len(calls) == 1
     assert [await outside.invoke() for _ in range(2)] == ["# 1"] * 2
     assert len(calls) == 3
+
+
+async def test_cache_and_transform() -> None:
+    """A hidden value is added where its policy stands."""
+    shown.update({("cache", "transform"), ("transform", "cache")})
+    words = iter("bcdefgh")
+    fill = transform(word=ArgTransform(fill=lambda _: next(words)))
+    assert await told(cache(shared=True)(fill(Body().tool))) == ["b 1", "b 1"]
+    assert await told(fill(cache(shared=True)(Body().tool))) == ["c 1", "d 2"]
 
 
 async def test_approval_and_others() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+import threading
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
@@ -21,12 +23,14 @@ from agents_tools import (
     ToolOutputImage,
     ToolOutputText,
     ToolResult,
+    ToolTimeoutError,
     UserError,
     function_tool,
     listen,
     streaming_tool,
 )
-from agents_tools.policies import redact, retry
+from agents_tools.events import COUNT, TEXT, field
+from agents_tools.policies import needs_approval, redact, retry, timeout
 from agents_tools.policies._redact import WINDOW, _Rules, _Text
 from agents_tools.testing import ScriptedModel, tool_call
 
@@ -48,6 +52,7 @@ VALUES: dict[str, Any] = {
     "text": f"card {NUMBER}.",
     "number": 4111111111111111,
     "list": ["a", NUMBER],
+    "number as a key": {4111111111111111: 1},
     "keys": {NUMBER: 1, "x": {"y": [NUMBER]}},
     "model": Customer(name="Anna", card=NUMBER),
     "models": ["a", {"b": Customer(name="Anna", card=NUMBER)}],
@@ -133,6 +138,134 @@ async def test_it_is_in_no_event_of_the_call_nor_of_calls_inside() -> None:
     assert not [event for event in events if holds(event)]
     numbers = [event.seq for event in events]
     assert numbers == sorted(numbers)
+
+
+async def test_it_is_not_in_the_arguments_that_the_start_shows() -> None:
+    """Not even where the call is refused; the tool and whoever approves have them as they are."""
+    approved: list[str] = []
+
+    def rule(_: Any, arguments: dict[str, Any]) -> bool:
+        approved.append(arguments["card"])
+        return False
+
+    @needs_approval(rule)
+    @redact(CARD)
+    @function_tool
+    async def charge(card: str) -> str:
+        return f"{len(card)} digits"
+
+    events: list[Event] = []
+    outcome = await charge.call(ToolContext(emit=events.append), f'{{"card": "{NUMBER}"}}')
+    assert (outcome.output, approved) == ("19 digits", [NUMBER])
+    bad = await charge.call(ToolContext(emit=events.append), f'{{"card": ["{NUMBER}"]}}')
+    assert bad.status == "invalid_args"
+    assert not holds(bad.output)
+    assert len(events) == 4
+    assert not any(map(holds, events))
+
+
+async def test_it_is_not_in_what_an_attempt_says_that_was_left_behind() -> None:
+    """The thread of a sync tool cannot be stopped."""
+    events: list[Event] = []
+    again, said = threading.Event(), threading.Event()
+
+    @retry(2, on=ToolTimeoutError, idempotent=True, backoff=0)
+    @redact("secret")
+    @timeout(0.05)
+    @function_tool
+    def work(ctx: ToolContext[Any]) -> str:
+        if ctx.attempt == 1:
+            assert again.wait(5)
+            ctx.notify("a secret")
+            said.set()
+            return "too late"
+        again.set()
+        assert said.wait(5)
+        return "done"
+
+    late = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def hear(event: Event) -> None:
+        events.append(event)
+        if isinstance(event, NotifyStreamEvent):
+            loop.call_soon_threadsafe(late.set)
+
+    patient = timeout(20)(work)
+    await patient.call(ToolContext(emit=hear), "{}")
+    await asyncio.wait_for(late.wait(), 5)
+    assert [event.data for event in events if isinstance(event, NotifyStreamEvent)] == [
+        "a [redacted]"
+    ]
+
+
+async def test_a_person_may_change_the_arguments_of_a_redacted_call() -> None:
+    """They are prepared once more then, and what is said is redacted once."""
+
+    @needs_approval
+    @redact(lambda text: text.replace("x", "xx"))
+    @function_tool
+    async def say(ctx: ToolContext[Any], text: str) -> str:
+        ctx.notify(text)
+        return "said"
+
+    model = ScriptedModel([tool_call("say", text="-"), "done"])
+    agent = Agent("Helper", tools=[say], model=model)
+    waiting = await Runner.run(agent, "hi")
+    state = waiting.to_state()
+    state.approve(waiting.interruptions[0], arguments='{"text": "x"}')
+    async with listen() as events:
+        await Runner.run(agent, state)
+    assert [event.data for event in events if isinstance(event, NotifyStreamEvent)] == ["xx"]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_a_function_that_fails_keeps_everything_back(
+    fails: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A call is answered whatever happens, and better with nothing than with too much."""
+
+    def broken(text: str) -> str:
+        raise RuntimeError(text)
+
+    @redact(broken)
+    @function_tool
+    async def look() -> str:
+        if fails:
+            raise ValueError(NUMBER)
+        return NUMBER
+
+    outcome = await look.call(None, "{}")
+    assert outcome.status == "tool_error"
+    assert outcome.output == "Tool 'look' failed."
+    assert "A policy of tool 'look' failed" in caplog.text
+
+
+class Paid(Event):
+    """An event of an application's own."""
+
+    type = "test_paid"
+
+    card: int = field(COUNT)
+    place: str = field(TEXT, default="")
+
+
+async def test_an_event_that_cannot_be_redacted_is_left_out() -> None:
+    """No text can stand in the place of a number."""
+
+    @redact(CARD)
+    @function_tool
+    async def pay(ctx: ToolContext[Any]) -> str:
+        ctx.emit(Paid(card=4111111111111111))
+        ctx.emit(Paid(card=7, place=NUMBER))
+        ctx.progress(1, total=2)
+        return "paid"
+
+    events: list[Event] = []
+    await pay.call(ToolContext(emit=events.append), "{}")
+    assert not any(map(holds, events))
+    assert [event.place for event in events if isinstance(event, Paid)] == ["[redacted]"]
+    assert len(events) == 4
 
 
 async def test_it_is_found_across_pieces() -> None:

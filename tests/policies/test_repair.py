@@ -92,6 +92,18 @@ async def test_nothing_is_guessed(text: str) -> None:
     assert outcome.metadata is None
 
 
+async def test_a_word_before_a_colon_too_many_stays_what_it_is() -> None:
+    """A value is no name: `true` does not become a text."""
+
+    @repair_json()
+    @function_tool
+    async def switch(on: bool | str) -> str:
+        return repr(on)
+
+    outcome = await switch.call(None, '{"on": true:}')
+    assert outcome.status == "invalid_args" or outcome.output == "True"
+
+
 async def test_what_is_mended_is_validated() -> None:
     """It is read as any arguments are, with the same errors."""
     outcome = await tool.call(None, "{'count': 'many', 'pth': 1,}")

@@ -8,7 +8,15 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel
 
-from agents_tools import Agent, RunContextWrapper, Runner, ToolContext, UserError, function_tool
+from agents_tools import (
+    Agent,
+    RunContextWrapper,
+    Runner,
+    ToolContext,
+    ToolError,
+    UserError,
+    function_tool,
+)
 from agents_tools.policies import (
     ArgTransform,
     hide,
@@ -147,15 +155,78 @@ async def test_hidden_arguments_are_given_by_the_application() -> None:
         _ = transform(city=ArgTransform(hide=True))(book).params_json_schema
 
 
-async def test_a_hidden_value_that_the_tool_refuses_is_no_fault_of_the_model() -> None:
-    """Whoever wrote it is told."""
-    tool = transform(nights=ArgTransform(hide=True, default="many"))(book)
-    outcome = await tool.call(None, f'{{"city": "Rome", "where": {POINT}}}')
+@pytest.mark.parametrize(
+    ("policy", "told"),
+    [
+        (hide(nights="many"), "hide(nights=...) gives a value that tool 'book' does not accept"),
+        (
+            transform(nights=ArgTransform(hide=True, default="many")),
+            "transform(nights=...) gives a value that tool 'book' does not accept",
+        ),
+        (
+            transform(nights=ArgTransform(name="days", default="many")),
+            "transform(nights=...) gives a value that tool 'book' does not accept",
+        ),
+        (
+            transform(nights=ArgTransform(fill=lambda _: object())),
+            "transform(nights=...) takes values that have a JSON form",
+        ),
+    ],
+)
+async def test_a_value_of_the_application_that_does_not_fit_is_no_fault_of_the_model(
+    policy: Any, told: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whoever wrote it is told; the model, which can do nothing about it, hears no hidden name."""
+    outcome = await policy(book).call(None, f'{{"city": "Rome", "where": {POINT}}}')
     assert outcome.status == "tool_error"
-    assert isinstance(outcome.error, UserError)
-    assert "transform(nights=...) gives a value that tool 'book' does not accept" in str(
-        outcome.error
-    )
+    assert isinstance(outcome.error, ToolError)
+    assert told in caplog.text
+    assert any(isinstance(error, UserError) and told in str(error) for error in causes(outcome))
+    assert "nights" not in outcome.output
+    assert "many" not in outcome.output
+
+
+def causes(outcome: Any) -> list[BaseException]:
+    """Give the error of a call, and what led to it."""
+    found: list[BaseException] = []
+    error = outcome.error
+    while error is not None:
+        found.append(error)
+        error = error.__cause__
+    return found
+
+
+async def test_a_fault_of_the_model_beside_a_default_is_its_own() -> None:
+    """It is told in the words that it knows."""
+    tool = hide(where={"x": 1})(transform(nights=ArgTransform(name="days", default=2))(book))
+    outcome = await tool.call(None, '{"city": "Rome", "days": "many"}')
+    assert outcome.status == "invalid_args"
+    assert "- days: expected" in str(outcome.output)
+    assert "nights" not in str(outcome.output)
+
+
+@pytest.mark.parametrize("text", ["[]", "{", '"x"', '{"nights": 1, "nights": 2}'])
+async def test_what_is_no_object_is_told_as_ever(text: str) -> None:
+    """A policy that has nothing to say about it does not say it in other words."""
+    for policy in (hide(where={"x": 1}), transform(city=ArgTransform(name="town"))):
+        told, plain = await policy(book).call(None, text), await book.call(None, text)
+        assert told.status == plain.status == "invalid_args"
+        assert told.output == plain.output
+
+
+async def test_arguments_without_names_and_without_number_can_be_changed() -> None:
+    """For models, all arguments have names."""
+
+    @function_tool
+    def add(first: int, /, *rest: int, **more: int) -> str:
+        return f"{first} {rest} {more}"
+
+    tool = transform(first=ArgTransform(name="start"), rest=ArgTransform(name="others"))(add)
+    assert await tool.invoke(start=1, others=[2, 3], x=4) == "1 (2, 3) {'x': 4}"
+    assert (await tool.call(None, '{"start": 1, "first": 2}')).status == "invalid_args"
+    fixed = hide(first=7, rest=[8])(add)
+    assert await fixed.invoke(x=1) == "7 (8,) {'x': 1}"
+    assert (await fixed.call(None, '{"rest": []}')).status == "invalid_args"
 
 
 async def test_values_arrive_as_they_were_written() -> None:
@@ -256,6 +327,8 @@ async def test_mended_arguments_are_transformed() -> None:
         {"city": "town"},
         {"city": ArgTransform(hide=True, name="town")},
         {"city": ArgTransform(fill=str, default="x")},
+        {"city": ArgTransform(name="")},
+        {"city": ArgTransform(name="the town")},
         {"city": ArgTransform(required=True, default="x")},
         {"city": ArgTransform(default=object())},
     ],

@@ -66,6 +66,9 @@ async def begun(backend: MCPBackend, call: Any) -> tuple[list[CallEvent], asynci
                 first.set()
 
     task = asyncio.create_task(listen())
+    # A test that fails here leaves it behind; without a look at its exception the log of that is
+    # written while pytest reads the source, which Python 3.11 does not survive.
+    task.add_done_callback(lambda task: task.cancelled() or task.exception())
     async with asyncio.timeout(BOUND):
         await first.wait()
     return events, task

@@ -28,8 +28,9 @@ from agents_tools import (
     streaming_tool,
 )
 from agents_tools._channel import listeners
-from agents_tools._instruments import hooks_of_all_runs, trace_carrier, traced
+from agents_tools._instruments import trace_carrier, traced
 from agents_tools.policies import retry, timeout
+from agents_tools.run import hooks_of_all_runs
 from agents_tools.telemetry import instrument
 from agents_tools.testing import ScriptedModel, tool_call
 from agents_tools.usage import Usage

@@ -9,14 +9,18 @@ from agents_tools.export import (
     from_langchain,
     from_openai_agents,
     from_pydantic_ai,
+    to_anthropic_sdk,
     to_langchain,
     to_openai_agents,
+    to_openai_sdk,
     to_pydantic_ai,
 )
 
 if TYPE_CHECKING:
     from agents import FunctionTool as AgentsTool
+    from anthropic.lib.tools import BetaAsyncBuiltinFunctionTool, BetaBuiltinFunctionTool
     from langchain_core.tools import BaseTool as LangChainTool
+    from openai.lib.responses_tool_runner import AsyncRegisteredFunction, RegisteredFunction
     from pydantic_ai import Tool as PydanticTool
 
 
@@ -32,6 +36,13 @@ def check_out() -> None:
     assert_type(to_openai_agents([search]), "list[AgentsTool]")
     assert_type(to_pydantic_ai(search), "PydanticTool[Any]")
     assert_type(to_pydantic_ai([search]), "list[PydanticTool[Any]]")
+
+
+def check_async_or_not() -> None:
+    assert_type(to_anthropic_sdk(search), BetaAsyncBuiltinFunctionTool)
+    assert_type(to_anthropic_sdk([search], sync=True), list[BetaBuiltinFunctionTool])
+    assert_type(to_openai_sdk([search]), list[AsyncRegisteredFunction])
+    assert_type(to_openai_sdk(search, sync=True), RegisteredFunction)
 
 
 def check_in(langchain: LangChainTool, agents: AgentsTool, pydantic: PydanticTool[Any]) -> None:

@@ -158,7 +158,7 @@ async def test_clients_get_the_version_they_understand(
     ],
 )  # fmt: skip
 async def test_a_wrong_request_is_refused_with_the_place(wrong: Json, message: str) -> None:
-    """S26: who writes a client finds the field, and nothing runs."""
+    """S25: who writes a client finds the field, and nothing runs."""
     agent, model = agent_of("never", tools=[add])
     async with serving(agent) as app:
         exchange = await post(app, body(**wrong))

@@ -245,7 +245,7 @@ class Screen(io.StringIO):
 
 @pytest.mark.parametrize("above", [(), ("boss",)])
 def test_the_tree_of_thousands_of_calls_stays_small(above: tuple[str, ...]) -> None:
-    """D14: rows, memory and time do not grow with what is over; what it cost is still counted."""
+    """Rows, memory and time do not grow with what is over; what it cost is still counted."""
     screen = Screen()
     view = LiveRun("Chief", screen)
     for event in calls(2_000, above):
@@ -299,7 +299,7 @@ def test_a_terminal_that_goes_while_it_is_drawn_on_is_no_trouble() -> None:
 
 
 def test_two_trees_are_not_drawn_over_each_other() -> None:
-    """D14: the second one on a terminal is shown when it has ended, and output is as it was."""
+    """The second one on a terminal is shown when it has ended, and output is as it was."""
     output, screen = sys.stdout, Screen()
     first, second = (console.Console(view="live", file=screen, name=name) for name in "AB")
     for event in calls(1):
@@ -314,7 +314,7 @@ def test_two_trees_are_not_drawn_over_each_other() -> None:
 
 
 def test_a_console_may_be_told_from_many_threads() -> None:
-    """D9: it is opened once, whoever comes first."""
+    """It is opened once, whoever comes first."""
     for _ in range(20):
         shown = console.Console(view="live", file=Screen())
         gate = threading.Barrier(4)

@@ -70,7 +70,7 @@ CLIENTS = vercel.clients()
     "client", [pytest.param(client, marks=_needs(client)) for client in CLIENTS]
 )
 async def test_a_real_page_shows_our_runs_as_they_were_meant(client: str) -> None:
-    """D1, D2, D4, D9, D11: without an error, a warning or a call of its own."""
+    """Without an error, a warning or a call of its own."""
     problems = await vercel.check(client, SHORT)
     assert set(problems) == set(SHORT)
     assert {job: problem for job, problem in problems.items() if problem} == {}

@@ -123,7 +123,7 @@ def said(events: list[Event]) -> list[Any]:
     ids=lambda scenario: scenario.name,
 )
 async def test_those_who_watch_hear_what_the_run_says(scenario: Scenario) -> None:
-    """D5: every kind of run, live and again afterwards; ids are dense and all of one run."""
+    """Every kind of run, live and again afterwards; ids are dense and all of one run."""
     async with runs_of(errors="show") as runs:
         run = runs.start(scenario.make(), scenario.input, max_turns=scenario.max_turns)
         live = [event async for event in run.events(policy="block")]
@@ -219,7 +219,7 @@ async def test_what_runs_cannot_be_is_refused() -> None:
 
 
 async def test_the_last_one_who_leaves_cancels_the_run() -> None:
-    """D5: not the first one, and not where it is detached."""
+    """Not the first one, and not where it is detached."""
     for how, cancelled in (("cancel", True), ("detach", False)):
         gate = Gate()
         async with runs_of(on_disconnect=how) as runs:
@@ -256,7 +256,7 @@ async def test_a_store_means_detach() -> None:
 
 
 async def test_a_cancelled_run_tells_its_end_and_why() -> None:
-    """F25: once, after the ends of its calls."""
+    """Once, after the ends of its calls."""
     gate = Gate()
     async with runs_of() as runs:
         run = runs.start(agent_of(tool_call("wait"), tools=[gate.tool]), "Hi")
@@ -474,7 +474,7 @@ async def test_runs_of_an_earlier_process_can_be_listed_and_read() -> None:
 
 
 async def test_a_run_that_was_cut_off_is_lost_and_its_stream_has_an_end() -> None:
-    """F35: open calls end first, then the run; nobody waits for ever."""
+    """F42: open calls end first, then the run; nobody waits for ever."""
     store = MemoryEventStore()
     log = store.session("cut")
     outer = Origin("ask", "call_1", ("call_1",))
@@ -535,7 +535,7 @@ asyncio.run(main())
 
 
 async def test_a_run_of_a_process_that_was_killed_is_lost(tmp_path: Path) -> None:
-    """F35, D5: `kill -9` in the midst of a call; the next process tells its end."""
+    """F42: `kill -9` in the midst of a call; the next process tells its end."""
     path = tmp_path / "runs.db"
     process = subprocess.Popen(  # noqa: ASYNC220, S603 - our own program
         [sys.executable, "-c", _SERVER, str(path)], stdout=subprocess.PIPE, text=True
@@ -632,7 +632,7 @@ async def test_a_call_does_not_run_with_what_stands_for_a_secret() -> None:
 
 
 async def test_whoever_cannot_see_a_run_cannot_see_it_in_the_store() -> None:
-    """S23: its owner is kept with it."""
+    """S24: its owner is kept with it."""
     store = MemoryEventStore()
     record = record_of(
         thread_id=None, kind="agent", agent="a", owner='["x", null]', meta={}, process=Process()
@@ -669,7 +669,7 @@ def test_processes_are_told_apart() -> None:
 async def test_a_cancelled_run_that_does_not_end_is_told_as_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """F25: whoever watches does not wait for it; what it says later is not heard."""
+    """F5: whoever watches does not wait for it; what it says later is not heard."""
     monkeypatch.setattr(_runs_live, "_PATIENCE", 0.01)
     begun, let_go = asyncio.Event(), asyncio.Event()
 
@@ -834,7 +834,7 @@ async def waiting_run(store: Any, agent: Agent[Any]) -> None:
 
 
 async def test_of_two_servers_that_decide_at_once_one_goes_on() -> None:
-    """F23: the call is made once; the other watches the run, as everybody can."""
+    """F41: the call is made once; the other watches the run, as everybody can."""
     store, gate, calls = MemoryEventStore(), asyncio.Event(), list[str]()
 
     @needs_approval

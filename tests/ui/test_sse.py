@@ -326,7 +326,7 @@ def test_what_cannot_be_served_is_refused() -> None:
 
 
 async def test_a_client_goes_on_where_it_was() -> None:
-    """F23, D5: by header as EventSource does it, or by query; with or without the run's id."""
+    """F23: by header as EventSource does it, or by query; with or without the run's id."""
     app = sse.app([count])
     body = {"tool": "count", "arguments": {"to": 20}, "run_id": "r:1"}
     whole = (await ask(app, "POST", "/runs", body)).text
@@ -469,7 +469,7 @@ async def test_a_person_may_change_the_arguments() -> None:
 
 
 async def test_a_run_is_cancelled_by_a_request() -> None:
-    """D5: those who watch see its end, with the reason."""
+    """Those who watch see its end, with the reason."""
     begun = asyncio.Event()
 
     @function_tool
@@ -527,7 +527,7 @@ class People:
 
 
 async def test_a_run_is_there_for_whoever_started_it_only() -> None:
-    """S23: somebody else's run is not found, not listed and not cancelled."""
+    """S24: somebody else's run is not found, not listed and not cancelled."""
     app = sse.app([drop], auth=People())
     anna = {"authorization": f"Bearer {'a' * 20}"}
     bert = {"authorization": f"Bearer {'b' * 20}"}

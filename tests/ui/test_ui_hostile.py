@@ -109,7 +109,7 @@ ODD = {
 @pytest.mark.parametrize("arguments", ODD.values(), ids=ODD)
 @pytest.mark.parametrize("place", PLACES)
 async def test_no_arguments_of_a_model_break_a_stream(place: str, arguments: str) -> None:
-    """S20, D4: each frame is one line of JSON, and the stream has its end."""
+    """S25: each frame is one line of JSON, and the stream has its end."""
 
     @function_tool
     def echo(text: str) -> str:
@@ -176,7 +176,7 @@ async def test_calls_of_those_who_make_none_are_passed_over(role: str, calls: An
 
 
 async def test_a_page_cannot_make_a_call_of_the_server_its_own_while_it_waits() -> None:
-    """S9: tools that come with an answer change nothing: the call has to be approved by name."""
+    """S35: tools that come with an answer change nothing: the call has to be approved by name."""
     payments = Payments()
     agent = agent_of(
         [tool_call("pay", call_id="c1", amount=1)], [tool_call("pay", call_id="c2", amount=2)], "Done.",
@@ -197,7 +197,7 @@ async def test_a_page_cannot_make_a_call_of_the_server_its_own_while_it_waits() 
 
 @pytest.mark.parametrize("place", ["ag_ui", "vercel"])
 async def test_of_many_who_decide_at_once_one_counts(place: str) -> None:
-    """F23: the call is made once, and every client gets an answer that ends."""
+    """F41: the call is made once, and every client gets an answer that ends."""
     payments = Payments()
     make, path, body = PLACES[place]
     async with serving(make, payments.agent()) as app:
@@ -235,7 +235,7 @@ BERT = {"authorization": f"Bearer {'b' * 20}"}
 
 
 async def test_a_thread_is_there_for_whoever_began_it_only() -> None:
-    """S23: watching, cancelling, answering and taking its id, through AG-UI."""
+    """S24: watching, cancelling, answering and taking its id, through AG-UI."""
     payments = Payments()
     resume = [{"interruptId": "call_1", "status": "resolved", "payload": {"approved": True}}]
     async with serving(ag_ui.app, payments.agent(), auth=People()) as app:
@@ -255,7 +255,7 @@ async def test_a_thread_is_there_for_whoever_began_it_only() -> None:
 
 
 async def test_a_chat_is_there_for_whoever_began_it_only() -> None:
-    """S23: having it again, stopping it and answering it, through the AI SDK."""
+    """S24: having it again, stopping it and answering it, through the AI SDK."""
     payments = Payments()
     async with serving(vercel.app, payments.agent(), auth=People()) as app:
         asked = await ask(app, "POST", "/", {"id": "t", "messages": [HI]}, headers=ANNA)
@@ -297,7 +297,7 @@ class Leaving(Exchange):
 @pytest.mark.parametrize("spec", ["2.3", "2.4"])
 @pytest.mark.parametrize("place", PLACES)
 async def test_a_client_may_go_at_every_moment(place: str, spec: str) -> None:
-    """D4: nothing is left of the request, and the run is cancelled, however the server tells."""
+    """Nothing is left of the request, and the run is cancelled, however the server tells."""
     make, path, body = PLACES[place]
     for moment in range(8):
         agent = agent_of([tool_call("crawl")], "Done.", tools=[crawl])

@@ -81,7 +81,7 @@ def chunks_in(exchange: Exchange) -> list[Json]:
 
 
 async def test_a_thread_goes_on_in_another_process(tmp_path: Path) -> None:
-    """D4, D9: who asked is gone; whoever comes late sees the question, and can answer it."""
+    """Who asked is gone; whoever comes late sees the question, and can answer it."""
     tables, path = Tables(), tmp_path / "runs.db"
     with closing(SQLiteEventStore(path)) as store:
         app = ag_ui.app(tables.agent(tool_call("drop", table="a")), store=store)
@@ -99,7 +99,7 @@ async def test_a_thread_goes_on_in_another_process(tmp_path: Path) -> None:
 
 
 async def test_a_chat_goes_on_in_another_process(tmp_path: Path) -> None:
-    """D4: the message is had again, under its id, and the approval lets the run go on."""
+    """The message is had again, under its id, and the approval lets the run go on."""
     tables, path = Tables(), tmp_path / "runs.db"
     with closing(SQLiteEventStore(path)) as store:
         app = vercel.app(tables.agent(tool_call("drop", table="a")), store=store)

@@ -135,7 +135,7 @@ async def heard(scenario: Scenario) -> list[list[Event]]:
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("name", SCENARIOS)
 async def test_every_run_is_a_lawful_message(name: str, version: vercel.Version) -> None:
-    """D1, D2: what a client of the version would drop or show wrong never leaves the encoder."""
+    """What a client of the version would drop or show wrong never leaves the encoder."""
     scenario = SCENARIOS[name]
     before, *after = await heard(scenario)
     frames = list(vercel.encode(before, version))
@@ -158,13 +158,13 @@ async def test_every_run_is_a_lawful_message(name: str, version: vercel.Version)
 
 @pytest.mark.parametrize("name", ["tool", "nested", "deltas", "gap"])
 async def test_the_same_events_give_the_same_chunks(name: str) -> None:
-    """D4: a page that comes back gets the message that it had."""
+    """A page that comes back gets the message that it had."""
     events = await events_of(SCENARIOS[name])
     assert list(vercel.encode(events)) == list(vercel.encode(events))
 
 
 async def test_ten_thousand_deltas_arrive_whole() -> None:
-    """F35: nothing is lost between the pieces."""
+    """Nothing is lost between the pieces."""
     assert text(chunks_of(await events_of(SCENARIOS["deltas"]))) == LONG
     assert text(chunks_of(await events_of(SCENARIOS["gap"]))) == LONG
 
@@ -237,7 +237,7 @@ def test_an_unknown_version_is_refused() -> None:
 
 
 def test_items_say_what_pieces_did_not() -> None:
-    """F35: pieces that were left out on the way are in the whole."""
+    """Pieces that were left out on the way are in the whole."""
     gap = at(GapEvent(dropped=2))
     late = [at(text_delta("Hello ")), gap, at(text_delta("ld")), said("Hello world")]
     assert text(chunks_of([BEGIN, *late, END])) == "Hello world"
@@ -262,14 +262,14 @@ def test_reasoning_and_refusals_are_shown() -> None:
 
 
 def test_what_acts_on_a_terminal_is_taken_out_also_in_pieces() -> None:
-    """S11: the pieces of a sequence are judged together."""
+    """S19: the pieces of a sequence are judged together."""
     events = [BEGIN, at(text_delta("a\x1b[3")), at(text_delta("1mb\u202e")), said("a"), END]
     assert text(chunks_of(events)) == "ab"
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_an_answer_that_broke_off_is_taken_back(version: vercel.Version) -> None:
-    """F6: the newest version forgets the step; older ones at least leave nothing open."""
+    """The newest version forgets the step; older ones at least leave nothing open."""
     retry = at(RawResponseStreamEvent({"type": "agents_tools.retry", "attempt": 1, "delay": 0.1}))
     pieces = [at(text_delta("Half")), at(call_started("lost", "work"))]
     chunks = chunks_of([BEGIN, *pieces, retry, at(text_delta("Whole")), END], version)
@@ -296,7 +296,7 @@ def test_each_answer_is_a_step_of_its_own() -> None:
 
 
 def test_progress_comes_at_most_twenty_times_a_second() -> None:
-    """D6: each snapshot replaces the one before, so most of them need not be sent."""
+    """Each snapshot replaces the one before, so most of them need not be sent."""
     steps = [at(ToolProgressEvent(n, 1000), "c", after=n / 1000) for n in range(1, 1001)]
     over = at(ToolStreamEndEvent("ok", 1.0), "c", after=1.0)
     chunks = chunks_of([BEGIN, CALLED, RUNNING, *steps, over, output("c", "x"), END])
@@ -313,7 +313,7 @@ def test_progress_comes_at_most_twenty_times_a_second() -> None:
 
 
 def test_what_was_held_back_can_be_had_in_a_pause() -> None:
-    """D6: a call that falls silent still shows how far it has come."""
+    """A call that falls silent still shows how far it has come."""
     encoder = vercel.Encoder()
     for event in (BEGIN, CALLED, RUNNING, at(ToolProgressEvent(1, 3), "c")):
         encoder.encode(event)
@@ -326,7 +326,7 @@ def test_what_was_held_back_can_be_had_in_a_pause() -> None:
 
 
 def test_lines_and_pieces_are_sent_to_be_forgotten() -> None:
-    """D7: they are for `onData`; the message keeps the last of them only."""
+    """They are for `onData`; the message keeps the last of them only."""
     lines = [at(NotifyStreamEvent(f"line {n}"), "c", after=n / 1000) for n in range(20)]
     pieces = [at(NotifyStreamEvent("to", is_delta=True), "c", after=0.03 + n / 9) for n in range(9)]
     warned = at(NotifyStreamEvent("careful", level="warning", tag="disk"), "c", after=2)
@@ -345,14 +345,14 @@ def test_lines_and_pieces_are_sent_to_be_forgotten() -> None:
 
 
 def test_what_comes_after_the_end_of_a_call_is_dropped() -> None:
-    """F36, D3: a client would put it over the result."""
+    """A client would put it over the result."""
     late = [at(ToolProgressEvent(1), "c"), at(NotifyStreamEvent("late"), "c", "inner")]
     before = chunks_of([BEGIN, CALLED, RUNNING, OVER, output("c", "x"), END])
     assert chunks_of([BEGIN, CALLED, RUNNING, OVER, *late, output("c", "x"), *late, END]) == before
 
 
 def test_calls_within_calls_are_named_by_their_path() -> None:
-    """D5: every agent counts its calls anew."""
+    """Every agent counts its calls anew."""
     inner = ("call_1", "a/b%", "call_1")
     events = [
         BEGIN,
@@ -391,7 +391,7 @@ def test_calls_within_calls_are_named_by_their_path() -> None:
 
 
 def test_a_text_of_a_tool_can_be_its_output_for_now() -> None:
-    """D8: what a page without a view of its own for progress can show."""
+    """What a page without a view of its own for progress can show."""
     pieces = [at(NotifyStreamEvent("ab", is_delta=True), "c", after=n) for n in range(3)]
     events = [BEGIN, CALLED, RUNNING, *pieces, OVER, output("c", "real"), END]
     outputs = [
@@ -442,7 +442,7 @@ def test_attempts_are_told() -> None:
 def test_artifacts_are_parts_where_a_browser_may_open_them(
     artifact: ToolArtifactEvent, parts: list[Chunk]
 ) -> None:
-    """S14: a link of a tool is no script, and shows no place of the server's own."""
+    """S6: a link of a tool is no script, and shows no place of the server's own."""
     events = [BEGIN, CALLED, RUNNING, at(artifact, "c"), OVER, output("c", ""), END]
     chunks = chunks_of(events)
     assert [chunk for chunk in chunks if chunk["type"] in {"file", "source-url"}] == parts
@@ -464,7 +464,7 @@ def test_artifacts_are_parts_where_a_browser_may_open_them(
 def test_failures_say_what_the_model_is_told(
     status: str, kind: str, version: vercel.Version
 ) -> None:
-    """S3: with secrets masked, though."""
+    """S20: with secrets masked, though."""
     told = "password=hunter2secret is wrong\x1b[0m"
     chunks = chunks_of([BEGIN, CALLED, RUNNING, output("c", told, status=status), END], version)
     failed = next(chunk for chunk in chunks if "errorText" in chunk)
@@ -495,7 +495,7 @@ def test_a_tool_without_a_run_is_a_message_as_well() -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_everything_is_closed_before_a_run_is_called_off(version: vercel.Version) -> None:
-    """F1, D9: what is open at the end would be shown as going on for ever."""
+    """What is open at the end would be shown as going on for ever."""
     events = [
         BEGIN,
         at(text_delta("I")),
@@ -528,7 +528,7 @@ def test_a_stream_that_ends_early_is_closed_by_hand() -> None:
 
 
 def test_an_error_comes_last_and_says_no_more_than_it_may() -> None:
-    """S3: a client reads nothing after it, and people need not know what is in an exception."""
+    """S20: a client reads nothing after it, and people need not know what is in an exception."""
     failed = at(RunFinishedEvent(status="error", error="OSError: api_key=abcdef123456 refused"))
     events = [BEGIN, CALLED, RUNNING, failed]
     assert chunks_of(events)[-1] == {"type": "error", "errorText": "The run failed."}
@@ -539,7 +539,7 @@ def test_an_error_comes_last_and_says_no_more_than_it_may() -> None:
 
 
 def test_a_message_whose_beginning_is_gone_begins_all_the_same() -> None:
-    """D4: of a long run without a store only the last events are there."""
+    """Of a long run without a store only the last events are there."""
     events = [at(GapEvent(dropped=5)), at(text_delta("x")), said("All of it"), END]
     chunks = chunks_of(events, run_id="run_9")
     assert chunks[0]["messageId"] == "msg_9"
@@ -555,7 +555,7 @@ def test_a_run_that_waited_may_be_called_off() -> None:
 
 
 def test_what_is_no_character_breaks_no_frame() -> None:
-    """S11: half a character cannot be written as UTF-8."""
+    """S26: half a character cannot be written as UTF-8."""
     half = "\ud800"
     events = [
         at(RunStartedEvent(run_id=f"r{half}", agent=half)),
@@ -666,7 +666,7 @@ async def test_a_chat_is_answered_as_a_stream() -> None:
 
 
 async def test_the_history_of_a_chat_reaches_the_model() -> None:
-    """D10: calls with their outputs; not what goes on inside of calls."""
+    """Calls with their outputs; not what goes on inside of calls."""
     model = ScriptedModel(["Hi."])
     app = vercel.app(Agent("helper", model=model, tools=[add]))
     image = "data:image/png;base64," + base64.b64encode(b"\x89PNG\r\n\x1a\n").decode()
@@ -775,7 +775,7 @@ REPLY = {"id": "a", "approved": 1}
 async def test_what_is_no_chat_is_refused_with_its_place(
     given: dict[str, Any], message: str
 ) -> None:
-    """E2: the error names the place and what belongs there."""
+    """The error names the place and what belongs there."""
     app = vercel.app(SCENARIOS["plain"].make())
     answer = await ask(app, "POST", "/", given)
     assert answer.status == 422
@@ -784,7 +784,7 @@ async def test_what_is_no_chat_is_refused_with_its_place(
 
 
 async def test_an_approval_lets_the_run_go_on() -> None:
-    """D11: the answer stands in the part that asked."""
+    """The answer stands in the part that asked."""
     app = vercel.app(SCENARIOS["nested_approve"].make())
     first = await ask(app, "POST", "/", body())
     check_vercel([first.text], 7)
@@ -801,7 +801,7 @@ async def test_an_approval_lets_the_run_go_on() -> None:
 
 @pytest.mark.parametrize("chat", ["chat", "another"])
 async def test_an_approval_counts_for_a_run_of_its_chat_only(chat: str) -> None:
-    """S9: what a page claims to have been approved is not called."""
+    """S35: what a page claims to have been approved is not called."""
     app = vercel.app(Agent("helper", model=ScriptedModel(["x", "y"]), tools=[drop]))
     await ask(app, "POST", "/", body())
     approval = {"id": "run_made_up/call_1", "approved": True}
@@ -812,7 +812,7 @@ async def test_an_approval_counts_for_a_run_of_its_chat_only(chat: str) -> None:
 
 
 async def test_a_message_can_be_had_again_from_its_start() -> None:
-    """D4, decision 32: the same frames, then those that come."""
+    """F23: the same frames, then those that come."""
     runs = Runs(on_disconnect="detach")
     agent = Agent(
         "helper",
@@ -849,7 +849,7 @@ async def test_a_message_is_not_sent_again_when_there_is_no_doubt() -> None:
 
 
 async def test_the_end_of_the_connection_stops_the_run_or_not() -> None:
-    """F2, D9: `stop()` of the page is no more than that."""
+    """`stop()` of the page is no more than that."""
     for what, status in (("cancel", "cancelled"), ("detach", "running")):
         runs = Runs(on_disconnect=cast("Any", what))
         model = ScriptedModel([tool_call("wait_for_ever", call_id="call_1")])
@@ -865,7 +865,7 @@ async def test_the_end_of_the_connection_stops_the_run_or_not() -> None:
 
 
 async def test_progress_is_shown_and_comments_are_sent_while_a_tool_is_silent() -> None:
-    """D6, D12: what was held back comes in the pause, and the line is kept open."""
+    """What was held back comes in the pause, and the line is kept open."""
     model = ScriptedModel([tool_call("wait_for_ever", call_id="call_1")])
     app = vercel.app(Agent("helper", model=model, tools=[wait_for_ever]), heartbeat=0.01)
     page = Exchange(app, "POST", "/", body())
@@ -885,7 +885,7 @@ async def hurry():
 
 
 async def test_a_page_can_leave_in_a_pause() -> None:
-    """F2: what was asked for the next event is taken back before the events are closed."""
+    """What was asked for the next event is taken back before the events are closed."""
     runs = Runs()
     model = ScriptedModel([tool_call("hurry", call_id="call_1")])
     live = runs.start(Agent("helper", model=model, tools=[hurry]), "Go.")
@@ -898,7 +898,7 @@ async def test_a_page_can_leave_in_a_pause() -> None:
 
 
 async def test_a_page_that_leaves_at_once_leaves_no_run() -> None:
-    """F2: also where nothing of the answer was made."""
+    """Also where nothing of the answer was made."""
     runs = Runs()
     model = ScriptedModel([tool_call("wait_for_ever", call_id="call_1")])
     app = vercel.app(Agent("helper", model=model, tools=[wait_for_ever]), runs=runs)

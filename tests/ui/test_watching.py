@@ -207,7 +207,7 @@ async def drained(raw: Raw) -> list[Event]:
 
 @pytest.mark.parametrize("how", ["cut", "close"])
 async def test_a_tool_that_says_nothing_is_cancelled_when_its_client_goes(how: str) -> None:
-    """D5, F25: the disconnect is noticed while the tool is silent; its cleanup runs."""
+    """The disconnect is noticed while the tool is silent; its cleanup runs."""
     ticker = Ticker()
     app = sse.app([ticker.tool], heartbeat=None)
     async with served(app) as port:
@@ -224,7 +224,7 @@ async def test_a_tool_that_says_nothing_is_cancelled_when_its_client_goes(how: s
 
 
 async def test_one_who_stays_keeps_the_run() -> None:
-    """D5: it is the last one who counts."""
+    """It is the last one who counts."""
     ticker = Ticker()
     app = sse.app([ticker.tool])
     async with served(app) as port, Raw.to(port) as stays:
@@ -246,7 +246,7 @@ async def test_one_who_stays_keeps_the_run() -> None:
 
 @pytest.mark.parametrize("kept", [True, False])
 async def test_a_detached_run_goes_on_and_a_later_client_gets_all(*, kept: bool) -> None:
-    """D5: as with a store by default."""
+    """As with a store by default."""
     ticker = Ticker()
     options: dict[str, Any] = {"store": MemoryEventStore()} if kept else {"on_disconnect": "detach"}
     app = sse.app([ticker.tool], **options)
@@ -268,7 +268,7 @@ async def test_a_detached_run_goes_on_and_a_later_client_gets_all(*, kept: bool)
 
 @pytest.mark.leaves_behind
 async def test_a_tool_that_swallows_its_cancellation_does_not_hold_its_run() -> None:
-    """F25: the run ends within its grace, the client sees it; what goes on is reported."""
+    """F5: the run ends within its grace, the client sees it; what goes on is reported."""
     begun, let_go = asyncio.Event(), asyncio.Event()
 
     @function_tool

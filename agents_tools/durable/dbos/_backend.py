@@ -279,7 +279,8 @@ def _put(loop: asyncio.AbstractEventLoop, heard: asyncio.Queue[Any], what: Any) 
 def _id_of(envelope: CallEnvelope, attempt: int) -> str:
     text = json.dumps([envelope.tool, envelope.arguments])
     digest = sha256(text.encode()).hexdigest()[:16]
-    return f"agents_tools.call/{quote(envelope.call_id, safe='')}/{attempt}/{digest}"
+    call_id = quote(envelope.call_id, safe="", errors="surrogatepass")
+    return f"agents_tools.call/{call_id}/{attempt}/{digest}"
 
 
 async def _listen(workflow_id: str, hear: Callable[[Any], None]) -> None:

@@ -8,7 +8,8 @@ import logging
 import threading
 import uuid
 from concurrent.futures import Future  # noqa: TC003 - the class of what is given
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from dbos import DBOS, SetWorkflowID, error as dbos_errors
@@ -26,6 +27,9 @@ T = TypeVar("T")
 
 VERSION: Final = "agents-tools-1"
 """The application version that DBOS is told: all that share it take each other's work."""
+
+
+_GRACE: Final = 2.0
 
 
 class Engine:
@@ -80,9 +84,7 @@ class Engine:
         loop = _shared.loop
         if loop is None or not self._has_share:
             work.close()
-            raise DurableStoreError(
-                f"What uses {_shown(self._own_url)} was closed.", store=_shown(self._own_url)
-            )
+            raise self._closed()
         begin = asyncio.run_coroutine_threadsafe
         return contextvars.Context().run(begin, work, loop)
 
@@ -95,7 +97,17 @@ class Engine:
         future = asyncio.wrap_future(self.begin(work))
         future.add_done_callback(lambda done: done.cancelled() or done.exception())
         with explaining(self._own_url):
-            return await asyncio.shield(future)
+            try:
+                return await asyncio.shield(future)
+            except asyncio.CancelledError:
+                task = asyncio.current_task()
+                if future.cancelled() and not (task and task.cancelling()):
+                    raise self._closed() from None
+                raise
+
+    def _closed(self) -> DurableStoreError:
+        shown = _shown(self._own_url)
+        return DurableStoreError(f"What uses {shown} was closed. Open it again.", store=shown)
 
     def _take_share(self) -> None:
         with _shared.lock:
@@ -115,12 +127,24 @@ class Engine:
             if not _shared.users:
                 if not self._launched:
                     self._launch()
+                elif not _is_made():
+                    raise DurableStoreError(
+                        "launched=True says that the application launches DBOS itself, and it did "
+                        "not yet. Call DBOS.launch() first, or leave launched= out.",
+                        store=_shown(self._own_url),
+                    )
                 _begin_loop()
             _shared.url = self._own_url
             _shared.users += 1
             self._has_share = True
 
     def _launch(self) -> None:
+        if _is_made():
+            raise DurableStoreError(
+                "The application uses DBOS itself in this process, which has one. Say "
+                "launched=True, and give the database that it launches DBOS on.",
+                store=_shown(self._own_url),
+            )
         logging.getLogger("dbos").setLevel(logging.CRITICAL)
         DBOS(
             config={
@@ -176,9 +200,25 @@ def _end_loop() -> None:
     loop, thread = _shared.loop, _shared.thread
     _shared.loop = _shared.thread = None
     if loop is not None and thread is not None:
+        with suppress(TimeoutError):
+            asyncio.run_coroutine_threadsafe(_end_tasks(), loop).result(_GRACE)
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()
+
+
+async def _end_tasks() -> None:
+    """Let go of those who wait for what will not come."""
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks)
+
+
+def _is_made() -> bool:
+    """Whether this process has its DBOS; what is public does not tell without an error."""
+    return vars(import_module("dbos._dbos")).get("_dbos_global_instance") is not None
 
 
 def checked_url(owner: str, url: object) -> str:
@@ -195,6 +235,11 @@ def checked_url(owner: str, url: object) -> str:
         raise UserValueError(
             f"{owner} takes an address such as 'sqlite:///runs.db' or "
             f"'postgresql://user@host/name', not {_shown(url)!r}."
+        )
+    if url.startswith("sqlite") and url[len("sqlite:///") :].partition("?")[0] in {"", ":memory:"}:
+        raise UserValueError(
+            f"{owner} takes the path of a file, such as 'sqlite:///runs.db': what is in memory "
+            "alone does not survive."
         )
     return url
 

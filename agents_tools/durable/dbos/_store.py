@@ -21,7 +21,7 @@ from agents_tools.durable._store import (
     StepLostError,
 )
 from agents_tools.durable._text import read, written
-from agents_tools.durable.dbos._engine import Engine, checked_url, started
+from agents_tools.durable.dbos._engine import Engine, checked_url, explaining, started
 from agents_tools.durable.dbos._lease import leases_of
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ _PREFIX: Final = "agents_tools.run"
 _NO_END: Final = ""
 """What the workflow of a step gives that did not come to its end."""
 _LONGEST: Final = 400
+_STORE: Final = "the database of DBOS"
 _PATIENCE: Final = 2.0
 """Seconds in which a server notices that the process is gone that had a lock."""
 
@@ -84,6 +85,7 @@ class DBOSDurableStore:
         self._engine = Engine(self._url, launched=launched)
         self._leases = leases_of(self._url)
         self._runs: dict[str, _Run] = {}
+        self._steps: dict[Future[str], Any] = {}  # what ends those that run, and their workflows
         self._name = f"DBOSDurableStore({self._url.partition('://')[0]})"
 
     def __repr__(self) -> str:
@@ -176,8 +178,17 @@ class DBOSDurableStore:
             await self._give_back(run_id)
 
     async def aclose(self) -> None:
-        """Let go of the database; runs that still go on fail at their next step."""
+        """Let go of the database; runs that still go on fail at the end of their step."""
         self._runs.clear()
+        steps, self._steps = self._steps, {}
+        for end in steps:
+            if not end.done():
+                end.set_result(_NO_END)
+        if steps:
+            ended = [
+                asyncio.ensure_future(self._engine.do(one.get_result())) for one in steps.values()
+            ]
+            await finish(asyncio.ensure_future(asyncio.wait(ended)), name="the steps of a store")
         await asyncio.to_thread(self._leases.close)
         await self._engine.aclose()
 
@@ -193,7 +204,7 @@ class DBOSDurableStore:
 
     async def _take(self, run_id: str) -> None:
         latest = time.monotonic() + _PATIENCE
-        while not (taken := await asyncio.to_thread(self._leases.take, run_id)):
+        while not (taken := await self._lease(run_id)):
             if run_id in self._runs or time.monotonic() > latest:
                 break
             await asyncio.sleep(0.05)
@@ -203,6 +214,16 @@ class DBOSDurableStore:
                 "or for the end of the process that has it.",
                 store=self._name,
             )
+
+    async def _lease(self, run_id: str) -> bool:
+        work = asyncio.ensure_future(asyncio.to_thread(self._leases.take, run_id))
+        try:
+            with explaining(self._url):
+                return await asyncio.shield(work)
+        except asyncio.CancelledError:  # nobody would give it back
+            if await finish(work, name="the lease of a run") and not work.exception():
+                await self._give_back(run_id)
+            raise
 
     async def _give_back(self, run_id: str) -> None:
         await asyncio.shield(asyncio.to_thread(self._leases.give_back, run_id))
@@ -237,6 +258,7 @@ class DBOSDurableStore:
         workflow: asyncio.Task[str] | None = None
         try:
             handle = await self._engine.do(started(_step, workflow_id, run_id, key, attempt))
+            self._steps[end] = handle
             workflow = asyncio.ensure_future(self._engine.do(handle.get_result()))
             began: asyncio.Future[Any] = asyncio.wrap_future(begun)
             first: set[asyncio.Future[Any]] = {began, workflow}
@@ -250,10 +272,19 @@ class DBOSDurableStore:
             text = written(key, value)
         finally:
             _waiting.pop(workflow_id, None)
-            end.set_result(text)
+            self._steps.pop(end, None)
+            was_closed = end.done()
+            if not was_closed:
+                end.set_result(text)
             if workflow is not None and text == _NO_END:
                 await finish(workflow, name=f"step {key}")
         await asyncio.shield(cast("asyncio.Task[str]", workflow))
+        if was_closed:
+            raise DurableStoreError(
+                f"{self._name} was closed while step {key!r} of run {run_id!r} was performed: "
+                "what it gave is not kept.",
+                store=self._name,
+            )
         return value
 
 
@@ -271,14 +302,17 @@ class _Run:
         """Learn of a mark; they come in any order."""
         self.marks = max(self.marks, number)
         if start is not None and number > self._start_of:
-            self._start_of, self.start, self.agent = number, read(start), agent
+            self._start_of, self.agent = number, agent
+            self.start = read(start, store=_STORE)
 
     def take_step(self, key: str, attempt: int, text: str | None) -> None:
         """Learn of an attempt at a step; they come in any order."""
         known = self.steps.get(key, _NEVER)
         attempts = max(known.attempts, attempt)
         if text:
-            self.steps[key] = DurableStep(done=True, value=read(text), attempts=attempts)
+            self.steps[key] = DurableStep(
+                done=True, value=read(text, store=_STORE), attempts=attempts
+            )
         else:
             self.steps[key] = DurableStep(done=known.done, value=known.value, attempts=attempts)
 
@@ -287,13 +321,18 @@ _NEVER: Final = DurableStep(done=False, attempts=0)
 
 
 def _base(run_id: str) -> str:
-    return f"{_PREFIX}/{quote(run_id, safe='')}"
+    name = quote(run_id, safe="", errors="surrogatepass")
+    if len(name) > _LONGEST:
+        name = f"{name[:40]}~{sha256(name.encode()).hexdigest()}"
+    return f"{_PREFIX}/{name}"
 
 
-def _workflows_of(run_id: str, *, bare: bool = False) -> Any:
-    return DBOS.list_workflows_async(
-        workflow_id_prefix=f"{_base(run_id)}/", load_input=not bare, load_output=not bare
+async def _workflows_of(run_id: str, *, bare: bool = False) -> list[Any]:
+    prefix = f"{_base(run_id)}/"
+    found = await DBOS.list_workflows_async(
+        workflow_id_prefix=prefix, load_input=not bare, load_output=not bare
     )
+    return [one for one in found if one.workflow_id.startswith(prefix)]  # SQLite: or in capitals
 
 
 async def _done(workflow: Callable[..., Any], workflow_id: str, *given: Any) -> Any:

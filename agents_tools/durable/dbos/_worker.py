@@ -14,7 +14,7 @@ from agents_tools.backend._execute import NOT_HERE, Execution
 from agents_tools.backend._local import tools_by_name, unknown_tool
 from agents_tools.backend._protocol import CallEnvelope, CallLog, ended
 from agents_tools.durable.dbos._engine import Engine, checked_url
-from agents_tools.errors import UserValueError
+from agents_tools.errors import UserError, UserValueError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable
@@ -76,6 +76,8 @@ async def serve_worker(
         raise UserValueError(f"concurrency= takes a positive number, not {concurrency!r}.")
     url = checked_url("serve_worker", database_url)
     place = queue_name(queue)
+    if _serving:
+        raise UserError("A worker needs a process of its own: this one has one already.")
     executor = None if name is None else f"agents-tools-worker-{name}"
     _serving[place] = _Worker(tools_by_name(tools), context)
     engine = Engine(url, launched=False, executor=executor, queues=(place,))

@@ -1,5 +1,8 @@
 """Time calls and events of a remote tool beside the engine; prints a table, or JSON.
 
+Events are timed beside two engines: one whose events carry what those of the library do, and a
+bare one whose events carry a time alone, the least that can be sent.
+
 Run as `python -m tests.benchmarks.remote [--batches N] [--json]`.
 """
 
@@ -12,6 +15,7 @@ import json
 import statistics
 import subprocess
 import sys
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -35,25 +39,28 @@ async def call(connection: Any, number: int) -> float:
     return perf_counter() - start
 
 
-async def event(connection: Any, number: int) -> float:
+async def event(connection: Any, number: int, prefix: str = "") -> float:
     """Time the way of an event that goes alone: the middle of some."""
-    calls = [await connection.events("ticks", TICKS) for _ in range(number)]
+    calls = [await connection.events(f"{prefix}ticks", TICKS) for _ in range(number)]
     return sum(map(statistics.median, calls))
 
 
-async def stream(connection: Any, number: int) -> float:
+async def stream(connection: Any, number: int, prefix: str = "") -> float:
     """Time a call that says much at once."""
     start = perf_counter()
     for _ in range(number):
-        assert len(await connection.events("steps", STEPS)) == STEPS
+        assert len(await connection.events(f"{prefix}steps", STEPS)) == STEPS
     return perf_counter() - start
 
 
 WORKLOADS = {
-    "remote_call": (call, 20),
-    "remote_event": (event, 1),
-    "remote_stream_2000": (stream, 1),
+    "remote_call": (call, call, 20),
+    "remote_event": (event, event, 1),
+    "remote_event_bare": (event, partial(event, prefix="bare_"), 1),
+    "remote_stream_2000": (stream, stream, 1),
+    "remote_stream_2000_bare": (stream, partial(stream, prefix="bare_"), 1),
 }
+"""What is timed of the library, what of the engine, and how often at once."""
 
 
 @contextlib.contextmanager
@@ -78,14 +85,14 @@ async def measure(batches: int) -> dict[str, Measure]:
                 await call(connection, WARM)
                 await connection.events("ticks", 5)
             found: dict[str, Measure] = {}
-            for name, (work, size) in WORKLOADS.items():
+            for name, (ours_does, engine_does, size) in WORKLOADS.items():
 
-                async def one(connection: Any, work: Any = work, size: int = size) -> float:
+                async def one(work: Any, connection: Any, size: int = size) -> float:
                     return await work(connection, size) / size
 
                 found[name] = await by_turns(
-                    lambda _, one=one: one(subject),
-                    lambda _, one=one: one(limit),
+                    lambda _, work=ours_does, one=one: one(work, subject),
+                    lambda _, work=engine_does, one=one: one(work, limit),
                     batches=batches,
                     single=True,
                 )
@@ -104,7 +111,7 @@ def main() -> None:
         return
     for name, one in found.items():
         print(
-            f"{name:20} {one.seconds * 1e3:8.2f} ms, engine {one.limit * 1e3:8.2f} ms: "
+            f"{name:24} {one.seconds * 1e3:8.2f} ms, engine {one.limit * 1e3:8.2f} ms: "
             f"{one.ratio:.2f}x fastest, {one.paired:.2f}x paired"
         )
 

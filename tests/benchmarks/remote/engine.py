@@ -1,6 +1,7 @@
 """The engine alone: the SDK's server on its lowest level, and its client. `engine.py` serves.
 
-Its events carry what those of the library do, as JSON in the message of a report of progress.
+Its events carry what those of the library do, as JSON in the message of a report of progress;
+those of the `bare_…` tools carry a time and nothing else, which no program could use but this one.
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ PAUSE = 0.002
 """Seconds between events whose way is timed: each goes alone."""
 TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
 COUNT = {"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"]}
-TOOLS = {"echo": TEXT, "ticks": COUNT, "steps": COUNT}
+TOOLS = {
+    "echo": TEXT,
+    **dict.fromkeys(("ticks", "steps", "bare_ticks", "bare_steps"), COUNT),
+}
 
 
 def event(number: int) -> str:
@@ -63,9 +67,10 @@ def build() -> Server[Any]:
         arguments = params.arguments or {}
         text = arguments.get("text", "done")
         for number in range(arguments.get("count", 0)):
-            if params.name == "ticks":
+            if params.name.endswith("ticks"):
                 await asyncio.sleep(PAUSE)
-            await context.session.report_progress(number + 1, None, event(number))
+            told = repr(time.time()) if params.name.startswith("bare") else event(number)
+            await context.session.report_progress(number + 1, None, told)
         return types.CallToolResult(content=[types.TextContent(type="text", text=text)])
 
     return Server("engine", on_list_tools=list_tools, on_call_tool=call_tool)
@@ -86,10 +91,12 @@ class Connection:
         """Call a tool that says something, and give how long each of its events was on its way."""
         taken: list[float] = []
         all_there = asyncio.Event()
+        bare = name.startswith("bare")
 
         async def hear(progress: float, total: float | None, message: str | None) -> None:
             del progress, total
-            taken.append(time.time() - float(json.loads(message or "{}")["data"]))
+            told = json.loads(message or "{}")
+            taken.append(time.time() - float(told if bare else told["data"]))
             if len(taken) == count:
                 all_there.set()
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
+import itertools
 import json
 import typing
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -53,6 +54,7 @@ class ScriptedTransport(Transport):
         self._said: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
         self._answers: dict[str, asyncio.Future[Any]] = {}
         self._turn: asyncio.Task[None] | None = None
+        self._numbers = itertools.count()
 
     async def connect(self) -> None:
         """Need no connection."""
@@ -103,7 +105,7 @@ class ScriptedTransport(Transport):
             "arguments": json.loads(call.arguments),
             "_meta": {"claudecode/toolUseId": call.id, "progressToken": call.id},
         }
-        result = await self._ask("tools/call", params, call.id)
+        result = await self._ask("tools/call", params, f"call-{next(self._numbers)}")
         return {
             "type": "tool_result",
             "tool_use_id": call.id,
@@ -151,7 +153,9 @@ class ScriptedTransport(Transport):
             }
             for call in calls
         ]
-        self._say("assistant", role="assistant", model="scripted", content=uses)
+        told = {"id": f"m{next(self._numbers)}", "usage": {"input_tokens": 5, "output_tokens": 2}}
+        for use in uses:  # the program sends each block on its own
+            self._say("assistant", role="assistant", model="scripted", content=[use], **told)
         results = await asyncio.gather(*map(self._call, calls))
         self._say("user", role="user", content=results)
 
@@ -245,7 +249,8 @@ class ClaudeAgentSdkHarness:
         left = list(answers)
 
         def transport() -> ScriptedTransport:
-            mine = left[:1] if left and isinstance(left[0], str) else left[:]
+            texts = [number for number, answer in enumerate(left, 1) if isinstance(answer, str)]
+            mine = left[: texts[0] if texts else len(left)]
             del left[: len(mine)]
             turns = options.get("max_turns")
             return ScriptedTransport(*mine, connects=bool(tools), max_turns=turns)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +14,9 @@ from agents_tools import (
     Agent,
     Event,
     FunctionTool,
+    MaxTurnsExceeded,
     NotifyStreamEvent,
+    RunContextWrapper,
     RunFinishedEvent,
     Runner,
     ToolContext,
@@ -21,6 +24,7 @@ from agents_tools import (
     ToolStreamStartEvent,
     Usage,
     function_tool,
+    policies,
 )
 from agents_tools.policies import needs_approval
 from agents_tools.testing import ScriptedModel, call_tool, check_events, tool_call
@@ -235,6 +239,16 @@ async def test_cancelling_the_call_cancels_our_tools_inside() -> None:
     await asyncio.wait_for(over.wait(), 5)
 
 
+async def test_what_it_used_before_it_was_cancelled_counts(seen: Seen) -> None:
+    """Whoever waits no longer pays for what was done until then."""
+    used = Usage()
+    tool = _scout(seen, "for ever")
+    context = RunContextWrapper(None, usage=used)
+    async with tool.stream(context=context, input="Wait."):
+        await asyncio.wait_for(seen.inside.wait(), 5)
+    assert (used.requests, used.input_tokens, used.output_tokens) == (1, 5, 2)
+
+
 async def test_an_extractor_gets_the_result_of_the_framework(seen: Seen) -> None:
     """What only the framework knows must be within reach."""
 
@@ -306,3 +320,137 @@ async def test_calls_at_once_and_calls_one_after_the_other_know_nothing_of_each_
     called = await asyncio.gather(call_tool(tool, input="a"), call_tool(tool, input="b"))
     assert sorted(str(one.output) for one in called) == ["one", "two"]
     assert (await call_tool(tool, input="c")).output == "three"
+
+
+async def test_our_agent_in_their_agent_in_our_agent_counts_once_and_is_heard_once() -> None:
+    """Every request is in the bill once, and every call in the stream once."""
+
+    @function_tool
+    async def dig(ctx: ToolContext[Any]) -> str:
+        """Dig."""
+        ctx.notify("digging")
+        return "dug"
+
+    each = Usage(requests=1, input_tokens=100, output_tokens=10)
+    inner = ScriptedModel([tool_call("dig", call_id="d1"), "Inner says so."], usage=each)
+    tools = HARNESS.ours([Agent("Inner", tools=[dig], model=inner).as_tool(streaming=True)])
+    calls = [Call("f1", "inner", '{"input": "Dig."}')]
+    scout = HARNESS.as_tool(tools, [calls, "They are fine."], streaming=True)
+    model = ScriptedModel([tool_call("scout", input="How?", call_id="c1"), "Fine."])
+    run = Runner.run_streamed(Agent("Top", tools=[scout], model=model), "Bees?")
+    events = [event async for event in run.stream_events()]
+    check_events(events)
+    started = [event for event in events if isinstance(event, ToolStreamStartEvent)]
+    names = [(event.tool_name or "").rpartition("__")[2] for event in started]
+    assert names == ["scout", "inner", "dig"]
+    said = [event for event in events if isinstance(event, NotifyStreamEvent)]
+    assert [event.data for event in said].count("digging") == 1
+    # Two of the framework's, two of the inner agent's; those of the outer one say nothing.
+    assert run.usage.input_tokens == 10 + 200
+    assert run.usage.output_tokens == 4 + 20
+
+
+async def test_a_callback_that_fails_breaks_nothing() -> None:
+    """Who only looks on must not be able to break what is looked at."""
+
+    def hear(_event: Event) -> None:
+        raise RuntimeError("deaf")
+
+    called = await call_tool(HARNESS.as_tool([], ["Fine."], on_stream=hear), input="a")
+    assert (called.status, called.output) == ("ok", "Fine.")
+
+
+async def test_a_callback_may_be_async() -> None:
+    """One that writes to a socket is."""
+    heard: list[Event] = []
+
+    async def hear(event: Event) -> None:
+        await asyncio.sleep(0)
+        heard.append(event)
+
+    await call_tool(HARNESS.as_tool([], ["Fine."], on_stream=hear), input="a")
+    assert isinstance(heard[-1], RunFinishedEvent)
+
+
+async def test_an_extractor_that_fails_is_a_failure_of_the_tool() -> None:
+    """Its text is no answer."""
+
+    def extract(_result: Any) -> str:
+        raise LookupError("nothing in it")
+
+    tool = HARNESS.as_tool([], ["Secret words."], custom_output_extractor=extract)
+    called = await call_tool(tool, input="a")
+    assert called.status == "tool_error"
+    assert "Secret words" not in str(called.output)
+
+
+async def test_too_many_turns_are_told_as_that(seen: Seen) -> None:
+    """A caller can tell an agent that goes in circles from one that broke."""
+    calls = [[Call(f"f{number}", "look_up", '{"topic": "bees"}')] for number in range(9)]
+    tool = HARNESS.as_tool([_theirs(seen)], calls, max_turns=2)
+    called = await call_tool(tool, input="How are bees?")
+    assert called.status == "tool_error"
+    assert isinstance(called.outcome.error, MaxTurnsExceeded)
+    assert "2 turns" in str(called.output)
+
+
+async def test_calls_at_once_whose_inner_calls_have_the_same_ids_are_told_apart() -> None:
+    """Each conversation numbers its calls on its own."""
+    both = asyncio.Barrier(2)
+
+    @function_tool
+    async def meet(ctx: ToolContext[Any]) -> str:
+        """Meet the other."""
+        if HARNESS.name != "strands":  # its agents do one thing at a time
+            await asyncio.wait_for(both.wait(), 5)
+        ctx.notify("met")
+        return "met"
+
+    calls = [Call("f1", "meet")]
+    tool = HARNESS.as_tool(HARNESS.ours([meet]), [calls, calls, DONE, DONE], streaming=True)
+    if HARNESS.name in {"strands", "claude_agent_sdk"}:
+        tool = HARNESS.as_tool(HARNESS.ours([meet]), [calls, DONE, calls, DONE], streaming=True)
+    model = ScriptedModel(
+        [
+            [
+                tool_call("scout", input="a", call_id="c1"),
+                tool_call("scout", input="b", call_id="c2"),
+            ],
+            "Fine.",
+        ]
+    )
+    run = Runner.run_streamed(Agent("Top", tools=[tool], model=model), "Both.")
+    events = [event async for event in run.stream_events()]
+    check_events(events)
+    said = [event for event in events if isinstance(event, NotifyStreamEvent)]
+    met = sorted(event.path[0] for event in said if event.data == "met")
+    assert met == ["c1", "c2"]
+
+
+async def test_their_agent_in_our_agent_in_their_agent_answers_and_is_cancelled(seen: Seen) -> None:
+    """A framework inside itself must not mistake one of its runs for the other."""
+    for topic, ends in (("bees", True), ("for ever", False)):
+        answers = [tool_call("scout", input="How?", call_id="s1"), "All is well."]
+        middle = Agent("Middle", tools=[_scout(seen, topic)], model=ScriptedModel(answers))
+        calls = [Call("f1", "middle", '{"input": "Ask the scout."}')]
+        running = asyncio.create_task(HARNESS.run(HARNESS.ours([middle.as_tool()]), calls))
+        if ends:
+            report = await asyncio.wait_for(running, 20)
+            assert report.error is None
+            assert report.final == "done"
+            assert "All is well." in report.answers["f1"].text
+            assert seen.topics == ["bees"]
+            continue
+        await asyncio.wait_for(seen.inside.wait(), 20)
+        running.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await running
+        await asyncio.wait_for(seen.cancelled.wait(), 5)
+
+
+async def test_a_limit_of_time_on_an_agent_ends_all_of_it(seen: Seen) -> None:
+    """F12: what hangs inside a framework does not hang the run around it."""
+    tool = policies.timeout(1.0)(_scout(seen, "for ever"))
+    called = await asyncio.wait_for(call_tool(tool, input="Wait."), 20)
+    assert called.status == "timeout"
+    await asyncio.wait_for(seen.cancelled.wait(), 5)

@@ -440,6 +440,39 @@ async def test_calls_of_one_agent_run_one_after_the_other() -> None:
     assert sorted(str(one.output) for one in called) == ["one", "three", "two"]
 
 
+async def test_two_tools_of_one_agent_take_turns() -> None:
+    """It has one memory, whatever is made of it."""
+    inside: list[int] = []
+    most: list[int] = []
+
+    @function_tool
+    async def count() -> str:
+        inside.append(1)
+        most.append(len(inside))
+        await asyncio.sleep(0.05)
+        inside.pop()
+        return "counted"
+
+    answers = [asks("count"), DONE, asks("count"), DONE]
+    agent = make_agent(ScriptedModel(*answers), to_smolagents([count]))
+    agent.name, agent.description = "scout", "Counts."
+    tools = [as_tool(agent), as_tool(agent)]
+    called = await asyncio.gather(*(call_tool(tool, input="Count.") for tool in tools))
+    assert [one.output for one in called] == ["They are fine."] * 2
+    assert most == [1, 1]
+
+
+async def test_an_agent_that_calls_itself_is_told_so() -> None:
+    """It would wait for its own turn for ever."""
+    agent = make_agent(ScriptedModel(asks("scout", input="Again."), DONE), [])
+    agent.name, agent.description = "scout", "Calls itself."
+    tool = as_tool(agent)
+    agent.tools["scout"] = to_smolagents(tool)
+    called = await asyncio.wait_for(call_tool(tool, input="Go."), 10)
+    assert called.output == "They are fine."
+    assert "cannot be called by itself" in str(agent.memory.steps)
+
+
 async def test_cancelling_the_call_cancels_our_tools_inside() -> None:
     """The framework in between must not keep a call alive; the next one finds it ready."""
     inside, over = asyncio.Event(), threading.Event()
@@ -460,3 +493,84 @@ async def test_cancelling_the_call_cancels_our_tools_inside() -> None:
         await asyncio.wait_for(inside.wait(), 5)
     assert await asyncio.to_thread(over.wait, 5)
     assert (await call_tool(tool, input="Again?")).output == "They are fine."
+
+
+async def test_a_call_that_is_cancelled_begins_no_more_calls() -> None:
+    """What the model asks for after nobody waits any more does not happen."""
+    asked, go = asyncio.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+    launched: list[str] = []
+
+    @function_tool
+    async def launch() -> str:
+        launched.append("rocket")
+        return "launched"
+
+    class Slow(ScriptedModel):
+        def generate(self, messages: Any, **options: Any) -> Any:
+            loop.call_soon_threadsafe(asked.set)
+            assert go.wait(10)
+            return super().generate(messages, **options)
+
+    agent = make_agent(Slow(asks("launch"), DONE), to_smolagents([launch]))
+    agent.name, agent.description = "scout", "Launches."
+    tool = as_tool(agent)
+    async with tool.stream(input="Go."):
+        await asyncio.wait_for(asked.wait(), 5)
+    go.set()
+    assert (await call_tool(tool, input="Again?")).output == "They are fine."
+    assert not launched
+
+
+async def test_code_that_is_cancelled_begins_no_more_calls() -> None:
+    """Code cannot be stopped between two calls, but the second one can be refused."""
+    inside, go, left = asyncio.Event(), threading.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+    done: list[str] = []
+
+    @foreign_tool
+    def block() -> str:
+        """Block."""
+        loop.call_soon_threadsafe(inside.set)
+        assert go.wait(10)
+        left.set()
+        return "blocked"
+
+    @function_tool
+    async def launch(ctx: ToolContext[Any]) -> str:
+        done.append(str(ctx.context))
+        return "launched"
+
+    code = "<code>\nblock()\nlaunch()\nfinal_answer('fine')\n</code>"
+    agent = make_code_agent(ScriptedModel(code, code), [block, to_smolagents(launch)])
+    agent.name, agent.description = "scout", "Launches."
+    tool = as_tool(agent)
+    async with tool.stream(input="Go."):
+        await asyncio.wait_for(inside.wait(), 5)
+    go.set()
+    assert await asyncio.to_thread(left.wait, 5)
+    called = await call_tool(tool, context=RunContextWrapper("mine"), input="Again?")
+    assert called.output == "fine"
+    assert done == ["mine"]
+
+
+async def test_cancelling_the_call_cancels_what_code_calls() -> None:
+    """Code runs in a thread of its own there, and is no less part of the call."""
+    inside, over = asyncio.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+
+    @function_tool
+    async def wait() -> str:
+        loop.call_soon_threadsafe(inside.set)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            over.set()
+        return ""
+
+    code = "<code>\nwait()\n</code>"
+    agent = make_code_agent(ScriptedModel(code), [to_smolagents(wait)])
+    agent.name, agent.description = "scout", "Waits."
+    async with as_tool(agent).stream(input="Go."):
+        await asyncio.wait_for(inside.wait(), 5)
+    assert await asyncio.to_thread(over.wait, 5)

@@ -335,7 +335,7 @@ async def test_calls_from_several_loops_take_turns() -> None:
     tool = as_tool(agent)
     answers: list[Any] = []
     threads = [
-        threading.Thread(target=lambda: answers.append(tool.invoke_sync(input="a")))
+        threading.Thread(target=lambda: answers.append(as_tool(agent).invoke_sync(input="a")))
         for _ in range(2)
     ]
     for thread in threads:

@@ -1,0 +1,76 @@
+"""A run that is kept step by step: its process is killed in the middle, and another one goes on.
+
+What was done is not done again. What was going on at that moment may or may not have happened: the
+model is told so. This program starts itself twice; a script stands in for the language model, so
+that it runs offline. For a real one give its name instead: `model="openai/gpt-5"`, with
+OPENAI_API_KEY set.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+
+from agents_tools import Agent, RunConfig, Runner, function_tool
+from agents_tools.durable import LocalDurableStore
+from agents_tools.items import ToolCallOutputItem
+from agents_tools.testing import ScriptedModel, tool_call
+
+
+@function_tool
+def book(flight: str) -> str:
+    """Book a flight.
+
+    Args:
+        flight: Its number.
+    """
+    print(f"  booked {flight}", flush=True)
+    return f"{flight} is booked"
+
+
+@function_tool
+def pay(amount: int) -> str:
+    """Pay.
+
+    Args:
+        amount: How much, in euros.
+    """
+    print(f"  paid {amount}, and the power fails", flush=True)
+    os._exit(1)  # nothing is cleaned up, nobody is told
+
+
+def clerk(*answers: object) -> Agent:
+    """Give the agent, with what its model will say in this process."""
+    return Agent(name="Clerk", tools=[book, pay], model=ScriptedModel(answers))
+
+
+def carry_on(agent: Agent, file: str) -> None:
+    """Begin the run, or go on with it if the file has it."""
+    config = RunConfig(durable=LocalDurableStore(file))
+    result = Runner.run_sync(agent, "Book LH 1 and pay.", run_id="trip-42", run_config=config)
+    for item in result.new_items:
+        if isinstance(item, ToolCallOutputItem):
+            print(f"  {item.name}: {item.status}")
+    print(f"  {result.final_output}")
+
+
+def main(process: str, file: str) -> None:
+    """Play one of the processes, or start them."""
+    if process == "first":
+        carry_on(clerk(tool_call("book", flight="LH 1"), tool_call("pay", amount=90)), file)
+    elif process == "second":
+        carry_on(clerk("LH 1 is booked. Please check whether it was paid."), file)
+    else:
+        for name in ("first", "second"):
+            print(f"the {name} process", flush=True)
+            subprocess.run([sys.executable, __file__, name, file], check=False)  # noqa: S603 - this very program
+
+
+if __name__ == "__main__":
+    if sys.argv[1:]:
+        main(*sys.argv[1:3])
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            main("", os.path.join(folder, "runs.db"))  # noqa: PTH118 - a path like any other

@@ -1,0 +1,92 @@
+"""What it costs to keep runs: `python -m tests.benchmarks.durable`.
+
+A run of many turns, each an answer of the model and a call: two steps. Beside the stores stand the
+same run without one, and bare steps of DBOS, recorded in a workflow of its own as its manual has
+it, in the same kind of database.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from agents_tools import Agent, RunConfig, Runner, function_tool
+from agents_tools.durable import DBOSDurableStore, DurableStore, LocalDurableStore
+from agents_tools.testing import ScriptedModel, tool_call
+
+TURNS = 100
+STEPS = 2 * TURNS
+
+
+@function_tool
+async def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+async def run(store: DurableStore | None, name: str) -> float:
+    """Give the steps per second of one run."""
+    answers = [tool_call("add", a=n, b=1, call_id=f"c{n}") for n in range(TURNS)]
+    agent = Agent("Adder", tools=[add], model=ScriptedModel([*answers, "done"]))
+    start = time.perf_counter()
+    await Runner.run(agent, "add", run_id=name, run_config=RunConfig(durable=store), max_turns=None)
+    return STEPS / (time.perf_counter() - start)
+
+
+async def best_of(store: DurableStore | None) -> float:
+    """Give the best of three runs, once everything is open."""
+    best = max([await run(store, f"run {n}") for n in range(4)][1:])
+    if store is not None:
+        await store.aclose()
+    return best
+
+
+async def bare_steps(url: str) -> float:
+    """Measure the steps of DBOS itself."""
+    from dbos import DBOS
+
+    @DBOS.step(name="bench.add")
+    async def step(a: int) -> int:
+        return a + 1
+
+    @DBOS.workflow(name="bench.run")
+    async def workflow() -> float:
+        start = time.perf_counter()
+        for n in range(STEPS):
+            await step(n)
+        return STEPS / (time.perf_counter() - start)
+
+    config: Any = {"name": "bench", "system_database_url": url, "log_level": "CRITICAL"}
+    DBOS(config=config)
+    DBOS.launch()
+    try:
+        return max([await workflow() for _ in range(3)])
+    finally:
+        DBOS.destroy()
+
+
+async def main() -> None:
+    """Print the table."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        rows = {
+            "no store": await best_of(None),
+            "LocalDurableStore": await best_of(LocalDurableStore(place / "local.db")),
+            "LocalDurableStore, durability='sync'": await best_of(
+                LocalDurableStore(place / "sync.db", durability="sync")
+            ),
+            "DBOSDurableStore, SQLite": await best_of(
+                DBOSDurableStore(f"sqlite:///{place / 'kept.db'}")
+            ),
+            "bare steps of DBOS, SQLite": await bare_steps(f"sqlite:///{place / 'bare.db'}"),
+        }
+    for name, per_second in rows.items():
+        sys.stdout.write(f"{name:40} {per_second:10,.0f} steps/s\n")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,371 @@
+"""`MCPTool`: one tool over a connection that is there already, ours or one of the SDK's."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib
+import threading
+from collections.abc import AsyncGenerator
+from types import SimpleNamespace
+from typing import Any
+
+import mcp
+import pytest
+from mcp.client.stdio import StdioServerParameters, stdio_client
+
+from agents_tools import (
+    Agent,
+    FunctionTool,
+    RunConfig,
+    Runner,
+    ToolCallOutputItem,
+    ToolOutputImage,
+    ToolProgressEvent,
+    UserError,
+)
+from agents_tools.errors import (
+    MCPConnectionError,
+    MCPProtocolError,
+    MCPTimeoutError,
+    ToolLostError,
+    UserTypeError,
+    UserValueError,
+)
+from agents_tools.mcp import MCPTool, MCPToolError, MCPToolManager
+from agents_tools.policies import limit
+from agents_tools.testing import ScriptedModel, call_tool, tool_call
+from tests.mcp.small import LINE, NOTHING, NUMBERS, TEXT, Small, program
+
+BOUND = 15.0
+"""Seconds for what takes none: a test that waits longer has found a wait without an end."""
+STEPS = {"type": "object", "properties": {"n": {"type": "integer"}}}
+
+
+@contextlib.asynccontextmanager
+async def managed(**connection: Any) -> AsyncGenerator[Any]:
+    """Give a connection of a manager to the server `box`."""
+    async with MCPToolManager() as manager:
+        await manager.add_server("box", **connection)
+        yield manager.get_connection("box")
+
+
+@contextlib.asynccontextmanager
+async def in_session(small: Small) -> AsyncGenerator[Any]:
+    """Give a session of the SDK with a server in this process."""
+    if LINE > 1:
+        opened: Any = mcp.Client(small.server)
+    else:
+        memory: Any = importlib.import_module("mcp.shared.memory")
+        opened = memory.create_connected_server_and_client_session(small.server)
+    async with opened as session:
+        yield session
+
+
+@contextlib.asynccontextmanager
+async def in_stdio_session(*args: str) -> AsyncGenerator[Any]:
+    """Give a session of the SDK with a program."""
+    started = program(*args)
+    parameters = StdioServerParameters(command=started["command"], args=started["args"])
+    async with stdio_client(parameters) as streams, mcp.ClientSession(*streams) as session:
+        await session.initialize()
+        yield session
+
+
+@contextlib.asynccontextmanager
+async def reached(way: str) -> AsyncGenerator[Any]:
+    ways: dict[str, Any] = {
+        "our own, in memory": lambda: managed(server=Small().server),
+        "our own, stdio": lambda: managed(**program()),
+        "a session, in memory": lambda: in_session(Small()),
+        "a session, stdio": in_stdio_session,
+    }
+    async with asyncio.timeout(BOUND), ways[way]() as connection:
+        yield connection
+
+
+WAYS = pytest.mark.parametrize(
+    "way", ["our own, in memory", "our own, stdio", "a session, in memory", "a session, stdio"]
+)
+
+
+def named(connection: Any, name: str, schema: dict[str, Any] = NOTHING) -> MCPTool:
+    return MCPTool(connection, f"box_{name}", f"Do {name}.", schema, name)
+
+
+# --- calls
+
+
+@WAYS
+async def test_it_calls_one_tool(way: str) -> None:
+    """C26, C27, C28: by its own name for models, by the other on the server."""
+    async with reached(way) as connection:
+        add = named(connection, "add", NUMBERS)
+        assert isinstance(add, FunctionTool)
+        assert (add.name, add.description, add.json_schema) == ("box_add", "Do add.", NUMBERS)
+        result = await add.invoke(a=1, b=2)
+        assert (result.content, result.structured) == ("3", {"sum": 3})
+        assert (add.origin.kind, add.origin.wire_name) == ("mcp", "add")
+        assert add.origin.server in {"box", "small", "session"}
+        assert add.origin.server != "session" or LINE == 1
+        assert add.loop is asyncio.get_running_loop()
+
+
+@WAYS
+async def test_what_goes_wrong_is_said_as_by_any_tool_of_a_server(way: str) -> None:
+    """C26: arguments are checked first; what the tool says of a failure is for the model."""
+    async with reached(way) as connection:
+        refused = (await call_tool(named(connection, "add", NUMBERS), {"a": "x"})).outcome
+        assert refused.status == "invalid_args"
+        failed = (await call_tool(named(connection, "fail"), {})).outcome
+        assert (failed.status, failed.output) == ("tool_error", "The shelf is empty.")
+        assert isinstance(failed.error, MCPToolError)
+
+
+@WAYS
+async def test_progress_becomes_progress(way: str) -> None:
+    """C26: in the call's own voice."""
+    async with reached(way) as connection:
+        seen = await call_tool(named(connection, "steps", STEPS), {"n": 2})
+        told = [one for one in seen.events if isinstance(one, ToolProgressEvent)]
+        assert [(one.current, one.total, one.message) for one in told] == [
+            (1, 2, "step 1"),
+            (2, 2, "step 2"),
+        ]
+        assert {one.tool_name for one in told} == {"box_steps"}
+
+
+@WAYS
+async def test_an_agent_has_it_with_policies_around_it(way: str) -> None:
+    """C26: it is a tool like any other."""
+    async with reached(way) as connection:
+        echo = limit(calls=1)(named(connection, "echo", TEXT))
+        assert isinstance(echo, MCPTool)
+        model = ScriptedModel(
+            [tool_call("box_echo", text="hi"), tool_call("box_echo", text="hi"), "Done."]
+        )
+        result = await Runner.run(Agent("helper", tools=[echo], model=model), "Say hi.")
+        first, second = [
+            one.output for one in result.new_items if isinstance(one, ToolCallOutputItem)
+        ]
+        assert first == "hi"
+        assert "may be called once" in str(second)
+
+
+@WAYS
+async def test_it_can_be_called_from_a_thread(way: str) -> None:
+    """C28: a connection belongs to a loop; calls from elsewhere are made there."""
+    async with reached(way) as connection:
+        echo = named(connection, "echo", TEXT)
+        seen: list[Any] = []
+        thread = threading.Thread(target=lambda: seen.append(echo.invoke_sync(text="hi").content))
+        thread.start()
+        await asyncio.to_thread(thread.join, BOUND)
+        assert seen == ["hi"]
+
+
+@pytest.mark.parametrize("ours", [True, False])
+async def test_a_call_that_is_cancelled_is_cancelled_there(ours: bool) -> None:
+    """C26: nobody works for nobody."""
+    small = Small()
+    opened = managed(server=small.server) if ours else in_session(small)
+    async with asyncio.timeout(BOUND), opened as connection:
+        call = asyncio.ensure_future(named(connection, "hang").invoke())
+        await small.began.wait()
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        if ours or LINE > 1:  # the first line leaves that to whoever cancels
+            await small.cancelled.wait()
+
+
+@pytest.mark.parametrize("ours", [True, False])
+async def test_a_server_that_dies_has_lost_the_call(ours: bool, tmp_path: Any) -> None:
+    """C26: nobody knows what it has done."""
+    path = str(tmp_path / "died")
+    opened: Any = managed(**program(path)) if ours else in_stdio_session(path)
+    async with asyncio.timeout(BOUND), opened as connection:
+        outcome = (await call_tool(named(connection, "once"), {})).outcome
+        assert outcome.status == "lost"
+        assert isinstance(outcome.error, ToolLostError)
+
+
+async def test_a_question_of_the_server_reaches_the_run() -> None:
+    """C26: over a connection of ours, whatever the era."""
+
+    async def ask(_question: Any) -> dict[str, Any]:
+        return {"size": 3}
+
+    async with reached("our own, in memory") as connection:
+        model = ScriptedModel([tool_call("box_ask"), "Done."])
+        agent = Agent("helper", tools=[named(connection, "ask")], model=model)
+        result = await Runner.run(agent, "Ask.", run_config=RunConfig(ask=ask))
+        outputs = [one.output for one in result.new_items if isinstance(one, ToolCallOutputItem)]
+        assert outputs == ["accept {'size': 3}"]
+
+
+async def test_a_manager_is_asked_where_no_run_is() -> None:
+    """C26: the tool asks whom the manager's own tools ask."""
+
+    async def ask(_question: Any) -> dict[str, Any]:
+        return {"size": 4}
+
+    async with asyncio.timeout(BOUND), MCPToolManager(ask=ask) as manager:
+        await manager.add_server("box", server=Small().server)
+        tool = named(manager, "ask")  # of its only server
+        assert (await tool.invoke()).content == "accept {'size': 4}"
+        await manager.remove_server("box")
+        outcome = (await call_tool(tool, {})).outcome
+        assert isinstance(outcome.error, MCPConnectionError)
+
+
+# --- names and descriptions
+
+
+def session(call: Any = None, **more: Any) -> Any:
+    async def answer(name: str, arguments: dict[str, Any]) -> Any:
+        return {"content": [{"type": "text", "text": f"{name} {arguments}"}]}
+
+    return SimpleNamespace(call_tool=call or answer, **more)
+
+
+async def test_names_are_made_to_fit_and_stay_known() -> None:
+    """C27: at most 64 characters that every provider takes; the server hears its own name."""
+    tool = MCPTool(session(), "files/read.text", "Read.", NOTHING)
+    assert (tool.name, tool.origin.wire_name) == ("files_read_text", "files/read.text")
+    assert (await tool.invoke()).content == "files/read.text {}"
+    long = [MCPTool(session(), "x" * 70 + end, "", NOTHING) for end in ("a", "b")]
+    assert all(len(one.name) == 64 for one in long)
+    assert long[0].name != long[1].name
+    named_too = MCPTool(session(), "read", "", NOTHING, remote_tool_name="a b")
+    assert (named_too.name, named_too.origin.wire_name) == ("read", "a b")
+
+
+def test_a_description_hides_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    """C26: it is often what a stranger's server lists."""
+    tool = MCPTool(session(), "read", "Read.\u200b\U000e0041", NOTHING)
+    assert tool.description == "Read."
+    assert "MCPTool 'read': description: removed invisible characters" in caplog.text
+
+
+def test_the_server_is_named_by_its_session() -> None:
+    """C28: as far as that knows it."""
+    info = SimpleNamespace(name="shop\u200b")
+    assert MCPTool(session(server_info=info), "read", "", NOTHING).origin.server == "shop"
+    assert MCPTool(session(), "read", "", NOTHING).origin.server == "session"
+
+
+@pytest.mark.parametrize(
+    ("parts", "kind", "text"),
+    [
+        ({"mcp_connection": object()}, UserTypeError, "get_connection(name), or an open session"),
+        ({"mcp_connection": MCPToolManager()}, UserValueError, "this manager has: none"),
+        ({"tool_name": " "}, UserTypeError, "needs a tool_name"),
+        ({"tool_name": 3}, UserTypeError, "needs a tool_name"),
+        ({"tool_description": 3}, UserTypeError, "tool_description of MCPTool 'read' is text"),
+        ({"input_schema": None}, UserTypeError, "input_schema of MCPTool 'read' is a JSON Schema"),
+        ({"input_schema": {"type": "string"}}, UserValueError, "MCPTool 'read' cannot be made"),
+        ({"input_schema": {"type": "object", "properties": 3}}, UserError, "read"),
+        ({"remote_tool_name": "a\u200bb"}, UserValueError, "its name"),
+    ],
+)
+def test_what_cannot_be_a_tool_is_refused_when_it_is_made(
+    parts: dict[str, Any], kind: type[Exception], text: str
+) -> None:
+    """C26: not in the middle of a run."""
+    whole: dict[str, Any] = {
+        "mcp_connection": session(),
+        "tool_name": "read",
+        "tool_description": "Read.",
+        "input_schema": NOTHING,
+        **parts,
+    }
+    with pytest.raises(kind) as caught:
+        MCPTool(**whole)
+    assert text in str(caught.value)
+
+
+@pytest.mark.skipif(LINE < 2, reason="line 1 of the SDK has no such client")
+def test_a_client_that_is_not_open_is_refused() -> None:
+    """C26: with what to do about it."""
+    with pytest.raises(UserError, match="is not open; enter it first"):
+        MCPTool(mcp.Client(Small().server), "read", "", NOTHING)
+
+
+# --- what sessions do
+
+
+class Told(Exception):  # noqa: N818 - as the SDK's, in both of its lines
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.error = SimpleNamespace(code=code, message=message)
+
+
+class ClosedResourceError(Exception):
+    """As that of the library below the SDK."""
+
+
+@pytest.mark.parametrize(
+    ("raised", "status", "kind"),
+    [
+        (Told(-32602, "no such tool"), "tool_error", MCPProtocolError),
+        (Told(-32001, "timed out"), "timeout", MCPTimeoutError),
+        (Told(408, "timed out"), "timeout", MCPTimeoutError),
+        (TimeoutError(), "timeout", MCPTimeoutError),
+        (Told(-32000, "Connection closed"), "lost", ToolLostError),
+        (ConnectionResetError(), "lost", ToolLostError),
+        (ClosedResourceError(), "tool_error", MCPConnectionError),
+        (RuntimeError("structured content"), "tool_error", MCPProtocolError),
+        (ValueError("no result"), "tool_error", MCPProtocolError),
+        (KeyError("a mistake"), "tool_error", KeyError),
+    ],
+)
+async def test_errors_of_a_session_are_told_as_ours(
+    raised: Exception, status: str, kind: type[Exception]
+) -> None:
+    """C26: who handles errors of servers need not know how one is reached."""
+
+    async def fail(_name: str, _arguments: Any) -> Any:
+        raise raised
+
+    outcome = (await call_tool(named(session(fail), "read"), {})).outcome
+    assert outcome.status == status
+    error: BaseException | None = outcome.error
+    while error is not None and not isinstance(error, kind):
+        error = error.__cause__
+    assert isinstance(error, kind)
+
+
+async def test_a_session_gives_content_as_ours_does() -> None:
+    """C26: pictures are pictures; what is no result is an error."""
+    data = {"content": [{"type": "image", "data": "aGk=", "mimeType": "image/png"}]}
+
+    async def picture(_name: str, _arguments: Any) -> Any:
+        return mcp.types.CallToolResult.model_validate(data)
+
+    async def nothing(_name: str, _arguments: Any) -> Any:
+        return None
+
+    shown = await named(session(picture), "look").invoke()
+    assert shown.content == [ToolOutputImage(data=b"hi", mime_type="image/png")]
+    outcome = (await call_tool(named(session(nothing), "look"), {})).outcome
+    assert isinstance(outcome.error, MCPProtocolError)
+
+
+def test_a_session_whose_loop_has_ended_says_so() -> None:
+    """C28: rather than waiting for it."""
+
+    async def make() -> MCPTool:
+        return named(session(), "read")
+
+    tool = asyncio.run(make())
+    with pytest.raises(MCPConnectionError, match="belongs to an event loop that does not run"):
+        tool.invoke_sync()
+
+
+def test_a_session_belongs_to_the_loop_of_the_first_call() -> None:
+    """C28: where it was given outside of any loop."""
+    tool = named(session(), "read")
+    assert tool.loop is None
+    assert tool.invoke_sync().content == "read {}"
+    assert tool.loop is not None
