@@ -390,6 +390,32 @@ async def test_strangers_do_not_get_each_others_answers() -> None:
     assert [await once(), await once(principal="other")] == [1, 2]
 
 
+async def test_who_makes_many_calls_pushes_out_their_own_answers() -> None:
+    """F41: under the load of one principal the answers of another stay for their lost callers."""
+    ledger = Ledger(max_calls=10)
+    runs: list[str] = []
+
+    async def once(call_id: str, principal: str) -> None:
+        async def run() -> AsyncGenerator[CallEvent]:
+            runs.append(call_id)
+            yield CallLog(call_id, 1).say("result", ended("ok", ""))
+
+        envelope = CallEnvelope(call_id=call_id, tool="t", principal=principal)
+        assert [event.kind async for event in ledger.once(envelope, run)] == ["result"]
+
+    quiet = [f"quiet {number}" for number in range(5)]
+    for call_id in quiet:
+        await once(call_id, "quiet")
+    for number in range(100):
+        await once(f"busy {number}", "busy")
+    runs.clear()
+    for call_id in [*quiet, "busy 99"]:
+        await once(call_id, call_id.split()[0])
+    assert runs == []
+    await once("busy 1", "busy")
+    assert runs == ["busy 1"]
+
+
 async def test_a_full_backend_says_so_and_the_same_call_may_come_again() -> None:
     """`overloaded` means that nothing was run, so it is no answer to be remembered."""
     async with ProcessBackend(tools.ALL, workers=1, max_waiting=1) as backend:

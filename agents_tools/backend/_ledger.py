@@ -33,7 +33,8 @@ class Ledger:
     """The calls of one worker that run, and the latest of those that have ended.
 
     A call is known by its id, attempt, tool, arguments and principal: strangers cannot ask for
-    each other's answers. It can be used from several event loops.
+    each other's answers, and who makes many calls pushes out their own before those of others. It
+    can be used from several event loops.
 
     Args:
         max_calls: How many ended calls are remembered.
@@ -47,6 +48,7 @@ class Ledger:
         self._lock = threading.Lock()
         self._running: dict[str, _Record] = {}
         self._ended: OrderedDict[str, _Record] = OrderedDict()
+        self._of: dict[str | None, OrderedDict[str, None]] = {}
 
     async def once(
         self, envelope: CallEnvelope, run: Callable[[], AsyncGenerator[CallEvent]]
@@ -100,11 +102,24 @@ class Ledger:
             if record.untouched:
                 return
             self._ended[key] = record
+            self._of.setdefault(record.principal, OrderedDict())[key] = None
             self._chars += record.chars
             while len(self._ended) > self._max_calls or (
                 self._chars > self._max_chars and len(self._ended) > 1
             ):
-                self._chars -= self._ended.popitem(last=False)[1].chars
+                self._forget(record.principal)
+
+    def _forget(self, principal: str | None) -> None:
+        """Forget the oldest call: of a principal that has more than a fair share, or of all."""
+        own = self._of[principal]
+        greedy = len(own) > max(1, self._max_calls // len(self._of))
+        key = next(iter(own if greedy else self._ended))
+        record = self._ended.pop(key)
+        self._chars -= record.chars
+        theirs = self._of[record.principal]
+        del theirs[key]
+        if not theirs:
+            del self._of[record.principal]
 
 
 class _Record:
@@ -117,6 +132,7 @@ class _Record:
         self._heavy = 0
         self._count = 0
         self._waiting: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
+        self.principal = envelope.principal
         self.result: CallEvent | None = None
         self.chars = 0
 

@@ -259,6 +259,7 @@ class MCPToolManager:
         self.failures.pop(name, None)
         self._drop(server)
         await server.connection.close()
+        self.connections.remove(server.connection)
 
     async def reload_server(self, name: str) -> list[AnyTool]:
         """Start a server anew and read its tools again.

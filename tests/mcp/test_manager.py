@@ -381,6 +381,7 @@ async def test_c32_a_removed_server_is_gone() -> None:
         pid = manager.get_server_info("a")["pid"]
         echo = by_wire(manager, "a")["echo"]
         await manager.remove_server("a")
+        assert [one.name for one in manager.connections] == ["b"]  # nothing of it is held on to
         assert has_ended(pid)
         assert manager.get_tool_names() == ["b_stay"]
         assert registry.get_tool_names() == ["execute_bash", "think", "b_stay"]
