@@ -12,6 +12,7 @@ from agents_tools._listener import Guarded, ListenerLimits, bound_socket, check_
 from agents_tools.errors import UserValueError
 from agents_tools.mcp._offer import MCPRequest, Offer
 from agents_tools.mcp._sdk_server import SdkServer
+from agents_tools.mcp._signals import shared_signals
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping, Sequence
@@ -382,6 +383,7 @@ async def _listen(
         shown = f"[{host}]" if ":" in host else host
         on_ready(f"http://{shown}:{sock.getsockname()[1]}{app.path}")
     server = uvicorn.Server(config)
+    vars(server)["capture_signals"] = lambda: shared_signals(server)
     task = asyncio.create_task(server.serve(sockets=[sock]))
     try:
         await asyncio.shield(task)
