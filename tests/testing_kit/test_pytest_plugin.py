@@ -39,7 +39,7 @@ def run(folder: Path, *words: str) -> tuple[int, str]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "conftest.py").write_text("")
+    (tmp_path / "conftest.py").write_text('pytest_plugins = ["agents_tools.pytest_plugin"]\n')
     (tmp_path / "tools.py").write_text(_TOOLS)
     return tmp_path
 
@@ -93,10 +93,9 @@ def test_calls_are_recorded_when_a_test_passes_and_played_back(folder: Path) -> 
     assert "REALLY []" in out
 
 
-def test_the_plugin_costs_a_session_that_does_not_use_it_nothing(
+def test_the_plugin_loads_nothing_that_a_test_does_not_ask_for(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where the package is installed, every pytest loads it."""
     (folder / "test_it.py").write_text(
         "import sys\n"
         "def test_light():\n"
@@ -104,5 +103,21 @@ def test_the_plugin_costs_a_session_that_does_not_use_it_nothing(
         "    assert not heavy & set(sys.modules)\n"
     )
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # others load what they like
-    code, out = run(folder, "-p", "agents_tools._pytest_plugin")
+    code, out = run(folder)
+    assert code == 0, out
+
+
+def test_pytest_compiles_nothing_of_the_package_anew(folder: Path) -> None:
+    """What it has rewritten for its assertions loads slowly, and is not what users run."""
+    (folder / "test_it.py").write_text(
+        "import sys\n"
+        "from tools import *\n"
+        "def test_loaders(tool_events):\n"
+        "    greet.invoke_sync(name='Ann')\n"
+        "    own = [one for name, one in sys.modules.items() if name.startswith('agents_tools.')]\n"
+        "    kinds = {one.__name__: type(one.__spec__.loader).__name__ for one in own}\n"
+        "    rewritten = {name for name, kind in kinds.items() if 'Rewriting' in kind}\n"
+        "    assert rewritten <= {'agents_tools.pytest_plugin'}\n"
+    )
+    code, out = run(folder)
     assert code == 0, out

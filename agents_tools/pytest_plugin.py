@@ -1,6 +1,7 @@
 """A pytest plugin: fixtures for tools and agents, and `--update-tool-schemas`.
 
-It is on where the package is installed; `-p no:agents_tools` turns it off.
+A `conftest.py` turns it on with `pytest_plugins = ["agents_tools.pytest_plugin"]`. It is no entry
+point of the package, for pytest compiles all modules of such a package anew, for its assertions.
 """
 
 from __future__ import annotations
