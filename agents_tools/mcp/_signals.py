@@ -49,6 +49,7 @@ def shared_signals(server: _Server) -> Generator[None]:
             for number, handler in _before.items():
                 signal.signal(number, handler)
             _before.clear()
+            _forget_earlier_end()
     if not _serving:
         caught = _caught.copy()
         _caught.clear()
@@ -63,7 +64,11 @@ def _handle(number: int, frame: Any) -> None:
 
 
 def _forget_earlier_end() -> None:
-    """Let streams be streams again: what the SDK streams with remembers a signal for ever."""
+    """Let streams be streams again: what the SDK streams with remembers a signal for ever.
+
+    Before ours, since another server of the process may have had one; after ours, since the next
+    server of the process need not be one of ours.
+    """
     module: Any = sys.modules.get("sse_starlette.sse")
     status: Any = getattr(module, "AppStatus", None)
     if getattr(status, "should_exit", False):

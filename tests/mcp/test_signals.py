@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from agents_tools import function_tool
-from agents_tools.mcp import MCPToolManager, serve_async
+from agents_tools.mcp import MCPToolManager, mcp_server, serve_async
+from tests.mcp.small import listening
+from tests.mcp.test_server import LEGACY, client
 
 BOUND = 20.0
 
@@ -18,6 +20,14 @@ BOUND = 20.0
 async def add(a: int, b: int) -> int:
     """Add."""
     return a + b
+
+
+@function_tool
+async def slow() -> str:
+    """Answer after the stream of the answer has begun."""
+    for _ in range(100):
+        await asyncio.sleep(0)
+    return "done"
 
 
 async def started(group: asyncio.TaskGroup) -> tuple[asyncio.Task[Any], str]:
@@ -76,5 +86,25 @@ async def test_a_server_after_a_signal_streams_as_the_first_did() -> None:
                 signal.raise_signal(signal.SIGTERM)
                 await asyncio.wait([task])
         assert heard == [signal.SIGTERM] * 2
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+async def test_a_signal_to_our_server_does_not_end_the_streams_of_an_app_served_later() -> None:
+    """What the SDK streams with would go on telling every stream of the process to end."""
+    heard: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, _frame: heard.append(number))
+    try:
+        async with asyncio.timeout(BOUND):
+            async with asyncio.TaskGroup() as group:
+                task, address = await started(group)
+                assert await answers(address)
+                signal.raise_signal(signal.SIGTERM)
+                await asyncio.wait([task])
+            async with (
+                listening(mcp_server([slow])) as address,
+                client(f"{address}/mcp", LEGACY) as one,
+            ):
+                assert await one.text("slow") == "done"
     finally:
         signal.signal(signal.SIGTERM, before)
