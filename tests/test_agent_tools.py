@@ -98,9 +98,10 @@ def short(events: Sequence[Event]) -> list[str]:
 # --- what goes in and comes out
 
 
+@pytest.mark.requirement("A58")
 @pytest.mark.parametrize("streaming", [True, False])
 async def test_an_agent_answers_its_caller_and_sees_nothing_of_it(*, streaming: bool) -> None:
-    """A58: each has its own conversation; the caller's holds one call and one answer."""
+    """Each has its own conversation; the caller's holds one call and one answer."""
     inner = agent(tool_call("add", a=1, b=2), "3", tools=[add], instructions="Add.")
     one = outer(inner.as_tool(streaming=streaming))
     result = await Runner.run(one, "Secret question.")
@@ -210,10 +211,11 @@ def test_an_input_that_is_no_object_is_refused(kind: Any) -> None:
         agent().as_tool(parameters=kind)
 
 
+@pytest.mark.requirement("A63", "A64")
 @pytest.mark.parametrize("streaming", [True, False])
 @pytest.mark.parametrize("kind", ["sync", "async", "blocks", "raising"])
 async def test_the_output_may_be_made_from_the_result(kind: str, *, streaming: bool) -> None:
-    """A63, A64: the extractor sees the whole inner run; what it returns is the tool's value."""
+    """The extractor sees the whole inner run; what it returns is the tool's value."""
     seen: list[RunResult] = []
 
     def sync(result: RunResult) -> Any:
@@ -358,8 +360,9 @@ async def test_usage_counts_for_every_run_around() -> None:
     assert seen == [Usage(requests=3, input_tokens=30, output_tokens=3)]
 
 
+@pytest.mark.requirement("A60")
 async def test_an_agent_runs_as_its_caller_unless_it_has_its_own_way() -> None:
-    """A60: models, settings and limits are inherited whole, or given whole."""
+    """Models, settings and limits are inherited whole, or given whole."""
 
     class Named(ModelProvider):
         def __init__(self, name: str) -> None:
@@ -407,8 +410,9 @@ def _three_deep(*, streaming: bool = True, **options: Any) -> Agent:
     return outer(inner.as_tool(streaming=streaming, **options))
 
 
+@pytest.mark.requirement("A52", "A53")
 async def test_everything_inside_is_seen_with_its_path() -> None:
-    """A52, A53: three agents deep, in one order, as nested as the calls are."""
+    """Three agents deep, in one order, as nested as the calls are."""
     run = Runner.run_streamed(_three_deep(), "Go.")
     events = await ended(run)
     assert short(events) == snapshot(
@@ -465,8 +469,9 @@ async def test_nothing_inside_is_seen_unless_it_is_asked_for() -> None:
     assert other.to_input_list() == run.to_input_list()
 
 
+@pytest.mark.requirement("A53")
 async def test_the_history_can_be_told_from_what_is_inside() -> None:
-    """A53: durable and with no path: that is the conversation, whatever happens inside."""
+    """Durable and with no path: that is the conversation, whatever happens inside."""
     run = Runner.run_streamed(_three_deep(), "Go.")
     events = await ended(run)
     mine = [e.item for e in events if isinstance(e, RunItemStreamEvent) and not e.path]
@@ -506,8 +511,9 @@ async def test_text_of_an_inner_agent_comes_while_it_is_written() -> None:
     assert run.final_output == "Done."
 
 
+@pytest.mark.requirement("A59")
 async def test_two_agents_at_once_are_told_apart_by_their_paths() -> None:
-    """A59: the events of parallel runs are mixed; each keeps its own order."""
+    """The events of parallel runs are mixed; each keeps its own order."""
     one = agent(tool_call("add", a=1, b=2), "1", tools=[add], name="one")
     two = agent(tool_call("add", a=3, b=4), "2", tools=[add], name="two")
     tools = [one.as_tool(streaming=True), two.as_tool(streaming=True)]
@@ -595,8 +601,9 @@ async def test_a_callback_that_hangs_does_not_hold_up_an_end(way: str) -> None:
 # --- other ways to be inside
 
 
+@pytest.mark.requirement("A62")
 async def test_a_run_made_inside_a_function_belongs_to_the_run_around() -> None:
-    """A62: its events, its usage and its end; without a word about it in the function."""
+    """Its events, its usage and its end; without a word about it in the function."""
     used = Usage(requests=1, input_tokens=1)
     inner = Agent(
         "inner",
@@ -638,8 +645,9 @@ async def test_a_run_made_inside_a_function_belongs_to_the_run_around() -> None:
     assert len(run.to_input_list()) == 4
 
 
+@pytest.mark.requirement("A62")
 async def test_a_run_made_inside_a_function_that_finds_no_end_is_its_failure() -> None:
-    """A62: the caller's model is told of the limit, and its run goes on."""
+    """The caller's model is told of the limit, and its run goes on."""
     inner = agent(*[tool_call("add", a=1, b=1)] * 3, tools=[add])
 
     @function_tool
@@ -653,8 +661,9 @@ async def test_a_run_made_inside_a_function_that_finds_no_end_is_its_failure() -
     assert result.final_output == "x"
 
 
+@pytest.mark.requirement("A36")
 async def test_a_streamed_run_inside_a_tool_is_seen_inside_and_outside() -> None:
-    """A36: a streaming tool may hand on what it likes; everything else is there already."""
+    """A streaming tool may hand on what it likes; everything else is there already."""
     inner = agent("Three.")
     seen: list[str] = []
 
@@ -700,10 +709,11 @@ async def test_a_listener_hears_runs_as_it_hears_tools() -> None:
 # --- the end
 
 
+@pytest.mark.requirement("F40")
 @pytest.mark.parametrize("streaming", [True, False])
 @pytest.mark.parametrize("way", ["cancel", "deadline", "sibling"])
 async def test_f40_three_levels_end_with_the_outermost(way: str, *, streaming: bool) -> None:
-    """F40: within a second; each call and each run has one last word, and nothing goes on."""
+    """Within a second; each call and each run has one last word, and nothing goes on."""
     entered, left, extracted = asyncio.Event(), [], []
 
     @function_tool

@@ -538,6 +538,7 @@ def _pin(data: dict[str, Any]) -> None:
     data["pending"][0]["pin"] = "0" * 64
 
 
+@pytest.mark.requirement("S35")
 @pytest.mark.parametrize(
     "tamper", [_arguments_of_the_call, _name_of_the_call, _shown_arguments, _pin]
 )
@@ -545,7 +546,7 @@ def _pin(data: dict[str, Any]) -> None:
 async def test_s35_a_changed_call_is_asked_about_again(
     tamper: Callable[[dict[str, Any]], None], when: str
 ) -> None:
-    """S35: what was approved is the call with just these arguments, of just this tool."""
+    """What was approved is the call with just these arguments, of just this tool."""
     ship, second = Ship(), Ship(name="ship2")
     one = agent(tool_call("ship", order=1), tools=[ship.tool, second.tool])
     state = (await Runner.run(one, "Go.")).to_state()
@@ -564,9 +565,10 @@ async def test_s35_a_changed_call_is_asked_about_again(
     ]
 
 
+@pytest.mark.requirement("S35")
 @pytest.mark.parametrize("change", ["description", "schema"])
 async def test_s35_a_changed_tool_is_asked_about_again(change: str) -> None:
-    """S35: a tool that was redefined while somebody thought about it is another tool."""
+    """A tool that was redefined while somebody thought about it is another tool."""
     ship = Ship()
     one = agent(tool_call("ship", order=1), tools=[ship.tool])
     state = (await Runner.run(one, "Go.")).to_state()

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from agents_tools.events import Event
 
 
+@pytest.mark.requirement("F5", "F22", "F41", "S31")
 class TestLocalBackend(BackendContract):
     """The reference implementation keeps the promises that it is to be an example of."""
 
@@ -58,6 +59,7 @@ class TestLocalBackendWithALimit(BackendContract):
         return LocalBackend(BACKEND_TOOLS, concurrency=2)
 
 
+@pytest.mark.requirement("F5", "F22", "F25", "F41", "F45", "S31")
 class TestProcessBackend(BackendContract):
     """Nor do processes."""
 
@@ -74,8 +76,9 @@ class TestProcessBackend(BackendContract):
 # --- the records
 
 
+@pytest.mark.requirement("S31")
 def test_an_envelope_and_an_event_are_plain_json() -> None:
-    """S31: what is read is what was written; nothing in it is more than data."""
+    """What is read is what was written; nothing in it is more than data."""
     envelope = CallEnvelope(
         call_id="c",
         attempt=2,
@@ -181,8 +184,9 @@ async def test_an_event_without_a_wire_form_does_not_end_the_call() -> None:
     assert events[2].payload["data"] == "after"
 
 
+@pytest.mark.requirement("F5")
 async def test_a_tool_that_ignores_its_cancellation_is_not_waited_for() -> None:
-    """F5: the result is there at the deadline, whatever the tool does."""
+    """The result is there at the deadline, whatever the tool does."""
     over = asyncio.Event()
 
     @function_tool
@@ -272,8 +276,9 @@ async def test_what_comes_twice_counts_once_and_what_is_missing_is_told() -> Non
     ]
 
 
+@pytest.mark.requirement("F45")
 async def test_a_new_attempt_is_told_and_the_old_one_heard_no_more() -> None:
-    """F45: numbers start again; what a lost worker still says is passed over."""
+    """Numbers start again; what a lost worker still says is passed over."""
     again = CallEvent(call_id="c", attempt=2, seq=0, kind="restarted", time=0.0)
     events = [line("a", 0), again, line("late", 1, attempt=1), line("b", 1, 2), last(2, 2)]
     _, inside = await heard_from(*events)
@@ -367,8 +372,9 @@ def test_what_is_no_backend_and_no_tool_is_told() -> None:
 # --- the ledger, and the line
 
 
+@pytest.mark.requirement("F41")
 async def test_strangers_do_not_get_each_others_answers() -> None:
-    """F41: a call is known by its principal and arguments too, not by its id alone."""
+    """A call is known by its principal and arguments too, not by its id alone."""
     ledger = Ledger()
     runs: list[str] = []
 
@@ -390,8 +396,9 @@ async def test_strangers_do_not_get_each_others_answers() -> None:
     assert [await once(), await once(principal="other")] == [1, 2]
 
 
+@pytest.mark.requirement("F41")
 async def test_who_makes_many_calls_pushes_out_their_own_answers() -> None:
-    """F41: under the load of one principal the answers of another stay for their lost callers."""
+    """Under the load of one principal the answers of another stay for their lost callers."""
     ledger = Ledger(max_calls=10)
     runs: list[str] = []
 

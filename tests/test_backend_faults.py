@@ -61,6 +61,7 @@ def waiting(folder: Path, **more: Any) -> CallEnvelope:
 # --- what a tool does
 
 
+@pytest.mark.requirement("F12")
 @pytest.mark.parametrize(
     ("name", "status", "text"),
     [
@@ -73,7 +74,7 @@ def waiting(folder: Path, **more: Any) -> CallEnvelope:
 async def test_a_call_has_a_result_whatever_its_tool_does_to_its_process(
     name: str, status: str, text: str, backend: ProcessBackend
 ) -> None:
-    """F12: nobody waits for ever, and the next call has a worker."""
+    """Nobody waits for ever, and the next call has a worker."""
     async with asyncio.timeout(30):
         outcome = await run_on(backend)(getattr(hostile, name)).call(None, "{}")
         assert (outcome.status, text in str(outcome.output)) == (status, True), outcome.output
@@ -93,10 +94,11 @@ async def test_a_result_that_cannot_be_written_is_a_failure_that_says_so() -> No
     assert outcome.status in {"ok", "tool_error"}
 
 
+@pytest.mark.requirement("F12")
 async def test_a_fork_of_a_worker_does_not_keep_its_connection(
     backend: ProcessBackend, tmp_path: Path
 ) -> None:
-    """F12: a crash is seen at once though a copy of the process lives on, which ends as well."""
+    """A crash is seen at once though a copy of the process lives on, which ends as well."""
     tool = run_on(backend)(hostile.fork_and_crash)
     async with asyncio.timeout(30):
         outcome = await tool.call(None, json.dumps({"folder": str(tmp_path)}))
@@ -105,8 +107,9 @@ async def test_a_fork_of_a_worker_does_not_keep_its_connection(
     await eventually(lambda: is_gone(child))
 
 
+@pytest.mark.requirement("S31")
 async def test_a_worker_that_says_what_is_no_answer_is_replaced(backend: ProcessBackend) -> None:
-    """S31: what a worker sends is data to be looked at; nothing of it can break its owner."""
+    """What a worker sends is data to be looked at; nothing of it can break its owner."""
     tool = run_on(backend)(hostile.say_to_owner)
     async with asyncio.timeout(50):
         for what in hostile.MESSAGES:
@@ -126,8 +129,9 @@ async def test_arguments_that_are_too_large_to_be_sent_are_refused(
     assert (await run_on(backend)(tools.whoami).invoke())["pid"] == before
 
 
+@pytest.mark.requirement("F5")
 async def test_a_worker_that_reads_nothing_holds_no_call_up(backend: ProcessBackend) -> None:
-    """F5: a large call to a process that was stopped is over at its deadline, or when cancelled."""
+    """A large call to a process that was stopped is over at its deadline, or when cancelled."""
     pid = (await run_on(backend)(tools.whoami).invoke())["pid"]
     os.kill(pid, signal.SIGSTOP)
     large = CallEnvelope(
@@ -140,9 +144,10 @@ async def test_a_worker_that_reads_nothing_holds_no_call_up(backend: ProcessBack
 # --- ids, loops and lines
 
 
+@pytest.mark.requirement("F41")
 @pytest.mark.parametrize("kind", ["local", "processes"])
 async def test_calls_with_one_id_do_not_get_into_each_others_way(kind: str) -> None:
-    """F41: attempts and principals may run at once; a cancel by id is for all of them."""
+    """Attempts and principals may run at once; a cancel by id is for all of them."""
     made: ToolBackend = LocalBackend(tools.ALL) if kind == "local" else ProcessBackend(tools.ALL)
     try:
         call = CallEnvelope(call_id="c", tool="add", arguments=ADD)
@@ -155,8 +160,9 @@ async def test_calls_with_one_id_do_not_get_into_each_others_way(kind: str) -> N
         await made.aclose()
 
 
+@pytest.mark.requirement("F8")
 async def test_an_event_loop_that_was_closed_gives_its_worker_back(tmp_path: Path) -> None:
-    """F8: whoever closes a loop under a call takes no worker away, and the end is an orderly one."""
+    """Whoever closes a loop under a call takes no worker away, and the end is an orderly one."""
     async with ProcessBackend(tools.ALL, workers=1) as backend:
 
         def leave() -> None:
@@ -192,8 +198,9 @@ async def test_a_place_in_a_line_can_be_used_again() -> None:
         assert await taken == thing
 
 
+@pytest.mark.requirement("F12")
 async def test_all_who_wait_hear_that_no_worker_comes_up() -> None:
-    """F12: not only the one who found out."""
+    """Not only the one who found out."""
     async with asyncio.timeout(30), ProcessBackend("tests.no_such_module", workers=2) as backend:
         tool = run_on(backend)(tools.add)
         outcomes = await asyncio.gather(*(tool.call(None, ADD) for _ in range(7)))
@@ -228,8 +235,9 @@ async def test_no_thread_to_be_had_leaves_nobody_waiting(monkeypatch: pytest.Mon
         await backend.aclose()
 
 
+@pytest.mark.requirement("F5")
 async def test_calls_in_a_long_line_end_at_their_deadlines(tmp_path: Path) -> None:
-    """F5: 1,000 calls for two workers that are busy; those with time left run afterwards."""
+    """1,000 calls for two workers that are busy; those with time left run afterwards."""
     async with ProcessBackend(tools.ALL, workers=2, max_waiting=2_000) as backend:
         holds = [
             asyncio.create_task(submitted(backend, waiting(tmp_path, attempt=number)))
@@ -287,8 +295,9 @@ async def test_isolation_goes_with_all_other_policies(
     assert await asyncio.to_thread(log.read_text) == "ran\n"
 
 
+@pytest.mark.requirement("F41")
 async def test_a_policy_of_ones_own_may_run_the_body_again(tmp_path: Path) -> None:
-    """F41: that is another attempt, and no repetition to be answered from what is known."""
+    """That is another attempt, and no repetition to be answered from what is known."""
 
     def persistent(inner: Any) -> Any:
         async def call(context: Any, args_json: str) -> Any:
@@ -320,8 +329,9 @@ async def test_an_agent_and_tools_within_tools_use_workers(backend: ProcessBacke
     assert inner["parent"] == outer["pid"]
 
 
+@pytest.mark.requirement("F7")
 async def test_a_worker_of_a_worker_ends_with_it(backend: ProcessBackend, tmp_path: Path) -> None:
-    """F7: also when something holds its interpreter and it cannot see that it is alone."""
+    """Also when something holds its interpreter and it cannot see that it is alone."""
     tool = policies.timeout(3.0)(run_on(backend)(hostile.nested_hang))
     call = asyncio.create_task(tool.call(None, json.dumps({"folder": str(tmp_path)})))
     inner = await pid_in(tmp_path)
@@ -384,9 +394,10 @@ def test_frames_give_objects_alone() -> None:
                 frames.next()
 
 
+@pytest.mark.requirement("S31")
 @pytest.mark.parametrize("what", hostile.RESULTS)
 async def test_a_result_that_is_none_is_a_lost_call(what: str) -> None:
-    """S31: whatever backend it comes from."""
+    """Whatever backend it comes from."""
     outcome, _ = await heard_from(last(0, **hostile.RESULTS[what]))
     assert outcome.status == "lost"
 
@@ -394,6 +405,7 @@ async def test_a_result_that_is_none_is_a_lost_call(what: str) -> None:
 # --- modules that do something when they are imported
 
 
+@pytest.mark.requirement("F12")
 @pytest.mark.parametrize(
     ("what", "text"),
     [
@@ -409,7 +421,7 @@ async def test_a_result_that_is_none_is_a_lost_call(what: str) -> None:
     ],
 )
 async def test_a_module_may_do_anything_when_it_is_imported(what: str, text: str) -> None:
-    """F12: what keeps a worker from coming up is told; the rest does no harm."""
+    """What keeps a worker from coming up is told; the rest does no harm."""
     options: dict[str, Any] = {"workers": 1, "environment": {"IMPORT_FAULT": what}}
     async with asyncio.timeout(30), ProcessBackend("tests.import_faults", **options) as backend:
         outcome = await run_on(backend)(tools.add).call(None, ADD)
@@ -433,9 +445,10 @@ else:
 """
 
 
+@pytest.mark.requirement("F8")
 @pytest.mark.parametrize("how", ["it ends", "kill -9"])
 async def test_a_worker_that_never_comes_up_ends_with_its_program(how: str, tmp_path: Path) -> None:
-    """F8: it does not read the connection by which it would see that it is alone."""
+    """It does not read the connection by which it would see that it is alone."""
     held = HELD.replace("sys.argv[1]", repr(str(tmp_path)))
     (tmp_path / "held.py").write_text(held)
     with subprocess.Popen(  # noqa: ASYNC220, S603 - this interpreter

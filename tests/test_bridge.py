@@ -101,9 +101,10 @@ def run_script(source: str, *, within: float = 10.0) -> subprocess.CompletedProc
     )
 
 
+@pytest.mark.requirement("B38")
 @BOTH
 def test_sync_code_gets_the_result_of_an_async_function(call: Callable[..., Any]) -> None:
-    """B38: this is what the bridge is for."""
+    """This is what the bridge is for."""
     assert call(add, 1, b=2) == 3
 
 
@@ -179,14 +180,16 @@ def test_run_sync_leaves_a_timeout_argument_to_the_function() -> None:
     assert run_sync(wait, timeout=3.0) == 3.0
 
 
+@pytest.mark.requirement("F44")
 async def test_a_call_inside_a_running_loop_works() -> None:
-    """F44: a sync library in a notebook has a loop running around it."""
+    """A sync library in a notebook has a loop running around it."""
     assert call_async_from_sync(add, 1, 2, timeout=PATIENCE) == 3
     assert run_sync(add, 3, 4) == 7
 
 
+@pytest.mark.requirement("B38", "F44")
 async def test_calls_nest_through_worker_threads() -> None:
-    """B38, F44: a tool called over the bridge may call another one over it from its thread."""
+    """A tool called over the bridge may call another one over it from its thread."""
 
     def sync_tool(depth: int) -> int:
         return 0 if depth == 0 else 1 + call_async_from_sync(async_tool, depth - 1)
@@ -198,9 +201,10 @@ async def test_calls_nest_through_worker_threads() -> None:
         assert await run_in_thread(sync_tool, 10) == 10
 
 
+@pytest.mark.requirement("F44")
 @BOTH
 def test_a_call_on_the_thread_of_the_loop_itself_is_refused(call: Callable[..., Any]) -> None:
-    """F44: the loop would wait for itself, for ever; the message says what to write instead."""
+    """The loop would wait for itself, for ever; the message says what to write instead."""
 
     async def outer() -> Any:
         return call(add, 1, 2)
@@ -449,10 +453,11 @@ def interrupted(source: str, *, times: int = 1) -> tuple[int, str, str, float]:
             program.kill()
 
 
+@pytest.mark.requirement("F11")
 @pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
 @pytest.mark.parametrize("call", ["run_sync(work)", "call_async_from_sync(work, timeout=60)"])
 def test_ctrl_c_cancels_the_function_and_comes_out(call: str) -> None:
-    """F11: the function cleans up first, as under `asyncio.run`, and no task is left."""
+    """The function cleans up first, as under `asyncio.run`, and no task is left."""
     code, out, err, _ = interrupted(
         _INTERRUPTED.format(call=call, on_cancel="await asyncio.sleep(0)")
     )
@@ -470,9 +475,10 @@ def test_a_second_ctrl_c_does_not_wait_for_the_cleaning_up() -> None:
     assert seconds < 1.9  # less than the grace of the first
 
 
+@pytest.mark.requirement("F11")
 @pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
 def test_an_unhandled_ctrl_c_ends_the_program() -> None:
-    """F11: with the code of an interrupted program, and in time."""
+    """With the code of an interrupted program, and in time."""
     source = (
         "import asyncio\nfrom agents_tools._bridge import run_sync\n"
         "async def work():\n    print('begun', flush=True)\n    await asyncio.sleep(60)\n"
@@ -484,8 +490,9 @@ def test_an_unhandled_ctrl_c_ends_the_program() -> None:
     assert seconds < 2.0
 
 
+@pytest.mark.requirement("F8")
 def test_a_process_ends_though_a_function_hangs() -> None:
-    """F8: what goes on in the background must not hold the process."""
+    """What goes on in the background must not hold the process."""
     done = run_script(
         """
 import asyncio, threading, time
@@ -507,9 +514,10 @@ except ToolTimeoutError:
     assert time.time() - float(done.stdout) < 2.0
 
 
+@pytest.mark.requirement("F44")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_process_has_a_bridge_that_works_and_the_parents_stays_whole() -> None:
-    """F44: the child has the parent's loop but not its thread."""
+    """The child has the parent's loop but not its thread."""
     done = run_script(
         """
 import asyncio, gc, os, sys, threading, warnings

@@ -31,6 +31,7 @@ from agents_tools.events import (
     ToolStreamStartEvent,
     stamp,
 )
+from tests.waiting import comes
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable
@@ -83,13 +84,6 @@ def pushed(*events: Event, maxsize: int) -> list[Event]:
         channel.push(event)
     channel.close()
     return asyncio.run(rest(channel))
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Let other tasks run until something holds."""
-    async with asyncio.timeout(5):
-        while not condition():  # noqa: ASYNC110 - gives the loop a turn and takes no time
-            await asyncio.sleep(0)
 
 
 @asynccontextmanager
@@ -153,7 +147,7 @@ async def test_a_reader_that_waits_gets_each_event_at_once() -> None:
         await asyncio.sleep(0)
         for number in range(3):
             channel.push(note(number))
-            await until(lambda number=number: len(seen) == number + 1)
+            await comes(lambda number=number: len(seen) == number + 1)
         channel.close()
         async with asyncio.timeout(5):
             await reader
@@ -493,7 +487,7 @@ async def test_close_releases_everybody_who_waits() -> None:
     channel.push(note(0))
     thread = in_thread(lambda: channel.send_blocking(note(1)))
     senders = [asyncio.create_task(channel.send(note(number))) for number in range(2, 5)]
-    await until(lambda: len(channel._senders) == 4)
+    await comes(lambda: len(channel._senders) == 4)
     channel.close()
     async with asyncio.timeout(5):
         await asyncio.gather(*senders)
@@ -560,12 +554,12 @@ async def test_a_slow_reader_that_reads_is_not_given_up() -> None:
     async with started(_send_all(channel, range(12))) as producer:
         heard.append(await anext(await _filled(channel)))
         for _ in range(3):
-            await until(lambda: len(channel._senders) == 1)
+            await comes(lambda: len(channel._senders) == 1)
             waiting = channel._senders[0]
             heard.append(await anext(channel))  # from the hand: the queue is as full as before
             assert isinstance(waiting, _channel._Waiter)
             waiting._give_up()  # what the timer does when patience ends
-            await until(lambda waiting=waiting: waiting not in channel._senders)
+            await comes(lambda waiting=waiting: waiting not in channel._senders)
         heard += await rest(channel)
         await asyncio.wait_for(producer, 5)
     assert told(heard) == list(range(12))
@@ -574,7 +568,7 @@ async def test_a_slow_reader_that_reads_is_not_given_up() -> None:
 
 async def _filled(channel: Channel) -> Channel:
     """Wait until a sender waits for room."""
-    await until(lambda: len(channel._senders) == 1)
+    await comes(lambda: len(channel._senders) == 1)
     return channel
 
 
@@ -583,9 +577,9 @@ async def test_a_cancelled_sender_says_nothing_and_passes_its_turn_on() -> None:
     channel = Channel(1, patience=PATIENT)
     channel.push(note(0))
     senders = [asyncio.create_task(channel.send(note(number))) for number in range(1, 4)]
-    await until(lambda: len(channel._senders) == 3)
+    await comes(lambda: len(channel._senders) == 3)
     senders[1].cancel()  # waits in line
-    await until(lambda: len(channel._senders) == 2)
+    await comes(lambda: len(channel._senders) == 2)
     assert told([await anext(channel)]) == [0]  # this wakes the first …
     senders[0].cancel()  # … which cannot use it any more
     async with asyncio.timeout(5):
@@ -610,7 +604,7 @@ async def test_a_sender_whose_loop_was_closed_does_not_hold_up_the_line() -> Non
 
     await asyncio.to_thread(begin)
     async with started(channel.send(note(2))):
-        await until(lambda: len(channel._senders) == 2)
+        await comes(lambda: len(channel._senders) == 2)
         async with asyncio.timeout(5):
             assert told([await anext(channel), await anext(channel)]) == [0, 2]
 
@@ -904,7 +898,7 @@ async def test_events_can_be_read_live_and_again_afterwards() -> None:
     async with listen() as heard, started(_say_all([1, 2, 3])):
         async with asyncio.timeout(5):
             assert told([await anext(heard), await anext(heard)]) == [1, 2]
-        await until(lambda: len(heard.events) == 3)
+        await comes(lambda: len(heard.events) == 3)
     assert told(await rest(heard)) == [3]
     assert told(heard) == [1, 2, 3]
 

@@ -81,17 +81,19 @@ async def called(tool: Any, arguments: str = "{}") -> Any:
 # --- observations
 
 
+@pytest.mark.requirement("B9", "B57")
 @pytest.mark.parametrize("is_error", [False, True])
 async def test_an_observation_without_content_is_a_result(is_error: bool) -> None:
-    """B9, B57: an observation may have nothing but fields, which programs see."""
+    """An observation may have nothing but fields, which programs see."""
     outcome = await called(tool_of(executor=Giving(Told(number=3, is_error=is_error))))
     assert outcome.status == ("tool_error" if is_error else "ok")
     assert outcome.error is None
     assert outcome.value.number == 3
 
 
+@pytest.mark.requirement("B85")
 async def test_a_mapping_becomes_the_observation_that_was_declared() -> None:
-    """B85: outputs are coerced where a model is declared."""
+    """Outputs are coerced where a model is declared."""
     tool = tool_of(executor=Giving({"number": 3}), observation_type=Told)
     outcome = await called(tool)
     assert (outcome.status, outcome.value) == ("ok", Told(number=3))
@@ -129,8 +131,9 @@ async def test_an_odd_to_llm_content_is_an_error_of_the_tool(given: Any) -> None
     assert outcome.status == "tool_error"
 
 
+@pytest.mark.requirement("B8")
 def test_a_field_may_be_named_like_the_property_for_people() -> None:
-    """B8: a class with such a field is refused, or shown; it never recurses for ever."""
+    """A class with such a field is refused, or shown; it never recurses for ever."""
     schema = {"type": "object", "properties": {"visualize": {"type": "string"}}}
     shown = Action.from_mcp_schema("Raw", schema).model_validate({"visualize": "plot"})
     assert "plot" in str(shown.visualize)
@@ -154,8 +157,9 @@ class Reading(ToolDefinition[Hidden, Any]):
         return super().action_from_arguments(arguments)
 
 
+@pytest.mark.requirement("B79")
 async def test_an_own_reader_gets_the_arguments_as_they_came() -> None:
-    """B79: nothing is masked, left out or added on the way to `action_from_arguments`."""
+    """Nothing is masked, left out or added on the way to `action_from_arguments`."""
     executor = Giving()
     tool = Reading(description="Reads.", action_type=Hidden, executor=executor)
     outcome = await called(tool, '{"key": "abc", "extra": 4}')
@@ -180,9 +184,10 @@ class Keyed(BaseTool):
         return f"{params.key.get_secret_value()} {params.extra}", {}
 
 
+@pytest.mark.requirement("C3")
 @pytest.mark.parametrize("wrapped", [False, True])
 async def test_execute_gets_the_arguments_that_came(wrapped: bool) -> None:
-    """C3: also where the model wrote its object into a string, no value is lost."""
+    """Also where the model wrote its object into a string, no value is lost."""
     text = '{"key": "abc", "extra": 4}'
     outcome = await called(Keyed(), json.dumps(text) if wrapped else text)
     assert outcome.output == "abc 4"
@@ -191,8 +196,9 @@ async def test_execute_gets_the_arguments_that_came(wrapped: bool) -> None:
 DEEP = "[" * 100_000
 
 
+@pytest.mark.requirement("B20")
 async def test_the_risk_is_taken_off_by_the_rules_for_all_arguments() -> None:
-    """B20: bounds, duplicate keys and wrapped objects are as without it."""
+    """Bounds, duplicate keys and wrapped objects are as without it."""
     tool = policies.security_risk()(tool_of().as_function_tool())
     deep = await tool.call(None, DEEP)
     assert deep.status == "invalid_args"
@@ -202,8 +208,9 @@ async def test_the_risk_is_taken_off_by_the_rules_for_all_arguments() -> None:
     assert wrapped.status == "ok", wrapped.output
 
 
+@pytest.mark.requirement("B50")
 async def test_a_decision_by_risk_is_made_on_what_the_model_said() -> None:
-    """B50: below `security_risk()`, approval sees the risk."""
+    """Below `security_risk()`, approval sees the risk."""
     asked = policies.needs_approval(lambda ctx, _: ctx.security_risk != "LOW")
     tool = policies.security_risk()(asked(tool_of().as_function_tool()))
     assert (await tool.call(None, '{"security_risk": "low"}')).status == "ok"
@@ -214,8 +221,9 @@ async def test_a_decision_by_risk_is_made_on_what_the_model_said() -> None:
 # --- definitions
 
 
+@pytest.mark.requirement("B60")
 def test_a_changed_copy_is_another_tool() -> None:
-    """B60: a copy never answers with what was built for the tool it was made of."""
+    """A copy never answers with what was built for the tool it was made of."""
     tool = tool_of()
     tool.as_function_tool()
     changed = tool.model_copy(update={"description": "Counts on."})
@@ -225,8 +233,9 @@ def test_a_changed_copy_is_another_tool() -> None:
         bare.as_function_tool().invoke_sync({})
 
 
+@pytest.mark.requirement("C2")
 def test_a_copied_base_tool_runs_itself() -> None:
-    """C1: what was built for the first is not the copy's."""
+    """What was built for the first is not the copy's."""
 
     class Kept(BaseTool):
         name: ClassVar[str] = "kept"
@@ -245,8 +254,9 @@ def test_a_copied_base_tool_runs_itself() -> None:
     assert second.as_function_tool().invoke_sync({"key": "x"}).content == "two"
 
 
+@pytest.mark.requirement("B77")
 def test_equal_definitions_stay_equal_when_one_is_used() -> None:
-    """B77: using a tool does not change what it is."""
+    """Using a tool does not change what it is."""
     executor = Giving()
     one, other = tool_of(executor=executor), tool_of(executor=executor)
     assert one == other
@@ -254,9 +264,10 @@ def test_equal_definitions_stay_equal_when_one_is_used() -> None:
     assert one == other
 
 
+@pytest.mark.requirement("B87")
 @pytest.mark.parametrize("by_alias", [False, True])
 def test_a_title_survives_a_dump(by_alias: bool) -> None:
-    """B87: under either name of the field."""
+    """Under either name of the field."""
     data = tool_of(title="Counter").model_dump(by_alias=by_alias)
     assert ToolDefinition.model_validate(data).title == "Counter"
 
@@ -269,17 +280,19 @@ class Second(ToolDefinition[Count, Any]):
     pass
 
 
+@pytest.mark.requirement("B87")
 def test_a_dump_is_loaded_as_the_class_it_is_asked_for() -> None:
-    """B87: the dump of one class is no instance of another."""
+    """The dump of one class is no instance of another."""
     data = First(description="x", action_type=Count).model_dump()
     assert type(ToolDefinition.model_validate(data)) is First
     with pytest.raises(ValueError, match="First"):
         Second.model_validate(data)
 
 
+@pytest.mark.requirement("B80")
 @pytest.mark.parametrize("kind", [["First"], {}, 3, None, "Unheard"])
 def test_a_kind_that_is_none_is_a_value_error(kind: Any) -> None:
-    """B80: whatever stands in the data."""
+    """Whatever stands in the data."""
     data = First(description="x", action_type=Count).model_dump()
     with pytest.raises(ValueError, match=r"kind|class"):
         ToolDefinition.model_validate({**data, "kind": kind})
@@ -336,9 +349,10 @@ async def test_interrupt_never_holds_up_the_loop() -> None:
     assert threads[0] is not threading.current_thread()
 
 
+@pytest.mark.requirement("B11")
 @pytest.mark.parametrize("error", [SystemExit(1), KeyboardInterrupt(), ValueError("x")])
 def test_whatever_one_executor_raises_the_others_are_closed(error: BaseException) -> None:
-    """B11: closing goes on."""
+    """Closing goes on."""
 
     class Failing(Giving):
         def close(self) -> None:
@@ -352,8 +366,9 @@ def test_whatever_one_executor_raises_the_others_are_closed(error: BaseException
     assert last.closed == 1
 
 
+@pytest.mark.requirement("B10", "B11")
 def test_any_executor_with_a_close_is_closed() -> None:
-    """B10, B11: what is accepted as an executor is closed as one."""
+    """What is accepted as an executor is closed as one."""
 
     class Plain:
         closed = 0
@@ -403,8 +418,9 @@ def plain(number: int) -> int:
     return number
 
 
+@pytest.mark.requirement("B22")
 def test_what_was_made_before_a_failure_is_closed() -> None:
-    """B22: a resolution that fails leaves nothing open."""
+    """A resolution that fails leaves nothing open."""
     executor = Giving()
 
     def fail(conv_state: Any = None) -> list[Any]:
@@ -419,8 +435,9 @@ def test_what_was_made_before_a_failure_is_closed() -> None:
     assert executor.closed == 1
 
 
+@pytest.mark.requirement("B11")
 def test_a_registry_closes_base_tools() -> None:
-    """C1: `BaseTool.close` is called, once."""
+    """`BaseTool.close` is called, once."""
 
     class Holding(Keyed):
         closed = 0
@@ -435,14 +452,16 @@ def test_a_registry_closes_base_tools() -> None:
     assert tool.closed == 1
 
 
+@pytest.mark.requirement("B4")
 def test_patterns_find_the_built_in_tools_too() -> None:
-    """B4: the shared registry has them under patterns as under names."""
+    """The shared registry has them under patterns as under names."""
     names = {tool.name for tool in resolve_tool("th*")}
     assert names == {"think"}
 
 
+@pytest.mark.requirement("B23")
 def test_the_state_is_not_a_parameter_of_a_specification() -> None:
-    """B23: what comes as data cannot stand in for the conversation."""
+    """What comes as data cannot stand in for the conversation."""
     registry = ToolRegistry()
     registry.register("make", lambda conv_state=None: [tool_of()])
     with pytest.raises(ValueError, match="conv_state"):
@@ -495,8 +514,9 @@ def said_in(talk: Conversation) -> list[Any]:
     return [event.message["content"] for event in events]
 
 
+@pytest.mark.requirement("B12", "B64")
 def test_each_message_is_told_once(tmp_path: Path) -> None:
-    """B12, B64: later runs repeat nothing, neither to callbacks nor to the model."""
+    """Later runs repeat nothing, neither to callbacks nor to the model."""
     talk = conversing(
         [tool_call("count", number=1), "one", "two", "three"], tool_of(), workspace=tmp_path
     )
@@ -512,11 +532,12 @@ def test_each_message_is_told_once(tmp_path: Path) -> None:
     assert said == ["one", "two", "three"]
 
 
+@pytest.mark.requirement("B13", "B14")
 @pytest.mark.parametrize(
     "arguments", [DEEP, '{"number": ' + DEEP, "{bad", "[1]", '"x"', '{"number": "\\ud800"}']
 )
 def test_no_arguments_end_a_conversation(arguments: str, tmp_path: Path) -> None:
-    """B13, B14: whatever a model writes is answered, and the run goes on."""
+    """Whatever a model writes is answered, and the run goes on."""
     talk = conversing([tool_call("count", arguments), "sorry"], tool_of(), workspace=tmp_path)
     talk.send_message("go")
     talk.run()
@@ -525,8 +546,9 @@ def test_no_arguments_end_a_conversation(arguments: str, tmp_path: Path) -> None
     assert said_in(talk)[-1] == "sorry"
 
 
+@pytest.mark.requirement("B79")
 def test_an_own_reader_that_fails_ends_no_conversation(tmp_path: Path) -> None:
-    """B79: its error is told to the model."""
+    """Its error is told to the model."""
 
     class Strange(ToolDefinition[Count, Any]):
         def action_from_arguments(self, arguments: Any) -> Count:
@@ -539,8 +561,9 @@ def test_an_own_reader_that_fails_ends_no_conversation(tmp_path: Path) -> None:
     assert said_in(talk)[-1] == "sorry"
 
 
+@pytest.mark.requirement("B61")
 def test_a_conversation_that_cannot_start_leaves_nothing_open(tmp_path: Path) -> None:
-    """B61: what was made for it is closed."""
+    """What was made for it is closed."""
     executor = Giving()
     registry = ToolRegistry()
     registry.register("make", lambda conv_state=None: [tool_of(executor=executor)])
@@ -554,8 +577,9 @@ def test_a_conversation_that_cannot_start_leaves_nothing_open(tmp_path: Path) ->
     assert executor.closed == 1
 
 
+@pytest.mark.requirement("B64")
 def test_callbacks_break_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """B64: what one raises is logged, and the others are called."""
+    """What one raises is logged, and the others are called."""
     heard: list[Any] = []
 
     def fail(event: Any) -> None:
@@ -594,8 +618,9 @@ class Plain(BaseModel):
     number: int
 
 
+@pytest.mark.requirement("B1")
 async def test_fields_of_all_kinds_are_read_from_json() -> None:
-    """B1: dates, ids, enums, paths, bytes and nested models come from their JSON forms."""
+    """Dates, ids, enums, paths, bytes and nested models come from their JSON forms."""
 
     class Colour(enum.Enum):
         RED = "red"

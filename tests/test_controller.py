@@ -147,8 +147,9 @@ def told(request: ModelRequest) -> list[str]:
     return shown
 
 
+@pytest.mark.requirement("D39", "D24", "D44")
 async def test_the_flow_goes_from_the_agent_to_the_runtime_and_back(stream: EventStream) -> None:
-    """D39, D24, D44: agent, action, stream, runtime, observation, agent; each with its cause."""
+    """Agent, action, stream, runtime, observation, agent; each with its cause."""
     model = ScriptedModel([tool_call("add", a=1, b=2), "It is 3."])
     agent = Agent("Adder", instructions="Add.", tools=[add], model=model)
     async with ToolRuntime(stream, [add]), AgentController(stream, agent) as controller:
@@ -184,6 +185,7 @@ async def test_the_flow_goes_from_the_agent_to_the_runtime_and_back(stream: Even
         assert (controller.state.iteration, controller.state.usage.requests) == (2, 2)
 
 
+@pytest.mark.requirement("D42")
 @pytest.mark.parametrize(
     ("value", "source", "cause", "wanted"),
     [
@@ -209,7 +211,7 @@ async def test_the_flow_goes_from_the_agent_to_the_runtime_and_back(stream: Even
 async def test_only_what_asks_for_it_makes_the_agent_step(
     stream: EventStream, value: Any, source: EventSource, cause: int | None, wanted: bool
 ) -> None:
-    """D42: `should_step`, as a table."""
+    """`should_step`, as a table."""
     event = event_of(value).replace(origin=Origin(source=source), cause=cause)
     assert asks_for_step(event) is wanted
     async with AgentController(stream, Agent("A", model=ScriptedModel())) as controller:
@@ -224,8 +226,9 @@ async def test_only_what_asks_for_it_makes_the_agent_step(
     assert not asks_for_step(RunItemStreamEvent("tool_called", {}))
 
 
+@pytest.mark.requirement("D43")
 async def test_changes_of_the_state_are_published_with_their_reason(stream: EventStream) -> None:
-    """D43: from LOADING to STOPPED, each from the environment, for whoever observes."""
+    """From LOADING to STOPPED, each from the environment, for whoever observes."""
     agent = Agent("A", model=ScriptedModel(["Hello.", "Hello again."]))
     async with AgentController(stream, agent) as controller:
         await tell(stream, "Hi", AgentState.AWAITING_USER_INPUT)
@@ -246,8 +249,9 @@ async def test_changes_of_the_state_are_published_with_their_reason(stream: Even
     ]
 
 
+@pytest.mark.requirement("D48", "D49")
 async def test_a_thought_is_written_down_and_not_carried_out(stream: EventStream) -> None:
-    """D48, D49: the text is in the history, and the description is the domain's."""
+    """The text is in the history, and the description is the domain's."""
     think = ThinkTool.create(description="Think about the rules of chess.")
     model = ScriptedModel([tool_call("think", thought="Hm."), "I have thought."])
     agent = Agent("A", tools=[*think], model=model)
@@ -271,8 +275,9 @@ async def test_a_thought_is_written_down_and_not_carried_out(stream: EventStream
     assert offered.description == "Think about the rules of chess."
 
 
+@pytest.mark.requirement("D32", "D43")
 async def test_finishing_ends_the_work_with_its_outputs(stream: EventStream) -> None:
-    """D32, D43: also after it, a new task can be given."""
+    """Also after it, a new task can be given."""
     model = ScriptedModel([tool_call("finish", result="All is done."), "Yes?"])
     agent = Agent("A", tools=[*FinishTool.create()], model=model)
     async with AgentController(stream, agent) as controller:
@@ -287,8 +292,9 @@ async def test_finishing_ends_the_work_with_its_outputs(stream: EventStream) -> 
     ]
 
 
+@pytest.mark.requirement("D32")
 async def test_a_task_may_be_rejected(stream: EventStream) -> None:
-    """D32: by whoever decides that."""
+    """By whoever decides that."""
     async with AgentController(stream, Agent("A", model=ScriptedModel())) as controller:
         stream.add_event(AgentRejectAction({"reason": "too vague"}), AGENT)
         rejected: Any = await state(stream, AgentState.REJECTED)
@@ -296,8 +302,9 @@ async def test_a_task_may_be_rejected(stream: EventStream) -> None:
         assert controller.state.outputs == {"reason": "too vague"}
 
 
+@pytest.mark.requirement("D45")
 async def test_a_task_is_given_to_another_agent_and_comes_back(stream: EventStream) -> None:
-    """D45: the child works in its own place on the same stream, with the same runtime."""
+    """The child works in its own place on the same stream, with the same runtime."""
     model = ScriptedModel(
         {
             "Boss": [
@@ -337,8 +344,9 @@ async def test_a_task_is_given_to_another_agent_and_comes_back(stream: EventStre
     assert model.requests[0].tools[0].name == "delegate"
 
 
+@pytest.mark.requirement("D45")
 async def test_a_delegate_that_is_not_there_or_fails_is_told(stream: EventStream) -> None:
-    """D45: the parent goes on with that knowledge."""
+    """The parent goes on with that knowledge."""
     model = ScriptedModel(
         {
             "Boss": [
@@ -358,8 +366,9 @@ async def test_a_delegate_that_is_not_there_or_fails_is_told(stream: EventStream
     assert "ModelError: the model is gone" in told(asked[2])[-1]
 
 
+@pytest.mark.requirement("D45", "D50")
 async def test_a_delegate_is_stopped_with_its_parent(stream: EventStream) -> None:
-    """D45, D50: nobody works on for an agent that was stopped."""
+    """Nobody works on for an agent that was stopped."""
     begun = asyncio.Event()
 
     async def never(_: ModelRequest) -> str:
@@ -380,10 +389,11 @@ async def test_a_delegate_is_stopped_with_its_parent(stream: EventStream) -> Non
     assert "AgentDelegateObservation" in kinds(stream)
 
 
+@pytest.mark.requirement("D45")
 async def test_an_action_may_give_a_task_to_an_agent_without_a_model_asking(
     stream: EventStream,
 ) -> None:
-    """D45: whoever is on the stream can delegate."""
+    """Whoever is on the stream can delegate."""
     helper = Agent("Helper", model=ScriptedModel(["Done."]))
     boss = Agent("Boss", model=ScriptedModel(["Thanks."]))
     async with AgentController(stream, boss, delegates={"helper": helper}):
@@ -395,11 +405,12 @@ async def test_an_action_may_give_a_task_to_an_agent_without_a_model_asking(
                     break
 
 
+@pytest.mark.requirement("D33", "D41")
 @pytest.mark.parametrize("asynchronous", [True, False])
 async def test_what_the_user_says_is_recalled_first(
     stream: EventStream, asynchronous: bool
 ) -> None:
-    """D33, D41: the memory answers with source ENVIRONMENT, and the model reads it."""
+    """The memory answers with source ENVIRONMENT, and the model reads it."""
 
     def known(action: RecallAction) -> str | None:
         if action.query == "fail":
@@ -432,8 +443,9 @@ async def test_what_the_user_says_is_recalled_first(
     assert [event.source for event in answers] == [ENVIRONMENT] * 3
 
 
+@pytest.mark.requirement("D50", "D47")
 async def test_a_stop_overtakes_the_step_that_is_being_taken(stream: EventStream) -> None:
-    """D50, D47: control does not wait behind a slow model, or behind a slow tool."""
+    """Control does not wait behind a slow model, or behind a slow tool."""
     begun, ended = asyncio.Event(), asyncio.Event()
 
     @function_tool
@@ -473,8 +485,9 @@ async def test_a_stop_overtakes_the_step_that_is_being_taken(stream: EventStream
     ]
 
 
+@pytest.mark.requirement("D43")
 async def test_a_paused_agent_goes_on_where_it_was(stream: EventStream) -> None:
-    """D43: what is observed meanwhile is not lost, and a step that was cut off is taken again."""
+    """What is observed meanwhile is not lost, and a step that was cut off is taken again."""
     begun, go = asyncio.Event(), asyncio.Event()
 
     @function_tool
@@ -507,8 +520,9 @@ async def test_a_paused_agent_goes_on_where_it_was(stream: EventStream) -> None:
     assert told(model.requests[-1]) == ["user: Work.", "call work", "output worked"]
 
 
+@pytest.mark.requirement("D42")
 async def test_what_is_said_during_a_step_is_answered_too(stream: EventStream) -> None:
-    """D42: a message that comes while the model writes must not be left standing."""
+    """A message that comes while the model writes must not be left standing."""
 
     async def first(_: ModelRequest) -> str:
         stream.add_event(MessageAction("And please hurry."), USER)
@@ -522,8 +536,9 @@ async def test_what_is_said_during_a_step_is_answered_too(stream: EventStream) -
     assert told(model.requests[1]) == ["user: Do it.", "One moment.", "user: And please hurry."]
 
 
+@pytest.mark.requirement("D43")
 async def test_a_failing_model_is_an_error_state_that_can_be_left(stream: EventStream) -> None:
-    """D43: ERROR, with the reason; a passing failure is tried again."""
+    """ERROR, with the reason; a passing failure is tried again."""
     model = ScriptedModel(
         [
             ModelError("busy", retryable=True, retry_after=0.001),
@@ -540,8 +555,9 @@ async def test_a_failing_model_is_an_error_state_that_can_be_left(stream: EventS
     assert kinds(stream).count("ErrorObservation") == 1
 
 
+@pytest.mark.requirement("D42")
 async def test_an_agent_that_comes_to_no_end_is_stopped(stream: EventStream) -> None:
-    """D42: the limit counts from the last message of the user."""
+    """The limit counts from the last message of the user."""
     model = ScriptedModel([tool_call("add", a=1, b=1)] * 3)
     agent = Agent("A", tools=[add], model=model)
     async with ToolRuntime(stream, [add]), AgentController(stream, agent, max_iterations=3) as one:
@@ -551,8 +567,9 @@ async def test_an_agent_that_comes_to_no_end_is_stopped(stream: EventStream) -> 
         AgentController(stream, agent, max_iterations=0)
 
 
+@pytest.mark.requirement("D40")
 async def test_calls_that_cannot_be_are_told_and_never_become_orders(stream: EventStream) -> None:
-    """D40: a model cannot change the state by calling a tool of that name; each call is answered."""
+    """A model cannot change the state by calling a tool of that name; each call is answered."""
     model = ScriptedModel(
         [
             [
@@ -577,10 +594,11 @@ async def test_calls_that_cannot_be_are_told_and_never_become_orders(stream: Eve
     assert "stopped" not in states(stream)
 
 
+@pytest.mark.requirement("D44")
 async def test_a_damaged_event_stops_nobody(
     stream: EventStream, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """D44: whoever publishes nonsense is told, and the agent works on."""
+    """Whoever publishes nonsense is told, and the agent works on."""
     agent = Agent("A", model=ScriptedModel(["Hello."] * 2))
     with_memory = MemorySubscriber(stream, lambda _: "nothing")
     async with AgentController(stream, agent):
@@ -593,10 +611,11 @@ async def test_a_damaged_event_stops_nobody(
     assert "is left out of the history" in caplog.text
 
 
+@pytest.mark.requirement("D46")
 async def test_hidden_events_are_left_out_of_views_and_kept_for_programs(
     stream: EventStream,
 ) -> None:
-    """D46: a filter of the stream does it."""
+    """A filter of the stream does it."""
     stream.add_event(CmdRunAction("source setup.sh", hidden=True), ENVIRONMENT)
     stream.add_event(CmdOutputObservation("ready", "source setup.sh", 0, True), ENVIRONMENT)
     stream.add_event(MessageAction("Hello"), USER)
@@ -605,8 +624,9 @@ async def test_hidden_events_are_left_out_of_views_and_kept_for_programs(
     assert len(list(stream.get_events(filter=EventFilter(hidden=True)))) == 2
 
 
+@pytest.mark.requirement("D44", "D53")
 async def test_a_conversation_goes_on_in_another_process(stream: EventStream) -> None:
-    """D44, D53: the history is the stream's, and what was open is told as such."""
+    """The history is the stream's, and what was open is told as such."""
     store = MemoryEventStore()
     async with EventStream(store) as first:
         before = Agent("A", tools=[add], model=ScriptedModel([tool_call("add", a=1, b=2)]))
@@ -629,8 +649,9 @@ async def test_a_conversation_goes_on_in_another_process(stream: EventStream) ->
     ]
 
 
+@pytest.mark.requirement("D36")
 async def test_the_history_is_made_shorter_when_that_is_asked_for(stream: EventStream) -> None:
-    """D36: what was forgotten is replaced by a summary, in its place."""
+    """What was forgotten is replaced by a summary, in its place."""
 
     def condense(state: State) -> CondensationAction:
         ids = [event.id for event in state.history if event.durable][:-1]
@@ -648,8 +669,9 @@ async def test_the_history_is_made_shorter_when_that_is_asked_for(stream: EventS
     assert told(model.requests[1]) == ["system: They greeted each other.", "user: Go on."]
 
 
+@pytest.mark.requirement("D39")
 def test_it_works_without_an_event_loop() -> None:
-    """D39: in a synchronous program, on the background loop."""
+    """In a synchronous program, on the background loop."""
     agent = Agent("A", tools=[add], model=ScriptedModel([tool_call("add", a=1, b=2), "It is 3."]))
     answered = threading.Event()
     said: list[str] = []
@@ -672,8 +694,9 @@ def test_it_works_without_an_event_loop() -> None:
     assert said == ["It is 3."]
 
 
+@pytest.mark.requirement("D44")
 def test_each_call_has_one_output_after_its_turn_whatever_came_between() -> None:
-    """D44: providers refuse a history in which outputs are missing or elsewhere."""
+    """Providers refuse a history in which outputs are missing or elsewhere."""
     asked = Origin(source=AGENT)
 
     def item(given: Any, cause: int) -> Event:
@@ -722,10 +745,11 @@ def test_each_call_has_one_output_after_its_turn_whatever_came_between() -> None
         assert told(request)[0] == "system: Be brief."
 
 
+@pytest.mark.requirement("D45", "D43")
 async def test_a_delegate_is_paused_with_its_parent_and_goes_on_with_it(
     stream: EventStream,
 ) -> None:
-    """D45, D43: nobody steps for an agent that is paused."""
+    """Nobody steps for an agent that is paused."""
     begun, go = asyncio.Event(), asyncio.Event()
 
     @function_tool
@@ -759,11 +783,12 @@ async def test_a_delegate_is_paused_with_its_parent_and_goes_on_with_it(
     assert len(child_model.requests) == 2
 
 
+@pytest.mark.requirement("D42")
 @pytest.mark.parametrize("ending", ["answer", "finish"])
 async def test_what_is_said_at_the_moment_of_the_answer_is_answered_too(
     stream: EventStream, ending: str
 ) -> None:
-    """D42: the user speaks just before the answer is on the stream; nobody may miss it."""
+    """The user speaks just before the answer is on the stream; nobody may miss it."""
 
     def last(_: ModelRequest) -> Any:
         stream.add_event(MessageAction("And more?"), USER)
@@ -777,8 +802,9 @@ async def test_what_is_said_at_the_moment_of_the_answer_is_answered_too(
     assert told(model.requests[-1])[-1] == "user: And more?"
 
 
+@pytest.mark.requirement("D42")
 async def test_what_was_given_up_lets_nobody_step(stream: EventStream) -> None:
-    """D42: the end of a call that was stopped comes late, and is no reason to speak again."""
+    """The end of a call that was stopped comes late, and is no reason to speak again."""
     begun, go, asked, write = (asyncio.Event() for _ in range(4))
 
     @function_tool
@@ -815,11 +841,12 @@ async def test_what_was_given_up_lets_nobody_step(stream: EventStream) -> None:
     assert len(model.requests) == 2
 
 
+@pytest.mark.requirement("D43")
 @pytest.mark.parametrize("error", [asyncio.CancelledError(), RecursionError("deep")])
 async def test_whatever_ends_a_step_is_an_error_state(
     stream: EventStream, error: BaseException
 ) -> None:
-    """D43: a model that cancels itself leaves no agent that runs for ever."""
+    """A model that cancels itself leaves no agent that runs for ever."""
 
     def fail(_: ModelRequest) -> str:
         raise error
@@ -830,8 +857,9 @@ async def test_whatever_ends_a_step_is_an_error_state(
         await tell(stream, "Again.", AgentState.AWAITING_USER_INPUT)
 
 
+@pytest.mark.requirement("D39")
 async def test_arguments_that_cannot_be_read_are_told(stream: EventStream) -> None:
-    """D39: arguments nested beyond all bounds are a mistake of the model."""
+    """Arguments nested beyond all bounds are a mistake of the model."""
     deep = replace(tool_call("add"), arguments='{"a":' + 2_000 * "[" + 2_000 * "]" + "}")
     model = ScriptedModel([deep, "Sorry."])
     async with AgentController(stream, Agent("A", tools=[add], model=model)):
@@ -839,8 +867,9 @@ async def test_arguments_that_cannot_be_read_are_told(stream: EventStream) -> No
     assert "cannot be read" in str(model.requests[-1].input[-1])
 
 
+@pytest.mark.requirement("D47", "D50")
 async def test_a_model_that_cannot_be_stopped_says_nothing_afterwards(stream: EventStream) -> None:
-    """D47, D50: what it answers when the agent is stopped already is dropped."""
+    """What it answers when the agent is stopped already is dropped."""
     begun, over = asyncio.Event(), asyncio.Event()
 
     async def stubborn(_: ModelRequest) -> str:
@@ -859,6 +888,7 @@ async def test_a_model_that_cannot_be_stopped_says_nothing_afterwards(stream: Ev
     assert not list(actions)
 
 
+@pytest.mark.requirement("D41")
 @pytest.mark.parametrize(
     ("known", "text"), [({"a": 1}, '{"a":1}'), (["x", "y"], '["x","y"]'), (0, "0"), (None, "")]
 )
@@ -866,7 +896,7 @@ async def test_a_model_that_cannot_be_stopped_says_nothing_afterwards(stream: Ev
 async def test_a_memory_may_give_any_value_now_or_later(
     stream: EventStream, known: Any, text: str, later: bool
 ) -> None:
-    """D41: whatever it gives, who has asked gets one answer."""
+    """Whatever it gives, who has asked gets one answer."""
 
     async def slowly() -> Any:
         return known

@@ -108,8 +108,9 @@ def the_tool() -> WeighTool:
 # --- actions and observations
 
 
+@pytest.mark.requirement("B1")
 def test_actions_and_observations_are_strict_records() -> None:
-    """B1: a bad field is refused, an unknown one as well, and nothing changes afterwards."""
+    """A bad field is refused, an unknown one as well, and nothing changes afterwards."""
     with pytest.raises(ValidationError):
         WeighAction(thing="apple", places="many")  # type: ignore[arg-type]
     with pytest.raises(ValidationError):
@@ -119,8 +120,9 @@ def test_actions_and_observations_are_strict_records() -> None:
         action.thing = "pear"  # type: ignore[misc]
 
 
+@pytest.mark.requirement("B9", "B59", "B74")
 def test_an_observation_is_text_with_a_flag() -> None:
-    """B9, B59, B74: what the model reads begins with the header where it is an error."""
+    """What the model reads begins with the header where it is an error."""
     seen = WeighObservation.from_text("5 kg", weight=5)
     assert (seen.text, seen.is_error, seen.weight) == ("5 kg", False, 5)
     assert seen.to_llm_content == [TextContent(text="5 kg")]
@@ -132,8 +134,9 @@ def test_an_observation_is_text_with_a_flag() -> None:
     assert WeighObservation.model_validate_json(seen.model_dump_json()) == seen  # B57
 
 
+@pytest.mark.requirement("B8", "B75")
 def test_people_see_fields_with_rich_and_without() -> None:
-    """B8, B75: `visualize` is a rich text, or plain text where rich is not installed."""
+    """`visualize` is a rich text, or plain text where rich is not installed."""
     shown = WeighAction(thing="apple").visualize
     assert str(shown) == "WeighAction\n  thing: apple\n  unit: kg\n  places: 2"
     assert type(shown).__module__ == "rich.text"
@@ -146,8 +149,9 @@ def test_people_see_fields_with_rich_and_without() -> None:
     assert run.stdout == "<class 'str'> ab\n"
 
 
+@pytest.mark.requirement("B15")
 def test_the_parts_of_a_tool_know_neither_events_nor_models() -> None:
-    """B15: importing actions, observations and executors loads none of them."""
+    """Importing actions, observations and executors loads none of them."""
     script = (
         "import sys, agents_tools.action\n"
         "known = [name for name in sys.modules if name.startswith('agents_tools.')]\n"
@@ -161,8 +165,9 @@ def test_the_parts_of_a_tool_know_neither_events_nor_models() -> None:
 # --- definitions
 
 
+@pytest.mark.requirement("B62", "B63")
 def test_names_come_from_classes_unless_they_are_given() -> None:
-    """B62, B63: snake case without `_tool`, readable on the class."""
+    """Snake case without `_tool`, readable on the class."""
 
     class HTTPFetchTool(ToolDefinition[WeighAction, WeighObservation]):
         pass
@@ -176,8 +181,9 @@ def test_names_come_from_classes_unless_they_are_given() -> None:
     assert Other(description="", action_type=WeighAction).title == "my_own"  # B77
 
 
+@pytest.mark.requirement("B6", "B16")
 def test_a_definition_can_be_made_directly() -> None:
-    """B6, B16: a stateless tool needs no class of its own."""
+    """A stateless tool needs no class of its own."""
     tool = ToolDefinition(
         name="weigh_now", description="Weigh.", action_type=WeighAction, executor=Scales()
     )
@@ -190,8 +196,9 @@ def test_a_definition_can_be_made_directly() -> None:
         ToolDefinition(name="x", description="", action_type=int)
 
 
+@pytest.mark.requirement("B77")
 def test_a_definition_tells_all_of_itself() -> None:
-    """B77: registries, exports and policies read it; a title that was not given is the name."""
+    """Registries, exports and policies read it; a title that was not given is the name."""
     tool = the_tool()
     assert (tool.name, tool.title, tool.description) == ("weigh", "Scales", "Weigh a thing.")
     assert (tool.action_type, tool.observation_type) == (WeighAction, WeighObservation)
@@ -203,8 +210,9 @@ def test_a_definition_tells_all_of_itself() -> None:
     assert (bare.annotations, bare.meta) == (None, None)
 
 
+@pytest.mark.requirement("B5", "B10")
 def test_the_abstract_base_cannot_be_made() -> None:
-    """B5, B10: a class without `create` is no tool, and one without `__call__` no executor."""
+    """A class without `create` is no tool, and one without `__call__` no executor."""
     with pytest.raises(TypeError):
         ToolBase()  # type: ignore[abstract]
     with pytest.raises(TypeError):
@@ -213,8 +221,9 @@ def test_the_abstract_base_cannot_be_made() -> None:
         ToolDefinition.create()
 
 
+@pytest.mark.requirement("B60", "B68", "B69")
 def test_a_tool_without_executor_says_so() -> None:
-    """B60, B68, B69: executors are put in by a copy; the original stays as it was."""
+    """Executors are put in by a copy; the original stays as it was."""
     bare = ToolDefinition(name="bare", description="", action_type=WeighAction)
     with pytest.raises(NotImplementedError, match="'bare' has no executor"):
         bare.as_executable()
@@ -225,8 +234,9 @@ def test_a_tool_without_executor_says_so() -> None:
     assert able.as_function_tool() is able.as_function_tool()
 
 
+@pytest.mark.requirement("B3", "B10")
 async def test_one_call_validates_executes_and_wraps() -> None:
-    """B3, B10: JSON in, observation out; a sync executor runs in a thread."""
+    """JSON in, observation out; a sync executor runs in a thread."""
     scales = Scales()
     tool = WeighTool.create(scales=scales)[0].as_function_tool()
     assert isinstance(tool, FunctionTool)
@@ -237,16 +247,18 @@ async def test_one_call_validates_executes_and_wraps() -> None:
     assert (await tool.invoke(thing="fig")).weight == 5.0
 
 
+@pytest.mark.requirement("B74")
 async def test_an_error_observation_is_an_error_of_the_call() -> None:
-    """B74: the status says so, the model reads the header, programs get the observation."""
+    """The status says so, the model reads the header, programs get the observation."""
     outcome = await the_tool().as_function_tool().call(None, '{"thing": "ghost"}')
     assert outcome.status == "tool_error"
     assert outcome.output == "[An error occurred during execution.]\nNothing is on the scales."
     assert outcome.value.is_error
 
 
+@pytest.mark.requirement("B13", "B14")
 async def test_bad_arguments_never_reach_the_executor() -> None:
-    """B13, B14: the model is told each fault by its place, and not its own arguments again."""
+    """The model is told each fault by its place, and not its own arguments again."""
     scales = Scales()
     tool = WeighTool.create(scales=scales)[0].as_function_tool()
     outcome = await tool.call(None, '{"thing": "Apple1", "places": 9, "colour": "red"}')
@@ -278,8 +290,9 @@ async def test_an_async_executor_runs_on_the_loop() -> None:
     assert (await tool(WeighAction(thing="fig"), "me")).text == "fig of me"
 
 
+@pytest.mark.requirement("B51")
 async def test_an_executor_gets_what_the_run_was_given() -> None:
-    """B51: the context of the run is its `conversation`."""
+    """The context of the run is its `conversation`."""
 
     class Asking(ToolExecutor[WeighAction, WeighObservation]):
         def __call__(self, action: WeighAction, conversation: Any = None) -> Observation:
@@ -314,8 +327,9 @@ async def test_a_cancelled_call_interrupts_its_executor() -> None:
     assert await asyncio.to_thread(told.wait, 5)
 
 
+@pytest.mark.requirement("B85")
 async def test_what_is_no_observation_is_made_one_or_refused() -> None:
-    """B85: results are coerced only where a type of observation is declared."""
+    """Results are coerced only where a type of observation is declared."""
 
     class Raw(ToolExecutor[WeighAction, Any]):
         def __init__(self, result: Any) -> None:
@@ -335,8 +349,9 @@ async def test_what_is_no_observation_is_made_one_or_refused() -> None:
     assert (await free.as_function_tool().call(None, '{"thing": "f"}')).output == '{"a":[1]}'
 
 
+@pytest.mark.requirement("B79")
 async def test_a_tool_may_read_arguments_in_its_own_way() -> None:
-    """B79: what `action_from_arguments` makes is what the executor gets."""
+    """What `action_from_arguments` makes is what the executor gets."""
 
     class Loud(WeighTool):
         def action_from_arguments(self, arguments: Mapping[str, Any]) -> WeighAction:
@@ -348,8 +363,9 @@ async def test_a_tool_may_read_arguments_in_its_own_way() -> None:
         tool.action_from_arguments({"unit": "stone"})
 
 
+@pytest.mark.requirement("B94")
 async def test_images_reach_the_model_as_images() -> None:
-    """B94: data URLs become data, others stay addresses."""
+    """Data URLs become data, others stay addresses."""
 
     class Camera(ToolExecutor[WeighAction, Observation]):
         def __call__(self, action: WeighAction, conversation: Any = None) -> Observation:
@@ -370,8 +386,9 @@ async def test_images_reach_the_model_as_images() -> None:
 # --- what is shown of them
 
 
+@pytest.mark.requirement("B2", "B56", "B82", "B83")
 def test_exports_lose_nothing() -> None:
-    """B2, B56, B82, B83: bounds, patterns, defaults, choices and null are all there."""
+    """Bounds, patterns, defaults, choices and null are all there."""
     assert the_tool().to_openai_tool() == snapshot(
         {
             "type": "function",
@@ -407,8 +424,9 @@ def test_exports_lose_nothing() -> None:
     assert flat["parameters"] == the_tool().to_openai_tool()["function"]["parameters"]
 
 
+@pytest.mark.requirement("C4")
 def test_any_field_name_survives() -> None:
-    """C4: parameters named as keywords of JSON Schema are parameters like all others."""
+    """Parameters named as keywords of JSON Schema are parameters like all others."""
 
     class Odd(Action):
         title: str
@@ -477,8 +495,9 @@ def test_recursive_and_nested_types_stay_whole() -> None:
     )
 
 
+@pytest.mark.requirement("B20")
 def test_security_risk_is_asked_for_only_where_something_changes() -> None:
-    """B20: first in the properties, absent from read-only tools, refused on a clash."""
+    """First in the properties, absent from read-only tools, refused on a clash."""
     changing = ToolDefinition(name="change", description="", action_type=WeighAction)
     parameters = changing.to_openai_tool(add_security_risk_prediction=True)["function"][
         "parameters"
@@ -497,8 +516,9 @@ def test_security_risk_is_asked_for_only_where_something_changes() -> None:
         )
 
 
+@pytest.mark.requirement("B81")
 def test_the_mcp_form_has_all_parts() -> None:
-    """B81: name, title, both schemas, annotations, `_meta`; schemas can be given."""
+    """Name, title, both schemas, annotations, `_meta`; schemas can be given."""
     wire = the_tool().to_mcp_tool()
     assert wire["name"] == "weigh"
     assert wire["title"] == "Scales"
@@ -520,8 +540,9 @@ def test_another_action_can_be_shown() -> None:
     assert list(parameters["properties"]) == ["only"]
 
 
+@pytest.mark.requirement("B37", "B46", "B84")
 async def test_a_raw_schema_is_an_action() -> None:
-    """B37, B46, B84: it is published as it stands and enforced as it stands."""
+    """It is published as it stands and enforced as it stands."""
     schema = {
         "type": "object",
         "properties": {
@@ -556,8 +577,9 @@ async def test_a_raw_schema_is_an_action() -> None:
 # --- as data
 
 
+@pytest.mark.requirement("B78", "B80", "B87")
 def test_definitions_travel_as_data() -> None:
-    """B78, B80, B87: the kind says which class; executors never travel."""
+    """The kind says which class; executors never travel."""
     tool = the_tool()
     data = json.loads(tool.model_dump_json())
     assert data["kind"] == "WeighTool"
@@ -575,13 +597,14 @@ def test_definitions_travel_as_data() -> None:
         ToolDefinition.resolve_kind("Nothing")
 
 
+@pytest.mark.requirement("B57")
 @given(
     st.text(min_size=1, max_size=20),
     st.booleans(),
     st.floats(allow_nan=False, allow_infinity=False),
 )
 def test_observations_round_trip(text: str, is_error: bool, weight: float) -> None:
-    """B57: what is written as JSON is read back equal."""
+    """What is written as JSON is read back equal."""
     text = text.encode("utf-8", "replace").decode()
     seen = WeighObservation.from_text(text, is_error=is_error, weight=weight)
     assert WeighObservation.model_validate_json(seen.model_dump_json()) == seen
@@ -590,8 +613,9 @@ def test_observations_round_trip(text: str, is_error: bool, weight: float) -> No
 # --- closing
 
 
+@pytest.mark.requirement("B11", "B61")
 def test_a_shared_executor_is_closed_once() -> None:
-    """B11, B61: however many tools have it, and however often they are closed."""
+    """However many tools have it, and however often they are closed."""
     scales = Scales()
     first, second = WeighTool.create(scales=scales)[0], WeighTool.create(scales=scales)[0]
     first.close()
@@ -600,8 +624,9 @@ def test_a_shared_executor_is_closed_once() -> None:
     assert scales.closed == 1
 
 
+@pytest.mark.requirement("B11")
 def test_executors_are_closed_at_exit() -> None:
-    """B11: also when the program forgets, and when another executor fails to close."""
+    """Also when the program forgets, and when another executor fails to close."""
     script = """
 from agents_tools import Action, Observation, ToolExecutor
 class Bad(ToolExecutor):
@@ -631,8 +656,9 @@ async def test_one_policy_lets_a_person_approve_what_is_destructive() -> None:
     assert [one.status for one in outcomes] == ["ok", "denied"]
 
 
+@pytest.mark.requirement("B20", "B50")
 async def test_the_risk_a_model_sees_is_taken_off_and_can_be_asked_about() -> None:
-    """B20, B50: others decide by it; the tool itself does not get it as an argument."""
+    """Others decide by it; the tool itself does not get it as an argument."""
     seen: list[str] = []
 
     def risky(context: Any, arguments: dict[str, Any]) -> bool:
@@ -661,8 +687,9 @@ async def test_the_risk_a_model_sees_is_taken_off_and_can_be_asked_about() -> No
     )
 
 
+@pytest.mark.requirement("B54")
 async def test_agents_take_class_based_tools_and_lists_of_them() -> None:
-    """B54: what `create` returns goes into `tools=[...]` as it is."""
+    """What `create` returns goes into `tools=[...]` as it is."""
     other = ToolDefinition(name="other", description="", action_type=WeighAction)
     agent = Agent("a", tools=[WeighTool.create(), [other]])
     assert list(agent.tools_map) == ["weigh", "other"]
@@ -670,8 +697,9 @@ async def test_agents_take_class_based_tools_and_lists_of_them() -> None:
         Agent("a", tools=[WeighTool])
 
 
+@pytest.mark.requirement("B18")
 def test_annotations_have_the_defaults_of_the_protocol() -> None:
-    """B18: nothing is promised that was not said, and hints never change."""
+    """Nothing is promised that was not said, and hints never change."""
     hints = ToolAnnotations()
     assert (hints.readOnlyHint, hints.destructiveHint) == (False, True)
     assert (hints.idempotentHint, hints.openWorldHint, hints.title) == (False, True, None)
@@ -679,8 +707,9 @@ def test_annotations_have_the_defaults_of_the_protocol() -> None:
         hints.readOnlyHint = True  # type: ignore[misc]
 
 
+@pytest.mark.requirement("B27", "B28")
 def test_an_agent_has_its_tools_by_name() -> None:
-    """B27, B28: also those that one factory made together."""
+    """Also those that one factory made together."""
     registry = ToolRegistry()
     registry.register("pair", lambda: [the_tool()])
     agent = Agent("a", tools=registry.resolve("pair"))

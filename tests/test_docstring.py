@@ -123,6 +123,7 @@ WANTED_PROSE = (
 )
 
 
+@pytest.mark.requirement("A18", "A31", "A32")
 @pytest.mark.parametrize(
     ("doc", "style"),
     [(GOOGLE, "google"), (NUMPY, "numpy"), (SPHINX, "sphinx"), (EPYDOC, "sphinx")],
@@ -132,7 +133,7 @@ WANTED_PROSE = (
 def test_every_style_gives_the_same_texts(
     doc: str, style: DocstringStyle, *, explicit: bool
 ) -> None:
-    """A18, A31, A32: how an author writes docstrings must not change what a model is told."""
+    """How an author writes docstrings must not change what a model is told."""
     found = parse_docstring(doc, style=style if explicit else None)
     assert found == Docstring(
         description=WANTED_PROSE, params=WANTED_TEXTS, types=WANTED_TYPES, style=style
@@ -508,9 +509,10 @@ AMBIGUOUS = (
 )
 
 
+@pytest.mark.requirement("A32")
 @pytest.mark.parametrize("style", ["google", "numpy", "sphinx"])
 def test_an_explicit_style_reads_that_style_alone(style: DocstringStyle) -> None:
-    """A32: where a docstring could be read in several ways, its author decides."""
+    """Where a docstring could be read in several ways, its author decides."""
     found = parse_docstring(AMBIGUOUS, style=style)
     assert found.params == {"x": f"{style.capitalize()}."}
     assert found.style == style
@@ -537,8 +539,9 @@ def test_griffe_is_imported_for_sections_about_parameters_only(doc: str, *, impo
     subprocess.run([sys.executable, "-c", program], check=True, timeout=20)  # noqa: S603
 
 
+@pytest.mark.requirement("A33")
 def test_griffe_is_not_asked_about_a_docstring_that_is_left_out() -> None:
-    """A33: who wants no word of a docstring must not pay for reading it."""
+    """Who wants no word of a docstring must not pay for reading it."""
     program = (
         "import sys\nfrom agents_tools import function_schema\n"
         "def add(a: int) -> int:\n    'Add.\\n\\nArgs:\\n    a: One.'\n"

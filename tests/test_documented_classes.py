@@ -135,8 +135,9 @@ def project(tmp_path: Path) -> Iterator[Path]:
     default_registry.unregister("BashAndGrepToolSet")
 
 
+@pytest.mark.requirement("B12", "B55", "B58", "B64", "B65", "B66", "B67", "B28")
 def test_the_custom_grep_program_runs(project: Path) -> None:
-    """B12, B55, B58, B64, B65, B66, B67: registration, factory, shared terminal, formatting."""
+    """Registration, factory, shared terminal, formatting."""
     script = [
         tool_call("grep", pattern="class", path=str(project), include="*.py"),
         tool_call(
@@ -193,8 +194,9 @@ def test_the_custom_grep_program_runs(project: Path) -> None:
     assert llm.metrics.accumulated_cost >= 0
 
 
+@pytest.mark.requirement("B13", "B14")
 def test_calls_that_cannot_be_made_are_error_events(project: Path) -> None:
-    """B13, B14: the run goes on and the model sees what was wrong."""
+    """The run goes on and the model sees what was wrong."""
     script = [
         tool_call("grep", '{"pattern": '),
         tool_call("grep", pattern=3),
@@ -210,8 +212,9 @@ def test_calls_that_cannot_be_made_are_error_events(project: Path) -> None:
     assert "pattern" in errors[1]
 
 
+@pytest.mark.requirement("B52", "B53", "B54", "B62")
 def test_the_tools_of_the_guide_are_there(tmp_path: Path) -> None:
-    """B52, B53, B54, B62: `create()` without a conversation, the preset, names on the class."""
+    """`create()` without a conversation, the preset, names on the class."""
     agent = Agent(
         llm=LLM(model=ScriptedModel([])),
         tools=[BashTool.create(), EditorTool.create(working_dir=tmp_path)],
@@ -224,8 +227,9 @@ def test_the_tools_of_the_guide_are_there(tmp_path: Path) -> None:
     assert names >= {"execute_bash", "str_replace_editor", "task_tracker", "glob", "grep"}
 
 
+@pytest.mark.requirement("B16", "B17", "B19", "B72")
 def test_annotations_tell_the_truth(tmp_path: Path) -> None:
-    """B16, B17, B19, B72: what each built-in tool says of itself."""
+    """What each built-in tool says of itself."""
     with create_default_registry(working_dir=tmp_path) as registry:
         found = {tool.name: tool.annotations for tool in registry.get_all_tools()}
     facts = {
@@ -266,8 +270,9 @@ class MyTool(BaseTool):
         return result, {"status": "success"}
 
 
+@pytest.mark.requirement("C17", "C38")
 def test_the_custom_tool_program_runs() -> None:
-    """C17, C38: the default registry takes the tool beside the built-in ones."""
+    """The default registry takes the tool beside the built-in ones."""
     registry = create_default_registry()
     registry.register(MyTool())
     names = registry.get_tool_names()
@@ -280,8 +285,9 @@ def test_the_custom_tool_program_runs() -> None:
     assert spec["function"]["parameters"]["required"] == ["input_data"]
 
 
+@pytest.mark.requirement("C19", "C20", "C22", "C23")
 def test_the_specs_of_the_built_in_tools() -> None:
-    """C19, C20, C22, C23: the parameters that such programs send."""
+    """The parameters that such programs send."""
     registry = create_default_registry()
     specs = {spec["function"]["name"]: spec["function"] for spec in registry.get_tool_specs()}
     assert {"command", "timeout"} <= set(specs["execute_bash"]["parameters"]["properties"])
@@ -291,6 +297,7 @@ def test_the_specs_of_the_built_in_tools() -> None:
     assert set(specs["finish"]["parameters"]["properties"]) >= {"result", "success"}
 
 
+@pytest.mark.requirement("C40")
 @pytest.mark.parametrize(
     ("module", "names"),
     [
@@ -302,7 +309,7 @@ def test_the_specs_of_the_built_in_tools() -> None:
     ],
 )
 def test_each_part_of_such_a_package_has_its_place(module: str, names: set[str]) -> None:
-    """C40: a program that imports from several modules changes their names and nothing else."""
+    """A program that imports from several modules changes their names and nothing else."""
     found = import_module(f"agents_tools.{module}")
     assert names <= set(found.__all__)
     assert all(isinstance(getattr(found, name), type) for name in names)
@@ -318,8 +325,9 @@ server.run()
 """
 
 
+@pytest.mark.requirement("C31", "C39", "C41")
 async def test_the_mcp_program_runs(tmp_path: Path) -> None:
-    """C31, C39, C41: tools of a server are in the registry, and leave it with the server."""
+    """Tools of a server are in the registry, and leave it with the server."""
     pytest.importorskip("mcp.server.mcpserver")
     script = tmp_path / "github_server.py"
     script.write_text(SERVER)

@@ -47,8 +47,9 @@ def read_file(ctx: RunContextWrapper[Any], path: str, directory: str | None = No
     return "<file contents>"
 
 
+@pytest.mark.requirement("A19", "A20", "A21", "A22")
 def test_the_schemas_of_the_documented_tools_come_out_key_for_key() -> None:
-    """A19, A20, A21, A22: whoever moves over and compares what is printed finds no difference."""
+    """Whoever moves over and compares what is printed finds no difference."""
     assert (fetch_weather.name, fetch_weather.description) == (
         "fetch_weather",
         "Fetch the weather for a given location.",
@@ -99,8 +100,9 @@ def test_the_schemas_of_the_documented_tools_come_out_key_for_key() -> None:
     }
 
 
+@pytest.mark.requirement("A11", "A12", "A23", "A24")
 async def test_the_documented_tools_run() -> None:
-    """A11, A12, A23, A24: a schema that looks right is worth nothing if the call does not work."""
+    """A schema that looks right is worth nothing if the call does not work."""
     assert (
         await fetch_weather.on_invoke_tool(None, '{"location": {"lat": 1, "long": 2}}') == "sunny"
     )
@@ -110,8 +112,9 @@ async def test_the_documented_tools_run() -> None:
     assert json.loads(json.dumps(read_file.params_json_schema)) == read_file.params_json_schema
 
 
+@pytest.mark.requirement("A26", "A27")
 def test_the_tools_of_an_agent_can_be_looked_through() -> None:
-    """A26, A27: programs print what their agent has, to compare it with what they meant."""
+    """Programs print what their agent has, to compare it with what they meant."""
     agent = Agent(name="Assistant", tools=[fetch_weather, read_file])
     printed: list[str] = []
     for tool in agent.tools:
@@ -128,8 +131,9 @@ class FunctionArgs(BaseModel):
     age: int
 
 
+@pytest.mark.requirement("A28", "A29", "A30")
 async def test_a_tool_made_by_hand_reads_its_arguments_itself() -> None:
-    """A28, A29, A30: four names are all that a hand-made tool needs."""
+    """Four names are all that a hand-made tool needs."""
 
     async def run_function(ctx: RunContextWrapper[Any], args: str) -> str:
         parsed = FunctionArgs.model_validate_json(args)
@@ -146,8 +150,9 @@ async def test_a_tool_made_by_hand_reads_its_arguments_itself() -> None:
     assert output == "Ada is 36 years old"
 
 
+@pytest.mark.requirement("A50")
 async def test_the_documented_pipeline_shows_its_stages_and_gives_its_result() -> None:
-    """A50: notifications are shown; only the last value is the result."""
+    """Notifications are shown; only the last value is the result."""
 
     @streaming_tool
     async def data_pipeline(source_url: str):
@@ -162,8 +167,9 @@ async def test_the_documented_pipeline_shows_its_stages_and_gives_its_result() -
     assert call.output == "Data pipeline processing successful, parsed 1,234 records."
 
 
+@pytest.mark.requirement("A51")
 async def test_the_documented_typewriter_sends_deltas_that_make_up_the_result() -> None:
-    """A51: an interface that puts the deltas together has what the model gets."""
+    """An interface that puts the deltas together has what the model gets."""
 
     async def summary_of(topic: str):
         for word in ("what ", "is ", "known of ", topic):
@@ -188,8 +194,9 @@ async def test_the_documented_typewriter_sends_deltas_that_make_up_the_result() 
     assert "".join(deltas) == call.output == "what is known of owls"
 
 
+@pytest.mark.requirement("A65", "A66", "A67")
 async def test_errors_are_told_replaced_or_raised_as_documented() -> None:
-    """A65, A66, A67: not given, given, and None are three different things."""
+    """Not given, given, and None are three different things."""
 
     def fails() -> str:
         raise ValueError("no such thing")

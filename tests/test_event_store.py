@@ -19,6 +19,7 @@ from agents_tools.testing.stores import EventStoreContract, StoreLawError
 BOUND = 10.0
 
 
+@pytest.mark.requirement("D9", "D11", "D52", "F23")
 class TestMemoryEventStore(EventStoreContract):
     """The contract, in memory."""
 

@@ -115,9 +115,12 @@ def named(value: object) -> str:
     return type(value).__name__
 
 
+@pytest.mark.requirement(
+    "D25", "D27", "D28", "D29", "D30", "D31", "D32", "D33", "D34", "D35", "D36", "D37", "D38"
+)
 @pytest.mark.parametrize("value", [*ACTIONS, *OBSERVATIONS], ids=named)
 def test_every_type_comes_back_from_json_as_it_was(value: Action | Observation) -> None:
-    """D25, D27, D28, D29, D30, D31, D32, D33, D34, D35, D36, D37, D38: what is stored is read back.
+    """What is stored is read back.
 
     It is the same record, of the same class.
     """
@@ -130,23 +133,26 @@ def test_every_type_comes_back_from_json_as_it_was(value: Action | Observation) 
     assert (back.id, back.cause, back.kind) == (3, 1, kind)
 
 
+@pytest.mark.requirement("D26")
 @pytest.mark.parametrize("value", [*ACTIONS, *OBSERVATIONS], ids=named)
 def test_actions_and_observations_are_told_apart(value: Action | Observation) -> None:
-    """D26: nothing is both, and each travels in its own kind of event."""
+    """Nothing is both, and each travels in its own kind of event."""
     action = isinstance(value, Action)
     assert action is not isinstance(value, Observation)
     assert isinstance(event_of(value), ActionEvent if action else ObservationEvent)
     assert isinstance(event_of(value).value, Action if action else Observation)
 
 
+@pytest.mark.requirement("D22")
 @pytest.mark.parametrize("value", [*ACTIONS, *OBSERVATIONS], ids=named)
 def test_every_type_says_in_a_line_what_it_is(value: EventAction | EventObservation) -> None:
-    """D22: a `message` for people, whatever the event carries."""
+    """A `message` for people, whatever the event carries."""
     assert isinstance(value.message, str)
 
 
+@pytest.mark.requirement("D25")
 def test_every_type_is_in_the_tables_of_this_file() -> None:
-    """D25: a new type without a round trip would go unseen."""
+    """A new type without a round trip would go unseen."""
     own = {
         found
         for name in kinds.__all__
@@ -157,20 +163,23 @@ def test_every_type_is_in_the_tables_of_this_file() -> None:
     assert own - tried == {EventAction, EventObservation}
 
 
+@pytest.mark.requirement("D22", "D24")
 def test_an_event_begins_without_an_id_a_cause_and_a_time() -> None:
-    """D22, D24: the stream fills them in."""
+    """The stream fills them in."""
     event = event_of(MessageAction("Hello"))
     assert (event.id, event.cause, event.timestamp, event.source) == (INVALID_ID, None, 0.0, None)
     assert INVALID_ID == -1
 
 
+@pytest.mark.requirement("D23")
 def test_the_sources_are_those_of_the_document() -> None:
-    """D23: programs compare with these values."""
+    """Programs compare with these values."""
     assert [str(source) for source in EventSource] == ["agent", "user", "environment"]
 
 
+@pytest.mark.requirement("D24")
 def test_the_causal_chain_of_an_observation_can_be_followed() -> None:
-    """D24: a cause is the id of the event that led there."""
+    """A cause is the id of the event that led there."""
     log = [
         event_of(MessageAction("List the files")).replace(id=0),
         event_of(CmdRunAction("ls")).replace(id=1, cause=0),
@@ -186,8 +195,9 @@ def test_the_causal_chain_of_an_observation_can_be_followed() -> None:
     ]
 
 
+@pytest.mark.requirement("D27", "D34", "D43")
 def test_fields_are_given_in_their_order_or_by_name() -> None:
-    """D27, D34, D43: programs of the document construct them by position."""
+    """Programs of the document construct them by position."""
     assert CmdRunAction("ls") == CmdRunAction(command="ls")
     assert ChangeAgentStateAction(AgentState.STOPPED).agent_state == "stopped"
     seen = AgentStateChangedObservation("", AgentState.LOADING, "starting")
@@ -202,23 +212,26 @@ def test_fields_are_given_in_their_order_or_by_name() -> None:
         CmdRunAction("ls", timeout=0)
 
 
+@pytest.mark.requirement("D33", "D38")
 def test_the_other_names_are_the_same_types() -> None:
-    """D33, D38: both names of the document work."""
+    """Both names of the document work."""
     assert AgentRecallAction is RecallAction
     assert AgentRecallObservation is RecallObservation
     assert CmdRunObservation is CmdOutputObservation
 
 
+@pytest.mark.requirement("D43")
 def test_the_states_of_an_agent_are_those_of_the_document() -> None:
-    """D43: LOADING, RUNNING, STOPPED and the others."""
+    """LOADING, RUNNING, STOPPED and the others."""
     assert [state.name for state in AgentState] == [
         "LOADING", "RUNNING", "AWAITING_USER_INPUT", "PAUSED", "STOPPED", "FINISHED", "REJECTED",
         "ERROR",
     ]  # fmt: skip
 
 
+@pytest.mark.requirement("D40", "D48")
 def test_only_what_changes_or_asks_the_environment_is_runnable() -> None:
-    """D40, D48: thoughts, messages and decisions are not carried out."""
+    """Thoughts, messages and decisions are not carried out."""
     runnable = {type(value) for value in ACTIONS if is_runnable(event_of(value))}
     assert runnable == {
         CmdRunAction,
@@ -234,31 +247,35 @@ def test_only_what_changes_or_asks_the_environment_is_runnable() -> None:
     assert is_runnable(ActionEvent("some_tool", {"a": 1}))
 
 
+@pytest.mark.requirement("D46")
 def test_a_hidden_action_makes_a_hidden_event() -> None:
-    """D46: views leave out what says so, whatever it carries."""
+    """Views leave out what says so, whatever it carries."""
     assert event_of(CmdRunAction("ls", hidden=True)).hidden
     assert not event_of(CmdRunAction("ls")).hidden
     assert event_of(MessageAction("Hi"), hidden=True).hidden
 
 
+@pytest.mark.requirement("D47")
 def test_a_setup_script_is_blocking_hidden_and_ends_in_ten_minutes() -> None:
-    """D47: the hard timeout is a field of the action."""
+    """The hard timeout is a field of the action."""
     action = setup_script_action("set up.sh")
     assert action == CmdRunAction(
         "chmod +x 'set up.sh' && source 'set up.sh'", blocking=True, hidden=True, timeout=600
     )
 
 
+@pytest.mark.requirement("D25")
 def test_the_action_of_a_tool_travels_as_it_is() -> None:
-    """D25: what a built-in tool runs is that tool's own action type."""
+    """What a built-in tool runs is that tool's own action type."""
     event = event_of(TerminalAction(command="ls"))
     back = event_from_dict(event.to_dict())
     assert isinstance(back, ActionEvent)
     assert back.value == TerminalAction(command="ls")
 
 
+@pytest.mark.requirement("D25")
 def test_what_is_no_record_of_its_kind_is_refused_with_its_place() -> None:
-    """D25: a damaged store is told where it is damaged."""
+    """A damaged store is told where it is damaged."""
     with pytest.raises(UserValueError, match=r"action_event\.action\.command: .*no CmdRunAction"):
         _ = ActionEvent[Any]("CmdRunAction", {}).value
     with pytest.raises(UserValueError, match="CmdRunAction is no Observation"):
@@ -269,8 +286,9 @@ def test_what_is_no_record_of_its_kind_is_refused_with_its_place() -> None:
         event_of("ls")  # type: ignore[arg-type]
 
 
+@pytest.mark.requirement("D25")
 def test_a_class_that_would_be_read_back_as_another_is_refused() -> None:
-    """D25: what is stored under a name of this module is always of this module."""
+    """What is stored under a name of this module is always of this module."""
     twin: type[Any] = type("NullAction", (Action,), {"__module__": __name__})
     with pytest.raises(
         UserValueError, match=r"has the name of a class of agents_tools\.event_types"
@@ -278,8 +296,9 @@ def test_a_class_that_would_be_read_back_as_another_is_refused() -> None:
         event_of(twin())
 
 
+@pytest.mark.requirement("D22", "D24")
 def test_a_record_keeps_its_origin_beside_it() -> None:
-    """D22, D24: the envelope is the event's, not the record's."""
+    """The envelope is the event's, not the record's."""
     origin = Origin("ls", "call_1", ("call_1",), EventSource.ENVIRONMENT)
     event = event_of(CmdOutputObservation("a", "ls", 0)).replace(origin=origin)
     back = event_from_dict(event.to_dict())

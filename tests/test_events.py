@@ -170,8 +170,9 @@ def can_be_read(wire: Any) -> bool:
 # --- classes --------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("A40")
 def test_a_notification_needs_only_its_text() -> None:
-    """A40: it is the event that tools say most; everything but the text has a default."""
+    """It is the event that tools say most; everything but the text has a default."""
     event = NotifyStreamEvent("working")
     assert (event.data, event.is_delta, event.tag, event.level) == ("working", False, None, "info")
     assert event == NotifyStreamEvent(data="working")

@@ -289,11 +289,12 @@ def assert_helpful(error: BaseException | None, text: str, name: str) -> None:
     assert not [word for word in FOREIGN if word in message], message
 
 
+@pytest.mark.requirement("F1")
 @pytest.mark.timeout(600 if LONG else 20)
 async def test_f01_no_text_of_the_corpus_gets_anything_out_but_a_result_or_a_helpful_error() -> (
     None
 ):
-    """F1: a model can send any text; it must never crash the caller or be told nothing of use."""
+    """A model can send any text; it must never crash the caller or be told nothing of use."""
     # Bug 3: a repeated key beside an argument that is decoded is accepted.
     wrong: list[str] = []
     for name, refused, text in corpus(CORPUS_SIZE):
@@ -312,8 +313,9 @@ async def test_f01_no_text_of_the_corpus_gets_anything_out_but_a_result_or_a_hel
     assert not wrong, f"{len(wrong)} of {CORPUS_SIZE}: " + "\n".join(wrong[:5])
 
 
+@pytest.mark.requirement("F1")
 async def test_f01_the_corpus_raises_nothing_but_model_behavior_errors() -> None:
-    """F1: where errors are raised to the application, it has one class to catch."""
+    """Where errors are raised to the application, it has one class to catch."""
     # Bug 3.
     for name, refused, text in corpus(2_000):
         try:
@@ -324,6 +326,7 @@ async def test_f01_the_corpus_raises_nothing_but_model_behavior_errors() -> None
             assert not refused, (name, text[:200])
 
 
+@pytest.mark.requirement("F1")
 @pytest.mark.parametrize(
     "text",
     [
@@ -337,7 +340,7 @@ async def test_f01_the_corpus_raises_nothing_but_model_behavior_errors() -> None
 async def test_f01_a_repeated_key_beside_another_fault_is_an_error_like_any_other(
     text: str,
 ) -> None:
-    """F1: what is said of the first value must not be looked up in the last one."""
+    """What is said of the first value must not be looked up in the last one."""
     # Bug 2: IndexError in `_decoded`.
 
     @function_tool
@@ -378,9 +381,10 @@ HOSTILE_SIZES = {
 }
 
 
+@pytest.mark.requirement("F1")
 @pytest.mark.parametrize("name", HOSTILE_SIZES)
 async def test_f01_no_text_costs_more_than_its_size(name: str) -> None:
-    """F1: arguments are read on the event loop: everything else stands still meanwhile."""
+    """Arguments are read on the event loop: everything else stands still meanwhile."""
     # Bug 8: "numbers …" and "a number …" take 2 s each, "20,000 unknown keys" more.
     await configurable.on_invoke_tool(None, TEXT)
     with at_most(AT_MOST):
@@ -390,9 +394,10 @@ async def test_f01_no_text_costs_more_than_its_size(name: str) -> None:
         assert len(outcome.output) <= MAX_MESSAGE
 
 
+@pytest.mark.requirement("F2")
 @pytest.mark.parametrize("name", ["20,000 unknown keys", "20,000 bad items"])
 async def test_f02_ten_faults_are_told_and_the_rest_is_counted(name: str) -> None:
-    """F2: the answer to a flood must be no flood."""
+    """The answer to a flood must be no flood."""
     outcome = await probe.call(None, HOSTILE_SIZES[name])
     assert outcome.status == "invalid_args"
     assert isinstance(outcome.output, str)
@@ -401,6 +406,7 @@ async def test_f02_ten_faults_are_told_and_the_rest_is_counted(name: str) -> Non
     assert len(outcome.output) <= MAX_MESSAGE
 
 
+@pytest.mark.requirement("F3")
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
@@ -420,12 +426,13 @@ async def test_f02_ten_faults_are_told_and_the_rest_is_counted(name: str) -> Non
 async def test_f03_what_is_no_strict_json_is_refused_with_its_own_reason(
     text: str, reason: str
 ) -> None:
-    """F3: a model corrects what it is told of; 'invalid' alone makes it try the same again."""
+    """A model corrects what it is told of; 'invalid' alone makes it try the same again."""
     outcome = await probe.call(None, text)
     assert outcome.status == "invalid_args"
     assert reason in outcome.output
 
 
+@pytest.mark.requirement("F3")
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
@@ -440,7 +447,7 @@ async def test_f03_what_is_no_strict_json_is_refused_with_its_own_reason(
     ],
 )
 async def test_f03_a_raw_schema_refuses_for_the_same_reasons(text: str, reason: str) -> None:
-    """F3: tools from elsewhere are called by the same models."""
+    """Tools from elsewhere are called by the same models."""
     # Bug 30: `SchemaReader` does not use `_syntax_error`; 1e999 is accepted.
     tool = raw_tool({"type": "object", "properties": {"a": {}}})
     outcome = await tool.call(None, text)
@@ -485,6 +492,7 @@ class WithDefault(TypedDict):
 Defaulted = Annotated[list[int], Field(default=[1], min_length=1)]
 
 
+@pytest.mark.requirement("S26")
 @pytest.mark.parametrize(
     ("annotation", "text"),
     [
@@ -503,7 +511,7 @@ Defaulted = Annotated[list[int], Field(default=[1], min_length=1)]
     ],
 )
 async def test_s26_no_repeated_or_unknown_key_slips_through(annotation: Any, text: str) -> None:
-    """S26: a filter that reads the first value and a tool that reads the last let it through."""
+    """A filter that reads the first value and a tool that reads the last let it through."""
     # Bug 3: what fills in defaults or reads one key twice counts more keys than were given; what
     # is decoded is written anew from data that lost the repeated key.
 
@@ -519,8 +527,9 @@ async def test_s26_no_repeated_or_unknown_key_slips_through(annotation: Any, tex
 # --- deadlines
 
 
+@pytest.mark.requirement("F4")
 async def test_f04_a_sync_tool_past_its_deadline_is_answered_for_and_counted() -> None:
-    """F4: the thread cannot be stopped, but nobody waits for it, and it is no secret."""
+    """The thread cannot be stopped, but nobody waits for it, and it is no secret."""
     from agents_tools._threads import thread_stats
 
     release, ended = threading.Event(), threading.Event()
@@ -547,10 +556,11 @@ async def test_f04_a_sync_tool_past_its_deadline_is_answered_for_and_counted() -
     assert await asyncio.to_thread(ended.wait, 5)
 
 
+@pytest.mark.requirement("F5")
 async def test_f05_a_tool_that_swallows_its_cancellation_is_reported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """F5: the caller has its answer at the deadline; what goes on is visible until it ends."""
+    """The caller has its answer at the deadline; what goes on is visible until it ends."""
     from agents_tools import _supervisor
 
     release, swallowed = asyncio.Event(), asyncio.Event()
@@ -579,8 +589,9 @@ async def test_f05_a_tool_that_swallows_its_cancellation_is_reported(
     assert _supervisor.abandoned_tasks() == ()
 
 
+@pytest.mark.requirement("F5")
 async def test_f05_an_attempt_after_a_timeout_is_not_cancelled_already() -> None:
-    """F5: a retry of an idempotent tool starts anew, also in the eyes of its code."""
+    """A retry of an idempotent tool starts anew, also in the eyes of its code."""
     # Bug 7: the context keeps the cancellation of the attempt before.
     attempts: list[tuple[int, bool]] = []
 
@@ -598,8 +609,9 @@ async def test_f05_an_attempt_after_a_timeout_is_not_cancelled_already() -> None
     assert attempts == [(1, False), (2, False)]
 
 
+@pytest.mark.requirement("F6")
 async def test_f06_a_tool_that_blocks_the_loop_is_reported_with_its_place() -> None:
-    """F6: nothing can interrupt it; to know where it stands is all there is."""
+    """Nothing can interrupt it; to know where it stands is all there is."""
     reported = threading.Event()
     found: list[Any] = []
 
@@ -628,8 +640,9 @@ def run_program(text: str, *, seconds: float = 15) -> subprocess.CompletedProces
     )
 
 
+@pytest.mark.requirement("F8")
 def test_f08_a_hanging_sync_tool_does_not_keep_the_process() -> None:
-    """F8: whoever stops a program means it, whatever its tools do."""
+    """Whoever stops a program means it, whatever its tools do."""
     done = run_program(
         """
         import asyncio, threading, time
@@ -707,12 +720,13 @@ def tool_that_raises(make: Callable[[], BaseException], kind: str) -> FunctionTo
             return streaming_tool(async_generator)
 
 
+@pytest.mark.requirement("F9")
 @pytest.mark.parametrize("make", RAISED, ids=lambda make: type(make()).__name__)
 @pytest.mark.parametrize("kind", ["sync", "async", "stream", "async stream"])
 async def test_f09_whatever_a_tool_raises_is_its_own_failure(
     make: Callable[[], BaseException], kind: str
 ) -> None:
-    """F9: one tool must never end the run, the loop or the process of all the others."""
+    """One tool must never end the run, the loop or the process of all the others."""
     tool = tool_that_raises(make, kind)
     for shaped in (tool, timeout(5)(tool), retry(2, backoff=0)(tool)):
         beside = asyncio.create_task(probe.on_invoke_tool(None, TEXT))
@@ -723,20 +737,22 @@ async def test_f09_whatever_a_tool_raises_is_its_own_failure(
         assert (await beside).startswith("1text")
 
 
+@pytest.mark.requirement("F10")
 @pytest.mark.parametrize("kind", ["sync", "async", "stream", "async stream"])
 @pytest.mark.parametrize("error", [BrokenTextError, ExitsInTextError])
 async def test_f10_an_exception_without_a_text_is_named(error: type[Exception], kind: str) -> None:
-    """F10: the text of an exception is code of the tool's too."""
+    """The text of an exception is code of the tool's too."""
     # Bug 29: `_message_of` lets a BaseException of `__str__` pass.
     outcome = await tool_that_raises(error, kind).call(None, "{}")
     assert outcome.status == "tool_error"
     assert error.__name__ in outcome.output
 
 
+@pytest.mark.requirement("F11")
 @pytest.mark.skipif(sys.platform == "win32", reason="sends a signal of Unix")
 @pytest.mark.parametrize("entry", ["asyncio.run(waits.invoke())", "waits.invoke_sync()"])
 def test_f11_a_real_interrupt_ends_the_run_after_its_cleanup(entry: str) -> None:
-    """F11: Ctrl-C belongs to the person at the keyboard, not to the tool."""
+    """Ctrl-C belongs to the person at the keyboard, not to the tool."""
     done = run_program(
         f"""
         import asyncio, os, signal, threading
@@ -766,9 +782,10 @@ def test_f11_a_real_interrupt_ends_the_run_after_its_cleanup(entry: str) -> None
 # --- streams
 
 
+@pytest.mark.requirement("F18")
 @pytest.mark.parametrize("watched", [False, True])
 async def test_f18_an_endless_stream_is_stopped_at_its_deadline(*, watched: bool) -> None:
-    """F18: a generator that yields all the time is in the library's hands at every yield."""
+    """A generator that yields all the time is in the library's hands at every yield."""
     # Bug 6: without a reader, nothing lets the loop run between the yields of an async generator.
     closed = asyncio.Event()
     until = time.monotonic() + 3
@@ -789,8 +806,9 @@ async def test_f18_an_endless_stream_is_stopped_at_its_deadline(*, watched: bool
         await closed.wait()
 
 
+@pytest.mark.requirement("F18")
 async def test_f18_an_endless_sync_stream_is_stopped_at_its_deadline() -> None:
-    """F18: the thread looks between yields whether somebody still waits."""
+    """The thread looks between yields whether somebody still waits."""
     closed = threading.Event()
     until = time.monotonic() + 3
 
@@ -808,8 +826,9 @@ async def test_f18_an_endless_sync_stream_is_stopped_at_its_deadline() -> None:
     assert await asyncio.to_thread(closed.wait, 5)
 
 
+@pytest.mark.requirement("F18")
 async def test_f18_a_stream_that_never_yields_is_stopped_at_its_deadline() -> None:
-    """F18: waiting for ever is closed like anything else."""
+    """Waiting for ever is closed like anything else."""
     closed = asyncio.Event()
 
     @timeout(0.05)
@@ -826,9 +845,10 @@ async def test_f18_a_stream_that_never_yields_is_stopped_at_its_deadline() -> No
         await closed.wait()
 
 
+@pytest.mark.requirement("F19")
 @pytest.mark.parametrize("kind", ["sync", "async"])
 async def test_f19_what_was_yielded_before_a_failure_is_delivered_in_order(kind: str) -> None:
-    """F19: the events stand; then comes one end."""
+    """The events stand; then comes one end."""
 
     def sync_body() -> Iterator[Any]:
         for number in range(7):
@@ -846,9 +866,10 @@ async def test_f19_what_was_yielded_before_a_failure_is_delivered_in_order(kind:
     assert [type(event) for event in done.events].count(ToolStreamEndEvent) == 1
 
 
+@pytest.mark.requirement("F19")
 @pytest.mark.parametrize("kind", ["sync", "async"])
 async def test_f19_leaving_a_stream_early_closes_its_generator(kind: str) -> None:
-    """F19: what the generator holds is given back although nobody reads to the end."""
+    """What the generator holds is given back although nobody reads to the end."""
     closed = threading.Event()
 
     def sync_body() -> Iterator[Any]:
@@ -878,8 +899,9 @@ async def test_f19_leaving_a_stream_early_closes_its_generator(kind: str) -> Non
     assert last.status == "cancelled"
 
 
+@pytest.mark.requirement("F19")
 async def test_f19_a_call_that_begins_after_the_end_of_its_parent_says_nothing() -> None:
-    """F19: a thread that nobody waits for any more must not break the order of the events."""
+    """A thread that nobody waits for any more must not break the order of the events."""
     # Bug 9: the child of an ended call gets its sinks.
     begun, release, over = threading.Event(), threading.Event(), threading.Event()
 
@@ -962,10 +984,11 @@ RESULTS: dict[str, tuple[Callable[[], Any], str]] = {
 }
 
 
+@pytest.mark.requirement("F20")
 @pytest.mark.parametrize("kind", ["sync", "async"])
 @pytest.mark.parametrize("name", RESULTS)
 async def test_f20_any_result_becomes_an_output_or_an_error(name: str, kind: str) -> None:
-    """F20: a tool may return anything; the run goes on, and the output can be sent as UTF-8."""
+    """A tool may return anything; the run goes on, and the output can be sent as UTF-8."""
     # Bug 18: a lone surrogate in a text goes through and breaks whoever encodes it.
     make, status = RESULTS[name]
 
@@ -985,8 +1008,9 @@ async def test_f20_any_result_becomes_an_output_or_an_error(name: str, kind: str
 # --- load, threads and processes
 
 
+@pytest.mark.requirement("F24")
 async def test_f24_what_finds_no_place_is_refused_at_once() -> None:
-    """F24: eight run, a hundred wait; the others had better go elsewhere than pile up."""
+    """Eight run, a hundred wait; the others had better go elsewhere than pile up."""
     gate, running = asyncio.Event(), 0
     most = 0
 
@@ -1013,9 +1037,10 @@ async def test_f24_what_finds_no_place_is_refused_at_once() -> None:
     assert most == 8
 
 
+@pytest.mark.requirement("F44")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_f44_tools_work_after_a_fork() -> None:
-    """F44: the threads of the parent are not in the child; its own must start."""
+    """The threads of the parent are not in the child; its own must start."""
     done = run_program(
         """
         import asyncio, os, warnings
@@ -1038,8 +1063,9 @@ def test_f44_tools_work_after_a_fork() -> None:
     assert done.stdout.strip() == "7", done.stderr
 
 
+@pytest.mark.requirement("F44")
 def test_f44_one_tool_serves_several_event_loops() -> None:
-    """F44: a web server with threads and a test runner both do it."""
+    """A web server with threads and a test runner both do it."""
 
     @limit(concurrent=2)
     @function_tool
@@ -1061,8 +1087,9 @@ def test_f44_one_tool_serves_several_event_loops() -> None:
     assert found == [[str(n + 1) for n in range(20)]] * 4
 
 
+@pytest.mark.requirement("F44")
 async def test_f44_the_sync_bridge_works_inside_a_running_loop() -> None:
-    """F44: `invoke_sync` in code that some loop runs must not stand still for ever."""
+    """`invoke_sync` in code that some loop runs must not stand still for ever."""
 
     @function_tool
     async def coroutine(n: int) -> int:
@@ -1081,13 +1108,14 @@ async def test_f44_the_sync_bridge_works_inside_a_running_loop() -> None:
 # --- listeners that fail
 
 
+@pytest.mark.requirement("F21")
 @pytest.mark.parametrize(
     "at", ["tool_stream_start_event", "notify_stream_event", "tool_stream_end_event"]
 )
 async def test_f21_a_listener_that_raises_costs_the_call_nothing(
     at: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """F21: a user interface with a bug must not decide whether a tool works."""
+    """A user interface with a bug must not decide whether a tool works."""
     # Bug 4: the exception goes through the call, its end is lost, its context stays current.
     from agents_tools import current_context
 
@@ -1111,8 +1139,9 @@ async def test_f21_a_listener_that_raises_costs_the_call_nothing(
     assert current_context() is None
 
 
+@pytest.mark.requirement("F21")
 def test_f21_a_listener_may_speak_itself() -> None:
-    """F21: a listener that says something inside its callback is answered, not stopped for ever."""
+    """A listener that says something inside its callback is answered, not stopped for ever."""
     # Bug 4: the lock of the run is not reentrant, so that the loop stands still.
     done = run_program(
         """
@@ -1142,10 +1171,11 @@ def test_f21_a_listener_may_speak_itself() -> None:
 CANARY = "canary-hunter2-hunter2"
 
 
+@pytest.mark.requirement("S20")
 async def test_s20_no_registered_secret_leaves_through_errors(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """S20: errors go to models and logs; what is secret stays here, however it is written."""
+    """Errors go to models and logs; what is secret stays here, however it is written."""
     register_secret(CANARY)
     forms = [CANARY, base64.b64encode(CANARY.encode()).decode(), CANARY.replace("-", "%2D")]
 
@@ -1174,8 +1204,9 @@ async def test_s20_no_registered_secret_leaves_through_errors(
     assert CANARY not in caplog.text
 
 
+@pytest.mark.requirement("S20")
 async def test_s20_a_secret_argument_is_not_quoted() -> None:
-    """S20: what is declared secret is not repeated in an error, where logs and traces find it."""
+    """What is declared secret is not repeated in an error, where logs and traces find it."""
     # Bug 25: the value of a SecretStr is shown as what came.
 
     @function_tool
@@ -1188,8 +1219,9 @@ async def test_s20_a_secret_argument_is_not_quoted() -> None:
     assert "correct-horse" not in str(outcome.error)
 
 
+@pytest.mark.requirement("S20")
 async def test_s20_no_registered_secret_leaves_through_results_and_events() -> None:
-    """S20: a tool that prints its environment has not meant to tell the model the key."""
+    """A tool that prints its environment has not meant to tell the model the key."""
     # Bug 25: only errors are masked.
     register_secret(CANARY)
 
@@ -1226,9 +1258,10 @@ class Anything(BaseModel):
     model_config = ConfigDict(extra="allow")
 
 
+@pytest.mark.requirement("S26")
 @pytest.mark.parametrize("name", BOMBS)
 async def test_s26_bombs_are_refused_before_anything_is_built(name: str) -> None:
-    """S26: what breaks a limit is told which one, wherever in the arguments it stands."""
+    """What breaks a limit is told which one, wherever in the arguments it stands."""
     # Bug 11: "depth in a model" is accepted up to 200 levels where nothing else may be deep.
 
     @function_tool
@@ -1246,6 +1279,7 @@ async def test_s26_bombs_are_refused_before_anything_is_built(name: str) -> None
     assert_helpful(outcome.error, text, name)
 
 
+@pytest.mark.requirement("S26")
 @pytest.mark.parametrize(
     ("limits", "text"),
     [
@@ -1256,7 +1290,7 @@ async def test_s26_bombs_are_refused_before_anything_is_built(name: str) -> None
     ],
 )
 async def test_s26_every_limit_can_be_set(limits: JsonLimits, text: str) -> None:
-    """S26: who asks for a lower limit has a reason, and relies on it."""
+    """Who asks for a lower limit has a reason, and relies on it."""
     # Bug 11: texts that the limits of the library cannot refuse are not looked at.
 
     @function_tool
@@ -1277,9 +1311,10 @@ async def test_s26_every_limit_can_be_set(limits: JsonLimits, text: str) -> None
     assert [outcome.status for outcome in outcomes] == ["invalid_args"] * 2
 
 
+@pytest.mark.requirement("S27")
 @pytest.mark.parametrize("size", [1, 10, 11, 1_000, 20_000])
 async def test_s27_errors_are_bounded_whatever_their_number(size: int) -> None:
-    """S27: what is bad twenty thousand times must not become a text of megabytes."""
+    """What is bad twenty thousand times must not become a text of megabytes."""
 
     @function_tool
     async def takes(rows: list[WithDefault], **more: int) -> str:
@@ -1299,9 +1334,10 @@ async def test_s27_errors_are_bounded_whatever_their_number(size: int) -> None:
 EVIL = [r"^(a+)+$", r"^(a|a)*$", r"^(a|aa)+$", r"^(.*a){20}$", r"^([a-z]+)*\d$", r"^(a*)*b$"]
 
 
+@pytest.mark.requirement("S28")
 @pytest.mark.parametrize("pattern", EVIL)
 async def test_s28_no_pattern_of_a_schema_hangs(pattern: str) -> None:
-    """S28: patterns are matched in linear time, or given up on."""
+    """Patterns are matched in linear time, or given up on."""
 
     def take(text: str) -> str:
         return "ok"
@@ -1316,9 +1352,10 @@ async def test_s28_no_pattern_of_a_schema_hangs(pattern: str) -> None:
         assert outcome.status == "invalid_args"
 
 
+@pytest.mark.requirement("S29")
 @pytest.mark.parametrize("kind", ["text", "json", "blocks"])
 async def test_s29_a_huge_result_is_cut_and_its_rest_kept(kind: str) -> None:
-    """S29: a model's context is small and dear; nothing is lost to the application."""
+    """A model's context is small and dear; nothing is lost to the application."""
     huge = "x" * 10_000_000
     results = {"text": huge, "json": [huge], "blocks": [ToolOutputText(huge), ToolOutputText("y")]}
 
@@ -1335,8 +1372,9 @@ async def test_s29_a_huge_result_is_cut_and_its_rest_kept(kind: str) -> None:
     assert len(kept[0].data or "") >= 9_000_000
 
 
+@pytest.mark.requirement("S29")
 async def test_s29_an_endless_iterator_is_no_result() -> None:
-    """S29: reading it to its end would take all memory."""
+    """Reading it to its end would take all memory."""
 
     @function_tool
     def endless() -> Any:
@@ -1352,6 +1390,7 @@ async def test_s29_an_endless_iterator_is_no_result() -> None:
 # --- what a model may not change
 
 
+@pytest.mark.requirement("S35")
 @pytest.mark.parametrize(
     "text",
     [
@@ -1371,7 +1410,7 @@ async def test_s29_an_endless_iterator_is_no_result() -> None:
     ids=repr,
 )
 async def test_s35_what_is_hidden_from_the_model_is_not_the_models_to_set(text: Any) -> None:
-    """S35: a fixed argument is how an application confines a tool; no spelling may change it."""
+    """A fixed argument is how an application confines a tool; no spelling may change it."""
     # Bug 1: an object in a string goes around `hide`. Bug 30: None and bytes break it.
 
     @hide(secret="fixed")  # noqa: S106 - a stand-in
@@ -1384,8 +1423,9 @@ async def test_s35_what_is_hidden_from_the_model_is_not_the_models_to_set(text: 
     assert outcome.status != "ok" or outcome.output == "ran with fixed"
 
 
+@pytest.mark.requirement("S35")
 async def test_s35_a_context_parameter_is_not_the_models_to_set() -> None:
-    """S35: the context comes from the application, whatever keys a tool takes."""
+    """The context comes from the application, whatever keys a tool takes."""
 
     @function_tool
     async def takes(ctx: ToolContext, **more: int) -> str:
@@ -1397,8 +1437,9 @@ async def test_s35_a_context_parameter_is_not_the_models_to_set() -> None:
     }
 
 
+@pytest.mark.requirement("S14")
 def test_s14_the_schema_of_a_tool_fetches_nothing() -> None:
-    """S14: a schema comes from a server; it must not make this process ask for addresses."""
+    """A schema comes from a server; it must not make this process ask for addresses."""
     # Bug 5: jsonschema-rs follows `$ref` over HTTP and to files.
     asked: list[bytes] = []
     import socket
@@ -1459,34 +1500,38 @@ def tool_of(annotation: Any) -> FunctionTool:
     return function_tool(take)
 
 
+@pytest.mark.requirement("F1")
 async def test_f01_a_literal_of_an_enumeration_takes_what_its_schema_says() -> None:
-    """F1: a tool that publishes a value and refuses it cannot be called."""
+    """A tool that publishes a value and refuses it cannot be called."""
     # Bug 12.
     tool = tool_of(Literal[Color.RED])
     value = tool.params_json_schema["properties"]["x"]["const"]
     assert (await tool.call(None, json.dumps({"x": value}))).status == "ok"
 
 
+@pytest.mark.requirement("F1")
 @pytest.mark.parametrize(
     ("annotation", "value"),
     [(Size, "true"), (Literal[1, 2], "true"), (Literal[True], "1"), (Literal[1, "a"], "true")],
     ids=str,
 )
 async def test_f01_a_boolean_is_no_number_anywhere(annotation: Any, value: str) -> None:
-    """F1: the acceptance table holds for every type that stands for numbers."""
+    """The acceptance table holds for every type that stands for numbers."""
     # Bug 22.
     assert (await tool_of(annotation).call(None, f'{{"x": {value}}}')).status == "invalid_args"
 
 
+@pytest.mark.requirement("F1")
 @pytest.mark.parametrize("value", ['{"a": true}', '{"a": 1, "q": 2}'])
 async def test_f01_the_rules_hold_in_dataclasses_of_pydantic(value: str) -> None:
-    """F1: they are dataclasses, not models."""
+    """They are dataclasses, not models."""
     # Bug 14: pydantic-core takes the validator that the class has already.
     assert (await tool_of(Checked).call(None, f'{{"x": {value}}}')).status == "invalid_args"
 
 
+@pytest.mark.requirement("F1")
 async def test_f01_every_published_key_is_accepted() -> None:
-    """F1: what the schema offers the model may give."""
+    """What the schema offers the model may give."""
     # Bug 26: a field that the constructor does not take is published.
     tool = tool_of(Made)
     keys = tool.params_json_schema["$defs"]["Made"]["properties"]
@@ -1494,8 +1539,9 @@ async def test_f01_every_published_key_is_accepted() -> None:
     assert outcome.status == "ok"
 
 
+@pytest.mark.requirement("F1")
 async def test_f01_a_default_factory_in_the_annotation_is_a_default() -> None:
-    """F1: the two spellings of one declaration mean the same."""
+    """The two spellings of one declaration mean the same."""
     # Bug 16: the default is published but not passed.
 
     @function_tool
@@ -1505,8 +1551,9 @@ async def test_f01_a_default_factory_in_the_annotation_is_a_default() -> None:
     assert (await takes.call(None, "{}")).output == "[]"
 
 
+@pytest.mark.requirement("F1")
 async def test_f01_the_alternatives_of_an_alias_are_read() -> None:
-    """F1: `AliasChoices` means its names, on a parameter as on a field."""
+    """`AliasChoices` means its names, on a parameter as on a field."""
     # Bug 19: the parameter's own name is published, and the aliases are refused.
 
     @function_tool
@@ -1517,8 +1564,9 @@ async def test_f01_the_alternatives_of_an_alias_are_read() -> None:
     assert (await takes.call(None, '{"y": 1}')).output == "1"
 
 
+@pytest.mark.requirement("F1")
 async def test_f01_further_keys_cannot_clash_with_what_is_bound() -> None:
-    """F1: a key that the function takes already is the model's fault, and named as that."""
+    """A key that the function takes already is the model's fault, and named as that."""
     # Bug 17: `self` among `**more` is a TypeError of the call.
 
     class Box:
@@ -1530,17 +1578,19 @@ async def test_f01_further_keys_cannot_clash_with_what_is_bound() -> None:
     assert outcome.status == "invalid_args" or outcome.output == "{'self': 1}"
 
 
+@pytest.mark.requirement("F1")
 @pytest.mark.parametrize("annotation", [[int], {"a": 1}, {int}], ids=repr)
 def test_f01_an_annotation_that_is_no_type_is_a_user_error(annotation: Any) -> None:
-    """F1: `x: [int]` is a common slip; the message names the parameter."""
+    """`x: [int]` is a common slip; the message names the parameter."""
     # Bug 23: TypeError: unhashable type.
     with pytest.raises(UserError, match="'x'"):
         tool_of(annotation).build()
 
 
+@pytest.mark.requirement("F1")
 @pytest.mark.parametrize("annotation", [type[int], enum.Enum, complex], ids=str)
 async def test_f01_no_error_speaks_of_the_machinery(annotation: Any) -> None:
-    """F1: the model knows nothing of validators; what cannot be given at all is refused early."""
+    """The model knows nothing of validators; what cannot be given at all is refused early."""
     # Bug 28.
     try:
         tool = tool_of(annotation).build()
@@ -1562,16 +1612,18 @@ class Dog(BaseModel):
     age: int = 1
 
 
+@pytest.mark.requirement("F1")
 @pytest.mark.parametrize(
     "text", ['{"kind": "cat"}', '{"kind": "dog", "age": 2}', '{"kind": "dog", "age": "2"}']
 )
 async def test_f01_a_tool_from_a_union_takes_every_arm(text: str) -> None:
-    """F1: unknown is what no arm that fits knows."""
+    """Unknown is what no arm that fits knows."""
     # Bug 13: only the keys of the first arm are known.
     tool = raw_tool(Annotated[Union[Cat, Dog], Field(discriminator="kind")])
     assert (await tool.call(None, text)).status == "ok"
 
 
+@pytest.mark.requirement("F1")
 @pytest.mark.parametrize(
     "text", ["", "  ", "null", "{}", json.dumps('{"n": [1]}'), '{"n": "[1]"}', '{"n": null}']
 )
@@ -1579,7 +1631,7 @@ async def test_f01_a_tool_from_a_union_takes_every_arm(text: str) -> None:
 async def test_f01_a_function_behind_a_schema_gets_only_what_the_schema_allows(
     text: str, *, raw: bool
 ) -> None:
-    """F1: what was mended on reading must reach the function mended."""
+    """What was mended on reading must reach the function mended."""
     # Bug 10: it gets the text as the model sent it.
     seen: list[str] = []
 
@@ -1603,8 +1655,9 @@ async def test_f01_a_function_behind_a_schema_gets_only_what_the_schema_allows(
 # --- nothing is kept
 
 
+@pytest.mark.requirement("F9")
 async def test_f09_a_failure_keeps_nothing_alive() -> None:
-    """F9: what a failed call held is free when it is over, not when the collector comes."""
+    """What a failed call held is free when it is over, not when the collector comes."""
     # Bug 15: the frames of a failure are in a cycle with its error.
     refs: list[weakref.ref[Node]] = []
 
@@ -1650,8 +1703,9 @@ async def test_f09_a_failure_keeps_nothing_alive() -> None:
     assert alive == dict.fromkeys(alive, 0)
 
 
+@pytest.mark.requirement("F46")
 async def test_f46_a_limit_forgets_the_runs_that_are_over() -> None:
-    """F46: a server makes runs for months."""
+    """A server makes runs for months."""
     # Bug 20: one entry for each run, for ever.
     limited = limit(calls=3)(probe)
     await limited.on_invoke_tool(ToolContext(run_id="warm"), TEXT)
@@ -1744,8 +1798,9 @@ async def _soak(rng: random.Random) -> None:
     assert ends == [ENDS[fault]], (fault, number)
 
 
+@pytest.mark.requirement("F46")
 async def test_f46_random_faults_leave_one_end_of_each_call_and_nothing_else() -> None:
-    """F46: faults meet each other in a program that runs for long; the long profile soaks longer."""
+    """Faults meet each other in a program that runs for long; the long profile soaks longer."""
     rng = random.Random(SEED)  # noqa: S311 - the same faults each time
 
     async def soak(calls: int) -> int:
@@ -1761,8 +1816,9 @@ async def test_f46_random_faults_leave_one_end_of_each_call_and_nothing_else() -
     assert len(asyncio.all_tasks()) == tasks
 
 
+@pytest.mark.requirement("F24")
 async def test_f24_a_tool_that_calls_itself_does_not_wait_for_itself() -> None:
-    """F24: its own place is taken by the call that waits: it would wait for ever."""
+    """Its own place is taken by the call that waits: it would wait for ever."""
     # Bug 27: a nested call stands in line behind its parent.
 
     @limit(concurrent=1)
@@ -1778,6 +1834,7 @@ async def test_f24_a_tool_that_calls_itself_does_not_wait_for_itself() -> None:
 # --- runs of agents
 
 
+@pytest.mark.requirement("F11")
 @pytest.mark.skipif(sys.platform == "win32", reason="sends a signal of Unix")
 @pytest.mark.parametrize(
     "entry",
@@ -1788,7 +1845,7 @@ async def test_f24_a_tool_that_calls_itself_does_not_wait_for_itself() -> None:
 )
 @pytest.mark.parametrize("kind", ["async", "sync"])
 def test_f11_a_real_interrupt_cancels_a_run(entry: str, kind: str) -> None:
-    """F11: Ctrl-C ends the whole run: its calls have answers, it has a last event, the code 130."""
+    """Ctrl-C ends the whole run: its calls have answers, it has a last event, the code 130."""
     done = run_program(
         f"""
         import asyncio, os, signal, threading
@@ -1861,8 +1918,9 @@ def _answers(result: Any) -> list[tuple[str, str, Any]]:
     return [(item.call_id, item.status, item.output) for item in items]
 
 
+@pytest.mark.requirement("F41")
 async def test_f41_a_call_that_is_replayed_after_a_restart_is_not_run_again() -> None:
-    """F41: what the conversation holds as answered stays answered, in any process."""
+    """What the conversation holds as answered stays answered, in any process."""
     unique = "call_2c9f1e7ab04d"
     book = _Book(tool_call("book", n=1, call_id=unique), "x")
     first = await Runner.run(book.agent, "Go.")
@@ -1878,15 +1936,17 @@ async def test_f41_a_call_that_is_replayed_after_a_restart_is_not_run_again() ->
         assert again.ran == [f"{unique}-3"]
 
 
+@pytest.mark.requirement("F41")
 async def test_f41_an_id_that_a_server_counts_is_no_replay() -> None:
-    """F41: some servers begin at 0 in each answer: a poll must see the world as it is now."""
+    """Some servers begin at 0 in each answer: a poll must see the world as it is now."""
     book = _Book(*(tool_call("book", n=1, call_id="call_0") for _ in range(3)), "x")
     await Runner.run(book.agent, "Go.")
     assert book.ran == ["call_0", "call_0-2", "call_0-3"]
 
 
+@pytest.mark.requirement("F41")
 async def test_f41_a_call_that_one_answer_holds_twice_is_one_call() -> None:
-    """F41: nor may its twin wait for an approval of its own, or be refused in its place."""
+    """Nor may its twin wait for an approval of its own, or be refused in its place."""
     call = tool_call("book", n=1, call_id="c")
     book = _Book([call, call], "x")
     result = await Runner.run(book.agent, "Go.")
@@ -1903,9 +1963,10 @@ async def test_f41_a_call_that_one_answer_holds_twice_is_one_call() -> None:
 HARMLESS = [None, {"readOnlyHint": True}, {"idempotentHint": True}]
 
 
+@pytest.mark.requirement("F42")
 @pytest.mark.parametrize("hints", HARMLESS, ids=["unknown", "read-only", "idempotent"])
 async def test_f42_a_call_that_a_crash_cut_off_is_lost_or_run_once_more(hints: Any) -> None:
-    """F42: nobody knows whether it took effect; only trusted code can say that it is no matter."""
+    """Nobody knows whether it took effect; only trusted code can say that it is no matter."""
     options = {} if hints is None else {"annotations": ToolAnnotations(**hints)}
     book = _Book([tool_call("book", n=1, call_id="c"), tool_call("nope")], **options)
     book.hangs = True
@@ -1929,8 +1990,9 @@ async def test_f42_a_call_that_a_crash_cut_off_is_lost_or_run_once_more(hints: A
             assert (status, output, after.ran) == ("ok", "seat 1", ["c"])
 
 
+@pytest.mark.requirement("F42")
 async def test_f42_hints_of_a_server_do_not_allow_a_second_call() -> None:
-    """F42: they are hints: a remote side cannot widen what may happen."""
+    """They are hints: a remote side cannot widen what may happen."""
     book = _Book("Done.", annotations=ToolAnnotations(readOnlyHint=True, idempotentHint=True))
     book.tool._origin = ToolOrigin(kind="mcp", server="far", wire_name="book")
     call = tool_call("book", n=1, call_id="c")
@@ -1946,8 +2008,9 @@ async def test_f42_hints_of_a_server_do_not_allow_a_second_call() -> None:
     assert book.ran == []
 
 
+@pytest.mark.requirement("F42")
 def test_f42_a_killed_program_goes_on_from_its_session(tmp_path: Path) -> None:
-    """F42: the log ends in the middle of a call: the next run tells that its outcome is unknown."""
+    """The log ends in the middle of a call: the next run tells that its outcome is unknown."""
     program = f"""
         import asyncio, json, os, sys
         from pathlib import Path
@@ -1990,8 +2053,9 @@ def test_f42_a_killed_program_goes_on_from_its_session(tmp_path: Path) -> None:
 # --- what results say, and what is stored
 
 
+@pytest.mark.requirement("S18")
 async def test_s18_a_poisoned_result_approves_nothing() -> None:
-    """S18: what a server says is data: the call it talks the model into still waits for a person."""
+    """What a server says is data: the call it talks the model into still waits for a person."""
     deleted: list[str] = []
 
     @needs_approval
@@ -2047,8 +2111,9 @@ RESERVED: dict[str, Any] = {
 }
 
 
+@pytest.mark.requirement("S31")
 async def test_s31_reserved_keys_in_a_payload_are_data() -> None:
-    """S31: whatever a user, a model or a tool says comes back as they said it, as nothing else."""
+    """Whatever a user, a model or a tool says comes back as they said it, as nothing else."""
     text = json.dumps(RESERVED)
 
     @needs_approval
@@ -2091,8 +2156,9 @@ _HARMLESS = {
 }
 
 
+@pytest.mark.requirement("S31", "S32")
 def test_s31_nothing_in_the_package_makes_code_of_data() -> None:
-    """S31, S32: no pickle, no eval, no unsafe YAML, no shell: formats are plain JSON."""
+    """No pickle, no eval, no unsafe YAML, no shell: formats are plain JSON."""
     package = Path(agents_tools.__file__).parent
     found: list[str] = []
     for path in sorted(package.rglob("*.py")):
@@ -2116,8 +2182,9 @@ def test_s31_nothing_in_the_package_makes_code_of_data() -> None:
     assert found == []
 
 
+@pytest.mark.requirement("S35")
 async def test_s35_what_a_person_saw_is_what_runs_when_the_model_changes() -> None:
-    """S35: a state that goes on with another model keeps the call that was approved."""
+    """A state that goes on with another model keeps the call that was approved."""
     book = _Book(tool_call("book", n=1, call_id="c"), "x")
     tool = needs_approval(book.tool)
     one = Agent("main", tools=[tool], model=book.agent.model)
@@ -2155,8 +2222,9 @@ class _Log:
             raise self.error
 
 
+@pytest.mark.requirement("F42")
 async def test_f42_a_cancel_does_not_tear_what_is_being_kept() -> None:
-    """F42: an answer without its call in the log would break every run after it."""
+    """An answer without its call in the log would break every run after it."""
     book, log = _Book(tool_call("book", n=1)), _Log()
     run = Runner.run_streamed(book.agent, "Go.", session=log)
     await log.entered.wait()
@@ -2171,8 +2239,9 @@ async def test_f42_a_cancel_does_not_tear_what_is_being_kept() -> None:
     assert result.to_input_list()[:3] == run.to_input_list()
 
 
+@pytest.mark.requirement("F42")
 async def test_f42_a_session_that_fails_gets_nothing_more(caplog: pytest.LogCaptureFixture) -> None:
-    """F42: what it has is whole up to there; no tool runs on a promise that was not kept."""
+    """What it has is whole up to there; no tool runs on a promise that was not kept."""
     book, log = _Book(tool_call("book", n=1)), _Log()
     log.free.set()
     log.error = OSError("disk full")
@@ -2184,8 +2253,9 @@ async def test_f42_a_session_that_fails_gets_nothing_more(caplog: pytest.LogCapt
     assert "never retrieved" not in caplog.text
 
 
+@pytest.mark.requirement("F42")
 async def test_f42_a_run_inside_a_tool_keeps_its_own_conversation() -> None:
-    """F42: its events carry the path of the call around; its session is about itself alone."""
+    """Its events carry the path of the call around; its session is about itself alone."""
     log = _Log()
     log.free.set()
     model = ScriptedModel(["one", "two"])
@@ -2206,8 +2276,9 @@ async def test_f42_a_run_inside_a_tool_keeps_its_own_conversation() -> None:
     ]
 
 
+@pytest.mark.requirement("F40")
 async def test_f40_a_run_that_is_cancelled_before_it_began_ends_its_stream() -> None:
-    """F40: a reader must never wait for a run that will not happen."""
+    """A reader must never wait for a run that will not happen."""
     run = Runner.run_streamed(_Book("x").agent, "Go.")
     run.cancel()
     async with asyncio.timeout(1):
@@ -2215,8 +2286,9 @@ async def test_f40_a_run_that_is_cancelled_before_it_began_ends_its_stream() -> 
     assert run.is_complete
 
 
+@pytest.mark.requirement("F40")
 async def test_f40_a_tool_that_cancels_its_own_task_does_not_cancel_the_run() -> None:
-    """F40: only the run's own caller may end it without an error."""
+    """Only the run's own caller may end it without an error."""
 
     @function_tool
     async def stops_itself() -> str:
@@ -2233,8 +2305,9 @@ async def test_f40_a_tool_that_cancels_its_own_task_does_not_cancel_the_run() ->
     assert result.final_output == "x"
 
 
+@pytest.mark.requirement("F41")
 async def test_f41_early_calls_are_recorded_in_the_order_of_the_answer() -> None:
-    """F41: also in the first turn of a run that goes on, which sorts what was answered before."""
+    """Also in the first turn of a run that goes on, which sorts what was answered before."""
 
     @function_tool(annotations=ToolAnnotations(readOnlyHint=True))
     async def look(context: ToolContext[Any]) -> str:
@@ -2250,8 +2323,9 @@ async def test_f41_early_calls_are_recorded_in_the_order_of_the_answer() -> None
     assert [call_id for call_id, *_ in _answers(result)] == ["a", "b"]
 
 
+@pytest.mark.requirement("F21")
 async def test_f21_an_event_stream_that_inner_runs_name_too_gets_each_event_once() -> None:
-    """F21: an inner run with a configuration of its own is still part of the run around."""
+    """An inner run with a configuration of its own is still part of the run around."""
 
     class Stream:
         def __init__(self) -> None:

@@ -99,8 +99,9 @@ EVERY = [
 ]
 
 
+@pytest.mark.requirement("A2", "A3", "A4", "A5", "A6", "A7", "A8")
 def test_each_record_is_exported_as_the_responses_api_takes_it() -> None:
-    """A2, A3, A4, A5, A6, A7, A8: the official client's own types must accept what is asked for."""
+    """The official client's own types must accept what is asked for."""
     adapter: TypeAdapter[Any] = TypeAdapter(ToolParam)
     for tool in EVERY:
         adapter.validate_python(tool.to_responses(), strict=True)
@@ -197,8 +198,9 @@ def test_a_configuration_that_cannot_work_is_refused_where_it_is_written(
         make()
 
 
+@pytest.mark.requirement("A3")
 def test_a_missing_store_is_a_mistake_of_the_call() -> None:
-    """A3: without stores there is nothing to search, so the argument has no default."""
+    """Without stores there is nothing to search, so the argument has no default."""
     with pytest.raises(TypeError, match="vector_store_ids"):
         FileSearchTool()  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
 
@@ -219,8 +221,9 @@ def look(place: str) -> str:
     return place
 
 
+@pytest.mark.requirement("A1", "A2")
 async def test_an_agent_takes_tools_of_all_kinds() -> None:
-    """A1, A2: hosted tools, functions and agents go into one list, and can be told apart in it."""
+    """Hosted tools, functions and agents go into one list, and can be told apart in it."""
     helper = Agent("Helper", model=ScriptedModel([]))
     model = ScriptedModel(["done"])
     agent = Agent("Driver", tools=[WebSearchTool(), look, helper.as_tool()], model=model)
@@ -234,8 +237,9 @@ async def test_an_agent_takes_tools_of_all_kinds() -> None:
     assert [tool.name for tool in model.requests[0].tools] == list(kinds)
 
 
+@pytest.mark.requirement("A8")
 async def test_a_command_of_the_model_reaches_the_executor_and_its_text_returns() -> None:
-    """A8: the shell is local: only the application's function may run anything."""
+    """The shell is local: only the application's function may run anything."""
     asked: list[ShellRequest] = []
 
     async def run(request: ShellRequest) -> str:
@@ -272,8 +276,9 @@ async def test_an_executor_that_fails_is_a_failure_that_the_model_reads() -> Non
     assert "PermissionError: not here" in str(output.output)
 
 
+@pytest.mark.requirement("A4")
 async def test_a_computer_does_what_the_model_asks_and_shows_its_screen() -> None:
-    """A4: each action must be answered with what the screen shows after it."""
+    """Each action must be answered with what the screen shows after it."""
     screen = Screen()
     call = ToolCallItem(
         call_id="c1",
@@ -381,6 +386,7 @@ REQUEST = ToolCallItem(
 )
 
 
+@pytest.mark.requirement("A6")
 @pytest.mark.parametrize(
     ("decision", "status", "told"),
     [
@@ -393,7 +399,7 @@ REQUEST = ToolCallItem(
 async def test_the_application_decides_about_calls_of_a_remote_server(
     decision: Any, status: str, told: str
 ) -> None:
-    """A6: a callback must be able to say yes, no, and why."""
+    """A callback must be able to say yes, no, and why."""
     asked: list[MCPApprovalRequest] = []
 
     def decide(request: MCPApprovalRequest) -> Any:

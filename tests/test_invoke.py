@@ -42,8 +42,9 @@ from agents_tools import (
 from agents_tools._secrets import forget_secret
 
 
+@pytest.mark.requirement("A24")
 async def test_sync_and_async_functions_are_called_alike() -> None:
-    """A24: nobody asks what kind of function is behind a tool."""
+    """Nobody asks what kind of function is behind a tool."""
 
     @function_tool
     async def quick(a: int) -> int:
@@ -63,8 +64,9 @@ async def test_sync_and_async_functions_are_called_alike() -> None:
         assert (await tool.call(None, '{"a": 1}')).value == expected
 
 
+@pytest.mark.requirement("A24")
 async def test_a_sync_tool_never_blocks_the_loop() -> None:
-    """A24: while it waits in its thread, the loop goes on."""
+    """While it waits in its thread, the loop goes on."""
     released = threading.Event()
 
     @function_tool
@@ -107,8 +109,9 @@ async def test_context_variables_reach_the_tool_wherever_it_runs() -> None:
     assert await on_loop.invoke() == "set"
 
 
+@pytest.mark.requirement("A23", "A72")
 async def test_the_context_carries_the_applications_object() -> None:
-    """A23, A72: a plain wrapper is upgraded to the context of one call, with an id of its own."""
+    """A plain wrapper is upgraded to the context of one call, with an id of its own."""
     seen: list[ToolContext[Any]] = []
 
     @function_tool
@@ -146,8 +149,9 @@ async def test_a_call_inside_a_call_knows_where_it_stands() -> None:
     assert path[2] == "app"
 
 
+@pytest.mark.requirement("A28", "A29", "A30", "A70")
 async def test_a_hand_made_tool_answers_for_its_own_errors() -> None:
-    """A28, A29, A30, A70: the documented example, and an exception that is not swallowed."""
+    """The documented example, and an exception that is not swallowed."""
 
     class FunctionArgs(BaseModel):
         username: str
@@ -204,8 +208,9 @@ def broken(kind: str) -> str:
     raise {"value": ValueError("bad value"), "tool": ToolError("try another city")}[kind]
 
 
+@pytest.mark.requirement("A65")
 async def test_the_default_answer_lets_the_model_correct_itself() -> None:
-    """A65: bad arguments in full, a `ToolError` verbatim, anything else with its type."""
+    """Bad arguments in full, a `ToolError` verbatim, anything else with its type."""
     call = broken.on_invoke_tool
     assert await call(None, '{"kind": "value"}') == snapshot(
         "Tool 'broken' failed: ValueError: bad value"
@@ -225,9 +230,10 @@ Invalid arguments for tool 'broken':
     )
 
 
+@pytest.mark.requirement("A66")
 @pytest.mark.parametrize("asynchronous", [False, True])
 async def test_a_failure_function_of_ones_own_answers(asynchronous: bool) -> None:
-    """A66: it sees the context and the error, and may be sync or async."""
+    """It sees the context and the error, and may be sync or async."""
     seen: list[Any] = []
 
     def answer(ctx: Any, error: Exception) -> str:
@@ -262,8 +268,9 @@ async def test_a_failure_function_that_fails_falls_back_to_the_default() -> None
     assert "original" in await tool.on_invoke_tool(None, "{}")
 
 
+@pytest.mark.requirement("A67", "A68", "A69")
 async def test_without_a_failure_function_the_error_is_raised() -> None:
-    """A67, A68, A69: `ModelBehaviorError` for bad input, the tool's own exception otherwise."""
+    """`ModelBehaviorError` for bad input, the tool's own exception otherwise."""
 
     @function_tool(failure_error_function=None)
     def tool(a: int) -> str:
@@ -275,8 +282,9 @@ async def test_without_a_failure_function_the_error_is_raised() -> None:
         await tool.on_invoke_tool(None, "not json")
 
 
+@pytest.mark.requirement("A69")
 async def test_invoke_raises_what_the_tool_raised() -> None:
-    """A69: an application wants the exception, whatever a model would be told."""
+    """An application wants the exception, whatever a model would be told."""
     with pytest.raises(ValueError, match="bad value"):
         await broken.invoke(kind="value")
 
@@ -312,10 +320,11 @@ RAISES: list[BaseException] = [
 ]
 
 
+@pytest.mark.requirement("F9", "F10")
 @pytest.mark.parametrize("error", RAISES, ids=lambda error: type(error).__name__)
 @pytest.mark.parametrize("kind", ["thread", "inline", "async", "policy"])
 async def test_whatever_a_tool_raises_is_its_own_error(error: BaseException, kind: str) -> None:
-    """F9, F10: no tool takes its host down."""
+    """No tool takes its host down."""
     from agents_tools.policies import timeout
 
     def sync() -> str:
@@ -412,8 +421,9 @@ async def test_a_cancelled_sync_tool_sees_that_nobody_waits() -> None:
     assert await asyncio.to_thread(seen.wait, 5)
 
 
+@pytest.mark.requirement("S20", "S27")
 async def test_secrets_and_long_messages_do_not_reach_the_model() -> None:
-    """S20, S27: an exception may hold anything."""
+    """An exception may hold anything."""
     register_secret("hunter2-very-secret")
     try:
 
@@ -489,8 +499,9 @@ async def test_a_tool_result_separates_what_the_model_sees() -> None:
     assert (bad.status, bad.output) == ("tool_error", "for the model")
 
 
+@pytest.mark.requirement("F20")
 async def test_a_result_without_a_json_form_is_an_error_that_names_the_type() -> None:
-    """F20: it must not take the run down, nor show an address in memory."""
+    """It must not take the run down, nor show an address in memory."""
 
     @function_tool
     def tool() -> Any:
@@ -501,8 +512,9 @@ async def test_a_result_without_a_json_form_is_an_error_that_names_the_type() ->
     assert "0x" not in text
 
 
+@pytest.mark.requirement("S29")
 async def test_a_huge_result_is_cut_and_its_rest_kept() -> None:
-    """S29: the model gets 256 Ki characters, whoever watches gets the rest."""
+    """The model gets 256 Ki characters, whoever watches gets the rest."""
 
     @function_tool
     def tool() -> str:
@@ -660,8 +672,9 @@ async def test_a_thousand_concurrent_calls_do_not_mix() -> None:
     assert all(results)
 
 
+@pytest.mark.requirement("F6")
 async def test_a_blocked_loop_is_reported_with_its_place() -> None:
-    """F6: nothing can interrupt it, but somebody should be told where it stands."""
+    """Nothing can interrupt it, but somebody should be told where it stands."""
     reports: list[Any] = []
     told = threading.Event()
 
@@ -691,8 +704,9 @@ def run_script(text: str, *, timeout: float = 15) -> subprocess.CompletedProcess
     )
 
 
+@pytest.mark.requirement("F11")
 def test_ctrl_c_during_a_tool_ends_the_program_as_usual() -> None:
-    """F11: a genuine Ctrl-C is nobody's tool error."""
+    """A genuine Ctrl-C is nobody's tool error."""
     result = run_script(
         """
         import asyncio, os, signal
@@ -713,8 +727,9 @@ def test_ctrl_c_during_a_tool_ends_the_program_as_usual() -> None:
     assert (result.stdout, result.stderr) == ("interrupted\n", "")
 
 
+@pytest.mark.requirement("F8")
 def test_the_program_ends_although_a_sync_tool_hangs() -> None:
-    """F8: an abandoned thread must not hold the interpreter back."""
+    """An abandoned thread must not hold the interpreter back."""
     result = run_script(
         """
         import asyncio, threading

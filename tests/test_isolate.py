@@ -19,9 +19,10 @@ from agents_tools.backend import ProcessBackend, run_on
 from agents_tools.errors import ToolLostError, UserError
 from agents_tools.policies import isolate
 from tests import isolated_tools as tools
+from tests.waiting import comes
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterator
+    from collections.abc import AsyncGenerator, Iterator
 
     from agents_tools.events import Event
 
@@ -47,13 +48,6 @@ def shared() -> Iterator[ProcessBackend]:
     asyncio.run(backend.aclose())
 
 
-async def eventually(condition: Callable[[], object]) -> None:
-    """Wait until something is so in another process, while the event loop goes on."""
-    async with asyncio.timeout(30):
-        while not condition():  # noqa: ASYNC110 - nothing of it is told here
-            await asyncio.sleep(0.01)
-
-
 def is_gone(pid: int) -> bool:
     try:
         line = Path(f"/proc/{pid}/stat").read_text()
@@ -63,7 +57,7 @@ def is_gone(pid: int) -> bool:
 
 
 async def pid_in(folder: Path, name: str = "pid") -> int:
-    await eventually(lambda: (folder / name).exists() and bool((folder / name).read_text()))
+    await comes(lambda: (folder / name).exists() and bool((folder / name).read_text()))
     return int((folder / name).read_text())
 
 
@@ -161,15 +155,16 @@ async def test_what_a_tool_prints_does_not_get_into_its_answers(
     said: list[str] = []
     async with isolated(tools.shout) as tool:
         assert await tool.invoke(text="hello") == "shouted"
-        await eventually(lambda: said.append(capfd.readouterr().err) or len("".join(said)) >= 18)
+        await comes(lambda: said.append(capfd.readouterr().err) or len("".join(said)) >= 18)
     assert "".join(said) == "hello\n" * 3
 
 
 # --- what could not be stopped before
 
 
+@pytest.mark.requirement("F7", "F6")
 async def test_a_loop_that_holds_the_interpreter_is_killed_at_the_deadline(tmp_path: Path) -> None:
-    """F7: the answer is on time, this process goes on meanwhile, and the worker is replaced."""
+    """The answer is on time, this process goes on meanwhile, and the worker is replaced."""
     ticks = 0
     async with isolated(policies.timeout(1.5)(tools.hold_the_interpreter)) as tool:
         call = asyncio.create_task(tool.call(None, json.dumps({"folder": str(tmp_path)})))
@@ -178,16 +173,17 @@ async def test_a_loop_that_holds_the_interpreter_is_killed_at_the_deadline(tmp_p
             await asyncio.sleep(0.01)
         outcome = await call
         pid = await pid_in(tmp_path)
-        await eventually(lambda: is_gone(pid))
+        await comes(lambda: is_gone(pid))
     assert outcome.status == "timeout"
     assert ticks > 10
 
 
+@pytest.mark.requirement("F12")
 @pytest.mark.parametrize(
     ("how", "why"), [("exit", "exit code 3"), ("segfault", "signal 11, SIGSEGV")]
 )
 async def test_a_worker_that_dies_loses_its_call_and_is_replaced(how: str, why: str) -> None:
-    """F12: whether the call took effect is not known, and the next one works."""
+    """Whether the call took effect is not known, and the next one works."""
     async with ProcessBackend(tools.ALL, workers=1) as backend:
         outcome = await run_on(backend)(tools.leave).call(None, json.dumps({"how": how}))
         assert outcome.status == "lost"
@@ -203,8 +199,9 @@ async def test_a_polite_exit_is_an_ordinary_failure(shared: ProcessBackend) -> N
     assert "SystemExit" in str(outcome.output)
 
 
+@pytest.mark.requirement("F13")
 async def test_memory_has_an_end() -> None:
-    """F13: a tool that takes too much fails, and its worker is replaced."""
+    """A tool that takes too much fails, and its worker is replaced."""
     async with isolated(tools.allocate, memory=1 << 30) as tool:
         outcome = await tool.call(None, json.dumps({"size": 1 << 31}))
         assert outcome.status == "tool_error"
@@ -232,14 +229,14 @@ async def test_all_that_a_tool_has_started_ends_with_its_worker(tmp_path: Path) 
         outcome = await tool.call(None, json.dumps({"folder": str(tmp_path)}))
         assert outcome.status == "timeout"
         daemon = await pid_in(tmp_path, "child")
-        await eventually(lambda: is_gone(daemon))
+        await comes(lambda: is_gone(daemon))
 
 
 async def test_a_worker_that_was_killed_between_calls_is_replaced() -> None:
     async with isolated(tools.whoami) as tool:
         first = (await tool.invoke())["pid"]
         os.kill(first, signal.SIGKILL)
-        await eventually(lambda: is_gone(first))
+        await comes(lambda: is_gone(first))
         assert (await tool.invoke())["pid"] != first
 
 
@@ -263,8 +260,9 @@ async def test_a_result_that_is_too_large_is_a_failure_that_says_so(
 # --- what a worker gets of this process
 
 
+@pytest.mark.requirement("S22")
 async def test_a_worker_has_none_of_our_descriptors(tmp_path: Path) -> None:
-    """S22: not even those that say that they may be inherited."""
+    """Not even those that say that they may be inherited."""
     with (tmp_path / "secret").open("w") as file:
         os.set_inheritable(file.fileno(), True)
         async with isolated(tools.look_around) as tool:
@@ -274,8 +272,9 @@ async def test_a_worker_has_none_of_our_descriptors(tmp_path: Path) -> None:
     assert len(others) <= 3
 
 
+@pytest.mark.requirement("S21")
 async def test_a_worker_has_few_of_our_variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """S21: those of every user, and what it was given."""
+    """Those of every user, and what it was given."""
     monkeypatch.setenv("API_KEY", "secret")
     monkeypatch.setenv("LANG", "C.UTF-8")
     async with isolated(tools.look_around, environment={"MODE": "test"}) as tool:
@@ -412,9 +411,10 @@ def test_a_function_that_was_typed_in_is_refused() -> None:
     assert "Put the function into a module" in done.stderr
 
 
+@pytest.mark.requirement("F8")
 @pytest.mark.parametrize("how", ["it ends", "kill -9"])
 async def test_no_worker_outlives_its_program(how: str, tmp_path: Path) -> None:
-    """F8: not even one whose interpreter is held, and the program does not wait for it."""
+    """Not even one whose interpreter is held, and the program does not wait for it."""
     body = 'if __name__ == "__main__":\n'
     body += "    threading.Thread(target=hang.invoke_sync, daemon=True).start()\n"
     body += "    sys.stdin.readline()\n"
@@ -424,4 +424,4 @@ async def test_no_worker_outlives_its_program(how: str, tmp_path: Path) -> None:
             program.communicate("\n", timeout=50)
         else:
             program.kill()
-    await eventually(lambda: is_gone(worker))
+    await comes(lambda: is_gone(worker))

@@ -204,11 +204,12 @@ ORIGINS = {
 }
 
 
+@pytest.mark.requirement("S1")
 @pytest.mark.parametrize("bind", ["127.0.0.1", "::1", "0.0.0.0"])  # noqa: S104
 @pytest.mark.parametrize("host", HOSTS)
 @pytest.mark.parametrize("origin", ORIGINS)
 async def test_only_own_names_and_own_pages_come_in(bind: str, host: str, origin: str) -> None:
-    """S1: whatever is listened on, a web page with a name of its own cannot reach the tools."""
+    """Whatever is listened on, a web page with a name of its own cannot reach the tools."""
     inner = Inner()
     app = Guarded(inner, host=bind)
     host_value, host_good = HOSTS[host]
@@ -220,16 +221,18 @@ async def test_only_own_names_and_own_pages_come_in(bind: str, host: str, origin
     assert reply.header("access-control-allow-origin") is None
 
 
+@pytest.mark.requirement("S1")
 @pytest.mark.parametrize("hosts", [(OWN, OWN), (OWN, "evil.com"), ("evil.com", OWN)])
 async def test_two_hosts_are_refused(hosts: tuple[str, str]) -> None:
-    """S1: two parties could each believe another one of them."""
+    """Two parties could each believe another one of them."""
     reply = await knock(Guarded(Inner()), ("host", hosts[0]), host=hosts[1])
     assert reply.status == 421
     assert repr(hosts[0]) in reply.message
 
 
+@pytest.mark.requirement("S1")
 async def test_two_origins_are_refused() -> None:
-    """S1: a good origin does not cover for another one."""
+    """A good origin does not cover for another one."""
     good = ("origin", "https://app.example.com")
     app = Guarded(Inner(), allowed_origins=["https://app.example.com"])
     assert (await knock(app, good, ("origin", "https://evil.com"))).status == 403
@@ -237,6 +240,7 @@ async def test_two_origins_are_refused() -> None:
     assert (await knock(app, good)).status == 200
 
 
+@pytest.mark.requirement("S1")
 @given(
     st.sampled_from(["127.0.0.1", "localhost", "[::1]", "127.0.0.1:80", "tools.example.com"]),
     st.sampled_from("@/\\#?%_-;, \t\x00\xe9x"),
@@ -244,13 +248,14 @@ async def test_two_origins_are_refused() -> None:
 )
 @example("127.0.0.1", "\n", "")
 def test_a_good_name_with_anything_behind_it_is_refused(good: str, mark: str, tail: str) -> None:
-    """S1: nothing that a resolver or another parser could cut elsewhere gets in."""
+    """Nothing that a resolver or another parser could cut elsewhere gets in."""
     app = Guarded(Inner(), allowed_hosts=["tools.example.com"])
     assert asyncio.run(knock(app, host=good + mark + tail)).status == 421
     origin = ("origin", f"http://{good}{mark}{tail}")
     assert asyncio.run(knock(app, origin)).status == 403
 
 
+@pytest.mark.requirement("S2")
 @pytest.mark.parametrize(
     ("allowed", "host", "passes"),
     [
@@ -278,7 +283,7 @@ def test_a_good_name_with_anything_behind_it_is_refused(good: str, mark: str, ta
     ],
 )
 async def test_hosts_can_be_allowed(allowed: str, host: str, passes: bool) -> None:
-    """S2: a server behind a proxy or in a cluster has a name, and says so in one setting."""
+    """A server behind a proxy or in a cluster has a name, and says so in one setting."""
     reply = await knock(Guarded(Inner(), allowed_hosts=[allowed]), host=host)
     assert reply.status == (200 if passes else 421)
 
@@ -291,11 +296,12 @@ def test_a_host_that_could_never_match_is_an_error(wrong: str) -> None:
         Guarded(Inner(), allowed_hosts=[wrong])
 
 
+@pytest.mark.requirement("S1")
 @pytest.mark.parametrize(
     "wrong", ["*", "null", "example.com", "https://*.example.com", "https://example.com/app", ""]
 )
 def test_an_origin_that_could_never_match_is_an_error(wrong: str) -> None:
-    """S1: `null` can come from anywhere, hence nothing lets it in."""
+    """`null` can come from anywhere, hence nothing lets it in."""
     with pytest.raises(UserValueError, match=re.escape(repr(wrong))):
         Guarded(Inner(), allowed_origins=[wrong])
 
@@ -308,8 +314,9 @@ def test_one_text_is_no_list_of_texts(setting: str) -> None:
         Guarded(Inner(), **options)
 
 
+@pytest.mark.requirement("S1")
 async def test_pages_of_this_machine_may_not_call_a_public_name() -> None:
-    """S1: what runs on the machine of a visitor is no part of a server elsewhere."""
+    """What runs on the machine of a visitor is no part of a server elsewhere."""
     app = Guarded(Inner(), allowed_hosts=["tools.example.com"])
     page = ("origin", "http://localhost:3000")
     assert (await knock(app, page, host="tools.example.com")).status == 403
@@ -339,8 +346,9 @@ async def test_origins_can_be_allowed(allowed: str, origin: str, passes: bool) -
 # --- S2: what refusals say
 
 
+@pytest.mark.requirement("S2")
 async def test_a_refused_host_is_named_with_its_remedy(caplog: pytest.LogCaptureFixture) -> None:
-    """S2: a bare 421 once cost the users of another library days."""
+    """A bare 421 once cost the users of another library days."""
     reply = await knock(Guarded(Inner(), host="10.0.0.5"), host="tools.svc:8000")
     assert json.loads(reply.body) == {
         "error": {
@@ -362,6 +370,7 @@ async def test_a_refused_host_is_named_with_its_remedy(caplog: pytest.LogCapture
     ]
 
 
+@pytest.mark.requirement("S2")
 @pytest.mark.parametrize(
     ("origins", "told"),
     [
@@ -388,22 +397,24 @@ async def test_a_refused_host_is_named_with_its_remedy(caplog: pytest.LogCapture
 async def test_a_refused_origin_is_named_with_its_remedy(
     origins: list[str], told: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """S2: in the body and in the log, also where `null` cannot be allowed at all."""
+    """In the body and in the log, also where `null` cannot be allowed at all."""
     reply = await knock(Guarded(Inner()), *[("origin", origin) for origin in origins])
     assert reply.message == told
     assert caplog.messages == [f"A request to the listener on 127.0.0.1 was refused (403): {told}"]
 
 
+@pytest.mark.requirement("S2")
 async def test_a_missing_host_is_told(caplog: pytest.LogCaptureFixture) -> None:
-    """S2: this one has no setting."""
+    """This one has no setting."""
     reply = await knock(Guarded(Inner()), host=None)
     assert reply.message == "A request has one Host header; this one has none."
     assert reply.message in caplog.text
 
 
+@pytest.mark.requirement("S2")
 @pytest.mark.parametrize("name", ["host", "origin", "content-type", "content-length"])
 async def test_a_header_cannot_forge_the_log(name: str, caplog: pytest.LogCaptureFixture) -> None:
-    """S2: what is quoted is short, on one line, and every character of it can be seen."""
+    """What is quoted is short, on one line, and every character of it can be seen."""
     value = "evil\x1b[31m\r\nWARNING all is well\x00\x9b" + "x" * 5_000
     options: dict[str, Any] = {"host": value} if name == "host" else {}
     options |= {"kind": value} if name == "content-type" else {}
@@ -420,6 +431,7 @@ async def test_a_header_cannot_forge_the_log(name: str, caplog: pytest.LogCaptur
 # --- S4: content types
 
 
+@pytest.mark.requirement("S4", "S3")
 @pytest.mark.parametrize(
     ("kind", "passes"),
     [
@@ -441,7 +453,7 @@ async def test_a_header_cannot_forge_the_log(name: str, caplog: pytest.LogCaptur
 )
 @pytest.mark.parametrize("method", ["POST", "post"])
 async def test_only_json_can_be_posted(kind: str | None, passes: bool, method: str) -> None:
-    """S4 and S3: forms of other sites are sent without asking, JSON is not."""
+    """Forms of other sites are sent without asking, JSON is not."""
     inner = Inner()
     reply = await knock(Guarded(inner), kind=kind, method=method)
     assert reply.status == (200 if passes else 415)
@@ -450,16 +462,18 @@ async def test_only_json_can_be_posted(kind: str | None, passes: bool, method: s
         assert reply.message.endswith("it has to be application/json.")
 
 
+@pytest.mark.requirement("S4")
 @given(st.text(st.characters(max_codepoint=255), max_size=40))
 def test_no_other_content_type_passes(kind: str) -> None:
-    """S4: whatever is written there."""
+    """Whatever is written there."""
     status = asyncio.run(knock(Guarded(Inner()), kind=kind)).status
     named = kind.partition(";")[0].strip().lower()
     assert status == (200 if named == "application/json" else 415)
 
 
+@pytest.mark.requirement("S4")
 async def test_two_content_types_are_refused() -> None:
-    """S4: the app might look at the other one."""
+    """The app might look at the other one."""
     reply = await knock(Guarded(Inner()), ("content-type", "text/plain"))
     assert reply.status == 415
     assert "'text/plain, application/json'" in reply.message
@@ -746,9 +760,10 @@ class SyncVerifier(Verifier):
         return self.known.get(token)
 
 
+@pytest.mark.requirement("S1")
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "", "192.168.0.5", "example.com", "127.0.0.1.x"])  # noqa: S104
 def test_listening_for_others_needs_auth(host: str) -> None:
-    """S1: the error says which setting it is about and what else can be done."""
+    """The error says which setting it is about and what else can be done."""
     with pytest.raises(UserError) as caught:
         check_binding(host, auth=None, setting="ui_token")
     assert str(caught.value) == (
@@ -764,6 +779,7 @@ def test_listening_on_loopback_needs_no_auth(host: str) -> None:
     check_binding(host, auth=None, setting="auth")
 
 
+@pytest.mark.requirement("S3")
 @pytest.mark.parametrize(
     "authorization",
     [
@@ -782,7 +798,7 @@ def test_listening_on_loopback_needs_no_auth(host: str) -> None:
     ],
 )
 async def test_without_a_token_nothing_is_reached(authorization: list[str]) -> None:
-    """S3: no header, a broken one or two of them: 401, and how to do it."""
+    """No header, a broken one or two of them: 401, and how to do it."""
     inner = Inner()
     headers = [("authorization", value) for value in authorization]
     reply = await knock(Guarded(inner, auth=TOKEN), *headers)
@@ -793,20 +809,22 @@ async def test_without_a_token_nothing_is_reached(authorization: list[str]) -> N
     assert inner.scopes == []
 
 
+@pytest.mark.requirement("S3")
 @pytest.mark.parametrize("name", ["token", "access_token", "authorization", "key"])
 async def test_a_token_in_the_address_is_not_taken(name: str) -> None:
-    """S3: addresses stand in logs and histories."""
+    """Addresses stand in logs and histories."""
     app = Guarded(Inner(), auth=TOKEN)
     assert (await knock(app, query=f"{name}={TOKEN}")).status == 401
     assert (await knock(app, path=f"/mcp/{TOKEN}")).status == 401
     assert (await knock(app, ("cookie", f"{name}={TOKEN}"))).status == 401
 
 
+@pytest.mark.requirement("S3")
 @pytest.mark.parametrize(
     "token", [TOKEN[:-1], TOKEN + "x", TOKEN.upper(), "x" * len(TOKEN), "x", "undefined"]
 )
 async def test_another_token_is_told_to_be_wrong(token: str) -> None:
-    """S3."""
+    """Only the very token opens; the refusal says that another one was shown."""
     reply = await knock(Guarded(Inner(), auth=TOKEN), bearer=token)
     assert (reply.status, reply.message) == (
         401,
@@ -849,9 +867,10 @@ def test_scopes_need_a_verifier(auth: str | None) -> None:
         Guarded(Inner(), auth=auth, required_scopes=["read"])
 
 
+@pytest.mark.requirement("S23")
 @pytest.mark.parametrize("kind", [Verifier, SyncVerifier])
 async def test_a_verifier_says_who_calls(kind: type[Verifier]) -> None:
-    """S23: the app finds it in the scope and in the context, the latter during the request."""
+    """The app finds it in the scope and in the context, the latter during the request."""
     known = Known(scopes=["read", "write"])
     good = "good"
     inner = Inner()
@@ -892,8 +911,9 @@ async def test_the_state_of_the_server_is_kept_and_not_changed() -> None:
     assert scope["state"] == {"db": 1}
 
 
+@pytest.mark.requirement("S23")
 async def test_each_request_has_its_own_principal() -> None:
-    """S23: two at once are not taken for each other, also where one waits for the other."""
+    """Two at once are not taken for each other, also where one waits for the other."""
     seen: dict[str, Principal | None] = {}
     both = asyncio.Barrier(2)
 
@@ -912,8 +932,9 @@ async def test_each_request_has_its_own_principal() -> None:
     }
 
 
+@pytest.mark.requirement("S23")
 def test_a_principal_does_not_show_its_token() -> None:
-    """S23: it is in what tools get as their context, and that is printed."""
+    """It is in what tools get as their context, and that is printed."""
     who = Principal(client_id="c", subject="s", token=TOKEN, claims={"token": TOKEN})
     assert repr(who) == "Principal(client_id='c', scopes=(), subject='s')"
     assert str(who) == repr(who)
@@ -922,6 +943,7 @@ def test_a_principal_does_not_show_its_token() -> None:
 NOW = time.time()
 
 
+@pytest.mark.requirement("S3")
 @pytest.mark.parametrize(
     ("expires", "status"),
     [
@@ -938,13 +960,14 @@ NOW = time.time()
     ids=["none", "later", "whole", "date", "past", "zero", "nan", "past-date", "text"],
 )
 async def test_an_old_token_is_not_taken(expires: Any, status: int) -> None:
-    """S3: nor is one of which it cannot be said how old it is."""
+    """Nor is one of which it cannot be said how old it is."""
     reply = await knock(Guarded(Inner(), auth=Verifier(t=Known(expires_at=expires))), bearer="t")
     assert reply.status == status
     if status == 401:
         assert reply.header("www-authenticate") == 'Bearer error="invalid_token"'
 
 
+@pytest.mark.requirement("S23")
 @pytest.mark.parametrize(
     ("resource", "status"),
     [
@@ -957,7 +980,7 @@ async def test_an_old_token_is_not_taken(expires: Any, status: int) -> None:
     ],
 )
 async def test_a_token_for_another_server_is_not_taken(resource: str | None, status: int) -> None:
-    """S23: what was given for one server opens no other."""
+    """What was given for one server opens no other."""
     auth = Verifier(t=Known(resource=resource))
     app = Guarded(Inner(), auth=auth, resource="https://tools.example.com/mcp")
     assert (await knock(app, bearer="t")).status == status
@@ -999,8 +1022,9 @@ async def test_a_verifier_can_say_no(found: Any) -> None:
     assert (await knock(Guarded(Inner(), auth=Verifier(t=found)), bearer="t")).status == 401
 
 
+@pytest.mark.requirement("S25")
 async def test_a_broken_verifier_lets_nobody_in(caplog: pytest.LogCaptureFixture) -> None:
-    """S25: and says nothing of what broke, but where to find it."""
+    """And says nothing of what broke, but where to find it."""
     inner = Inner()
     app = Guarded(inner, auth=Verifier(t=ConnectionError("db-7 is down")))
     reply = await knock(app, bearer="t")
@@ -1037,8 +1061,9 @@ async def test_open_paths_are_those_within_a_mount() -> None:
     assert (await knock(guarded, path="/tools/healthz", **get)).status == 401
 
 
+@pytest.mark.requirement("S23")
 async def test_a_token_never_shows(caplog: pytest.LogCaptureFixture) -> None:
-    """S23: no log and no answer holds it, right or wrong, whatever fails and whoever quotes it."""
+    """No log and no answer holds it, right or wrong, whatever fails and whoever quotes it."""
     caplog.set_level(logging.DEBUG)
 
     async def quoting(scope: Any, receive: Any, send: Any) -> None:
@@ -1148,8 +1173,9 @@ async def test_allowed_pages_can_read_answers_and_refusals() -> None:
 # --- faults and other kinds of connection
 
 
+@pytest.mark.requirement("S25")
 async def test_a_fault_of_the_app_is_told_by_its_number(caplog: pytest.LogCaptureFixture) -> None:
-    """S25: the client gets no traceback; the log has it, under the same number."""
+    """The client gets no traceback; the log has it, under the same number."""
 
     async def broken(scope: Any, receive: Any, send: Any) -> None:
         raise KeyError("secret-place")
@@ -1169,10 +1195,11 @@ async def test_a_fault_of_the_app_is_told_by_its_number(caplog: pytest.LogCaptur
     assert (await knock(app)).status == 500
 
 
+@pytest.mark.requirement("S25")
 async def test_a_fault_behind_the_start_of_an_answer_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """S25: the answer cannot be taken back, and nothing is added to it."""
+    """The answer cannot be taken back, and nothing is added to it."""
 
     async def broken(scope: Any, receive: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
@@ -1251,12 +1278,13 @@ async def _no_lifespan(scope: Any, receive: Any, send: Any) -> None:
     await answer(send, (b"x-size", str(len(body)).encode()))
 
 
+@pytest.mark.requirement("S1", "S2", "S3")
 @pytest.mark.parametrize(
     ("bind", "reached"),
     [("127.0.0.1", "127.0.0.1"), ("::1", "[::1]"), ("0.0.0.0", "localhost")],  # noqa: S104
 )
 async def test_a_real_client_meets_the_same_rules(bind: str, reached: str) -> None:
-    """S1, S2 and S3 over a connection, on every kind of address."""
+    """The rules hold over a connection, on every kind of address."""
     app = Guarded(_no_lifespan, host=bind, auth=TOKEN, allowed_origins=[PAGE])
     bearer = {"authorization": f"Bearer {TOKEN}"}
     async with served(app, bind) as port, httpx.AsyncClient(trust_env=False) as client:

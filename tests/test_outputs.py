@@ -263,9 +263,10 @@ WRITTEN: dict[str, tuple[Callable[[], Any], str]] = {
 }
 
 
+@pytest.mark.requirement("F20")
 @pytest.mark.parametrize("name", WRITTEN)
 def test_a_value_becomes_compact_json(name: str) -> None:
-    """F20: models read JSON; a repr teaches them nothing and a failure costs a turn."""
+    """Models read JSON; a repr teaches them nothing and a failure costs a turn."""
     make, expected = WRITTEN[name]
 
     assert to_output(make()) == expected
@@ -352,9 +353,10 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
 }
 
 
+@pytest.mark.requirement("F20")
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_value_without_json_form_is_refused_with_place_and_remedy(name: str) -> None:
-    """F20: whoever wrote the tool reads it, and so does the model that called it."""
+    """Whoever wrote the tool reads it, and so does the model that called it."""
     make, message = REFUSED[name]
 
     with pytest.raises(UnserializableOutput) as caught:
@@ -373,8 +375,9 @@ def test_a_refusal_tells_programs_where() -> None:
     assert caught.value.path == "rows[0].a"
 
 
+@pytest.mark.requirement("S20")
 def test_a_refusal_shows_no_secret() -> None:
-    """Keys of a dict may be secrets: the path of a fault goes to the model (S20)."""
+    """Keys of a dict may be secrets: the path of a fault goes to the model."""
     register_secret("violet-tulip")
     try:
         with pytest.raises(UnserializableOutput, match=r"at \[\"\*\*\*\"\]\.a,") as caught:
@@ -396,8 +399,9 @@ def test_an_error_of_the_tool_inside_a_generator_is_the_tools_error() -> None:
         to_output(rows())
 
 
+@pytest.mark.requirement("F18")
 def test_an_endless_generator_is_closed() -> None:
-    """What it holds open is released at once, not when Python finds the time (F18)."""
+    """What it holds open is released at once, not when Python finds the time."""
     closed: list[bool] = []
 
     def rows() -> Iterator[int]:
@@ -550,9 +554,10 @@ def no_constant(name: str) -> None:
     raise AssertionError(name)
 
 
+@pytest.mark.requirement("F20")
 @given(odd_values)
 def test_whatever_is_returned_becomes_valid_json_or_a_clear_refusal(value: Any) -> None:
-    """F20: no return value may end a run, and none may break the request to the model."""
+    """No return value may end a run, and none may break the request to the model."""
     try:
         text = to_json(value)
     except UnserializableOutput as error:
@@ -741,11 +746,12 @@ def test_json_that_is_no_block_is_refused(data: dict[str, Any], message: str) ->
         block_from_dict(data)
 
 
+@pytest.mark.requirement("S29")
 @given(st.text(), st.integers(min_value=0, max_value=400), st.integers(min_value=1, max_value=80))
 def test_a_shortened_text_fits_and_with_the_rest_is_whole(
     text: str, limit: int, times: int
 ) -> None:
-    """The limit is a promise to the model's budget, the rest one to the user (S29)."""
+    """The limit is a promise to the model's budget, the rest one to the user."""
     whole = text * times
     output, rest = truncate_output(whole, limit)
     assert isinstance(output, str)

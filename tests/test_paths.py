@@ -63,17 +63,19 @@ GOOD = [
 OUT = ["..", "../outside/secret", "a/../../outside/secret", "../inside/a/file", "a/b/../../../x"]
 
 
+@pytest.mark.requirement("S8")
 @pytest.mark.parametrize("path", GOOD)
 def test_ways_to_write_a_path_lead_to_the_same_file(inside: Path, way: str, path: str) -> None:
-    """S8: `..` and double slashes are resolved, not compared."""
+    """`..` and double slashes are resolved, not compared."""
     with Root(inside) as root:
         assert content(root.open(path)) == "inside"
         assert root.resolve(path) == "a/file"
 
 
+@pytest.mark.requirement("S8")
 @pytest.mark.parametrize("path", OUT)
 def test_paths_that_lead_outside_are_refused(inside: Path, way: str, path: str) -> None:
-    """S8: also when they come back later."""
+    """Also when they come back later."""
     with Root(inside) as root:
         for use in (root.open, root.stat, root.resolve):
             with pytest.raises((PathRefused, FileNotFoundError)):
@@ -82,8 +84,9 @@ def test_paths_that_lead_outside_are_refused(inside: Path, way: str, path: str) 
             root.open_parent(path)
 
 
+@pytest.mark.requirement("S8")
 def test_an_absolute_path_is_only_taken_beneath(inside: Path, way: str) -> None:
-    """S8: CVE-2025-53110 took `/ws-other` for `/ws`."""
+    """CVE-2025-53110 took `/ws-other` for `/ws`."""
     sibling = inside.with_name("inside-other")
     sibling.mkdir()
     (sibling / "x").write_text("outside")
@@ -97,27 +100,30 @@ def test_an_absolute_path_is_only_taken_beneath(inside: Path, way: str) -> None:
             workspace.locate(f"{inside}/../outside/secret").open()
 
 
+@pytest.mark.requirement("S8")
 @pytest.mark.parametrize(
     "path", ["", "a\0b", "a/fi\0le", "x" * 5000, "a/" * 2500, "\ud800", "a/\udfff\ud800"]
 )
 def test_what_cannot_be_a_path_is_refused(inside: Path, path: str) -> None:
-    """S8: NUL characters, 4 KB names and lone surrogates never reach the system."""
+    """NUL characters, 4 KB names and lone surrogates never reach the system."""
     with Workspace(inside) as workspace, pytest.raises(PathRefused) as refused:
         workspace.locate(path).open()
     assert len(str(refused.value)) < 500
     str(refused.value).encode()
 
 
+@pytest.mark.requirement("S8")
 def test_a_name_that_is_no_text_can_be_opened(inside: Path, way: str) -> None:
-    """S8: names are bytes; those that are not UTF-8 come as surrogate escapes."""
+    """Names are bytes; those that are not UTF-8 come as surrogate escapes."""
     name = os.fsdecode(b"latin-\xe9")
     (inside / name).write_text("inside")
     with Root(inside) as root:
         assert content(root.open(name)) == "inside"
 
 
+@pytest.mark.requirement("S8")
 def test_a_name_with_a_slash_at_the_end_is_a_directory(inside: Path, way: str) -> None:
-    """S8: `file/` names nothing, both ways to resolve agree."""
+    """`file/` names nothing, both ways to resolve agree."""
     with Root(inside) as root:
         os.close(root.open("a/", os.O_RDONLY))
         for path in ("a/file/", "a/file/."):
@@ -125,8 +131,9 @@ def test_a_name_with_a_slash_at_the_end_is_a_directory(inside: Path, way: str) -
                 root.open(path)
 
 
+@pytest.mark.requirement("S8")
 def test_the_refusal_says_what_may_be_used(inside: Path) -> None:
-    """S8: a model can correct itself, and no terminal is harmed."""
+    """A model can correct itself, and no terminal is harmed."""
     with Workspace(inside) as workspace:
         with pytest.raises(ToolError, match="outside of the workspace") as refused:
             workspace.locate("../\x1b[31mx").open()
@@ -179,9 +186,10 @@ LINKS = {
 }
 
 
+@pytest.mark.requirement("S9")
 @pytest.mark.parametrize("case", LINKS)
 def test_links_are_followed_as_long_as_they_stay(inside: Path, way: str, case: str) -> None:
-    """S9: the matrix of links, opened, looked at and resolved."""
+    """The matrix of links, opened, looked at and resolved."""
     target, path, expected = LINKS[case]
     (inside / "l").symlink_to(target.format(root=inside))
     with Root(inside) as root:
@@ -195,8 +203,9 @@ def test_links_are_followed_as_long_as_they_stay(inside: Path, way: str, case: s
                 use(path)
 
 
+@pytest.mark.requirement("S9")
 def test_a_chain_of_links_is_followed_to_its_end(inside: Path, way: str) -> None:
-    """S9: and refused when its last link leads outside."""
+    """And refused when its last link leads outside."""
     for number in range(10):
         (inside / f"l{number}").symlink_to(f"l{number + 1}")
     (inside / "l10").symlink_to("a/file")
@@ -208,8 +217,9 @@ def test_a_chain_of_links_is_followed_to_its_end(inside: Path, way: str) -> None
             root.open("l0")
 
 
+@pytest.mark.requirement("S9")
 def test_nothing_is_made_through_a_link_that_leads_outside(inside: Path, way: str) -> None:
-    """S9: a dangling link is no way to make a file elsewhere."""
+    """A dangling link is no way to make a file elsewhere."""
     (inside / "l").symlink_to("../outside/new")
     (inside / "d").symlink_to("../outside")
     flags = os.O_WRONLY | os.O_CREAT
@@ -224,16 +234,18 @@ def test_nothing_is_made_through_a_link_that_leads_outside(inside: Path, way: st
     assert names(inside.parent / "outside") == ["secret"]
 
 
+@pytest.mark.requirement("S11")
 def test_an_exclusive_file_is_not_made_through_a_link(inside: Path, way: str) -> None:
-    """S11: `O_EXCL` finds the link itself, as it does everywhere."""
+    """`O_EXCL` finds the link itself, as it does everywhere."""
     (inside / "l").symlink_to("new")
     with Root(inside) as root, pytest.raises(FileExistsError):
         root.open("l", os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     assert not (inside / "new").exists()
 
 
+@pytest.mark.requirement("S8")
 def test_looking_at_a_pipe_does_not_wait(inside: Path, way: str) -> None:
-    """S8: what something is can be told without opening it for reading."""
+    """What something is can be told without opening it for reading."""
     os.mkfifo(inside / "pipe")
     with Root(inside) as root:
         assert root.stat("pipe").st_size == 0
@@ -266,18 +278,20 @@ PROTECTED = [
 ]
 
 
+@pytest.mark.requirement("S12")
 @pytest.mark.parametrize("path", PROTECTED)
 def test_protected_names_are_not_written_even_when_absent(
     inside: Path, way: str, path: str
 ) -> None:
-    """S12: nor is a file made where the directory of one would be."""
+    """Nor is a file made where the directory of one would be."""
     with Workspace(inside) as workspace, pytest.raises(PathRefused, match="protected"):
         workspace.open_writable_parent(workspace.locate(path), make=True)
     assert names(inside) == ["a"]
 
 
+@pytest.mark.requirement("S12")
 def test_links_do_not_hide_what_is_protected(inside: Path, way: str) -> None:
-    """S12: the name that counts is that of what would be written."""
+    """The name that counts is that of what would be written."""
     (inside / ".git" / "hooks").mkdir(parents=True)
     (inside / "innocent").symlink_to(".git/hooks")
     (inside / "config").symlink_to(".git/config")
@@ -287,12 +301,13 @@ def test_links_do_not_hide_what_is_protected(inside: Path, way: str) -> None:
                 workspace.open_writable_parent(workspace.locate(path))
 
 
+@pytest.mark.requirement("S12")
 @pytest.mark.parametrize("name", ["config", "Config", "hooks/post-checkout", "commondir", "hooks"])
 @pytest.mark.parametrize("where", ["", "a/bare/"])
 def test_a_repository_of_any_name_is_protected(
     inside: Path, way: str, name: str, where: str
 ) -> None:
-    """S12: git takes every directory for a repository that has a HEAD, objects and refs."""
+    """Git takes every directory for a repository that has a HEAD, objects and refs."""
     bare = inside / where
     for entry in ("objects", "refs"):
         (bare / entry).mkdir(parents=True)
@@ -308,11 +323,12 @@ def test_a_repository_of_any_name_is_protected(
         os.close(parent)
 
 
+@pytest.mark.requirement("S12")
 @pytest.mark.parametrize("last", ["HEAD", "head", "objects/x", "refs/x"])
 def test_a_configuration_does_not_become_one_of_a_repository(
     inside: Path, way: str, last: str
 ) -> None:
-    """S12: nor is the repository made around what it would execute."""
+    """Nor is the repository made around what it would execute."""
     (inside / "config").write_text("[core]\n")
     for entry in {"HEAD", "objects", "refs"} - {last.partition("/")[0], last.upper()}:
         (inside / entry).mkdir()
@@ -320,8 +336,9 @@ def test_a_configuration_does_not_become_one_of_a_repository(
         workspace.open_writable_parent(workspace.locate(last), make=True)
 
 
+@pytest.mark.requirement("S8")
 def test_absolute_paths_may_go_up_and_come_back(inside: Path, way: str) -> None:
-    """S8: what a path means decides; a refusal names the path as it was given."""
+    """What a path means decides; a refusal names the path as it was given."""
     with Workspace(inside) as workspace:
         for path in ("{0}/../{0.name}/a/file", "{0}/a/../../{0.name}/a/../a/file"):
             assert content(workspace.locate(path.format(inside)).open()) == "inside"
@@ -332,15 +349,17 @@ def test_absolute_paths_may_go_up_and_come_back(inside: Path, way: str) -> None:
             assert str(refused.value).startswith(f"{path} is outside")
 
 
+@pytest.mark.requirement("S19")
 def test_a_path_is_shown_in_one_line(inside: Path) -> None:
-    """S19: with everything in it that could pass for something else written out."""
+    """With everything in it that could pass for something else written out."""
     with Workspace(inside) as workspace:
         shown = workspace.locate("a\nb\r\u2028c\td\x85\x1b[1m").shown
     assert shown == r"a\nb\r\u2028c\td\x85\x1b[1m"
 
 
+@pytest.mark.requirement("S12")
 def test_what_is_not_protected_can_be_written(inside: Path, way: str) -> None:
-    """S12: names that only look like it, and a workspace that lies below such a name."""
+    """Names that only look like it, and a workspace that lies below such a name."""
     work = inside / ".agents_tools" / "sessions"
     work.mkdir(parents=True)
     for root, path in ((inside, "mcp.json"), (inside, ".gitignore"), (inside, "git/config"),
@@ -383,8 +402,9 @@ def swapping(inside: Path) -> Generator[None, None, None]:
             process.kill()
 
 
+@pytest.mark.requirement("S10")
 def test_no_open_escapes_while_a_directory_is_swapped(inside: Path, way: str) -> None:
-    """S10: 30,000 opens against a swapper, 0 escapes; fewer by the slower way."""
+    """30,000 opens against a swapper, 0 escapes; fewer by the slower way."""
     seen = {"inside": 0, "refused": 0}
     with swapping(inside), Root(inside) as root:
         for _ in range(30_000 if way == "kernel" else 6_000):
@@ -401,8 +421,9 @@ def test_no_open_escapes_while_a_directory_is_swapped(inside: Path, way: str) ->
     assert seen["refused"] > 0
 
 
+@pytest.mark.requirement("S10")
 def test_no_file_is_made_outside_while_a_directory_is_swapped(inside: Path, way: str) -> None:
-    """S10: the directory that a file is written to is the one that was opened."""
+    """The directory that a file is written to is the one that was opened."""
     with swapping(inside), Workspace(inside) as workspace:
         for number in range(2_000):
             try:
@@ -416,8 +437,9 @@ def test_no_file_is_made_outside_while_a_directory_is_swapped(inside: Path, way:
     assert names(inside.parent / "outside") == ["secret"]
 
 
+@pytest.mark.requirement("S22")
 def test_no_descriptor_is_left_open(inside: Path, way: str) -> None:
-    """S22: neither by what succeeds nor by what is refused."""
+    """Neither by what succeeds nor by what is refused."""
     (inside / "l").symlink_to("../outside")
     before = len(names(Path("/proc/self/fd"))) if sys.platform == "linux" else 0
     with Workspace(inside) as workspace:
@@ -431,8 +453,9 @@ def test_no_descriptor_is_left_open(inside: Path, way: str) -> None:
         assert len(names(Path("/proc/self/fd"))) == before
 
 
+@pytest.mark.requirement("S8")
 def test_a_socket_is_seen_and_not_opened(inside: Path, way: str) -> None:
-    """S8: special files are told apart before they are opened."""
+    """Special files are told apart before they are opened."""
     with socket.socket(socket.AF_UNIX) as server, Root(inside) as root:
         server.bind(os.path.relpath(inside / "s"))
         assert root.stat("s").st_size == 0

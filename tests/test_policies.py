@@ -43,8 +43,9 @@ from agents_tools.policies import (
 # --- timeout
 
 
+@pytest.mark.requirement("F4")
 async def test_a_timeout_answers_at_its_deadline_even_for_a_sync_tool() -> None:
-    """F4: the thread cannot be stopped; the caller need not wait for it."""
+    """The thread cannot be stopped; the caller need not wait for it."""
     release, seen = threading.Event(), threading.Event()
 
     @timeout(0.05)
@@ -66,8 +67,9 @@ async def test_a_timeout_answers_at_its_deadline_even_for_a_sync_tool() -> None:
     assert await asyncio.to_thread(seen.wait, 5)
 
 
+@pytest.mark.requirement("F5")
 async def test_a_timeout_answers_though_the_tool_swallows_its_cancellation() -> None:
-    """F5: it goes on under supervision, and the caller does not wait."""
+    """It goes on under supervision, and the caller does not wait."""
     release, done = asyncio.Event(), asyncio.Event()
 
     @timeout(0.05)
@@ -304,8 +306,9 @@ async def test_a_retry_does_not_wait_past_the_deadline() -> None:
 # --- limit
 
 
+@pytest.mark.requirement("F24")
 async def test_a_limit_bounds_what_runs_at_once_and_what_waits() -> None:
-    """F24: eight run, a hundred wait, the rest is answered at once."""
+    """Eight run, a hundred wait, the rest is answered at once."""
     release, full = threading.Event(), threading.Event()
     running = 0
     most = 0

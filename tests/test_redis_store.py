@@ -120,9 +120,10 @@ def fails(pending: Any) -> BaseException:
     return error
 
 
+@pytest.mark.requirement("D11", "D52", "D53", "D9", "F23", "F38")
 @needs_server
 class TestRedisEventStore(EventStoreContract):
-    """D2, D11, D12, D52, D53: what every store promises."""
+    """What every store promises."""
 
     lasting = True
     server: Server
@@ -143,8 +144,9 @@ class TestRedisEventStore(EventStoreContract):
         return RedisEventStore(self.server.url, store.sid, prefix=f"contract{self.made}")
 
 
+@pytest.mark.requirement("F38")
 def test_a_second_program_that_writes_is_refused(shared: Server) -> None:
-    """F38: two writers with the same ids must not overwrite each other."""
+    """Two writers with the same ids must not overwrite each other."""
     first, second = RedisEventStore(shared.url, "two"), RedisEventStore(shared.url, "two")
     with contextlib.closing(first), contextlib.closing(second):
         first.append([said("a")]).result(10)
@@ -159,8 +161,9 @@ def test_a_second_program_that_writes_is_refused(shared: Server) -> None:
             assert texts(third) == ["a", "c"]
 
 
+@pytest.mark.requirement("F38")
 def test_an_id_that_is_taken_is_refused_by_the_server_itself(shared: Server) -> None:
-    """F38: also to a writer that began before the other one was there."""
+    """Also to a writer that began before the other one was there."""
     early = RedisEventStore(shared.url, "ids")
     with contextlib.closing(early), contextlib.closing(RedisEventStore(shared.url, "ids")) as late:
         late.append([said("a"), said("b")]).result(10)
@@ -171,8 +174,9 @@ def test_an_id_that_is_taken_is_refused_by_the_server_itself(shared: Server) -> 
         assert early.append([said("c")]).result(10) == 2
 
 
+@pytest.mark.requirement("F38")
 def test_the_lease_of_a_program_that_died_is_taken_over(shared: Server) -> None:
-    """F38: after kill -9 the next process goes on at once, where the other one stopped."""
+    """After kill -9 the next process goes on at once, where the other one stopped."""
     writer = subprocess.run(  # noqa: S603 - our own program
         [sys.executable, "-c", DYING, shared.url], cwd=ROOT, check=False, timeout=15
     )
@@ -196,11 +200,12 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
+@pytest.mark.requirement("F35", "D11")
 @pytest.mark.parametrize("kill", [False, True])
 def test_nothing_acknowledged_is_lost_or_doubled_when_the_server_restarts(
     server: Server, kill: bool
 ) -> None:
-    """F35, D11: a writer and a watcher go on as if nothing had happened."""
+    """A writer and a watcher go on as if nothing had happened."""
     store, watcher = RedisEventStore(server.url), RedisEventStore(server.url)
     with contextlib.closing(store), contextlib.closing(watcher):
         acknowledged: list[int] = []
@@ -236,10 +241,11 @@ def test_nothing_acknowledged_is_lost_or_doubled_when_the_server_restarts(
         assert seen == acknowledged
 
 
+@pytest.mark.requirement("F37")
 def test_what_is_begun_while_the_server_is_away_fails_in_time_with_its_address(
     server: Server,
 ) -> None:
-    """F37: a dead server is told, not waited for without end; afterwards all works again."""
+    """A dead server is told, not waited for without end; afterwards all works again."""
     store = RedisEventStore(server.url, timeout=0.3)
     with contextlib.closing(store):
         store.append([said("a")]).result(10)
@@ -257,10 +263,11 @@ def test_what_is_begun_while_the_server_is_away_fails_in_time_with_its_address(
         assert texts(store) == ["a", "c"]
 
 
+@pytest.mark.requirement("F35")
 def test_a_batch_whose_answer_was_lost_is_stored_once(
     shared: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """F35: the connection breaks behind the server's back, after the events were stored."""
+    """The connection breaks behind the server's back, after the events were stored."""
     store = RedisEventStore(shared.url, "lost answer")
     with contextlib.closing(store):
         store.append([said("a")]).result(10)
@@ -288,10 +295,11 @@ def test_a_batch_whose_answer_was_lost_is_stored_once(
         assert texts(store) == ["a", "b", "c", "d"]
 
 
+@pytest.mark.requirement("F35")
 def test_a_batch_that_failed_though_it_was_stored_does_not_hide_the_next(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """F35: what comes after an answer that never came is stored, and under an id of its own."""
+    """What comes after an answer that never came is stored, and under an id of its own."""
     store = RedisEventStore(server.url, timeout=0.2)
     with contextlib.closing(store):
         store.append([said("a")]).result(10)
@@ -338,9 +346,10 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.requirement("F23", "D53")
 @pytest.mark.timeout(60)
 def test_a_stream_is_watched_from_another_process_even_across_a_restart(server: Server) -> None:
-    """F23, D53: with keep="all" also what is only shown reaches the watcher, in order and once."""
+    """With keep="all" also what is only shown reaches the watcher, in order and once."""
     store = RedisEventStore(server.url, "watched", timeout=15)
     with contextlib.closing(store), EventStream(store, keep="all") as stream:
         stream.publish(MessageEvent("before"))
@@ -370,8 +379,9 @@ def test_a_stream_is_watched_from_another_process_even_across_a_restart(server: 
         assert not stream.errors
 
 
+@pytest.mark.requirement("F35")
 def test_a_server_that_forgot_is_noticed(shared: Server) -> None:
-    """F35: a restart without the last events must not be papered over with new ones."""
+    """A restart without the last events must not be papered over with new ones."""
     store = RedisEventStore(shared.url, "forgotten")
     with contextlib.closing(store), contextlib.closing(shared.client()) as client:
         store.append([said("a")]).result(10)
@@ -381,8 +391,9 @@ def test_a_server_that_forgot_is_noticed(shared: Server) -> None:
         assert texts(store) == []
 
 
+@pytest.mark.requirement("F37")
 def test_a_full_server_takes_nothing_and_says_so() -> None:
-    """F37: no room is an error of its own; what was there stays."""
+    """No room is an error of its own; what was there stays."""
     server = Server("--maxmemory", "2mb", "--maxmemory-policy", "noeviction")
     try:
         with contextlib.closing(RedisEventStore(server.url)) as store:
@@ -400,8 +411,9 @@ def test_a_full_server_takes_nothing_and_says_so() -> None:
         server.remove()
 
 
+@pytest.mark.requirement("F35")
 def test_a_foreign_entry_is_named_and_left_alone(shared: Server) -> None:
-    """F35: a damaged log is told where it is damaged."""
+    """A damaged log is told where it is damaged."""
     with (
         contextlib.closing(shared.client()) as client,
         contextlib.closing(RedisEventStore(shared.url, "foreign")) as store,
@@ -501,8 +513,9 @@ def test_closing_leaves_no_thread_and_no_connection(shared: Server) -> None:
     assert not any(name.startswith("agents-tools-redis") for name in names)
 
 
+@pytest.mark.requirement("D53")
 def test_a_log_may_be_left_and_taken_up_again(shared: Server) -> None:
-    """D53: two programs write to one log by turns; who comes back is not taken for somebody else."""
+    """Two programs write to one log by turns; who comes back is not taken for somebody else."""
     roots = [RedisEventStore(shared.url, f"root {name}") for name in "ab"]
     for turn in range(4):
         log = roots[turn % 2].session("by turns")
@@ -515,8 +528,9 @@ def test_a_log_may_be_left_and_taken_up_again(shared: Server) -> None:
         root.close()
 
 
+@pytest.mark.requirement("D19")
 def test_closing_the_store_ends_those_who_wait_for_its_other_logs(shared: Server) -> None:
-    """D19: nobody waits for ever for what cannot come any more."""
+    """Nobody waits for ever for what cannot come any more."""
     root = RedisEventStore(shared.url, "waited for")
     log = root.session("waited for, too")
     pending = log.wait(-1)
@@ -525,6 +539,7 @@ def test_closing_the_store_ends_those_who_wait_for_its_other_logs(shared: Server
         assert "closed" in str(fails(one))
 
 
+@pytest.mark.requirement("S20")
 @pytest.mark.parametrize(
     "url",
     [
@@ -535,7 +550,7 @@ def test_closing_the_store_ends_those_who_wait_for_its_other_logs(shared: Server
     ],
 )
 def test_a_password_is_in_no_message(url: str) -> None:
-    """S20: an address that is wrong is told without who may use it."""
+    """An address that is wrong is told without who may use it."""
     with pytest.raises(UserValueError) as caught:
         RedisEventStore(url)
     assert "s3c" not in str(caught.value)
@@ -543,21 +558,22 @@ def test_a_password_is_in_no_message(url: str) -> None:
 
 
 def test_an_address_with_tls_is_told_as_that() -> None:
-    """D2: the message names the address as it was meant."""
+    """The message names the address as it was meant."""
     with pytest.raises(EventStoreError, match=r"rediss://127.0.0.1:1/0 could not be reached"):
         RedisEventStore("rediss://u:s3cret@127.0.0.1:1/0", timeout=0.1)
 
 
 def test_a_client_for_event_loops_is_refused(shared: Server) -> None:
-    """D2: the store has threads of its own, and cannot use it."""
+    """The store has threads of its own, and cannot use it."""
     from redis.asyncio import Redis
 
     with pytest.raises(UserTypeError, match="not a value of type Redis"):
         RedisEventStore(Redis(unix_socket_path=str(shared.socket)))
 
 
+@pytest.mark.requirement("F37")
 def test_all_that_waits_for_a_server_that_stands_still_fails_in_time(server: Server) -> None:
-    """D2: what waited as long as it may is not tried one after the other."""
+    """What waited as long as it may is not tried one after the other."""
     store = RedisEventStore(server.url, timeout=0.3)
     store.append([said("a")]).result(10)
     assert server._process is not None  # pyright: ignore[reportPrivateUsage]
@@ -572,10 +588,11 @@ def test_all_that_waits_for_a_server_that_stands_still_fails_in_time(server: Ser
         server._process.send_signal(signal.SIGCONT)  # pyright: ignore[reportPrivateUsage]
 
 
+@pytest.mark.requirement("D11")
 def test_a_batch_is_not_doubled_when_the_one_before_it_was_given_up(
     shared: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """D11: both are stored and neither was answered; the second one is sent again, as itself."""
+    """Both are stored and neither was answered; the second one is sent again, as itself."""
     store = RedisEventStore(shared.url, "given up")
     with contextlib.closing(store):
         store.append([said("a")]).result(10)
@@ -604,8 +621,9 @@ def test_a_batch_is_not_doubled_when_the_one_before_it_was_given_up(
         assert texts(store) == ["a", "b", "c", "d"]
 
 
+@pytest.mark.requirement("S20")
 def test_what_a_server_refuses_says_what_helps(server: Server) -> None:
-    """S20, D2: password, rights and role are told apart, and each has its remedy."""
+    """Password, rights and role are told apart, and each has its remedy."""
     admin = redis.Redis(unix_socket_path=str(server.socket))
     store = RedisEventStore(server.url, timeout=2)
     with contextlib.closing(store), admin:
@@ -630,9 +648,10 @@ def test_what_a_server_refuses_says_what_helps(server: Server) -> None:
         assert texts(store) == ["a"]
 
 
+@pytest.mark.requirement("F44")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
 def test_a_fork_is_told_to_open_its_own(shared: Server) -> None:
-    """F44: threads and connections stay with the parent, and nothing waits for them."""
+    """Threads and connections stay with the parent, and nothing waits for them."""
     store = RedisEventStore(shared.url, "forked")
     store.append([said("a")]).result(10)
     reading, writing = os.pipe()
@@ -669,8 +688,9 @@ except Exception as error:
 """
 
 
+@pytest.mark.requirement("D11")
 def test_a_writer_that_was_paused_finds_its_log_taken_over(server: Server) -> None:
-    """D11: a process that slept longer than its lease writes nothing behind the back of another."""
+    """A process that slept longer than its lease writes nothing behind the back of another."""
 
     def is_taken() -> bool:
         with contextlib.suppress(EventConflictError):

@@ -106,8 +106,9 @@ STATE = SimpleNamespace(workspace=SimpleNamespace(working_dir="/place"))
 # --- putting in and looking in
 
 
+@pytest.mark.requirement("C6", "C9", "C10", "C11")
 def test_all_kinds_of_tools_are_registered_alike() -> None:
-    """C6, C9, C10, C11: functions, class-based tools and `BaseTool`s, in the order they came."""
+    """Functions, class-based tools and `BaseTool`s, in the order they came."""
     registry = ToolRegistry()
     registry.register(PolishTool())
     registry.register(add)
@@ -140,8 +141,9 @@ def test_a_name_is_registered_once() -> None:
         registry.register(" ", add)
 
 
+@pytest.mark.requirement("C7")
 def test_many_are_registered_or_none() -> None:
-    """C7: one that is refused keeps out the others."""
+    """One that is refused keeps out the others."""
     registry = ToolRegistry()
     registry.register(named("b"))
     with pytest.raises(UserError, match="'b' is registered already"):
@@ -153,8 +155,9 @@ def test_many_are_registered_or_none() -> None:
     assert registry.get_tool_names() == ["b", "a", "greeter"]
 
 
+@pytest.mark.requirement("C8")
 def test_names_can_be_taken_out() -> None:
-    """C8: a name that is not there is no error."""
+    """A name that is not there is no error."""
     registry = ToolRegistry()
     registry.register(add)
     assert registry.unregister("add")
@@ -162,8 +165,9 @@ def test_names_can_be_taken_out() -> None:
     assert registry.get_tool_names() == []
 
 
+@pytest.mark.requirement("C13", "C14", "C15", "C16")
 def test_tools_of_servers_are_told_apart() -> None:
-    """C13, C14, C15, C16: by where they come from."""
+    """By where they come from."""
     registry = ToolRegistry()
     registry.register_many([add, named("z_a", server="z"), named("g_b", server="g")])
     assert [tool.name for tool in registry.get_mcp_tools()] == ["z_a", "g_b"]
@@ -172,8 +176,9 @@ def test_tools_of_servers_are_told_apart() -> None:
     assert registry.get_mcp_server_names() == ["g", "z"]
 
 
+@pytest.mark.requirement("C4", "C12")
 def test_specs_are_what_providers_take() -> None:
-    """C4, C12: one for each tool, with every parameter whatever it is called."""
+    """One for each tool, with every parameter whatever it is called."""
     registry = ToolRegistry()
     registry.register_many([add, PolishTool()])
     specs = registry.get_tool_specs()
@@ -229,8 +234,9 @@ def test_a_snapshot_is_json() -> None:
 # --- making tools
 
 
+@pytest.mark.requirement("B21", "B76")
 def test_a_specification_has_a_name() -> None:
-    """B21, B76: an empty one is refused, and no parameters are none."""
+    """An empty one is refused, and no parameters are none."""
     assert Tool is ToolSpec
     assert ToolSpec(name="x", params=None).params == {}  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="cannot be empty"):
@@ -238,8 +244,9 @@ def test_a_specification_has_a_name() -> None:
     assert ToolSpec.model_validate_json('{"name": "x", "params": {"a": 1}}').params == {"a": 1}
 
 
+@pytest.mark.requirement("B22", "B23", "B25", "B26", "B28")
 async def test_classes_and_functions_make_tools() -> None:
-    """B22, B23, B25, B26, B28: with parameters and the state of the conversation."""
+    """With parameters and the state of the conversation."""
     registry = ToolRegistry()
     registry.register("greeter", GreetTool)
 
@@ -255,8 +262,9 @@ async def test_classes_and_functions_make_tools() -> None:
     )
 
 
+@pytest.mark.requirement("B24")
 def test_a_fixed_tool_takes_no_parameters() -> None:
-    """B24: it is given as it is."""
+    """It is given as it is."""
     registry = ToolRegistry()
     registry.register("plus", add)
     assert registry.resolve("plus") == [add]
@@ -264,8 +272,9 @@ def test_a_fixed_tool_takes_no_parameters() -> None:
         registry.resolve(ToolSpec(name="plus", params={"word": 1}))
 
 
+@pytest.mark.requirement("B4")
 def test_names_may_be_patterns() -> None:
-    """B4: every tool that matches, in the order of registration."""
+    """Every tool that matches, in the order of registration."""
     registry = ToolRegistry()
     registry.register_many([named("file_read"), named("web_get"), named("file_write")])
     assert [tool.name for tool in registry.resolve("file_*")] == ["file_read", "file_write"]
@@ -276,8 +285,9 @@ def test_names_may_be_patterns() -> None:
         registry.resolve("nope_*")
 
 
+@pytest.mark.requirement("B86")
 def test_what_fails_to_make_tools_is_named() -> None:
-    """B86: the name, the source and what went wrong."""
+    """The name, the source and what went wrong."""
     registry = ToolRegistry()
 
     def broken(**_: Any) -> list[Any]:
@@ -326,8 +336,9 @@ def test_what_a_registry_has_made_it_closes() -> None:
     assert [one.closed for one in [*GreetTool.made, shared]] == [1, 1, 1]
 
 
+@pytest.mark.requirement("B92")
 def test_the_shared_registry_is_behind_the_functions(tmp_path: Path) -> None:
-    """B92: built-in tools are found there by all their names, unless something else is."""
+    """Built-in tools are found there by all their names, unless something else is."""
     register_tool("my_greeter", GreetTool)
     try:
         assert "my_greeter" in list_registered_tools()
@@ -376,8 +387,9 @@ def test_other_packages_offer_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 # --- BaseTool
 
 
+@pytest.mark.requirement("C1", "C2", "C3", "C5")
 async def test_a_base_tool_executes_with_a_session() -> None:
-    """C1, C2, C3, C5: JSON text in, text and facts out; faults name the parameter."""
+    """JSON text in, text and facts out; faults name the parameter."""
     tool = PolishTool()
     assert tool.execute(None, '{"thing": "lamp"}') == ("lamp shines (None)", {"status": "success"})
     outcome = await tool.as_function_tool().call(None, '{"thing": "lamp"}')
@@ -391,8 +403,9 @@ async def test_a_base_tool_executes_with_a_session() -> None:
         tool.parse_params("{}")
 
 
+@pytest.mark.requirement("C1")
 def test_a_base_tool_says_what_it_is() -> None:
-    """C1: a subclass without parameters or a name is refused when it is defined."""
+    """A subclass without parameters or a name is refused when it is defined."""
     with pytest.raises(TypeError, match="has no params_class"):
 
         class _NoParams(BaseTool):
@@ -439,8 +452,9 @@ async def test_an_async_execute_is_awaited() -> None:
 # --- threads and properties
 
 
+@pytest.mark.requirement("F43")
 def test_registries_are_for_all_threads() -> None:
-    """F43: 16 threads register, resolve and take out; nothing is lost or half visible."""
+    """16 threads register, resolve and take out; nothing is lost or half visible."""
     registry, errors = ToolRegistry(), list[BaseException]()
     begin = threading.Barrier(16)
 
@@ -469,8 +483,9 @@ def test_registries_are_for_all_threads() -> None:
     )
 
 
+@pytest.mark.requirement("F43")
 def test_a_name_is_won_by_one_thread() -> None:
-    """F43: of many that register the same name at once, one succeeds."""
+    """Of many that register the same name at once, one succeeds."""
     registry, won = ToolRegistry(), list[int]()
     begin = threading.Barrier(16)
 

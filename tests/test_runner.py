@@ -63,6 +63,7 @@ from agents_tools import (
 )
 from agents_tools.policies import exclusive, timeout, truncate
 from agents_tools.testing import ScriptedModel, check_events, override_model, tool_call
+from tests.waiting import comes
 
 WITHIN = 5.0
 """Seconds that anything here may take at most."""
@@ -127,13 +128,6 @@ async def streamed(agent: Agent[Any], given: Any = "go", **more: Any) -> tuple[A
     events = [event async for event in result.stream_events()]
     check_events(events)
     return result, events
-
-
-async def soon(condition: Callable[[], Any]) -> None:
-    """Wait for something that nobody announces."""
-    async with asyncio.timeout(WITHIN):
-        while not condition():  # noqa: ASYNC110 - nobody announces it
-            await asyncio.sleep(0)
 
 
 async def _read(result: Any, seen: list[Event]) -> None:
@@ -247,8 +241,9 @@ async def test_streamed_plain_and_sync_runs_give_the_same() -> None:
     )
 
 
+@pytest.mark.requirement("A36", "A38", "A39", "A56")
 async def test_what_a_streaming_tool_says_is_seen_and_never_recorded() -> None:
-    """A36, A38, A39, A56: the history is that of a plain tool with its last value, watched or not."""
+    """The history is that of a plain tool with its last value, watched or not."""
 
     @streaming_tool(name_override="add")
     async def loud(a: int, b: int) -> AsyncIterator[NotifyStreamEvent | str]:
@@ -267,8 +262,9 @@ async def test_what_a_streaming_tool_says_is_seen_and_never_recorded() -> None:
     assert model_of(agent).requests[1].input[-1] == item
 
 
+@pytest.mark.requirement("A54")
 async def test_a_stream_can_be_read_in_part_and_again_and_waited_for() -> None:
-    """A54: user interfaces leave loops; the run must come to its end all the same."""
+    """User interfaces leave loops; the run must come to its end all the same."""
     result = Runner.run_streamed(agent_of(tool_call("add", a=1, b=2), "done", tools=[add]), "go")
     assert repr(result) == "<RunResultStreaming of 'Driver': running>"
     assert result.final_output is None
@@ -516,8 +512,9 @@ async def test_a_hook_that_raises_ends_the_run_and_leaves_nothing(where: str) ->
 # --- parallel calls
 
 
+@pytest.mark.requirement("A59")
 async def test_calls_of_a_turn_run_at_once_and_are_recorded_in_their_order() -> None:
-    """A59: the first to end is shown first; the history does not depend on speed."""
+    """The first to end is shown first; the history does not depend on speed."""
     one, two = Gate("one"), Gate("two")
     agent = agent_of(
         [tool_call("one", call_id="c1"), tool_call("two", call_id="c2")],
@@ -647,8 +644,9 @@ async def test_many_tools_are_not_all_told() -> None:
     assert "and 180 more" in outputs(result)[0][2]
 
 
+@pytest.mark.requirement("A67")
 async def test_a_failure_that_is_raised_stops_the_siblings_and_carries_the_result() -> None:
-    """A67: the run is over, but what was done is known, and nothing goes on."""
+    """The run is over, but what was done is known, and nothing goes on."""
     gate = Gate()
     raising = fails.with_(failure_error_function=None)
     agent = agent_of(
@@ -705,6 +703,7 @@ async def _decide_later(context: Any, results: list[Any]) -> ToolsToFinalOutputR
     return _decide(context, results)
 
 
+@pytest.mark.requirement("A74")
 @pytest.mark.parametrize(
     "behavior",
     [
@@ -717,7 +716,7 @@ async def _decide_later(context: Any, results: list[Any]) -> ToolsToFinalOutputR
     ],
 )
 async def test_what_a_tool_returned_can_be_the_final_output(behavior: Any) -> None:
-    """A74: the object itself, not the text that the model would get."""
+    """The object itself, not the text that the model would get."""
     agent = agent_of(tool_call("total", a=1, b=2), tools=[total], tool_use_behavior=behavior)
     result, events = await streamed(agent, context="app")
     assert result.final_output == Sum(total=3)
@@ -1060,8 +1059,9 @@ class Provider(ModelProvider):
         return self.model
 
 
+@pytest.mark.requirement("A61")
 async def test_a_provider_gets_the_name_as_the_agent_has_it() -> None:
-    """A61: names mean what their provider says."""
+    """Names mean what their provider says."""
     provider = Provider(ScriptedModel(["a", "b", "c", "d"]))
     config = RunConfig(model_provider=provider)
     await run(Agent("A", model="house/model:1"), run_config=config)
@@ -1694,7 +1694,7 @@ async def test_a_run_can_be_stopped_at_any_stage(stage: str, way: str) -> None:
     elif way == "drop":
         del result
         gc.collect()
-        await soon(lambda: asyncio.all_tasks() <= before)
+        await comes(lambda: asyncio.all_tasks() <= before)
         assert gate.ended in {"", "cancelled", "ok"}
         return
     async with asyncio.timeout(WITHIN):
@@ -1778,7 +1778,7 @@ async def _left(*, read: bool = False, error: Exception | None = None) -> None:
     async with Runner.run_streamed(agent_of(ModelError("no key")), "go") as result:
         if read:
             await _read(result, [])
-        await soon(lambda: result.is_complete)
+        await comes(lambda: result.is_complete)
         if error is not None:
             raise error
 
@@ -1824,8 +1824,9 @@ async def test_a_plain_run_that_is_cancelled_stops_its_tools() -> None:
 # --- states of runs that go on
 
 
+@pytest.mark.requirement("F42")
 async def test_f42_a_state_taken_while_calls_run_knows_which_have_ended() -> None:
-    """F42: after a crash what ended keeps its answer; what ran is run again only if harmless."""
+    """After a crash what ended keeps its answer; what ran is run again only if harmless."""
     slow, same = Gate("slow"), Gate("same", annotations=ToolAnnotations(idempotentHint=True))
     quick = Gate("quick")
     quick.open.set()
@@ -1909,8 +1910,9 @@ async def test_a_tool_sees_the_run_that_it_is_called_in() -> None:
     assert context.usage is result.usage
 
 
+@pytest.mark.requirement("A71")
 def test_agents_say_what_they_are() -> None:
-    """A71: a repr is what logs and debuggers show."""
+    """A repr is what logs and debuggers show."""
     agent = Agent("Adder", tools=[add.with_(name=f"t{n}") for n in range(7)], model="openai/x")
     assert repr(agent) == snapshot(
         "<Agent 'Adder', model 'openai/x', tools: t0, t1, t2, t3, t4, …>"

@@ -110,10 +110,11 @@ async def said(stream: EventStream, text: str) -> Event:
     raise AssertionError("the stream has ended")
 
 
+@pytest.mark.requirement("D24", "D39")
 async def test_an_action_by_the_name_of_a_tool_is_answered_with_its_cause(
     stream: EventStream,
 ) -> None:
-    """D24, D39: the observation says which action it answers, and that it is the environment's."""
+    """The observation says which action it answers, and that it is the environment's."""
     async with ToolRuntime(stream, [add]):
         action = ActionEvent[Any]("add", {"a": 1, "b": 2})
         event = stream.add_event(action, EventSource.AGENT)
@@ -122,6 +123,7 @@ async def test_an_action_by_the_name_of_a_tool_is_answered_with_its_cause(
         assert (seen.cause, seen.source) == (event.id, EventSource.ENVIRONMENT)
 
 
+@pytest.mark.requirement("D40", "D48")
 @pytest.mark.parametrize(
     "action",
     [
@@ -134,7 +136,7 @@ async def test_an_action_by_the_name_of_a_tool_is_answered_with_its_cause(
     ids=lambda action: type(action).__name__,
 )
 async def test_what_is_not_runnable_is_passed_over(stream: EventStream, action: Action) -> None:
-    """D40, D48: thoughts and messages are not carried out."""
+    """Thoughts and messages are not carried out."""
     async with ToolRuntime(stream, [add]):
         ignored = stream.add_event(action, EventSource.AGENT)
         observed = stream.add_event(ToolObservation("x"), EventSource.ENVIRONMENT)
@@ -144,10 +146,11 @@ async def test_what_is_not_runnable_is_passed_over(stream: EventStream, action: 
     assert observed.id not in causes
 
 
+@pytest.mark.requirement("D27", "D28", "D39")
 async def test_the_actions_of_the_document_are_carried_out_by_the_built_in_tools(
     stream: EventStream, tmp_path: Path
 ) -> None:
-    """D27, D28, D39: a command, an edit and a view, in the working directory."""
+    """A command, an edit and a view, in the working directory."""
     async with ToolRuntime(stream, default_registry, working_dir=tmp_path):
         edited = await act(stream, FileEditAction("a.txt", "create", "one\ntwo\nthree\n"))
         assert isinstance(edited, FileEditObservation)
@@ -164,10 +167,11 @@ async def test_the_actions_of_the_document_are_carried_out_by_the_built_in_tools
         assert missing.is_error
 
 
+@pytest.mark.requirement("D26", "D39")
 async def test_the_action_of_a_built_in_tool_goes_to_that_tool(
     stream: EventStream, tmp_path: Path
 ) -> None:
-    """D26, D39: the observation is the tool's own."""
+    """The observation is the tool's own."""
     async with ToolRuntime(stream, default_registry, working_dir=tmp_path):
         ran = await act(stream, TerminalAction(command="echo hello"))
         assert type(ran).__name__ == "TerminalObservation"
@@ -220,11 +224,12 @@ class DoubleTool(ToolDefinition[DoubleAction, DoubleObservation]):
         ]
 
 
+@pytest.mark.requirement("D26")
 @pytest.mark.parametrize("registered", [True, False])
 async def test_the_action_of_a_tool_of_ones_own_goes_to_that_tool(
     stream: EventStream, registered: bool
 ) -> None:
-    """D26: whether the tool is given or made by a registry; what was made is closed."""
+    """Whether the tool is given or made by a registry; what was made is closed."""
     registry = ToolRegistry()
     registry.register("double", DoubleTool)
     DoubleExecutor.closed = False
@@ -235,8 +240,9 @@ async def test_the_action_of_a_tool_of_ones_own_goes_to_that_tool(
     assert DoubleExecutor.closed is registered
 
 
+@pytest.mark.requirement("D27")
 async def test_a_mapping_of_ones_own_extends_the_runtime(stream: EventStream) -> None:
-    """D27: any action may be carried out by any tool."""
+    """Any action may be carried out by any tool."""
 
     @function_tool
     def browser(code: str) -> str:
@@ -258,8 +264,9 @@ async def test_a_mapping_of_ones_own_extends_the_runtime(stream: EventStream) ->
         assert (await act(stream, IPythonRunCellAction("1 + 1"))).text == "2"
 
 
+@pytest.mark.requirement("D37")
 async def test_an_mcp_action_calls_the_tool_of_its_server(stream: EventStream) -> None:
-    """D37: by the server's name for it or by ours; the observation has the cause."""
+    """By the server's name for it or by ours; the observation has the cause."""
     remote: list[Any] = []
     for server in ("numbers", "letters"):
 
@@ -282,8 +289,9 @@ async def test_an_mcp_action_calls_the_tool_of_its_server(stream: EventStream) -
         assert isinstance(missing, AgentErrorObservation)
 
 
+@pytest.mark.requirement("D38")
 async def test_failures_are_observations_and_say_whose_they_are(stream: EventStream) -> None:
-    """D38: a mistake of the agent's is told apart from a failure of the environment."""
+    """A mistake of the agent's is told apart from a failure of the environment."""
 
     @function_tool
     def fail() -> str:
@@ -315,8 +323,9 @@ async def test_failures_are_observations_and_say_whose_they_are(stream: EventStr
         assert damaged.error_id == "invalid_action"
 
 
+@pytest.mark.requirement("D24")
 async def test_what_a_tool_says_is_published_while_it_works(stream: EventStream) -> None:
-    """D1, D24: with the path of the call, and the action as its cause."""
+    """With the path of the call, and the action as its cause."""
 
     @function_tool
     def speak() -> str:
@@ -342,8 +351,9 @@ async def test_what_a_tool_says_is_published_while_it_works(stream: EventStream)
     assert (seen.path, seen.tool_call_id) == (("call_1",), "call_7")
 
 
+@pytest.mark.requirement("D47")
 async def test_the_timeout_of_an_action_is_honoured(stream: EventStream, tmp_path: Path) -> None:
-    """D47: a command is stopped by its session, anything else by the runtime."""
+    """A command is stopped by its session, anything else by the runtime."""
 
     @function_tool
     async def execute_ipython_cell(code: str) -> str:
@@ -362,10 +372,11 @@ async def test_the_timeout_of_an_action_is_honoured(stream: EventStream, tmp_pat
         assert late.exit_code == 124
 
 
+@pytest.mark.requirement("D46", "D47")
 async def test_a_setup_script_runs_unseen_in_the_session_of_the_terminal(
     stream: EventStream, tmp_path: Path
 ) -> None:
-    """D46, D47: what it sets is there for the commands that follow; views leave it out."""
+    """What it sets is there for the commands that follow; views leave it out."""
     (tmp_path / "set up.sh").write_text("export GREETING=hello\n", encoding="utf-8")
     async with ToolRuntime(stream, default_registry, working_dir=tmp_path) as runtime:
         event = runtime.run_setup_script("./set up.sh")
@@ -381,8 +392,9 @@ async def test_a_setup_script_runs_unseen_in_the_session_of_the_terminal(
     assert shown
 
 
+@pytest.mark.requirement("D39")
 async def test_actions_run_one_after_the_other_unless_told_otherwise(stream: EventStream) -> None:
-    """D15: a command finds what the one before it has left."""
+    """A command finds what the one before it has left."""
     running, most = 0, 0
     both = asyncio.Event()
 
@@ -418,8 +430,9 @@ async def test_actions_run_one_after_the_other_unless_told_otherwise(stream: Eve
         ToolRuntime(stream, [work], max_parallel=0)
 
 
+@pytest.mark.requirement("D27", "D50")
 async def test_killing_reaches_the_tool_and_overtakes_what_waits(stream: EventStream) -> None:
-    """D27, D50: a command that stops does not wait for the one that is to be stopped."""
+    """A command that stops does not wait for the one that is to be stopped."""
     async with ToolRuntime(stream, [hang, add]):
         hanging = stream.add_event(ActionEvent[Any]("hang", {}), "agent")
         after = stream.add_event(ActionEvent[Any]("add", {"a": 1, "b": 1}), "agent")
@@ -436,8 +449,9 @@ async def test_killing_reaches_the_tool_and_overtakes_what_waits(stream: EventSt
         assert (await act(stream, CmdKillAction())).text == "Stopped: nothing runs."
 
 
+@pytest.mark.requirement("D27")
 async def test_code_in_a_thread_sees_that_it_was_stopped(stream: EventStream) -> None:
-    """D27: a thread cannot be ended from outside; it is told."""
+    """A thread cannot be ended from outside; it is told."""
     seen = threading.Event()
 
     @function_tool
@@ -456,8 +470,9 @@ async def test_code_in_a_thread_sees_that_it_was_stopped(stream: EventStream) ->
         assert await asyncio.to_thread(seen.wait, BOUND)
 
 
+@pytest.mark.requirement("D18", "D19")
 async def test_closing_stops_what_runs_and_answers_it(stream: EventStream) -> None:
-    """D18, D19: each action has its one observation, and no task is left."""
+    """Each action has its one observation, and no task is left."""
     runtime = ToolRuntime(stream, [hang])
     events = [stream.add_event(ActionEvent[Any]("hang", {}), "agent") for _ in range(3)]
     await said(stream, "hanging")
@@ -470,8 +485,9 @@ async def test_closing_stops_what_runs_and_answers_it(stream: EventStream) -> No
     assert ignored.id == stream.last_id
 
 
+@pytest.mark.requirement("D19")
 async def test_closing_on_the_loop_itself_does_not_wait(stream: EventStream) -> None:
-    """D19: what runs is stopped as soon as the loop goes on."""
+    """What runs is stopped as soon as the loop goes on."""
     with ToolRuntime(stream, [hang]) as runtime:
         event = stream.add_event(ActionEvent[Any]("hang", {}), "agent")
         await said(stream, "hanging")
@@ -479,8 +495,9 @@ async def test_closing_on_the_loop_itself_does_not_wait(stream: EventStream) -> 
     runtime.close()
 
 
+@pytest.mark.requirement("D39")
 def test_it_works_without_an_event_loop() -> None:
-    """D39: in a synchronous program, on the background loop."""
+    """In a synchronous program, on the background loop."""
     with EventStream() as stream, ToolRuntime(stream, [add, hang]) as runtime:
         answered = threading.Event()
         seen: list[Any] = []
@@ -511,8 +528,9 @@ def test_it_works_without_an_event_loop() -> None:
         ] == ["cancelled"]
 
 
+@pytest.mark.requirement("D39")
 async def test_tools_see_the_object_of_the_application(stream: EventStream) -> None:
-    """D39: as in a run."""
+    """As in a run."""
 
     @function_tool
     def who(ctx: RunContextWrapper[str]) -> str:
@@ -523,10 +541,11 @@ async def test_tools_see_the_object_of_the_application(stream: EventStream) -> N
         assert (await act(stream, ActionEvent("who", {}))).text == "Ada"
 
 
+@pytest.mark.requirement("D38")
 async def test_an_observation_that_a_mapping_cannot_make_is_an_error(
     stream: EventStream, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """D38: the action is answered whatever the mapping does."""
+    """The action is answered whatever the mapping does."""
     async with ToolRuntime(stream, [add]) as runtime:
         runtime.handles(
             "NullAction2", "add", lambda _: {"a": 1, "b": 1}, lambda *_: _none().observation
@@ -545,8 +564,9 @@ def _none() -> Any:
     return None
 
 
+@pytest.mark.requirement("D8", "D25")
 async def test_an_action_that_is_published_as_an_event_is_the_same(stream: EventStream) -> None:
-    """D8, D25: with its record attached or only its JSON."""
+    """With its record attached or only its JSON."""
     async with ToolRuntime(stream, DoubleTool.create()):
         event = event_of(DoubleAction(number=1))
         assert (await act(stream, event)).doubled == 2
@@ -560,11 +580,12 @@ class Odd(Observation):
     what: Any = None
 
 
+@pytest.mark.requirement("D24", "D40")
 @pytest.mark.parametrize("made", ["text", None, Odd(what=object())])
 async def test_what_is_no_observation_is_answered_as_an_error(
     stream: EventStream, made: Any
 ) -> None:
-    """D24, D40: an action has its one observation, whatever a mapping gives for it."""
+    """An action has its one observation, whatever a mapping gives for it."""
     async with ToolRuntime(stream, [add]) as runtime:
         runtime.handles("Sum", "add", lambda _: {"a": 1, "b": 2}, lambda _, __: made)
         runtime.handles(CmdRunAction, "add", lambda _: {"a": 1, "b": 2}, lambda _, __: made)
@@ -573,9 +594,10 @@ async def test_what_is_no_observation_is_answered_as_an_error(
     assert seen.error_id == "observation"
 
 
+@pytest.mark.requirement("D18", "D40")
 @pytest.mark.parametrize("wait", [True, False])
 async def test_closing_answers_what_was_not_begun(stream: EventStream, wait: bool) -> None:
-    """D18, D40: what was published before closing is answered, however soon that comes."""
+    """What was published before closing is answered, however soon that comes."""
     runtime = ToolRuntime(stream, [add])
     events = [
         stream.add_event(ActionEvent[Any]("add", {"a": 1, "b": 2}), "agent") for _ in range(9)
@@ -593,10 +615,11 @@ async def test_closing_answers_what_was_not_begun(stream: EventStream, wait: boo
     await other.aclose()
 
 
+@pytest.mark.requirement("D18")
 async def test_a_tool_that_does_not_listen_does_not_keep_the_runtime_open(
     stream: EventStream, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """D18: closing comes to an end, and the action has one observation all the same."""
+    """Closing comes to an end, and the action has one observation all the same."""
     go = asyncio.Event()
 
     @function_tool
@@ -623,8 +646,9 @@ async def test_a_tool_that_does_not_listen_does_not_keep_the_runtime_open(
     assert len(list(stream.get_events(filter=OBSERVATIONS))) == 1
 
 
+@pytest.mark.requirement("D53")
 async def test_what_a_crash_has_left_is_lost_and_not_done_twice() -> None:
-    """D53: who comes after a crash says so, and nothing is carried out a second time."""
+    """Who comes after a crash says so, and nothing is carried out a second time."""
     done: list[str] = []
 
     @function_tool
@@ -650,8 +674,9 @@ async def test_what_a_crash_has_left_is_lost_and_not_done_twice() -> None:
     assert [event.cause for event in events].count(left.id) == 1
 
 
+@pytest.mark.requirement("D39")
 async def test_what_was_published_before_the_first_runtime_is_carried_out_once() -> None:
-    """D39: whoever publishes first and starts the runtime then is no crash."""
+    """Whoever publishes first and starts the runtime then is no crash."""
     done: list[str] = []
 
     @function_tool

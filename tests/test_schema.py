@@ -82,8 +82,9 @@ class Pair(typing.NamedTuple):
     right: str
 
 
+@pytest.mark.requirement("A13", "A15", "A16", "A17", "A19", "A21")
 def test_the_schema_of_the_first_documented_example_comes_out_key_for_key() -> None:
-    """A13, A15, A16, A17, A19, A21: people compare what they see with the page they learn from."""
+    """People compare what they see with the page they learn from."""
 
     @function_tool
     async def fetch_weather(location: Location) -> str:
@@ -120,8 +121,9 @@ def test_the_schema_of_the_first_documented_example_comes_out_key_for_key() -> N
     }
 
 
+@pytest.mark.requirement("A12", "A14", "A20", "A21", "A22")
 def test_the_schema_of_the_second_documented_example_comes_out_key_for_key() -> None:
-    """A12, A14, A20, A21, A22: it has a context, an override and an optional parameter."""
+    """It has a context, an override and an optional parameter."""
 
     @function_tool(name_override="fetch_data")
     def read_file(ctx: RunContextWrapper[Any], path: str, directory: str | None = None) -> str:
@@ -220,11 +222,12 @@ ANNOTATIONS: list[Any] = [
 ]
 
 
+@pytest.mark.requirement("A25")
 @pytest.mark.parametrize(
     "annotation", ANNOTATIONS, ids=[f"{index}" for index in range(len(ANNOTATIONS))]
 )
 def test_a_type_is_described_exactly_as_pydantic_describes_a_field(annotation: Any) -> None:
-    """A25: pydantic's schemas are what users and models know; ours are only composed faster."""
+    """Pydantic's schemas are what users and models know; ours are only composed faster."""
 
     def tool(value: Any) -> None: ...
 
@@ -301,6 +304,7 @@ VALUES: list[Any] = [
 """One value for each of the types, as JSON."""
 
 
+@pytest.mark.requirement("A25")
 @pytest.mark.parametrize(
     ("annotation", "value"),
     list(zip(ANNOTATIONS, VALUES, strict=True)),
@@ -309,7 +313,7 @@ VALUES: list[Any] = [
 async def test_a_value_of_a_type_reaches_the_function_and_comes_back(
     annotation: Any, value: Any
 ) -> None:
-    """A25: the function gets what it is annotated with, made of what a model can send."""
+    """The function gets what it is annotated with, made of what a model can send."""
 
     def tool(value: Any) -> Any:
         return value
@@ -322,11 +326,12 @@ async def test_a_value_of_a_type_reaches_the_function_and_comes_back(
     assert adapter.dump_python(outcome.value, mode="json") == value
 
 
+@pytest.mark.requirement("A20", "A22")
 @pytest.mark.parametrize(
     "annotation", [int, str | None, list[str], Address, Colour, Point], ids=str
 )
 def test_an_optional_parameter_is_described_as_pydantic_describes_it(annotation: Any) -> None:
-    """A20, A22: defaults are published when they have a JSON form."""
+    """Defaults are published when they have a JSON form."""
     defaults: dict[Any, Any] = {
         int: 3,
         str | None: None,
@@ -389,8 +394,9 @@ def test_every_way_to_describe_a_parameter_works_and_the_annotation_wins() -> No
     assert properties["d"]["minimum"] == 1
 
 
+@pytest.mark.requirement("A17")
 def test_docstrings_can_be_left_out() -> None:
-    """A17: `use_docstring_info=False` means no word of them."""
+    """`use_docstring_info=False` means no word of them."""
 
     def tool(a: int) -> None:
         """Do it.
@@ -404,8 +410,9 @@ def test_docstrings_can_be_left_out() -> None:
     assert "description" not in schema.params_json_schema["properties"]["a"]
 
 
+@pytest.mark.requirement("A15")
 def test_a_description_that_is_given_replaces_the_docstrings() -> None:
-    """A15: what a model should know is not always what a programmer should."""
+    """What a model should know is not always what a programmer should."""
 
     def tool(a: int) -> None:
         """Do it.
@@ -420,8 +427,9 @@ def test_a_description_that_is_given_replaces_the_docstrings() -> None:
     assert other.params_json_schema["properties"]["a"]["description"] == "a number"
 
 
+@pytest.mark.requirement("A31", "A32")
 def test_the_style_of_a_docstring_does_not_show_in_the_schema() -> None:
-    """A31, A32: whether it is found out or stated, in any of the three styles."""
+    """Whether it is found out or stated, in any of the three styles."""
 
     def google(a: int, b: str = "") -> None:
         """Do it.
@@ -511,6 +519,7 @@ def test_any_parameter_name_works() -> None:
     assert built.invoke_sync(values) == list(range(10))
 
 
+@pytest.mark.requirement("A23")
 @pytest.mark.parametrize(
     "annotation",
     [
@@ -525,7 +534,7 @@ def test_any_parameter_name_works() -> None:
     ids=repr,
 )
 def test_the_context_parameter_is_told_by_its_annotation(annotation: Any) -> None:
-    """A23: it may stand anywhere and is never part of the schema."""
+    """It may stand anywhere and is never part of the schema."""
 
     def tool(a: int, ctx: Any = None, *, b: int = 0) -> bool:
         return isinstance(ctx, ToolContext)
@@ -718,8 +727,9 @@ def test_changing_what_was_handed_out_changes_nothing() -> None:
     assert tool.params_json_schema["properties"]["a"]["items"] == {"$ref": "#/$defs/Location"}
 
 
+@pytest.mark.requirement("A34")
 def test_the_pydantic_model_of_the_parameters_is_there_for_those_who_want_it() -> None:
-    """A34: programs written against the model keep working."""
+    """Programs written against the model keep working."""
 
     def tool(a: int, json: str = "x", *rest: int, **more: float) -> None: ...
 

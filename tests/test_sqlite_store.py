@@ -49,6 +49,7 @@ PATIENCE = 10.0
 ROOT = Path(__file__).parents[1]
 
 
+@pytest.mark.requirement("D9", "D11", "D52", "D53", "F23", "F38")
 class TestContract(EventStoreContract):
     """What every store promises, of a file."""
 
@@ -79,8 +80,9 @@ class TestContractOfManySessions(TestContract):
 class TestContractOfTwoStores(TestContract):
     """The same where a reader has opened the file for itself, as another process does."""
 
+    @pytest.mark.requirement("F23")
     def test_waiting_sees_what_another_writes(self) -> None:
-        """F23: a reader waits for the writer of another process."""
+        """A reader waits for the writer of another process."""
         with (
             closing(self.make_store()) as writer,
             closing(SQLiteEventStore(self._path, read_only=True)) as reader,
@@ -114,8 +116,9 @@ def path(tmp_path: Path) -> Path:
 # --- files ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("F35")
 def test_a_file_of_another_kind_is_refused_and_left_alone(path: Path) -> None:
-    """F35: whoever mistypes a path loses nothing."""
+    """Whoever mistypes a path loses nothing."""
     for content in (b"Dear diary,\n" * 50, b"SQLite format 3\0 and no more"):
         path.write_bytes(content)
         for read_only in (False, True):
@@ -126,8 +129,9 @@ def test_a_file_of_another_kind_is_refused_and_left_alone(path: Path) -> None:
         assert [one.name for one in path.parent.iterdir()] == [path.name]
 
 
+@pytest.mark.requirement("F35")
 def test_a_file_of_another_program_is_refused_and_left_alone(path: Path) -> None:
-    """F35: SQLite is everywhere; its files look alike from outside."""
+    """SQLite is everywhere; its files look alike from outside."""
     with closing(sqlite3.connect(path)) as other:
         other.execute("CREATE TABLE notes (text)")
     content = path.read_bytes()
@@ -193,8 +197,9 @@ def test_a_store_of_a_later_release_is_refused_and_left_alone(path: Path) -> Non
     assert path.read_bytes() == content
 
 
+@pytest.mark.requirement("F35")
 def test_a_missing_event_is_noticed_by_whoever_reads_or_writes(path: Path) -> None:
-    """F35: a hole is never passed over in silence."""
+    """A hole is never passed over in silence."""
     with closing(SQLiteEventStore(path)) as store:
         put(store, *[said(str(n)) for n in range(10)])
     with closing(sqlite3.connect(path)) as damage:
@@ -208,8 +213,9 @@ def test_a_missing_event_is_noticed_by_whoever_reads_or_writes(path: Path) -> No
         assert texts(store, before=4) == ["0", "1", "2", "3"]
 
 
+@pytest.mark.requirement("F35")
 def test_a_damaged_page_is_reported_and_the_rest_is_salvaged(path: Path) -> None:
-    """F35: nothing is changed, and what can be read can be had."""
+    """Nothing is changed, and what can be read can be had."""
     with closing(SQLiteEventStore(path)) as store:
         put(store, *[said(f"{n} " + "x" * 500) for n in range(200)])
         put(store.session("other"), said("whole"))
@@ -230,8 +236,9 @@ def test_a_damaged_page_is_reported_and_the_rest_is_salvaged(path: Path) -> None
     assert path.read_bytes() == content
 
 
+@pytest.mark.requirement("F35")
 def test_events_are_salvaged_from_a_file_whose_tables_are_gone(path: Path) -> None:
-    """F35: each row has its event whole."""
+    """Each row has its event whole."""
     with closing(SQLiteEventStore(path)) as store:
         put(store, *[said(f"{n}") for n in range(20)])
     content = bytearray(path.read_bytes())
@@ -246,8 +253,9 @@ def test_events_are_salvaged_from_a_file_whose_tables_are_gone(path: Path) -> No
 # --- events ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("S31")
 def test_a_large_text_is_kept_once_and_comes_back(path: Path) -> None:
-    """S31: a file that is edited ten times is not stored ten times; no payload is a reference."""
+    """A file that is edited ten times is not stored ten times; no payload is a reference."""
     text = "ä" * 500_000
     block = [{"type": "text", "text": text}, {"large": [[0, "text", "content"]]}]
     odd = {"$blob": "0" * 64, "large": "x" * 70_000, "numbers": list(range(30_000))}
@@ -267,8 +275,9 @@ def test_a_large_text_is_kept_once_and_comes_back(path: Path) -> None:
     assert path.stat().st_size < 2 * len(text.encode()) + 1_500_000
 
 
+@pytest.mark.requirement("S31")
 def test_a_payload_may_hold_whatever_the_tables_do(path: Path) -> None:
-    """S31: names that mean something to the store are data within a payload."""
+    """Names that mean something to the store are data within a payload."""
     names = {"v": 9, "type": "x", "id": 5, "body": "'; DROP TABLE event; --", "large": None}
     with closing(SQLiteEventStore(path, "'; DROP TABLE log; --")) as store:
         put(store, MessageEvent([names]))
@@ -285,8 +294,9 @@ class StrangeEvent(Event):
     what: str = field(TEXT)
 
 
+@pytest.mark.requirement("D25")
 def test_an_event_of_an_unknown_type_is_given_as_what_it_is(path: Path) -> None:
-    """D25: a plugin that is not installed here must not make a log unreadable."""
+    """A plugin that is not installed here must not make a log unreadable."""
     strange = stamp(StrangeEvent("odd"), Origin("t", "c", ("c",)), 7).replace(cause=3)
     with closing(SQLiteEventStore(path)) as store:
         put(store, said("a"), strange, said("b"))
@@ -303,8 +313,9 @@ def test_an_event_of_an_unknown_type_is_given_as_what_it_is(path: Path) -> None:
         assert store.read(after=2).result(PATIENCE)[0].to_dict()["what"] == "odd"
 
 
+@pytest.mark.requirement("F35")
 def test_ids_of_events_that_were_not_stored_are_not_given_again_after_a_crash(path: Path) -> None:
-    """F35: someone has seen them; a resumed page would take another event for them."""
+    """Someone has seen them; a resumed page would take another event for them."""
     program = """
 import os, sys
 from agents_tools.events import MessageEvent
@@ -330,6 +341,7 @@ os._exit(9)
 # --- finding --------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("D52")
 @pytest.mark.parametrize(
     ("where", "index"),
     [
@@ -347,7 +359,7 @@ os._exit(9)
 def test_events_are_found_by_an_index_in_order(
     path: Path, where: EventFilter | None, index: str, *, reverse: bool
 ) -> None:
-    """D52: a search costs what it finds, not what there is; no search sorts."""
+    """A search costs what it finds, not what there is; no search sorts."""
     SQLiteEventStore(path).close()
     asked: list[str] = []
     with closing(sqlite3.connect(path)) as connection:
@@ -363,8 +375,9 @@ def test_events_are_found_by_an_index_in_order(
     assert not any("SCAN" in plan or "B-TREE" in plan for plan in plans), plans
 
 
+@pytest.mark.requirement("D52")
 def test_several_types_come_in_one_order(path: Path) -> None:
-    """D52: each type is walked through by itself."""
+    """Each type is walked through by itself."""
     with closing(SQLiteEventStore(path)) as store:
         put(store, *[(said("m"), NullEvent(), RunStartedEvent())[n % 3] for n in range(60)])
         where = EventFilter(types=("run_started_event", "message_event", "message_event"))
@@ -413,8 +426,9 @@ def filled(path: Path, sessions: int, each: int) -> SQLiteEventStore:
     return store
 
 
+@pytest.mark.requirement("D53")
 def test_a_deleted_session_gives_its_room_back(path: Path) -> None:
-    """D53: what is deleted is gone from the disk; what others need of it stays."""
+    """What is deleted is gone from the disk; what others need of it stays."""
     with closing(filled(path, 4, 1_000)) as store:
         large = path.stat().st_size
         for sid in ("s0", "s1", "s3"):
@@ -428,6 +442,7 @@ def test_a_deleted_session_gives_its_room_back(path: Path) -> None:
             assert inside.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
+@pytest.mark.requirement("D53")
 @pytest.mark.parametrize(
     ("limits", "kept"),
     [
@@ -442,7 +457,7 @@ def test_a_deleted_session_gives_its_room_back(path: Path) -> None:
 def test_old_sessions_are_dropped_as_a_whole(
     path: Path, limits: dict[str, Any], kept: dict[str, int]
 ) -> None:
-    """D53: half a conversation is worth nothing; the one that was quiet for longest goes first."""
+    """Half a conversation is worth nothing; the one that was quiet for longest goes first."""
     with closing(filled(path, 4, 100)) as store:
         deleted = store.retain(**limits).result(PATIENCE)
         left = {one.sid: one.events for one in store.sessions().result(PATIENCE)}
@@ -450,8 +465,9 @@ def test_old_sessions_are_dropped_as_a_whole(
         assert deleted == 404 - sum(kept.values())
 
 
+@pytest.mark.requirement("D53")
 def test_a_session_in_use_loses_its_oldest_events_only(path: Path) -> None:
-    """D53: it goes on with its ids, and `expect_seq` counts what was dropped, too."""
+    """It goes on with its ids, and `expect_seq` counts what was dropped, too."""
     with closing(SQLiteEventStore(path)) as store:
         put(store, *[said(str(n), timestamp=1e9) for n in range(5_000)])
         assert store.retain(max_events=10).result(PATIENCE) == 4_990
@@ -466,8 +482,9 @@ def test_a_session_in_use_loses_its_oldest_events_only(path: Path) -> None:
         assert texts(store) == ["next", "and on", "and so on"]
 
 
+@pytest.mark.requirement("D53")
 def test_deleting_goes_on_after_a_crash(path: Path) -> None:
-    """D53: a session that was half deleted does not come back, and its room is given back later."""
+    """A session that was half deleted does not come back, and its room is given back later."""
     with closing(filled(path, 2, 10)):
         pass
     with closing(sqlite3.connect(path)) as crash:
@@ -560,8 +577,9 @@ def test_a_session_may_be_closed_where_its_events_are_acknowledged(path: Path) -
         assert texts(store.session("short")) == ["a"]
 
 
+@pytest.mark.requirement("F37")
 def test_a_callback_that_raises_does_no_harm(path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """F37: it must not be taken for a disk that failed, and its events not be stored again."""
+    """It must not be taken for a disk that failed, and its events not be stored again."""
 
     def fail(_: object) -> None:
         raise RuntimeError("on purpose")
@@ -577,8 +595,9 @@ def test_a_callback_that_raises_does_no_harm(path: Path, caplog: pytest.LogCaptu
     assert "on purpose" in caplog.text
 
 
+@pytest.mark.requirement("F38")
 def test_a_writer_that_came_in_between_is_noticed(path: Path) -> None:
-    """F38: the lease file was removed, and somebody else took the lease of a new one."""
+    """The lease file was removed, and somebody else took the lease of a new one."""
     with closing(SQLiteEventStore(path)) as store:
         put(store, said("a"))
         with closing(sqlite3.connect(path)) as other:
@@ -599,9 +618,10 @@ def test_names_of_sessions_are_any_text(path: Path) -> None:
             store.session("\ud800")
 
 
+@pytest.mark.requirement("S11")
 @pytest.mark.skipif(os.name == "nt", reason="rights are other things there")
 def test_nobody_else_may_read_what_is_made(path: Path) -> None:
-    """S11: the file and those beside it; the rights of a file that is there are left alone."""
+    """The file and those beside it; the rights of a file that is there are left alone."""
     before = os.umask(0)
     try:
         with closing(SQLiteEventStore(path)) as store:
@@ -616,6 +636,7 @@ def test_nobody_else_may_read_what_is_made(path: Path) -> None:
         os.umask(before)
 
 
+@pytest.mark.requirement("F35")
 @pytest.mark.parametrize(
     "damage",
     [
@@ -633,7 +654,7 @@ def test_nobody_else_may_read_what_is_made(path: Path) -> None:
 def test_a_file_with_values_of_other_kinds_gives_errors_of_a_store_only(
     path: Path, damage: str
 ) -> None:
-    """F35: whoever made it, and whatever is asked of it; salvaging copes with it."""
+    """Whoever made it, and whatever is asked of it; salvaging copes with it."""
     with closing(SQLiteEventStore(path)) as store:
         put(store, said("a"), said("b"))
     with closing(sqlite3.connect(path)) as other:
@@ -672,8 +693,9 @@ def test_what_no_row_can_have_is_not_found(path: Path) -> None:
         assert store.count(-1, before=1 << 80).result(PATIENCE) == 2
 
 
+@pytest.mark.requirement("F20")
 def test_what_has_no_json_form_fails_in_what_is_pending(path: Path) -> None:
-    """F20: whatever an event of somebody's own raises; the others are stored."""
+    """Whatever an event of somebody's own raises; the others are stored."""
 
     class OddEvent(Event):
         type = "odd_for_this_test"

@@ -96,12 +96,13 @@ def victims() -> Iterator[Victims]:
         given.end()
 
 
+@pytest.mark.requirement("F35")
 @needs_fork
 @pytest.mark.timeout(600)
 def test_a_killed_writer_loses_nothing_that_was_acknowledged(
     victims: Victims, tmp_path: Path, corpus_size: int
 ) -> None:
-    """F35: no acknowledged event is lost, none is there twice or in part, no id is given again.
+    """No acknowledged event is lost, none is there twice or in part, no id is given again.
 
     The store is opened after each kill; its lease is free at once.
     """
@@ -134,12 +135,13 @@ def _check_after_kill(log: SQLiteEventStore, acks: list[str]) -> None:
 # --- F36: the power goes --------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("F36")
 @needs_disk
 @pytest.mark.timeout(600)
 def test_whatever_of_unsynced_writes_reaches_the_disk_the_log_opens(
     tmp_path: Path, corpus_size: int
 ) -> None:
-    """F36: at any moment, with any part of what was not synced, in any order, torn at sectors.
+    """At any moment, with any part of what was not synced, in any order, torn at sectors.
 
     What was acknowledged as `sync` is there, and what is there is a beginning of what was written.
     """
@@ -250,6 +252,7 @@ def _check_after_power_loss(
 # --- F37: the disk is full, or fails --------------------------------------------------------------
 
 
+@pytest.mark.requirement("F37")
 @needs_disk
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
@@ -260,7 +263,7 @@ def _check_after_power_loss(
 def test_whichever_write_fails_nothing_is_torn_and_it_goes_on(
     code: int, *, for_long: bool, tmp_path: Path, corpus_size: int
 ) -> None:
-    """F37: the i-th write, cut or sync fails, for all i; then the disk works again."""
+    """The i-th write, cut or sync fails, for all i; then the disk works again."""
     total = _failing(tmp_path / "whole", code, at=1 << 30, for_long=False)
     every = 1 if corpus_size > 5_000 else 25
     for at in range(0, total, every):
@@ -336,8 +339,9 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", str(folder)], check=True)  # noqa: S603, S607
 
 
+@pytest.mark.requirement("F37")
 def test_a_disk_without_room_refuses_and_goes_on_when_there_is_some(small_disk: Path) -> None:
-    """F37: on a real disk; what was refused is not there, what was taken is."""
+    """On a real disk; what was refused is not there, what was taken is."""
     filler = small_disk / "filler"
     filler.write_bytes(bytes(300_000))
     with closing(SQLiteEventStore(small_disk / "events.db")) as store:
@@ -354,8 +358,9 @@ def test_a_disk_without_room_refuses_and_goes_on_when_there_is_some(small_disk: 
         assert numbers(again.read().result(PATIENCE)) == list(range(kept + 1))
 
 
+@pytest.mark.requirement("F37")
 def test_a_folder_that_may_not_be_written_can_be_read(small_disk: Path) -> None:
-    """F37: EROFS; the error says what helps."""
+    """EROFS; the error says what helps."""
     path = small_disk / "events.db"
     with closing(SQLiteEventStore(path)) as store:
         store.append([said(0)]).result(PATIENCE)
@@ -370,11 +375,12 @@ def test_a_folder_that_may_not_be_written_can_be_read(small_disk: Path) -> None:
 # --- F38: others ----------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("F38")
 @needs_fork
 def test_a_second_process_is_refused_until_the_first_is_gone(
     victims: Victims, tmp_path: Path
 ) -> None:
-    """F38: it is told who writes; it may read; after a kill -9 the lease is free at once."""
+    """It is told who writes; it may read; after a kill -9 the lease is free at once."""
     path = tmp_path / "events.db"
     os.mkfifo(f"{path}.never")
     pid = victims.start("hold", str(path))
@@ -396,8 +402,9 @@ def test_a_second_process_is_refused_until_the_first_is_gone(
             victims.kill(pid)
 
 
+@pytest.mark.requirement("F38")
 def test_a_second_store_of_the_same_process_is_refused_as_well(tmp_path: Path) -> None:
-    """F38: two parts of a program do not overwrite each other; a closed one lets the other."""
+    """Two parts of a program do not overwrite each other; a closed one lets the other."""
     path = tmp_path / "events.db"
     with closing(SQLiteEventStore(path)) as one, closing(SQLiteEventStore(path)) as two:
         one.append([said(0)]).result(PATIENCE)
@@ -408,10 +415,11 @@ def test_a_second_store_of_the_same_process_is_refused_as_well(tmp_path: Path) -
         assert two.append([said(1)]).result(PATIENCE) == 1
 
 
+@pytest.mark.requirement("F38")
 @needs_fork
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_fork_does_not_share_what_the_parent_has_open(tmp_path: Path) -> None:
-    """F38: a child reads with connections of its own; the lease stays with the parent."""
+    """A child reads with connections of its own; the lease stays with the parent."""
     path = tmp_path / "events.db"
     with closing(SQLiteEventStore(path)) as store:
         store.append([said(0)]).result(PATIENCE)
@@ -434,9 +442,10 @@ def _in_the_child(store: SQLiteEventStore) -> int:
     return 0
 
 
+@pytest.mark.requirement("F37")
 @pytest.mark.parametrize("suffix", ["", "-wal"])
 def test_a_file_that_is_taken_away_is_noticed(tmp_path: Path, suffix: str) -> None:
-    """F37: otherwise events would be acknowledged that nobody finds again."""
+    """Otherwise events would be acknowledged that nobody finds again."""
     path = tmp_path / "events.db"
     with closing(SQLiteEventStore(path)) as store:
         store.append([said(0)]).result(PATIENCE)
@@ -448,8 +457,9 @@ def test_a_file_that_is_taken_away_is_noticed(tmp_path: Path, suffix: str) -> No
 # --- F39: the clock -------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("F39")
 def test_a_clock_that_is_set_back_changes_no_order(tmp_path: Path) -> None:
-    """F39: the order is that of the ids; times are found where they are."""
+    """The order is that of the ids; times are found where they are."""
     day = 86_400.0
     times = [1.7e9 + n - (day if 10 <= n < 20 else 0) for n in range(30)]
     with closing(SQLiteEventStore(tmp_path / "events.db")) as store:

@@ -35,7 +35,7 @@ from agents_tools.events import (
 from agents_tools.store import EventFilter, MemoryEventStore
 from agents_tools.stream import EventStream, EventStreamSubscriber
 from agents_tools.testing import ScriptedModel, tool_call
-from tests.waiting import until
+from tests.waiting import comes, until
 
 BOUND = 10.0
 CALL = Origin("crawl", "call_1", ("call_1",), EventSource.ENVIRONMENT)
@@ -84,8 +84,9 @@ class Heard:
 # --- publishing -----------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("D9", "D10", "D22")
 def test_what_is_published_gets_an_id_and_a_time_on_a_copy():
-    """D9, D10, D22: the event of the publisher stays as it was."""
+    """The event of the publisher stays as it was."""
     stream = EventStream()
     event = said()
     before = time.time()
@@ -97,13 +98,15 @@ def test_what_is_published_gets_an_id_and_a_time_on_a_copy():
     assert stream.last_id == 1
 
 
+@pytest.mark.requirement("D10")
 def test_the_time_that_an_event_has_is_kept():
-    """D10: when it was said, not when it was published."""
+    """When it was said, not when it was published."""
     assert EventStream().publish(said().replace(timestamp=5.0)).timestamp == 5.0
 
 
+@pytest.mark.requirement("D51")
 def test_an_event_with_an_id_is_refused():
-    """D51: what a subscriber got and publishes again would go round for ever."""
+    """What a subscriber got and publishes again would go round for ever."""
     stream = EventStream()
     published = stream.publish(said())
     with pytest.raises(ValueError, match="has an id already"):
@@ -113,15 +116,17 @@ def test_an_event_with_an_id_is_refused():
     assert stream.last_id == 0
 
 
+@pytest.mark.requirement("D51")
 async def test_sending_again_what_was_received_is_refused():
-    """D51: `send` guards as `publish` does."""
+    """`send` guards as `publish` does."""
     async with EventStream() as stream:
         with pytest.raises(UserValueError):
             await stream.send(await stream.send(said()))
 
 
+@pytest.mark.requirement("D9", "D15")
 def test_ids_are_dense_whoever_publishes():
-    """D9, D15: 4 threads with 300 events each give the ids 0 to 1199, seen in that order."""
+    """4 threads with 300 events each give the ids 0 to 1199, seen in that order."""
     heard = Heard()
     with EventStream() as stream:
         stream.subscribe("main", heard)
@@ -136,8 +141,9 @@ def test_ids_are_dense_whoever_publishes():
     assert heard.ids == list(range(1200))
 
 
+@pytest.mark.requirement("D8", "D24", "D26")
 def test_an_action_travels_in_an_event():
-    """D8, D24, D26: what is added is wrapped, and says who it is from and what led to it."""
+    """What is added is wrapped, and says who it is from and what led to it."""
     stream = EventStream()
     action = stream.add_event(CmdRunAction(command="ls"), EventSource.AGENT)
     answer = stream.add_event(
@@ -150,8 +156,9 @@ def test_an_action_travels_in_an_event():
     assert list(stream.get_events(filter=EventFilter(cause=action.id))) == [answer]
 
 
+@pytest.mark.requirement("D8", "D23")
 def test_an_event_is_added_with_its_source():
-    """D8, D23: the path and the tool that it has stay."""
+    """The path and the tool that it has stay."""
     stream = EventStream()
     event = stream.add_event(shown("x"), EventSource.USER)
     assert (event.source, event.path, event.tool_name) == (EventSource.USER, ("call_1",), "crawl")
@@ -167,8 +174,9 @@ def test_what_is_no_event_and_nobody_is_refused():
         stream.add_event(said(), "me")
 
 
+@pytest.mark.requirement("D3", "D14", "F21")
 def test_publishing_returns_before_a_slow_callback_ends():
-    """D3, D14, F21: nobody waits for a callback; others get everything meanwhile."""
+    """Nobody waits for a callback; others get everything meanwhile."""
     released, entered = threading.Event(), threading.Event()
 
     def slow(event: Event) -> None:
@@ -190,8 +198,9 @@ def test_publishing_returns_before_a_slow_callback_ends():
 # --- subscribing ----------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("D7")
 def test_the_subscribers_have_the_names_they_always_had():
-    """D7: programs compare them with texts."""
+    """Programs compare them with texts."""
     assert {one.name: one.value for one in EventStreamSubscriber} == {
         "AGENT_CONTROLLER": "agent_controller",
         "RESOLVER": "openhands_resolver",
@@ -203,8 +212,9 @@ def test_the_subscribers_have_the_names_they_always_had():
     }
 
 
+@pytest.mark.requirement("D1", "D4")
 def test_two_subscribers_get_one_event():
-    """D1, D4: each callback gets what is published after it came."""
+    """Each callback gets what is published after it came."""
     one, two = Heard(), Heard()
     with EventStream() as stream:
         stream.publish(said("before"))
@@ -214,8 +224,9 @@ def test_two_subscribers_get_one_event():
     assert one.events == two.events == [event]
 
 
+@pytest.mark.requirement("D6")
 def test_a_subscriber_has_several_callbacks():
-    """D6: told apart by their ids; the same id again is refused."""
+    """Told apart by their ids; the same id again is refused."""
     one, two = Heard(), Heard()
     with EventStream() as stream:
         stream.subscribe("main", one, "one")
@@ -230,8 +241,9 @@ def test_a_subscriber_has_several_callbacks():
     assert len(two.events) == 2
 
 
+@pytest.mark.requirement("D5", "D16")
 def test_nothing_is_delivered_after_unsubscribe():
-    """D5, D16: whatever is published meanwhile, from whatever thread."""
+    """Whatever is published meanwhile, from whatever thread."""
     stream = EventStream()
     heard = Heard()
     going = threading.Event()
@@ -258,8 +270,9 @@ def test_nothing_is_delivered_after_unsubscribe():
         stream.close()
 
 
+@pytest.mark.requirement("D5", "D16", "F21")
 def test_a_callback_may_unsubscribe_itself_and_others():
-    """D5, D16, F21: inside the callback, as anywhere."""
+    """Inside the callback, as anywhere."""
     heard = Heard()
     with EventStream() as stream:
 
@@ -277,8 +290,9 @@ def test_a_callback_may_unsubscribe_itself_and_others():
     assert heard.ids == [0]
 
 
+@pytest.mark.requirement("D5")
 async def test_an_async_callback_may_unsubscribe_itself():
-    """D5: the same for those that run on a loop."""
+    """The same for those that run on a loop."""
     heard = Heard()
     async with EventStream() as stream:
 
@@ -292,8 +306,9 @@ async def test_an_async_callback_may_unsubscribe_itself():
     assert heard.ids == [0]
 
 
+@pytest.mark.requirement("D20")
 def test_ids_that_are_not_known_are_only_logged(caplog: pytest.LogCaptureFixture):
-    """D20: cleaning up twice is no error."""
+    """Cleaning up twice is no error."""
     stream = EventStream()
     stream.subscribe("main", Heard(), "one")
     stream.unsubscribe("main", "one")
@@ -303,8 +318,9 @@ def test_ids_that_are_not_known_are_only_logged(caplog: pytest.LogCaptureFixture
     assert "nobody/x" in caplog.text
 
 
+@pytest.mark.requirement("D13")
 async def test_events_are_handed_over_in_the_order_of_the_subscribers():
-    """D13: whatever the order of subscribing."""
+    """Whatever the order of subscribing."""
     order: list[tuple[int, str]] = []
 
     def callback(name: str) -> Any:
@@ -319,17 +335,13 @@ async def test_events_are_handed_over_in_the_order_of_the_subscribers():
             stream.subscribe(name, callback(name))
         for n in range(3):
             stream.publish(said())
-            await asyncio.wait_for(_until(lambda n=n: len(order) == 4 * (n + 1)), BOUND)
+            await asyncio.wait_for(comes(lambda n=n: len(order) == 4 * (n + 1)), BOUND)
     assert order == [(n, name) for n in range(3) for name in sorted(names)]
 
 
-async def _until(condition: Any) -> None:
-    while not condition():  # noqa: ASYNC110 - a list that grows tells nobody
-        await asyncio.sleep(0)
-
-
+@pytest.mark.requirement("D14")
 async def test_an_async_callback_runs_on_the_loop_of_its_subscriber():
-    """D14: one after the other, though it waits in between."""
+    """One after the other, though it waits in between."""
     loops: set[asyncio.AbstractEventLoop] = set()
     order: list[tuple[int, str]] = []
 
@@ -346,8 +358,9 @@ async def test_an_async_callback_runs_on_the_loop_of_its_subscriber():
     assert order == [(n, what) for n in range(20) for what in ("begin", "end")]
 
 
+@pytest.mark.requirement("D4")
 def test_an_async_callback_without_a_loop_runs_in_the_background():
-    """D4: a script that has no loop may use one all the same."""
+    """A script that has no loop may use one all the same."""
     heard: list[int] = []
 
     async def callback(event: Event) -> None:
@@ -362,8 +375,9 @@ def test_an_async_callback_without_a_loop_runs_in_the_background():
     assert Counter(heard) == {0: 2, 1: 2, 2: 2}
 
 
+@pytest.mark.requirement("D53")
 def test_a_subscriber_may_begin_with_what_was():
-    """D53: first what there is, then what comes, nothing twice."""
+    """First what there is, then what comes, nothing twice."""
     heard = Heard()
     with EventStream() as stream:
         for _ in range(5):
@@ -374,8 +388,9 @@ def test_a_subscriber_may_begin_with_what_was():
     assert heard.ids == list(range(2, 10))
 
 
+@pytest.mark.requirement("D46")
 def test_a_subscriber_gets_what_it_asks_for():
-    """D46: for example no hidden events."""
+    """For example no hidden events."""
     heard = Heard()
     with EventStream() as stream:
         stream.subscribe("main", heard, where=EventFilter(hidden=False, types=("action_event",)))
@@ -405,8 +420,9 @@ def test_what_cannot_be_meant_is_refused():
 # --- following ------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("D15", "D53")
 async def test_a_follower_sees_what_was_and_what_comes():
-    """D15, D53: replay and live meet without a gap and without a duplicate."""
+    """Replay and live meet without a gap and without a duplicate."""
     stream = EventStream()
     for _ in range(300):
         stream.publish(said())
@@ -419,8 +435,9 @@ async def test_a_follower_sees_what_was_and_what_comes():
     await stream.aclose()
 
 
+@pytest.mark.requirement("F23")
 async def test_a_follower_goes_on_after_an_id():
-    """F23: a reader that was cut off misses nothing and gets nothing twice."""
+    """A reader that was cut off misses nothing and gets nothing twice."""
     stream = EventStream()
     for _ in range(10):
         stream.publish(said())
@@ -430,8 +447,9 @@ async def test_a_follower_goes_on_after_an_id():
     assert ids(await everything(stream, after=99)) == []
 
 
+@pytest.mark.requirement("D53")
 async def test_older_events_come_from_the_store_and_lost_ones_leave_a_gap():
-    """D53: each hole shows once, with how many are missing."""
+    """Each hole shows once, with how many are missing."""
     store = MemoryEventStore()
     stream = EventStream(store, window=4)
     for n in range(100):
@@ -448,8 +466,9 @@ async def test_older_events_come_from_the_store_and_lost_ones_leave_a_gap():
     assert events[-1].id == 99
 
 
+@pytest.mark.requirement("D11")
 async def test_everything_is_kept_when_asked_for():
-    """D11: a recording may hold display events too."""
+    """A recording may hold display events too."""
     store = MemoryEventStore()
     async with EventStream(store, keep="all", window=4) as stream:
         for n in range(50):
@@ -458,8 +477,9 @@ async def test_everything_is_kept_when_asked_for():
     assert ids(await store.read()) == list(range(50))
 
 
+@pytest.mark.requirement("D15")
 async def test_a_reader_that_is_far_behind_misses_display_events_only():
-    """D15: what begins and ends, and what is durable, is there however small the window is."""
+    """What begins and ends, and what is durable, is there however small the window is."""
     stream = EventStream(window=10)
     follower = stream.follow()
     end = ToolStreamEndEvent("ok").stamped(CALL, 2)
@@ -509,8 +529,9 @@ async def _all(follower: Any) -> list[Event]:
         return [event async for event in follower]
 
 
+@pytest.mark.requirement("F19")
 async def test_a_follower_that_leaves_early_ends():
-    """F19: `aclose`, or the end of its block; it may be closed while it waits."""
+    """`aclose`, or the end of its block; it may be closed while it waits."""
     stream = EventStream()
     follower = stream.follow()
     waiting = asyncio.ensure_future(_all(follower))
@@ -528,8 +549,9 @@ async def test_a_follower_that_leaves_early_ends():
 # --- slow readers ---------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("F21")
 async def test_senders_wait_for_a_reader_that_must_not_miss_anything():
-    """F21: an endless source is as fast as its slowest blocking reader, and nothing is lost."""
+    """An endless source is as fast as its slowest blocking reader, and nothing is lost."""
     stream = EventStream(window=16)
     follower = stream.follow(max_pending=4)
     got = [await _first(stream, follower)]
@@ -552,8 +574,9 @@ async def _first(stream: EventStream, follower: Any) -> Event:
     return (await some(1, follower))[0]
 
 
+@pytest.mark.requirement("F21")
 async def test_senders_wait_for_a_callback_that_must_not_miss_anything():
-    """F21: the block policy is the one that slows a tool down."""
+    """The block policy is the one that slows a tool down."""
     release, entered = asyncio.Event(), asyncio.Event()
     heard: list[int] = []
 
@@ -604,8 +627,9 @@ async def test_a_reader_that_sends_does_not_wait_for_itself():
         await follower.aclose()
 
 
+@pytest.mark.requirement("F21")
 async def test_a_sender_is_released_when_the_slow_reader_leaves():
-    """F21: gone, closed, or collected: nobody waits for it any more."""
+    """Gone, closed, or collected: nobody waits for it any more."""
     stream = EventStream()
     follower = stream.follow(max_pending=1)
     await _first(stream, follower)
@@ -651,8 +675,9 @@ async def test_display_events_are_merged_for_a_reader_that_asks_for_it():
     assert events[3].data == {"type": "response.output_text.delta", "delta": "xy"}
 
 
+@pytest.mark.requirement("F21")
 async def test_the_oldest_display_events_are_left_out_for_a_reader_that_asks_for_it():
-    """F21: a gap says how many; what is durable stays."""
+    """A gap says how many; what is durable stays."""
     async with EventStream() as stream:
         follower = stream.follow(policy="drop_oldest", max_pending=3)
         stream.publish(shown("0"))
@@ -690,8 +715,9 @@ def history(request: pytest.FixtureRequest) -> EventStream:
     return stream
 
 
+@pytest.mark.requirement("D12", "D52")
 def test_a_part_of_the_history_is_read(history: EventStream):
-    """D12, D52: by ids, both ends included, in both directions."""
+    """By ids, both ends included, in both directions."""
     assert ids(history.get_events()) == list(range(30))
     assert ids(history.get_events(5, 9)) == [5, 6, 7, 8, 9]
     assert ids(history.get_events(25)) == [25, 26, 27, 28, 29]
@@ -701,8 +727,9 @@ def test_a_part_of_the_history_is_read(history: EventStream):
     assert ids(history.get_events(28, 99)) == [28, 29]
 
 
+@pytest.mark.requirement("D46", "D52")
 def test_the_history_is_searched(history: EventStream):
-    """D46, D52: by type, source, time, text and whether it is hidden."""
+    """By type, source, time, text and whether it is hidden."""
 
     def found(**criteria: Any) -> list[int]:
         where = EventFilter(**criteria)
@@ -718,8 +745,9 @@ def test_the_history_is_searched(history: EventStream):
     assert ids(history.get_events(5, 20, filter=EventFilter(text="no"), limit=2)) == [6, 9]
 
 
+@pytest.mark.requirement("D2", "D11", "D53")
 def test_a_stream_is_opened_again():
-    """D2, D11, D53: equal events, and ids that go on."""
+    """Equal events, and ids that go on."""
     store = MemoryEventStore("one")
     with EventStream(store, user_id="ann") as stream:
         assert (stream.sid, stream.user_id, stream.store) == ("one", "ann", store)
@@ -732,8 +760,9 @@ def test_a_stream_is_opened_again():
     again.close()
 
 
+@pytest.mark.requirement("D2", "D53")
 def test_a_session_has_a_log_of_its_own():
-    """D2, D53: a store holds many sessions; without a name one is made up."""
+    """A store holds many sessions; without a name one is made up."""
     store = MemoryEventStore()
     with EventStream(store, sid="a") as one, EventStream(store, sid="b") as two:
         one.publish(said("of a"))
@@ -743,8 +772,9 @@ def test_a_session_has_a_log_of_its_own():
     assert EventStream().sid != EventStream().sid
 
 
+@pytest.mark.requirement("D44")
 async def test_a_stream_is_a_session():
-    """D44: what is appended is published and stored; the durable events of no call are read."""
+    """What is appended is published and stored; the durable events of no call are read."""
     store = MemoryEventStore()
     async with EventStream(store) as stream:
         stream.publish(said("mine").stamped(Origin(), 3))
@@ -756,8 +786,9 @@ async def test_a_stream_is_a_session():
         assert stream.last_id == 3
 
 
+@pytest.mark.requirement("D44")
 async def test_a_stream_that_hears_a_run_and_is_its_session_stores_nothing_twice():
-    """D44: the whole conversation once, and where the run begins and ends."""
+    """The whole conversation once, and where the run begins and ends."""
     store = MemoryEventStore()
     model = ScriptedModel([tool_call("ask", question="What?"), "That is it."])
     async with EventStream(store) as stream:
@@ -780,8 +811,9 @@ async def test_a_stream_that_hears_a_run_and_is_its_session_stores_nothing_twice
         assert len(await stream.read()) == 6
 
 
+@pytest.mark.requirement("D44")
 async def test_a_run_inside_of_a_tool_keeps_its_conversation_in_a_stream():
-    """D44: it is the conversation of the inner run; those who listen to both see both."""
+    """It is the conversation of the inner run; those who listen to both see both."""
     kept, heard = MemoryEventStore("kept"), MemoryEventStore("heard")
     async with EventStream(kept) as inner, EventStream(heard) as outer:
 
@@ -820,8 +852,9 @@ def _told(event: Event) -> str:
 # --- following what another writes ----------------------------------------------------------------
 
 
+@pytest.mark.requirement("F23", "D53")
 async def test_a_read_only_stream_follows_what_another_writes():
-    """F23, D53: replay, then live; what was never stored is a gap."""
+    """Replay, then live; what was never stored is a gap."""
     store = MemoryEventStore()
     writer = EventStream(store)
     writer.publish(said("0"))
@@ -876,8 +909,9 @@ def test_a_read_only_stream_catches_up_with_a_long_log():
 # --- closing --------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("D18", "D19")
 def test_closing_delivers_what_was_published():
-    """D18, D19: everything, in order; then no thread is left."""
+    """Everything, in order; then no thread is left."""
     before = set(threading.enumerate())
     heard = Heard()
     with EventStream() as stream:
@@ -889,8 +923,9 @@ def test_closing_delivers_what_was_published():
     until(lambda: not set(threading.enumerate()) - before)
 
 
+@pytest.mark.requirement("D19")
 async def test_closing_in_a_loop_delivers_what_was_published():
-    """D19: also to async callbacks and to followers."""
+    """Also to async callbacks and to followers."""
     heard = Heard()
 
     async def callback(event: Event) -> None:
@@ -907,8 +942,9 @@ async def test_closing_in_a_loop_delivers_what_was_published():
     assert ids(await reading) == list(range(100))
 
 
+@pytest.mark.requirement("D19")
 async def test_closing_without_draining_stops_at_once():
-    """D19: what waits is dropped, also what a follower has taken already."""
+    """What waits is dropped, also what a follower has taken already."""
     heard = Heard()
 
     async def callback(event: Event) -> None:
@@ -928,8 +964,9 @@ async def test_closing_without_draining_stops_at_once():
     assert len(heard.events) == count
 
 
+@pytest.mark.requirement("D19", "F21")
 def test_closing_has_a_time_limit():
-    """D19, F21: a callback that hangs holds nobody up for ever."""
+    """A callback that hangs holds nobody up for ever."""
     release, entered = threading.Event(), threading.Event()
     heard = Heard()
 
@@ -948,8 +985,9 @@ def test_closing_has_a_time_limit():
     release.set()
 
 
+@pytest.mark.requirement("D19", "F21")
 async def test_closing_in_a_loop_has_a_time_limit():
-    """D19, F21: the callback that hangs gets nothing more; what is durable is stored."""
+    """The callback that hangs gets nothing more; what is durable is stored."""
     release = asyncio.Event()
     heard = Heard()
 
@@ -971,8 +1009,9 @@ async def test_closing_in_a_loop_has_a_time_limit():
     assert ids(await store.read()) == [0, 1, 2]
 
 
+@pytest.mark.requirement("D19")
 async def test_a_closed_stream_takes_nothing():
-    """D19: what a run still says is dropped, so that it does not fail; others are told."""
+    """What a run still says is dropped, so that it does not fail; others are told."""
     stream = EventStream()
     published = stream.publish(said())
     await stream.aclose()
@@ -995,8 +1034,9 @@ async def test_a_closed_stream_takes_nothing():
     assert list(stream.get_events()) == [published]
 
 
+@pytest.mark.requirement("D18", "D19")
 def test_a_callback_may_close_the_stream():
-    """D18, D19: it does not wait for itself."""
+    """It does not wait for itself."""
     heard = Heard()
     stream = EventStream()
     closed = threading.Event()
@@ -1013,8 +1053,9 @@ def test_a_callback_may_close_the_stream():
     until(lambda: heard.ids == [0, 1, 2])
 
 
+@pytest.mark.requirement("D18")
 def test_a_stream_that_is_forgotten_leaves_nothing():
-    """D18: neither the stream nor its callbacks are kept alive by what it has started."""
+    """Neither the stream nor its callbacks are kept alive by what it has started."""
     before = set(threading.enumerate())
     stream = EventStream(MemoryEventStore())
     stream.subscribe("main", Heard())
@@ -1050,11 +1091,12 @@ def _text(events: list[Event], call: int) -> str:
     )
 
 
+@pytest.mark.requirement("D15")
 @given(_EVENTS, st.integers(1, 7), st.integers(1, 20), st.integers(-1, 60))
 def test_merging_loses_nothing_but_older_progress(
     kinds: list[tuple[str, int]], max_pending: int, window: int, after: int
 ):
-    """D15: the texts, the order, and everything that is not for display are what they were."""
+    """The texts, the order, and everything that is not for display are what they were."""
     stream = EventStream(MemoryEventStore(), keep="all", window=window)
     original = [stream.publish(_made(kind, call, n)) for n, (kind, call) in enumerate(kinds)]
     stream.close()
@@ -1074,11 +1116,12 @@ def test_merging_loses_nothing_but_older_progress(
         assert [one for one in merged if kinds[one.id] == ("progress", call)][-1:] == progress[-1:]
 
 
+@pytest.mark.requirement("F23")
 @given(_EVENTS, st.data())
 def test_a_merged_stream_can_be_left_and_resumed_anywhere(
     kinds: list[tuple[str, int]], data: st.DataObject
 ):
-    """F23: by the id of the last event that arrived; no text is lost or doubled."""
+    """By the id of the last event that arrived; no text is lost or doubled."""
     stream = EventStream()
     original = [stream.publish(_made(kind, call, n)) for n, (kind, call) in enumerate(kinds)]
     stream.close()
@@ -1090,11 +1133,12 @@ def test_a_merged_stream_can_be_left_and_resumed_anywhere(
         assert _text(first[:cut] + second, call) == _text(original, call)
 
 
+@pytest.mark.requirement("D15", "F21")
 @given(_EVENTS, st.integers(1, 9), st.sampled_from([1, 5, 100]), st.booleans())
 def test_every_event_is_delivered_or_counted(
     kinds: list[tuple[str, int]], max_pending: int, window: int, stored: bool
 ):
-    """D15, F21: gaps count exactly what is missing, and only display events are."""
+    """Gaps count exactly what is missing, and only display events are."""
     stream = EventStream(MemoryEventStore() if stored else None, window=window)
     follower = stream.follow(policy="drop_oldest", max_pending=max_pending)
     original = [stream.publish(_made(kind, call, n)) for n, (kind, call) in enumerate(kinds)]
@@ -1113,10 +1157,11 @@ def test_every_event_is_delivered_or_counted(
         before = one.id
 
 
+@pytest.mark.requirement("D53")
 @given(st.lists(st.integers(0, 40), max_size=12), st.integers(1, 30), st.booleans())
 @settings(max_examples=30)
 def test_replay_and_live_meet_whenever_a_reader_comes(steps: list[int], window: int, stored: bool):
-    """D53: a reader sees every id from its start on, once, however the window has moved."""
+    """A reader sees every id from its start on, once, however the window has moved."""
 
     async def run() -> None:
         store = MemoryEventStore() if stored else None

@@ -55,7 +55,7 @@ from agents_tools.stream import EventStream
 from agents_tools.stream._bounds import LARGEST
 from agents_tools.stream._feed import Feed
 from agents_tools.testing import ScriptedModel, check_events, tool_call
-from tests.waiting import until
+from tests.waiting import comes, until
 
 BOUND = 10.0
 CALL = Origin("crawl", "call_1", ("call_1",), EventSource.ENVIRONMENT)
@@ -88,9 +88,10 @@ def quiet(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture
         yield caplog
 
 
+@pytest.mark.requirement("D17", "F21")
 @pytest.mark.usefixtures("quiet")
 def test_a_callback_that_raises_is_reported_and_the_others_go_on():
-    """D17, F21: to `on_error`, to `errors` and to the log; the callback gets the next event."""
+    """To `on_error`, to `errors` and to the log; the callback gets the next event."""
     told: list[tuple[Exception, Event | None, str]] = []
     heard: list[int] = []
 
@@ -113,8 +114,9 @@ def test_a_callback_that_raises_is_reported_and_the_others_go_on():
     assert list(stream.errors) == [error]
 
 
+@pytest.mark.requirement("D17")
 def test_a_failing_callback_is_in_the_log(caplog: pytest.LogCaptureFixture):
-    """D17: with its traceback, and without the event, whose payload may be private."""
+    """With its traceback, and without the event, whose payload may be private."""
 
     def fail(event: Event) -> None:
         raise ValueError("no")
@@ -128,10 +130,11 @@ def test_a_failing_callback_is_in_the_log(caplog: pytest.LogCaptureFixture):
     assert "private" not in caplog.text
 
 
+@pytest.mark.requirement("F21")
 @pytest.mark.usefixtures("quiet")
 @pytest.mark.parametrize("kind", ["plain", "async"])
 async def test_a_callback_that_always_fails_is_detached(kind: str):
-    """F21: after `max_failures` in a row; an event says so, and publishing goes on."""
+    """After `max_failures` in a row; an event says so, and publishing goes on."""
     calls: list[int] = []
 
     def plain(event: Event) -> None:
@@ -161,9 +164,10 @@ async def test_a_callback_that_always_fails_is_detached(kind: str):
     await stream.aclose()
 
 
+@pytest.mark.requirement("F21")
 @pytest.mark.usefixtures("quiet")
 def test_a_callback_that_exits_has_failed():
-    """F21: neither its thread nor the process ends with it."""
+    """Neither its thread nor the process ends with it."""
     heard: list[int] = []
 
     def leave(event: Event) -> None:
@@ -180,9 +184,10 @@ def test_a_callback_that_exits_has_failed():
     ] * 2
 
 
+@pytest.mark.requirement("F21")
 @pytest.mark.usefixtures("quiet")
 async def test_a_callback_that_is_cancelled_inside_has_failed():
-    """F21: its subscription goes on."""
+    """Its subscription goes on."""
     heard: list[int] = []
 
     async def callback(event: Event) -> None:
@@ -201,9 +206,10 @@ async def test_a_callback_that_is_cancelled_inside_has_failed():
 # --- loops and readers that are gone --------------------------------------------------------------
 
 
+@pytest.mark.requirement("F21")
 @pytest.mark.usefixtures("quiet")
 def test_a_loop_that_is_gone_takes_its_readers_with_it():
-    """F21: publishing, closing and the other readers are as before."""
+    """Publishing, closing and the other readers are as before."""
     heard: list[int] = []
     stream = EventStream()
     stream.subscribe("b", lambda event: heard.append(event.id))
@@ -236,11 +242,12 @@ def test_a_loop_that_is_gone_takes_its_readers_with_it():
     del follower
 
 
+@pytest.mark.requirement("F21")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_loop_that_is_closed_while_somebody_waits_there_is_survived(
     quiet: pytest.LogCaptureFixture,
 ):
-    """F21: nothing is cancelled, and its tasks never go on."""
+    """Nothing is cancelled, and its tasks never go on."""
     stream = EventStream()
     loop = asyncio.new_event_loop()
 
@@ -264,9 +271,10 @@ def test_a_loop_that_is_closed_while_somebody_waits_there_is_survived(
     tasks.clear()
 
 
+@pytest.mark.requirement("F21")
 @pytest.mark.usefixtures("quiet")
 async def test_a_loop_that_ends_in_another_thread_is_survived():
-    """F21: a follower waits there when its loop is torn down."""
+    """A follower waits there when its loop is torn down."""
     stream = EventStream()
     waiting = threading.Event()
 
@@ -285,8 +293,9 @@ async def test_a_loop_that_ends_in_another_thread_is_survived():
     assert ids(await everything(stream)) == list(range(5))
 
 
+@pytest.mark.requirement("F21")
 async def test_a_follower_that_is_collected_holds_nobody_up():
-    """F21: neither senders nor the window wait for it."""
+    """Neither senders nor the window wait for it."""
     async with EventStream(window=4) as stream:
         followers = [stream.follow(max_pending=1) for _ in range(3)]
         stream.publish(said())
@@ -317,8 +326,9 @@ def test_what_is_said_in_the_midst_of_publishing_is_not_lost():
     assert sorted(ids([*outer, *spoken])) == list(range(8))
 
 
+@pytest.mark.requirement("F39")
 def test_the_clock_may_jump():
-    """F39: the order is that of the ids, whatever the times say."""
+    """The order is that of the ids, whatever the times say."""
     heard: list[int] = []
     day = 86_400.0
     with EventStream(MemoryEventStore(), window=1) as stream:
@@ -373,8 +383,9 @@ class Slow(MemoryEventStore):
             self.held.pop(0)()
 
 
+@pytest.mark.requirement("D2", "D8")
 def test_durable_events_go_to_the_store_in_batches_and_in_order():
-    """D2, D8: one batch is under way, and what comes meanwhile is the next; nobody waits."""
+    """One batch is under way, and what comes meanwhile is the next; nobody waits."""
     store = Slow()
     store.holds = True
     stream = EventStream(store)
@@ -409,9 +420,10 @@ def test_what_people_say_and_decide_is_stored_with_more_care():
         assert store.batches == [(1, durability)]
 
 
+@pytest.mark.requirement("F37", "D8")
 @pytest.mark.usefixtures("quiet")
 def test_a_full_store_is_told_and_gets_everything_when_there_is_room():
-    """F37, D8: readers see every event; `flush` raises, and later nothing is missing."""
+    """Readers see every event; `flush` raises, and later nothing is missing."""
     store = Slow()
     told: list[str] = []
     stream = EventStream(store, on_error=lambda error, event, who: told.append(f"{who}: {error}"))
@@ -428,9 +440,10 @@ def test_a_full_store_is_told_and_gets_everything_when_there_is_room():
     stream.close()
 
 
+@pytest.mark.requirement("F37")
 @pytest.mark.usefixtures("quiet")
 def test_a_store_that_stays_full_is_not_asked_for_each_event():
-    """F37: the cost of a dead store stays small, and closing tells what is not stored."""
+    """The cost of a dead store stays small, and closing tells what is not stored."""
     store = Slow()
     stream = EventStream(store)
     store.errors = [EventStoreFullError("no room", store="here") for _ in range(1000)]
@@ -442,9 +455,10 @@ def test_a_store_that_stays_full_is_not_asked_for_each_event():
     assert len(stream.errors) <= 13
 
 
+@pytest.mark.requirement("F38")
 @pytest.mark.usefixtures("quiet")
 async def test_two_writers_on_one_log_are_told():
-    """F38: the second one goes on for its readers, and says that nothing more is stored."""
+    """The second one goes on for its readers, and says that nothing more is stored."""
     store = MemoryEventStore()
     one, two = EventStream(store), EventStream(store.session(store.sid))
     one.publish(said("one"))
@@ -461,9 +475,10 @@ async def test_two_writers_on_one_log_are_told():
         await two.aclose()
 
 
+@pytest.mark.requirement("D11")
 @pytest.mark.usefixtures("quiet")
 def test_an_event_that_no_store_can_keep_costs_only_itself():
-    """D11: the others of its batch are stored; `flush` says why it is not."""
+    """The others of its batch are stored; `flush` says why it is not."""
     store = Slow()
     store.holds = True
     stream = EventStream(store)
@@ -479,9 +494,10 @@ def test_an_event_that_no_store_can_keep_costs_only_itself():
     stream.close()
 
 
+@pytest.mark.requirement("F37")
 @pytest.mark.usefixtures("quiet")
 async def test_a_reader_is_told_when_the_store_cannot_be_read():
-    """F37: a follower raises, a callback is detached; publishing goes on."""
+    """A follower raises, a callback is detached; publishing goes on."""
     store = MemoryEventStore()
     stream = EventStream(store, window=1)
     for _ in range(100):
@@ -492,7 +508,7 @@ async def test_a_reader_is_told_when_the_store_cannot_be_read():
         await everything(stream)
     for kind in (lambda event: None, _nothing):
         made = stream.subscribe("a", kind, after=-1)
-        await asyncio.wait_for(_until(lambda made=made: not made.active), BOUND)
+        await asyncio.wait_for(comes(lambda made=made: not made.active), BOUND)
     stream.publish(NotifyStreamEvent("x"))
     await stream.aclose()
 
@@ -501,13 +517,9 @@ async def _nothing(event: Event) -> None:
     """Do nothing."""
 
 
-async def _until(condition: Any) -> None:
-    while not condition():  # noqa: ASYNC110 - a flag tells nobody
-        await asyncio.sleep(0.001)
-
-
+@pytest.mark.requirement("D12")
 def test_events_on_their_way_to_the_store_are_read_all_the_same():
-    """D12: what is neither in the window nor in the store yet is no gap."""
+    """What is neither in the window nor in the store yet is no gap."""
     store = Slow()
     store.holds = True
     stream = EventStream(store, window=2)
@@ -527,9 +539,10 @@ def test_events_on_their_way_to_the_store_are_read_all_the_same():
 # --- many at once ---------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("F22")
 @pytest.mark.timeout(60)
 async def test_ten_thousand_streams_at_once():
-    """F22: 100 events each: none lost, none doubled, none out of order."""
+    """100 events each: none lost, none doubled, none out of order."""
 
     async def one() -> bool:
         stream = EventStream(window=32)
@@ -555,9 +568,10 @@ async def test_ten_thousand_streams_at_once():
         gc.enable()
 
 
+@pytest.mark.requirement("D9", "D15")
 @pytest.mark.timeout(60)
 async def test_four_producers_and_ten_readers_with_random_cancels():
-    """D9, D15: 100,000 events: nothing is lost or out of order for whoever stays or goes on."""
+    """100,000 events: nothing is lost or out of order for whoever stays or goes on."""
     rng = random.Random(7)  # noqa: S311 - the same each time
     stream = EventStream(MemoryEventStore(), keep="all", window=3_000)
     total, burst = 100_000, 500
@@ -637,8 +651,9 @@ def _planted(text: str) -> list[Event]:
     ]
 
 
+@pytest.mark.requirement("S20", "D21")
 async def test_forty_planted_secrets_are_neither_stored_nor_delivered():
-    """S20, D21: in every place of every kind of event, and in every usual encoding."""
+    """In every place of every kind of event, and in every usual encoding."""
     rng = random.Random(3)  # noqa: S311 - the same each time
     alphabet = "abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789-_/+ é"
     secrets = {f"S{n}": "K" + "".join(rng.choices(alphabet, k=16)) + "k" for n in range(40)}
@@ -677,8 +692,9 @@ async def test_forty_planted_secrets_are_neither_stored_nor_delivered():
     assert "***" in wire
 
 
+@pytest.mark.requirement("D21")
 def test_what_has_no_secret_stays_as_it_is():
-    """D21: no payload is copied for nothing, and what is attached stays."""
+    """No payload is copied for nothing, and what is attached stays."""
     stream = EventStream(secrets={"key": WORD})
     item: dict[str, Any] = {"type": "message", "n": [1, 2]}
     thing = object()
@@ -691,8 +707,9 @@ def test_what_has_no_secret_stays_as_it_is():
     stream.close()
 
 
+@pytest.mark.requirement("D21")
 def test_the_secrets_of_a_stream_are_its_own_and_may_change():
-    """D21: they are masked from then on, and in no other stream."""
+    """They are masked from then on, and in no other stream."""
     stream = EventStream()
     assert content(stream.publish(said(WORD))) == WORD
     stream.secrets = {"key": WORD, "unset": ""}
@@ -705,8 +722,9 @@ def test_the_secrets_of_a_stream_are_its_own_and_may_change():
         stream.secrets = {"pin": "1234"}
 
 
+@pytest.mark.requirement("D21")
 def test_numbers_and_odd_payloads_are_masked_too():
-    """D21: digits that are a secret, and what is nested too deep to be looked through."""
+    """Digits that are a secret, and what is nested too deep to be looked through."""
     stream = EventStream(secrets={"pin": "12345678", "level": "warning"})
     deep: Any = "x"
     for _ in range(300):
@@ -741,9 +759,10 @@ def _written(events: Any, path: tuple[str, ...] = CALL.path) -> str:
 _DELTAS = ["notify", "response.output_text.delta", "response.function_call_arguments.delta"]
 
 
+@pytest.mark.requirement("D21")
 @pytest.mark.parametrize("kind", _DELTAS)
 def test_a_secret_that_comes_in_pieces_is_masked(kind: str):
-    """D21: also letter by letter, between deltas of other calls, and with progress in between."""
+    """Also letter by letter, between deltas of other calls, and with progress in between."""
     stream = EventStream(secrets={"key": WORD})
     for letter in f"my key is {WORD}, really":
         stream.publish(_delta(kind, letter))
@@ -755,8 +774,9 @@ def test_a_secret_that_comes_in_pieces_is_masked(kind: str):
     assert ids(events) == list(range(len(events)))
 
 
+@pytest.mark.requirement("D21")
 def test_only_what_could_be_a_secret_is_held_back():
-    """D21: the rest of a delta is shown at once, and what is held back comes before what follows."""
+    """The rest of a delta is shown at once, and what is held back comes before what follows."""
     stream = EventStream(secrets={"key": WORD})
 
     def shown(event: Event) -> list[Any]:
@@ -774,6 +794,7 @@ def test_only_what_could_be_a_secret_is_held_back():
     stream.close()
 
 
+@pytest.mark.requirement("D21")
 @pytest.mark.parametrize(
     "last",
     [
@@ -785,7 +806,7 @@ def test_only_what_could_be_a_secret_is_held_back():
     ],
 )
 def test_what_was_held_back_is_released_with_what_ends_it(last: Event | None):
-    """D21: the next event of the call, its end, the end of what it is in, and `close`."""
+    """The next event of the call, its end, the end of what it is in, and `close`."""
     stream = EventStream(secrets={"key": WORD})
     stream.publish(_delta("notify", "that is corr"))
     assert _written(stream.get_events()) == "that is"
@@ -801,8 +822,9 @@ def test_what_was_held_back_is_released_with_what_ends_it(last: Event | None):
     stream.close()
 
 
+@pytest.mark.requirement("D21")
 def test_most_of_a_secret_is_masked_even_if_the_rest_never_comes():
-    """D21: nobody needs the last letter of a secret to use it."""
+    """Nobody needs the last letter of a secret to use it."""
     stream = EventStream(secrets={"key": WORD})
     stream.publish(_delta("notify", f"it is {WORD[:-2]}"))
     stream.publish(NotifyStreamEvent(".").stamped(CALL, 1))
@@ -819,10 +841,11 @@ _PIECES = st.one_of(
 )
 
 
+@pytest.mark.requirement("D21")
 @given(st.lists(_PIECES, min_size=1, max_size=6), st.data())
 @settings(max_examples=200)
 def test_a_text_is_the_same_however_it_is_cut(pieces: list[str], data: st.DataObject):
-    """D21: what is masked in the whole is masked in parts, and everything else is there."""
+    """What is masked in the whole is masked in parts, and everything else is there."""
     text = "".join(pieces)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=12)))
     whole: Any = EventStream(secrets={"key": WORD}).publish(NotifyStreamEvent(text))
@@ -849,10 +872,11 @@ _STEPS = st.lists(
 )
 
 
+@pytest.mark.requirement("D21")
 @settings(max_examples=150, deadline=None)
 @given(steps=_STEPS)
 def test_a_masked_run_keeps_the_laws_of_events(steps: list[tuple[str, int, str]]):
-    """D21: what was held back has its own place, whatever calls say at the same time."""
+    """What was held back has its own place, whatever calls say at the same time."""
     stream = EventStream(secrets={"key": WORD})
     calls = [Origin("say", f"call_{n}", (f"call_{n}",)) for n in range(3)]
     told: list[Event] = [ToolStreamStartEvent({}).replace(origin=origin) for origin in calls]
@@ -888,8 +912,9 @@ def _step(kind: str, text: str) -> Event:
             return ToolStreamEndEvent("ok")
 
 
+@pytest.mark.requirement("D21")
 async def test_a_run_whose_secrets_are_masked_keeps_the_laws_of_events():
-    """D21: calls that speak at the same time, each with half of a secret on its lips."""
+    """Calls that speak at the same time, each with half of a secret on its lips."""
 
     @function_tool
     async def mumble(ctx: ToolContext[Any], text: str) -> str:
@@ -922,6 +947,7 @@ async def test_a_run_whose_secrets_are_masked_keeps_the_laws_of_events():
 _HUGE = LARGEST + 1
 
 
+@pytest.mark.requirement("S29")
 @pytest.mark.parametrize(
     ("event", "kept"),
     [
@@ -937,7 +963,7 @@ _HUGE = LARGEST + 1
     ],
 )
 def test_an_event_that_is_too_large_is_cut(event: Event, kept: str):
-    """S29: in what is stored, and in what readers get; it says that something is left out."""
+    """In what is stored, and in what readers get; it says that something is left out."""
     store = MemoryEventStore()
     with EventStream(store, keep="all") as stream:
         given = stream.publish(event.replace(origin=Origin()))
@@ -950,8 +976,9 @@ def test_an_event_that_is_too_large_is_cut(event: Event, kept: str):
     assert "left out" in text or "left_out" in text or "bGVmdCBvdX" in text
 
 
+@pytest.mark.requirement("S29")
 def test_an_event_that_is_large_is_left_as_it_is():
-    """S29: only what is beyond the bound is cut; what may be is neither copied nor looked through."""
+    """Only what is beyond the bound is cut; what may be is neither copied nor looked through."""
     stream = EventStream()
     text = "x" * (LARGEST - 1000)
     shown = stream.publish(NotifyStreamEvent(text))
@@ -960,8 +987,9 @@ def test_an_event_that_is_large_is_left_as_it_is():
     assert content(stream.publish(said(text))) is text
 
 
+@pytest.mark.requirement("S29")
 def test_a_large_event_of_a_class_that_has_no_place_for_a_note_becomes_a_gap():
-    """S29: what cannot be cut is left out, and that is said."""
+    """What cannot be cut is left out, and that is said."""
 
     @register_event
     class PictureEvent(Event):
@@ -980,10 +1008,11 @@ def _is_picture(value: Any) -> bool:
 # --- forks, threads and stores that are cleared ---------------------------------------------------
 
 
+@pytest.mark.requirement("F44")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_child_of_a_busy_process_publishes_without_hanging():
-    """F44: other threads may be anywhere in a stream while this one forks."""
+    """Other threads may be anywhere in a stream while this one forks."""
     stream = EventStream(MemoryEventStore(), secrets={"key": WORD})
     stream.subscribe("main", lambda _: None)
     over = threading.Event()
@@ -1019,8 +1048,9 @@ def _in_the_child(stream: EventStream) -> int:
     return 0 if last in heard else 1
 
 
+@pytest.mark.requirement("D5")
 async def test_an_async_callback_does_not_begin_after_unsubscribe_in_another_thread():
-    """D5: the loop may just be about to call it."""
+    """The loop may just be about to call it."""
     stream = EventStream()
     gone = threading.Event()
     late: list[Event] = []
@@ -1058,9 +1088,9 @@ async def test_a_reader_goes_on_when_what_it_waits_for_was_deleted(tmp_path: Pat
             got: list[Event] = []
             feed = Feed(store, 9, lambda: got.extend, lambda: None)
             feed.start()
-            await _until(lambda: store.reads == 1)
+            await comes(lambda: store.reads == 1)
             await writer.append([said("new")])
-            await _until(lambda: bool(got))
+            await comes(lambda: bool(got))
             feed.stop()
             assert [content(event) for event in got] == ["new"]
             assert store.reads <= 2  # else it asked again and again

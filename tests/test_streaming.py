@@ -65,8 +65,9 @@ def said(events: list[Event]) -> list[str]:
     return [event.data if isinstance(event, NotifyStreamEvent) else event.type for event in events]
 
 
+@pytest.mark.requirement("A35", "A41", "A42", "A43", "A44", "A50")
 async def test_the_documented_pipeline_runs() -> None:
-    """A35, A41, A42, A43, A44, A50: three stages between brackets; the last yield is the result."""
+    """Three stages between brackets; the last yield is the result."""
     events, result = await watch(data_pipeline, source_url="https://x.org")
     assert said(events) == [
         "tool_stream_start_event",
@@ -91,8 +92,9 @@ async def test_the_documented_pipeline_runs() -> None:
     assert all(event.timestamp > 0 for event in events)
 
 
+@pytest.mark.requirement("A51")
 async def test_the_documented_typewriter_runs() -> None:
-    """A51: deltas add up to the result."""
+    """Deltas add up to the result."""
 
     async def summary(documents: list[str]) -> AsyncIterator[str]:
         for piece in ("All ", "about ", documents[0]):
@@ -112,8 +114,9 @@ async def test_the_documented_typewriter_runs() -> None:
     assert "".join(event.data for event in deltas) == result == "All about bees"
 
 
+@pytest.mark.requirement("A46", "A47", "A56")
 async def test_a_streaming_tool_is_a_tool_like_any_other() -> None:
-    """A46, A47, A56: whoever does not watch just gets the result."""
+    """Whoever does not watch just gets the result."""
     assert isinstance(data_pipeline, FunctionTool)
     text = await data_pipeline.on_invoke_tool(RunContextWrapper(None), '{"source_url": "x"}')
     assert text.startswith("Data pipeline processing successful")
@@ -126,8 +129,9 @@ async def test_a_streaming_tool_is_a_tool_like_any_other() -> None:
     assert data_pipeline.params_json_schema == expected
 
 
+@pytest.mark.requirement("A35", "A45")
 async def test_bare_and_called_forms_declare_alike() -> None:
-    """A35, A45: with every option of the contract."""
+    """With every option of the contract."""
 
     @streaming_tool(
         name_override="other",
@@ -149,9 +153,10 @@ async def test_bare_and_called_forms_declare_alike() -> None:
     assert (said(events), result) == (["x"], "done")
 
 
+@pytest.mark.requirement("A36", "A37")
 @pytest.mark.parametrize("sync", [False, True])
 async def test_the_first_value_that_is_no_event_ends_the_tool(sync: bool) -> None:
-    """A36, A37: nothing after it runs, and `finally` has run before the result is delivered."""
+    """Nothing after it runs, and `finally` has run before the result is delivered."""
     steps: list[str] = []
 
     async def asynchronous():  # type: ignore[no-untyped-def]
@@ -243,8 +248,9 @@ async def test_a_stream_without_a_result_is_an_error_that_names_the_tool(sync: b
     assert "forgetful" in await tool.on_invoke_tool(None, "{}")
 
 
+@pytest.mark.requirement("A44")
 async def test_a_body_that_raises_after_events_keeps_them() -> None:
-    """A44: the end event says error, and the failure function answers."""
+    """The end event says error, and the failure function answers."""
 
     @streaming_tool
     async def tool():  # type: ignore[no-untyped-def]
@@ -274,8 +280,9 @@ async def test_bad_arguments_have_their_brackets_and_nothing_else() -> None:
     assert stream.outcome.status == "invalid_args"
 
 
+@pytest.mark.requirement("A43")
 async def test_a_start_shows_the_arguments_without_the_context() -> None:
-    """A43: the context is the application's; who watches a call must not see it."""
+    """The context is the application's; who watches a call must not see it."""
 
     @streaming_tool
     async def tool(ctx: ToolContext[Any], a: int, b: str = "x"):  # type: ignore[no-untyped-def]
@@ -288,9 +295,10 @@ async def test_a_start_shows_the_arguments_without_the_context() -> None:
     assert start.input_args == {"a": 1}
 
 
+@pytest.mark.requirement("A48")
 @pytest.mark.parametrize("text", ["not json", '{"source": 1}', '{"source_url": 1}'])
 async def test_bad_arguments_are_told_or_raised(text: str) -> None:
-    """A48: the model gets a text that helps, or the application one class of error."""
+    """The model gets a text that helps, or the application one class of error."""
     told = await data_pipeline.on_invoke_tool(None, text)
     assert told.startswith("Invalid arguments for tool 'data_pipeline'")
     raising = data_pipeline.with_(failure_error_function=None)
@@ -379,8 +387,9 @@ async def test_calls_inside_calls_are_one_flat_ordered_list() -> None:
         assert event.path[-1] == event.tool_call_id
 
 
+@pytest.mark.requirement("A41")
 async def test_events_of_an_inner_stream_can_be_passed_on_and_keep_their_ids() -> None:
-    """A41: and nobody hears them twice."""
+    """And nobody hears them twice."""
 
     @streaming_tool
     async def inner():  # type: ignore[no-untyped-def]
@@ -533,8 +542,9 @@ async def test_a_call_that_outlives_its_parent_is_ended_before_it() -> None:
     assert await left[0] == "late"
 
 
+@pytest.mark.requirement("A49")
 async def test_a_thousand_streams_at_once_do_not_mix() -> None:
-    """A49: each event belongs to its own call, in order."""
+    """Each event belongs to its own call, in order."""
 
     @streaming_tool
     async def tool(n: int):  # type: ignore[no-untyped-def]

@@ -100,18 +100,20 @@ def test_a_known_attack_on_a_terminal_is_taken_out_whole(name: str) -> None:
     assert safe_text(attack) == expected
 
 
+@pytest.mark.requirement("S19")
 @given(foreign)
 def test_safe_text_holds_nothing_unsafe_and_is_safe_text(text: str) -> None:
-    """Every place that shows text to a person relies on it, some of them twice (S19)."""
+    """Every place that shows text to a person relies on it, some of them twice."""
     safe = safe_text(text)
 
     assert_safe(safe)
     assert safe_text(safe) == safe
 
 
+@pytest.mark.requirement("S19")
 @pytest.mark.corpus
 def test_random_strings_of_unsafe_characters_come_out_safe(corpus_size: int) -> None:
-    """Chance finds joins of pieces that nobody thought of (S19)."""
+    """Chance finds joins of pieces that nobody thought of."""
     source = random.Random(19)  # noqa: S311 - made-up text
     unsafe = [*map(chr, range(0xA0)), *map(chr, sorted(HIDDEN)), "\ud800", "\udfff", "a", "é", "0;"]
     for _ in range(corpus_size):
@@ -253,6 +255,7 @@ class Colour(enum.IntEnum):
     RED = 1
 
 
+@pytest.mark.requirement("F20")
 @pytest.mark.parametrize(
     ("base", "argument", "expected"),
     [
@@ -266,15 +269,16 @@ class Colour(enum.IntEnum):
     ],
 )
 def test_describing_calls_no_method_of_the_value(base: type, argument: Any, expected: str) -> None:
-    """A broken value must not break the message about it (F20)."""
+    """A broken value must not break the message about it."""
     trapped = Nasty("Trapped", (base,), TRAPS)
 
     assert describe_value(trapped(argument)) == expected
     assert describe_value([Nasty("Trapped", (), {**TRAPS, "__module__": None})()]) == "[<Trapped>]"
 
 
+@pytest.mark.requirement("F20")
 def test_describing_survives_deep_cyclic_and_endless_values() -> None:
-    """Values from a model or a tool have no size and no shape that could be relied on (F20)."""
+    """Values from a model or a tool have no size and no shape that could be relied on."""
     cycle: list[Any] = []
     cycle.append(cycle)
     deep: Any = "bottom"
@@ -304,11 +308,12 @@ def test_describing_a_container_that_another_thread_changes_names_its_type(
     assert describe_value(value) == "<dict>"
 
 
+@pytest.mark.requirement("S20")
 @pytest.mark.parametrize("before", [0, 30, 55, 1_000, 70_000])
 def test_a_registered_secret_is_masked_before_a_description_is_cut(
     secret: str, before: int
 ) -> None:
-    """Half a secret at the edge of a message is half a secret too many (S20)."""
+    """Half a secret at the edge of a message is half a secret too many."""
     for value in ("x" * before + secret, [secret + "y" * before], {secret: "z" * before}):
         described = describe_value(value)
         assert secret[:8] not in described

@@ -29,6 +29,7 @@ from agents_tools._threads import (
     thread_stats,
 )
 from agents_tools.errors import ToolOverloadedError, UserTypeError, UserValueError
+from tests.waiting import comes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -68,13 +69,6 @@ class Gate:
         """Return when the function runs, while the loop goes on."""
         await asyncio.to_thread(self.entered.wait, PATIENCE)
         assert self.entered.is_set()
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Let other threads go on until the condition holds."""
-    async with asyncio.timeout(PATIENCE):
-        while not condition():  # noqa: ASYNC110 - what other threads do sets no event here
-            await asyncio.sleep(0)
 
 
 async def cancelled(task: asyncio.Task[Any]) -> None:
@@ -188,8 +182,9 @@ async def test_context_variables_reach_the_function_and_stay_the_callers() -> No
     assert var.get() == "caller"
 
 
+@pytest.mark.requirement("F4")
 async def test_a_cancelled_caller_goes_on_at_once_and_the_function_is_counted() -> None:
-    """F4: a function past its deadline cannot be stopped, but it can be left and shown."""
+    """A function past its deadline cannot be stopped, but it can be left and shown."""
     gate = Gate()
     task = asyncio.create_task(run_in_thread(gate))
     await gate.begun()
@@ -204,12 +199,13 @@ async def test_a_cancelled_caller_goes_on_at_once_and_the_function_is_counted() 
     assert job.name == "Gate"
     assert 0 <= job.seconds < PATIENCE
     gate.opened.set()
-    await until(lambda: thread_stats().abandoned == 0)
+    await comes(lambda: thread_stats().abandoned == 0)
     assert abandoned_jobs() == ()
 
 
+@pytest.mark.requirement("F4")
 async def test_a_timeout_ends_at_its_deadline() -> None:
-    """F4: the answer comes at the deadline, not when the function returns."""
+    """The answer comes at the deadline, not when the function returns."""
     gate = Gate()
     start = time.perf_counter()
     with pytest.raises(TimeoutError):
@@ -217,7 +213,7 @@ async def test_a_timeout_ends_at_its_deadline() -> None:
             await run_in_thread(gate)
     assert time.perf_counter() - start < PATIENCE
     gate.opened.set()
-    await until(lambda: thread_stats().abandoned == 0)
+    await comes(lambda: thread_stats().abandoned == 0)
 
 
 async def test_an_abandoned_function_frees_its_place_for_the_next_call() -> None:
@@ -244,7 +240,7 @@ async def test_an_abandoned_thread_rejoins_a_pool_that_has_room() -> None:
     gate = Gate()
     await abandon(gate)
     gate.opened.set()
-    await until(lambda: thread_stats().idle == 1)
+    await comes(lambda: thread_stats().idle == 1)
     assert thread_stats().abandoned == 0
     assert await run_in_thread(threading.get_ident) == gate.threads[0].ident
 
@@ -261,11 +257,11 @@ async def test_past_the_cap_of_abandoned_functions_nothing_is_started() -> None:
     assert started == []
 
     gates[0].opened.set()
-    await until(lambda: thread_stats().abandoned == 1)
+    await comes(lambda: thread_stats().abandoned == 1)
     await run_in_thread(started.append, 2)
     assert started == [2]
     gates[1].opened.set()
-    await until(lambda: thread_stats().abandoned == 0)
+    await comes(lambda: thread_stats().abandoned == 0)
 
 
 async def test_calls_still_waiting_when_the_cap_is_reached_are_refused_too() -> None:
@@ -283,7 +279,7 @@ async def test_calls_still_waiting_when_the_cap_is_reached_are_refused_too() -> 
             await waiting
     assert started == []
     gate.opened.set()
-    await until(lambda: thread_stats().abandoned == 0)
+    await comes(lambda: thread_stats().abandoned == 0)
 
 
 async def test_a_call_cancelled_while_it_waits_is_never_started() -> None:
@@ -318,7 +314,7 @@ async def test_a_call_cancelled_before_its_thread_looked_is_never_started(
     assert thread_stats().abandoned == 1
     monkeypatch.undo()
     pool._launch(handed[0])
-    await until(lambda: pool.stats().abandoned == 0)
+    await comes(lambda: pool.stats().abandoned == 0)
     assert started == []
     pool.configure(size=0)
 
@@ -384,7 +380,7 @@ async def test_many_nested_calls_of_one_function_borrow_one_place() -> None:
 
     task = asyncio.create_task(run_in_thread(outer))
     await gate.begun()
-    await until(lambda: thread_stats().queued == 99)
+    await comes(lambda: thread_stats().queued == 99)
     assert thread_stats().running == 2
     gate.opened.set()
     async with asyncio.timeout(PATIENCE):
@@ -405,7 +401,7 @@ async def test_a_nested_call_of_an_abandoned_function_waits_like_any_other() -> 
     await gate.begun()
     await cancelled(task)
     gate.opened.set()
-    await until(lambda: thread_stats().abandoned == 0)
+    await comes(lambda: thread_stats().abandoned == 0)
     assert results == [7]
 
 
@@ -425,11 +421,12 @@ async def test_an_abandoned_function_gives_back_what_it_had_lent() -> None:
     gate.opened.set()
     async with asyncio.timeout(PATIENCE):
         assert await waiting == 1
-    await until(lambda: thread_stats().abandoned == 0)
+    await comes(lambda: thread_stats().abandoned == 0)
 
 
+@pytest.mark.requirement("F44")
 def test_two_event_loops_in_two_threads_share_the_pool() -> None:
-    """F44: each loop gets its own results; a barrier across both shows that both are served."""
+    """Each loop gets its own results; a barrier across both shows that both are served."""
     barrier = threading.Barrier(16, timeout=PATIENCE)
     results: dict[int, list[str]] = {}
 
@@ -462,6 +459,7 @@ class Unprintable(Exception):  # noqa: N818 - it is what it says
     __repr__ = __str__
 
 
+@pytest.mark.requirement("F9", "F10")
 @pytest.mark.parametrize(
     "error",
     [
@@ -475,7 +473,7 @@ class Unprintable(Exception):  # noqa: N818 - it is what it says
     ids=lambda error: type(error).__name__,
 )
 async def test_an_exception_is_raised_where_the_call_is_awaited(error: Exception) -> None:
-    """F9, F10: the very exception arrives, and the thread is there for the next call."""
+    """The very exception arrives, and the thread is there for the next call."""
     with pytest.raises(type(error)) as caught:
         await run_in_thread(_raise, error)
     assert caught.value is error
@@ -483,6 +481,7 @@ async def test_an_exception_is_raised_where_the_call_is_awaited(error: Exception
     assert thread_stats().idle == 1
 
 
+@pytest.mark.requirement("F9")
 @pytest.mark.parametrize(
     "error",
     [
@@ -498,7 +497,7 @@ async def test_an_exception_is_raised_where_the_call_is_awaited(error: Exception
     ids=lambda error: type(error).__name__,
 )
 async def test_what_would_break_a_loop_comes_wrapped(error: BaseException) -> None:
-    """F9: raised as they are, these end the loop, hang it or pass for a cancellation."""
+    """Raised as they are, these end the loop, hang it or pass for a cancellation."""
     with pytest.raises(ThreadRaised) as caught:
         await run_in_thread(_raise, error)
     assert caught.value.error is error
@@ -534,7 +533,7 @@ async def test_a_failed_call_leaves_no_cycle_of_references(kind: type[BaseExcept
     gc.disable()
     try:
         ref = await call()
-        await until(lambda: ref() is None)
+        await comes(lambda: ref() is None)
     finally:
         gc.enable()
 
@@ -553,7 +552,7 @@ async def test_an_idle_thread_holds_neither_argument_nor_result() -> None:
 
     assert await run_in_thread(same, payload) is payload
     del payload
-    await until(lambda: ref() is None)
+    await comes(lambda: ref() is None)
 
 
 def test_a_loop_that_closed_before_the_function_returned_is_left_in_peace() -> None:
@@ -593,8 +592,9 @@ print(thread_stats().idle)
     assert (done.returncode, done.stdout, done.stderr) == (0, "2\n", "")
 
 
+@pytest.mark.requirement("F8")
 def test_a_process_ends_though_a_tool_hangs() -> None:
-    """F8: a function that hangs for a minute must not hold the process for two seconds."""
+    """A function that hangs for a minute must not hold the process for two seconds."""
     source = """
 import asyncio, threading, time
 from agents_tools._threads import run_in_thread
@@ -614,9 +614,10 @@ print(time.time())
     assert time.time() - float(done.stdout) < 2.0
 
 
+@pytest.mark.requirement("F44")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_process_has_a_pool_that_works() -> None:
-    """F44: the child has the parent's records but none of its threads."""
+    """The child has the parent's records but none of its threads."""
     done = run_script(
         """
 import asyncio, os, sys, threading, warnings
@@ -745,7 +746,7 @@ async def test_calls_waiting_behind_a_thread_that_could_not_be_started_are_answe
     assert [type(answer) for answer in answers] == [ToolOverloadedError] * 3
     assert (pool.busy, thread_stats().queued) == (0, 0)
     gate.opened.set()
-    await until(lambda: thread_stats().abandoned == 0)
+    await comes(lambda: thread_stats().abandoned == 0)
 
 
 async def test_a_larger_pool_starts_what_waits_and_a_smaller_one_ends_threads() -> None:
@@ -765,7 +766,7 @@ async def test_a_larger_pool_starts_what_waits_and_a_smaller_one_ends_threads() 
     assert thread_stats().idle == 4
     configure_threads(size=2)
     assert thread_stats().idle == 2
-    await until(lambda: sum(thread.is_alive() for thread in gate.threads) == 2)
+    await comes(lambda: sum(thread.is_alive() for thread in gate.threads) == 2)
 
 
 @pytest.mark.parametrize("name", ["size", "abandoned"])
@@ -791,7 +792,7 @@ async def test_an_abandoned_partial_is_listed_by_its_function() -> None:
     await cancelled(task)
     assert abandoned_jobs()[0].name.endswith("read_page")
     gate.opened.set()
-    await until(lambda: thread_stats().abandoned == 0)
+    await comes(lambda: thread_stats().abandoned == 0)
 
 
 async def test_a_caller_closed_by_the_collector_inside_the_pool_does_no_harm(
@@ -806,7 +807,7 @@ async def test_a_caller_closed_by_the_collector_inside_the_pool_does_no_harm(
         waiting.close()
     assert thread_stats().abandoned == 1
     gate.opened.set()
-    await until(lambda: thread_stats().abandoned == 0)
+    await comes(lambda: thread_stats().abandoned == 0)
 
 
 async def test_random_cancellations_leave_the_books_balanced() -> None:
@@ -828,7 +829,7 @@ async def test_random_cancellations_leave_the_books_balanced() -> None:
             task.cancel()
         async with asyncio.timeout(PATIENCE):
             await asyncio.gather(*tasks, return_exceptions=True)
-    await until(lambda: thread_stats().abandoned == 0 and thread_stats().running == 0)
+    await comes(lambda: thread_stats().abandoned == 0 and thread_stats().running == 0)
     stats = thread_stats()
     assert stats.queued == 0
     assert 1 <= stats.idle <= 4

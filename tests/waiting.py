@@ -1,11 +1,14 @@
-"""Waiting for what another process does."""
+"""Waiting for what another process, thread or task does and tells nobody."""
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 
 BOUND = 10.0
+TURNS = 100
+PAUSE = 0.005
 
 
 def until(condition: Callable[[], object], *, within: float = BOUND) -> None:
@@ -17,3 +20,12 @@ def until(condition: Callable[[], object], *, within: float = BOUND) -> None:
     while not condition():
         assert time.monotonic() < latest, "it has not come within the bound"
         time.sleep(0.01)
+
+
+async def comes(condition: Callable[[], object], *, within: float = BOUND) -> None:
+    """Wait as `until` does while the event loop goes on: first a few of its turns, then pauses."""
+    turns = 0
+    async with asyncio.timeout(within):
+        while not condition():
+            turns += 1
+            await asyncio.sleep(0 if turns < TURNS else PAUSE)

@@ -85,20 +85,22 @@ def big_file(lines: int = 192_000) -> bytes:
 # --- view
 
 
+@pytest.mark.requirement("C21", "B91")
 def test_a_view_has_line_numbers(editor: Editor) -> None:
-    """C21, B91: as `cat -n` writes them."""
+    """As `cat -n` writes them."""
     editor.put("f", b"one\n\ttwo\n")
     seen = editor("view", "f")
     assert seen.text == "f, 2 lines:\n     1\tone\n     2\t\ttwo\n"
     assert (seen.total_lines, seen.lines, seen.encoding) == (2, (1, 2), "UTF-8")
 
 
+@pytest.mark.requirement("C21")
 @pytest.mark.parametrize(
     ("given", "shown"),
     [([1, 1], "1-1"), ([2, 3], "2-3"), ([4, -1], "4-5"), ([3, 99], "3-5"), ([5, 5], "5-5")],
 )
 def test_a_range_of_lines_is_shown(editor: Editor, given: list[int], shown: str) -> None:
-    """C21: -1 is the last line, and more than there is, is that as well."""
+    """-1 is the last line, and more than there is, is that as well."""
     editor.put("f", b"1\n2\n3\n4\n5\n")
     text = editor.ok("view", "f", view_range=given)
     first, last = (int(number) for number in shown.split("-"))
@@ -113,8 +115,9 @@ def test_a_range_outside_of_the_file_is_refused(editor: Editor, given: list[int]
     assert re.search("has 5 lines|Turn it round", editor.fails("view", "f", view_range=given))
 
 
+@pytest.mark.requirement("F17", "S29")
 def test_a_long_file_is_shown_with_its_true_line_numbers(editor: Editor) -> None:
-    """F17, S29: head, exact notice, tail; the numbers of the tail are those of the file."""
+    """Head, exact notice, tail; the numbers of the tail are those of the file."""
     editor.put("f", big_file(20_000))
     text = editor.ok("view", "f")
     assert len(text) < 31_000
@@ -127,8 +130,9 @@ def test_a_long_file_is_shown_with_its_true_line_numbers(editor: Editor) -> None
     assert [int(number) for number, _ in rows] == [*range(1, first), *range(last + 1, 20_001)]
 
 
+@pytest.mark.requirement("S29")
 def test_a_long_line_is_cut_with_a_marker(editor: Editor) -> None:
-    """S29: one line of 3 MB costs 2,000 characters; those around it are shown."""
+    """One line of 3 MB costs 2,000 characters; those around it are shown."""
     editor.put("f", b"a\n" + b"x" * 3_000_000 + b"\nb\n" + "ä".encode() * 5_000)
     text = editor.ok("view", "f")
     assert len(text) < 6_000
@@ -145,8 +149,9 @@ def test_a_changed_file_is_read_anew(editor: Editor) -> None:
         assert f"{number + 1:6}\tend" in editor.ok("view", "f")
 
 
+@pytest.mark.requirement("S19")
 def test_what_a_model_cannot_see_is_written_out(editor: Editor) -> None:
-    """S19: escapes of a file do not reach a terminal, nor do lone surrogates break a message."""
+    """Escapes of a file do not reach a terminal, nor do lone surrogates break a message."""
     editor.put("f", "a\x1b[31m\u202eb\n".encode() + b"\xff" + "äöü".encode() + b"\n")
     seen = editor("view", "f")
     assert "\\x1b[31m\\u202eb" in seen.text
@@ -168,8 +173,9 @@ def test_directories_are_listed_two_levels_deep(editor: Editor) -> None:
     assert "leave view_range out" in editor.fails("view", ".", view_range=[1, 2])
 
 
+@pytest.mark.requirement("S29")
 def test_a_large_directory_is_cut_with_an_exact_count(editor: Editor) -> None:
-    """S29: neither level floods the model."""
+    """Neither level floods the model."""
     (editor.root / "d").mkdir()
     for number in range(1_100):
         editor.put(f"f{number:04}", b"")
@@ -190,9 +196,10 @@ IMAGES = {
 }
 
 
+@pytest.mark.requirement("B94")
 @pytest.mark.parametrize("kind", IMAGES)
 def test_images_are_shown_by_what_they_are(editor: Editor, kind: str) -> None:
-    """B94: the content decides, not the name."""
+    """The content decides, not the name."""
     editor.put("picture.txt", IMAGES[kind])
     seen = editor("view", "picture.txt")
     image = seen.content[1]
@@ -202,8 +209,9 @@ def test_images_are_shown_by_what_they_are(editor: Editor, kind: str) -> None:
     assert base64.b64decode(data) == IMAGES[kind]
 
 
+@pytest.mark.requirement("S29")
 def test_an_image_that_is_too_large_is_refused(tmp_path: Path) -> None:
-    """S29: with both sizes."""
+    """With both sizes."""
     editor = Editor(tmp_path, max_image=10)
     editor.put("p.png", PNG)
     assert "more than the 10 bytes" in editor.fails("view", "p.png")
@@ -237,8 +245,9 @@ def test_binary_files_are_refused_with_kind_and_size(editor: Editor, data: bytes
     assert editor.get("f") == data
 
 
+@pytest.mark.requirement("S29")
 def test_a_file_that_is_too_large_is_refused(tmp_path: Path) -> None:
-    """S29: for viewing, editing, making and growing."""
+    """For viewing, editing, making and growing."""
     editor = Editor(tmp_path, max_file=100)
     editor.put("f", b"x" * 101)
     editor.put("g", b"x" * 100)
@@ -252,8 +261,9 @@ def test_a_file_that_is_too_large_is_refused(tmp_path: Path) -> None:
 # --- create
 
 
+@pytest.mark.requirement("B91")
 def test_a_file_is_made_with_its_directories(editor: Editor) -> None:
-    """B91: parents are made; the diff shows the whole of it."""
+    """Parents are made; the diff shows the whole of it."""
     seen = editor("create", "a/b/c.txt", file_text="one\ntwo\n")
     assert seen.text == "a/b/c.txt was made, with 2 lines."
     assert seen.diff == "--- /dev/null\n+++ a/b/c.txt\n@@ -0,0 +1,2 @@\n+one\n+two\n"
@@ -322,8 +332,9 @@ def test_the_mode_of_a_new_file_follows_the_umask(editor: Editor) -> None:
 # --- str_replace
 
 
+@pytest.mark.requirement("C21", "B91")
 def test_a_text_that_is_there_once_is_replaced(editor: Editor) -> None:
-    """C21: the answer shows the place, the diff the change alone."""
+    """The answer shows the place, the diff the change alone."""
     editor.put("f", b"".join(b"%d\n" % n for n in range(1, 21)))
     seen = editor("str_replace", "f", old_str="10\n11\n", new_str="ten\n")
     assert seen.diff == "--- f\n+++ f\n@@ -7,8 +7,7 @@\n 7\n 8\n 9\n-10\n-11\n+ten\n 12\n 13\n 14\n"
@@ -340,8 +351,9 @@ def test_without_new_str_the_text_is_deleted(editor: Editor) -> None:
     assert editor.get("f") == b""
 
 
+@pytest.mark.requirement("C21")
 def test_several_places_are_all_told(editor: Editor) -> None:
-    """C21: also those that overlap."""
+    """Also those that overlap."""
     editor.put("f", b"x = 1\ny\nx = 1\n")
     assert "2 times in f, beginning in lines 1, 3;" in editor.fails(
         "str_replace", "f", old_str="x = 1", new_str="z"
@@ -352,8 +364,9 @@ def test_several_places_are_all_told(editor: Editor) -> None:
     assert "100 times" in editor.fails("str_replace", "h", old_str="x", new_str="b")
 
 
+@pytest.mark.requirement("C21")
 def test_a_line_is_named_once_however_often_it_has_the_text(editor: Editor) -> None:
-    """C21: a model learns in which lines, and that there are more of them."""
+    """A model learns in which lines, and that there are more of them."""
     editor.put("f", b"aaa\na\n")
     assert "4 times in f, beginning in lines 1, 2;" in editor.fails(
         "str_replace", "f", old_str="a", new_str="b"
@@ -364,8 +377,9 @@ def test_a_line_is_named_once_however_often_it_has_the_text(editor: Editor) -> N
     assert "19, 20 and more;" in text
 
 
+@pytest.mark.requirement("C21")
 def test_lines_around_several_places_are_shown_once(editor: Editor) -> None:
-    """C21: places near each other are one piece."""
+    """Places near each other are one piece."""
     editor.put("f", b"".join(b"%d x x\n" % number for number in range(1, 40)))
     text = editor.ok("str_replace", "f", old_str="x", new_str="y", replace_all=True)
     numbers = re.findall(r"^ *(\d+)\t", text, re.MULTILINE)
@@ -373,11 +387,12 @@ def test_lines_around_several_places_are_shown_once(editor: Editor) -> None:
     assert "73 more places" in text
 
 
+@pytest.mark.requirement("C21")
 @pytest.mark.parametrize("old", ["aa", "a", "a\n", "a\nb", "ab", "\n"])
 @pytest.mark.parametrize("new", ["", "x", "x\ny\n", "aa\n"])
 @pytest.mark.parametrize("ends", [b"\n", b"\r\n", b"mixed"])
 def test_replacing_many_places_is_exact(editor: Editor, old: str, new: str, ends: bytes) -> None:
-    """C21: as Python would replace, with the lines that are named, however many places."""
+    """As Python would replace, with the lines that are named, however many places."""
     text = "aaa\nb\naaaab\n\n" * 30
     raw = text.encode()
     raw = raw.replace(b"b\n", b"b\r\n") if ends == b"mixed" else raw.replace(b"\n", ends)
@@ -393,8 +408,9 @@ def test_replacing_many_places_is_exact(editor: Editor, old: str, new: str, ends
         assert editor.get("f").count(b"\r\n") == (ends == b"\r\n") * expected.count("\n")
 
 
+@pytest.mark.requirement("F17")
 def test_a_replacement_that_is_too_large_is_refused_before_it_is_made(tmp_path: Path) -> None:
-    """F17: a thousand times the file is never in memory."""
+    """A thousand times the file is never in memory."""
     editor = Editor(tmp_path, max_file=1_000_000)
     editor.put("f", b"a" * 900_000)
     text = editor.fails("str_replace", "f", old_str="a", new_str="b" * 100_000, replace_all=True)
@@ -462,8 +478,9 @@ def test_requests_that_change_nothing_are_refused(editor: Editor) -> None:
     assert "new_str is empty" in editor.fails("insert", "f", insert_line=1, new_str="")
 
 
+@pytest.mark.requirement("S28")
 def test_patterns_are_plain_text(editor: Editor) -> None:
-    """S28: nothing of old_str or new_str is a pattern."""
+    """Nothing of old_str or new_str is a pattern."""
     editor.put("f", b"(a+)+ \\1\n")
     editor.ok("str_replace", "f", old_str="(a+)+", new_str=r"\g<0>")
     assert editor.get("f") == b"\\g<0> \\1\n"
@@ -520,11 +537,12 @@ INSERTS = [
 ]
 
 
+@pytest.mark.requirement("C21", "B91")
 @pytest.mark.parametrize(("data", "line", "text", "expected"), INSERTS)
 def test_lines_are_inserted_and_never_glued(
     editor: Editor, data: bytes, line: int, text: str, expected: bytes
 ) -> None:
-    r"""C21: `a\nb` and `c` after line 2 once gave `bc`."""
+    r"""`a\nb` and `c` after line 2 once gave `bc`."""
     editor.put("f", data)
     editor.ok("insert", "f", insert_line=line, new_str=text)
     assert editor.get("f") == expected
@@ -541,6 +559,7 @@ def test_a_line_that_is_not_there_is_refused(editor: Editor) -> None:
 # --- undo
 
 
+@pytest.mark.requirement("C21", "B91")
 def test_edits_are_taken_back_one_by_one(editor: Editor) -> None:
     """The exact bytes, as many times as are kept."""
     states = [b"0\xff\r\n1\n"]
@@ -565,8 +584,9 @@ def test_what_others_changed_is_not_undone(editor: Editor) -> None:
     assert "is gone" in editor.fails("undo_edit", "f")
 
 
+@pytest.mark.requirement("S11")
 def test_the_history_is_private_and_goes_with_the_executor(editor: Editor) -> None:
-    """S11: a 0600 file without a name, nothing in the workspace, even with umask 0."""
+    """A 0600 file without a name, nothing in the workspace, even with umask 0."""
     descriptors = Path("/proc/self/fd")
     before = os.umask(0)
     known = set(descriptors.iterdir())
@@ -631,13 +651,14 @@ ENCODINGS = {
 }
 
 
+@pytest.mark.requirement("F17")
 @pytest.mark.parametrize("codec", ["utf-8", "utf-16", "utf-32"])
 @pytest.mark.parametrize("length", [665, 666, 667, 668, 1_999, 2_000, 2_001, 2_666, 2_667, 5_000])
 @pytest.mark.parametrize("character", ["日", "ü", "😀"])
 def test_long_lines_are_cut_between_characters(
     editor: Editor, codec: str, length: int, character: str
 ) -> None:
-    """F17: in a view, in a diff, in what is said of an edit; nothing else is shown than is there."""
+    """In a view, in a diff, in what is said of an edit; nothing else is shown than is there."""
     old = "a" + character * length + "old\nlast\n"
     editor.put("f", old.encode(codec))
     shown = editor.ok("view", "f")
@@ -717,8 +738,9 @@ def test_a_read_only_file_is_reported(editor: Editor) -> None:
     assert editor.get("f") == b"a\n"
 
 
+@pytest.mark.requirement("S9")
 def test_a_link_is_kept_and_its_target_edited(editor: Editor) -> None:
-    """S9: temp file and rename once replaced the link by a file."""
+    """Temp file and rename once replaced the link by a file."""
     (editor.root / "d").mkdir()
     editor.put("d/target", b"a\n")
     (editor.root / "link").symlink_to("d/target")
@@ -733,16 +755,18 @@ def test_a_link_is_kept_and_its_target_edited(editor: Editor) -> None:
     assert editor.get("d/target") == b"a\n"
 
 
+@pytest.mark.requirement("S9")
 def test_other_names_of_a_file_are_warned_of(editor: Editor) -> None:
-    """S9: hard links keep the old content."""
+    """Hard links keep the old content."""
     editor.put("f", b"a\n")
     os.link(editor.root / "f", editor.root / "g")
     assert "hard links" in editor.ok("insert", "f", insert_line=0, new_str="x")
     assert editor.get("g") == b"a\n"
 
 
+@pytest.mark.requirement("S8")
 def test_special_files_are_refused_without_waiting(editor: Editor) -> None:
-    """S8: pipes, sockets, devices, directories."""
+    """Pipes, sockets, devices, directories."""
     os.mkfifo(editor.root / "pipe")
     (editor.root / "dir").mkdir()
     with socket.socket(socket.AF_UNIX) as server:
@@ -762,10 +786,11 @@ def test_special_files_are_refused_without_waiting(editor: Editor) -> None:
 # --- writing
 
 
+@pytest.mark.requirement("S10")
 def test_a_file_that_changes_meanwhile_is_not_written_over(
     editor: Editor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """S10: the moment before the rename is the last one in which another write is seen."""
+    """The moment before the rename is the last one in which another write is seen."""
     editor.put("f", b"a\n")
     own = _write._check_same
 
@@ -782,10 +807,11 @@ def test_a_file_that_changes_meanwhile_is_not_written_over(
     assert editor.names() == ["f"]
 
 
+@pytest.mark.requirement("S10")
 def test_a_file_that_is_made_meanwhile_is_not_written_over(
     editor: Editor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """S10: a new file takes its name only if nothing has it."""
+    """A new file takes its name only if nothing has it."""
     own = _write._place_new
 
     def late(*args: Any) -> None:
@@ -891,8 +917,9 @@ def test_edits_at_the_same_time_are_all_done(editor: Editor) -> None:
 # --- large files
 
 
+@pytest.mark.requirement("S29")
 def test_an_edit_of_a_large_file_says_only_what_changed(editor: Editor) -> None:
-    """S29: 10 MB once made an event of 20 MB."""
+    """10 MB once made an event of 20 MB."""
     data = big_file()
     editor.put("f", data)
     seen = editor("str_replace", "f", old_str="100000 x", new_str="changed x")
@@ -905,8 +932,9 @@ def test_an_edit_of_a_large_file_says_only_what_changed(editor: Editor) -> None:
     assert editor.get("f") == data
 
 
+@pytest.mark.requirement("S29")
 def test_a_diff_is_bounded(editor: Editor) -> None:
-    """S29: however much is replaced."""
+    """However much is replaced."""
     seen = editor("create", "f", file_text="line\n" * 100_000)
     assert seen.diff is not None
     assert len(seen.diff) < 21_000
@@ -927,8 +955,9 @@ def test_ranges_of_a_large_file_are_right_everywhere(editor: Editor) -> None:
 # --- the tool
 
 
+@pytest.mark.requirement("B54", "C20")
 async def test_the_tool_is_called_with_json(tmp_path: Path) -> None:
-    """B54, C20: created directly, arguments checked, errors told to the model."""
+    """Created directly, arguments checked, errors told to the model."""
     (definition,) = FileEditorTool.create(working_dir=tmp_path)
     tool = definition.as_function_tool()
     made = await tool.call(None, '{"command": "create", "path": "f", "file_text": "x"}')
@@ -942,8 +971,9 @@ async def test_the_tool_is_called_with_json(tmp_path: Path) -> None:
     definition.close()
 
 
+@pytest.mark.requirement("B19", "B62", "C20")
 def test_what_the_tool_is(tmp_path: Path) -> None:
-    """B19, B62, C20: name, alias, commands, annotations."""
+    """Name, alias, commands, annotations."""
     (tool,) = EditorTool.create(SimpleNamespace(workspace=SimpleNamespace(working_dir=tmp_path)))
     assert EditorTool is FileEditorTool
     assert FileEditorTool.name == tool.name == "str_replace_editor"
@@ -975,8 +1005,9 @@ def test_limits_are_checked(tmp_path: Path) -> None:
         FileEditorExecutor(tmp_path, history=-1)
 
 
+@pytest.mark.requirement("B29")
 def test_loading_the_definition_does_not_load_the_implementation() -> None:
-    """B29: describing the tool costs little."""
+    """Describing the tool costs little."""
     program = (
         "import sys, agents_tools.builtin.file_editor as e\n"
         "assert 'agents_tools.builtin.file_editor.impl' not in sys.modules\n"
@@ -989,10 +1020,11 @@ def test_loading_the_definition_does_not_load_the_implementation() -> None:
 # --- several editors
 
 
+@pytest.mark.requirement("S10")
 def test_an_editor_waits_for_the_lock_of_another_process(
     editor: Editor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """S10: what another process writes while it holds the lock is not written over."""
+    """What another process writes while it holds the lock is not written over."""
     editor.put("f", b"old\n")
     code = """
 import fcntl, os, sys

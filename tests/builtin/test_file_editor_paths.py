@@ -174,9 +174,10 @@ BLANK: dict[str, Any] = {
 }  # fmt: skip
 
 
+@pytest.mark.requirement("S8")
 @pytest.mark.parametrize("command", COMMANDS)
 def test_no_path_leads_out(inside: Path, editor: FileEditorExecutor, command: str) -> None:
-    """S8: a corpus of paths with each command: nothing outside is shown, made or changed."""
+    """A corpus of paths with each command: nothing outside is shown, made or changed."""
     (inside / "link-out").symlink_to("../outside")
     upper = str(inside).upper()
     for row in CORPUS:
@@ -189,12 +190,13 @@ def test_no_path_leads_out(inside: Path, editor: FileEditorExecutor, command: st
         assert untouched(inside), path
 
 
+@pytest.mark.requirement("S9")
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("link", LINKS)
 def test_no_link_leads_out(
     inside: Path, editor: FileEditorExecutor, command: str, link: str
 ) -> None:
-    """S9: files, directories, chains, loops and what is not there."""
+    """Files, directories, chains, loops and what is not there."""
     for name, target in LINKS.items():
         (inside / name).symlink_to(target.format(parent=inside.parent))
     for path in (link, f"{link}/secret", f"{link}/new", f"a/../{link}"):
@@ -204,11 +206,12 @@ def test_no_link_leads_out(
     assert all((inside / name).is_symlink() for name in LINKS)
 
 
+@pytest.mark.requirement("S12")
 @pytest.mark.parametrize("command", ["create", "insert", "str_replace"])
 def test_protected_names_are_shown_and_not_changed(
     inside: Path, editor: FileEditorExecutor, command: str
 ) -> None:
-    """S12: those that are there and those that are not, and through links to them."""
+    """Those that are there and those that are not, and through links to them."""
     (inside / ".git").mkdir()
     (inside / ".git" / "config").write_text("secret")
     (inside / "config").symlink_to(".git/config")
@@ -234,10 +237,11 @@ while True:
 """
 
 
+@pytest.mark.requirement("S10")
 def test_no_command_escapes_while_a_directory_is_swapped(
     inside: Path, editor: FileEditorExecutor
 ) -> None:
-    """S10: each command, again and again, against a process that swaps in a link to outside."""
+    """Each command, again and again, against a process that swaps in a link to outside."""
     (inside / "d").mkdir()
     (inside / "d" / "secret").write_text("own\n")
     (inside.parent / "outside" / "secret").write_text("secret\n")

@@ -57,8 +57,9 @@ def plant(root: Path, *names: str) -> None:
         os.utime(path, (0, 2_000_000_000 - age))
 
 
+@pytest.mark.requirement("B88")
 def test_the_newest_files_come_first(work: Path, glob: Search) -> None:
-    """B88: by time, and those of one time by path."""
+    """By time, and those of one time by path."""
     plant(work, "b.py", "src/a.py", "src/deep/c.py", "other.txt")
     for name in ("z.py", "m/y.py"):
         plant(work, name)
@@ -76,6 +77,7 @@ src/deep/c.py\
     assert glob("*.rs").text == "No file in . matches '*.rs'."
 
 
+@pytest.mark.requirement("B88")
 @pytest.mark.parametrize(
     ("pattern", "expected"),
     [
@@ -98,13 +100,14 @@ src/deep/c.py\
 def test_the_dialect_does_not_depend_on_what_is_installed(
     work: Path, glob: Search, pattern: str, expected: list[str]
 ) -> None:
-    """B88: choices, classes, escapes and `**` mean the same with ripgrep and without."""
+    """Choices, classes, escapes and `**` mean the same with ripgrep and without."""
     plant(work, "a.ts", "b.tsx", "s/c.ts", "s/u/d.js", "t/[x].ts")
     assert sorted(glob(pattern).files) == expected
 
 
+@pytest.mark.requirement("B88")
 def test_hidden_and_ignored_files_are_asked_for(work: Path, glob: Search) -> None:
-    """B88: hidden directories and what .gitignore leaves out are the same in both engines."""
+    """Hidden directories and what .gitignore leaves out are the same in both engines."""
     plant(work, "a.log", ".h/b.py", ".env", "build/c.py", "d.py", ".git/config", ".git/hooks/x.py")
     (work / ".gitignore").write_text("*.log\nbuild/\n!.env\n")
     assert sorted(glob("**").files) == [".env", "d.py"]
@@ -165,9 +168,10 @@ def test_rules_above_the_path_bring_back_what_weaker_ones_leave_out(
     assert sorted(glob("*", path="inner").files) == sorted(glob("**").files) == expected
 
 
+@pytest.mark.requirement("S9", "S10")
 @posix_only
 def test_what_was_opened_is_searched(work: Path, tmp_path: Path, glob: Search) -> None:
-    """S9, S10: a link in the place of a workspace that was renamed leads nowhere."""
+    """A link in the place of a workspace that was renamed leads nowhere."""
     plant(work, "s/mine")
     plant(tmp_path, "outside/s/secret")
     work.rename(tmp_path / "renamed")
@@ -176,6 +180,7 @@ def test_what_was_opened_is_searched(work: Path, tmp_path: Path, glob: Search) -
     assert glob("*", path="s").files == ["s/mine"]
 
 
+@pytest.mark.requirement("B88")
 def test_the_note_says_exactly_whether_there_is_more(work: Path, glob: Search) -> None:
     """100 of 100 files are all of them; the next page begins where the last one ended."""
     plant(work, *(f"f{n:03}" for n in range(100)))
@@ -191,8 +196,9 @@ def test_the_note_says_exactly_whether_there_is_more(work: Path, glob: Search) -
     assert "nothing behind offset=200: there are 101 files" in glob("*", offset=200).text
 
 
+@pytest.mark.requirement("S29")
 def test_an_answer_is_bounded(work: Path, glob: Search) -> None:
-    """S29: long names make an answer of fewer files, not a longer one."""
+    """Long names make an answer of fewer files, not a longer one."""
     folder = "/".join(["d" * 200] * 4)
     plant(work, *(f"{folder}/{n:03}{'x' * 150}" for n in range(100)))
     seen = glob("*")
@@ -212,19 +218,21 @@ def test_a_pattern_may_be_absolute(work: Path, tmp_path: Path, glob: Search) -> 
             glob(pattern)
 
 
+@pytest.mark.requirement("S8")
 @pytest.mark.parametrize("pattern", ["../*", "a/../../*", "..", "**/../x", "/../etc/*"])
 def test_a_pattern_never_leads_upwards(work: Path, glob: Search, pattern: str) -> None:
-    """S8: what is above is never listed, in no engine."""
+    """What is above is never listed, in no engine."""
     with pytest.raises(ToolError, match="leads upwards"):
         glob(pattern)
 
 
+@pytest.mark.requirement("S8", "S9")
 @posix_only
 @pytest.mark.parametrize(
     "path", ["..", "a/../..", "/etc", "/", "link", "chain", "up", "\0", "", "x" * 5_000, "none"]
 )
 def test_no_path_leads_outside(work: Path, tmp_path: Path, glob: Search, path: str) -> None:
-    """S8, S9: a path that leads out is refused, whether by its text or by a link."""
+    """A path that leads out is refused, whether by its text or by a link."""
     plant(tmp_path, "secret/x")
     (work / "link").symlink_to(tmp_path / "secret")
     (work / "chain").symlink_to("link")
@@ -233,9 +241,10 @@ def test_no_path_leads_outside(work: Path, tmp_path: Path, glob: Search, path: s
         glob("*", path=path)
 
 
+@pytest.mark.requirement("S9")
 @posix_only
 def test_links_are_neither_listed_nor_followed(work: Path, tmp_path: Path, glob: Search) -> None:
-    """S9: nor are pipes; a link to a directory inside may be the path."""
+    """Nor are pipes; a link to a directory inside may be the path."""
     plant(tmp_path, "secret/x")
     plant(work, "d/a")
     for name, target in [("out", tmp_path / "secret"), ("d/loop", work), ("file", work / "d/a")]:
@@ -253,9 +262,10 @@ def test_a_file_is_no_directory(work: Path, glob: Search) -> None:
         glob("*", path="a")
 
 
+@pytest.mark.requirement("S7")
 @pytest.mark.parametrize("pattern", ["--pre=x", "--help", "-V", "--", "-", "--files"])
 def test_a_pattern_is_never_an_option(work: Path, glob: Search, pattern: str) -> None:
-    """S7: a dash in front is a character like others, in patterns and in names."""
+    """A dash in front is a character like others, in patterns and in names."""
     plant(work, "a", pattern, f"-d/{pattern}")
     assert sorted(glob(pattern).files) == sorted([pattern, f"-d/{pattern}"])
     assert glob("*", path="-d").files == [f"-d/{pattern}"]
@@ -287,9 +297,10 @@ EVIL = [
 ]  # fmt: skip
 
 
+@pytest.mark.requirement("S28")
 @pytest.mark.parametrize("pattern", EVIL, ids=range(len(EVIL)))
 def test_no_pattern_takes_the_program_along(work: Path, glob: Search, pattern: str) -> None:
-    """S28: globs that take others exponential time have an answer, or are given up."""
+    """Globs that take others exponential time have an answer, or are given up."""
     plant(work, "a" * 200, "/".join(["a" * 20] * 30), "ab" * 100)
     try:
         assert glob(pattern[:4_096]).count >= 0
@@ -320,9 +331,10 @@ def _swap(work: str, outside: str, ready: Any) -> None:
         ready.set()
 
 
+@pytest.mark.requirement("S10")
 @posix_only
 def test_no_race_leads_outside(work: Path, tmp_path: Path, glob: Search) -> None:
-    """S10: while a directory is swapped with a link to outside, nothing of there is listed."""
+    """While a directory is swapped with a link to outside, nothing of there is listed."""
     plant(work, *(f"d/f{n}" for n in range(30)))
     plant(tmp_path, *(f"outside/secret{n}" for n in range(30)))
     spawn = multiprocessing.get_context("spawn")
@@ -338,8 +350,9 @@ def test_no_race_leads_outside(work: Path, tmp_path: Path, glob: Search) -> None
         swapper.join()
 
 
+@pytest.mark.requirement("B7", "B19")
 async def test_the_tool(work: Path) -> None:
-    """B7, B19: read-only, idempotent, of a closed world; made for a conversation or alone."""
+    """Read-only, idempotent, of a closed world; made for a conversation or alone."""
     plant(work, "a.py")
     state = SimpleNamespace(workspace=SimpleNamespace(working_dir=str(work)))
     (tool,) = GlobTool.create(state)

@@ -72,8 +72,9 @@ def lines_of(seen: GrepObservation) -> list[tuple[str, int, str]]:
 # --- what is found
 
 
+@pytest.mark.requirement("B89")
 def test_lines_are_given_with_path_and_number(work: Path, grep: Search) -> None:
-    """B89: not only names of files; case counts; the order is that of the paths."""
+    """Not only names of files; case counts; the order is that of the paths."""
     plant(work, {"src/b.py": "import os\nFoo = 1\nfoo = 2\n", "a.txt": "no\nfoo foo\n"})
     seen = grep("foo")
     assert lines_of(seen) == [("a.txt", 2, "foo foo"), ("src/b.py", 3, "foo = 2")]
@@ -101,6 +102,7 @@ def test_files_and_counts(work: Path, grep: Search) -> None:
     assert counts.text == "Showing 1-2 of 2 files with matching lines.\n1\ta.py\n2\tb.py"
 
 
+@pytest.mark.requirement("B89")
 @pytest.mark.parametrize(
     ("pattern", "expected"),
     [
@@ -118,7 +120,7 @@ def test_files_and_counts(work: Path, grep: Search) -> None:
 def test_the_dialect_does_not_depend_on_what_is_installed(
     work: Path, grep: Search, pattern: str, expected: list[int]
 ) -> None:
-    """B89: extended syntax always; what an old ripgrep does not know is searched without it."""
+    """Extended syntax always; what an old ripgrep does not know is searched without it."""
     plant(work, {"a": "a foo\nbar\n12\nfooo\n  x\n-e\n\n"})
     assert [one.line_number for one in grep(pattern).matches] == expected
 
@@ -208,8 +210,9 @@ def test_pages_follow_each_other(work: Path, grep: Search) -> None:
     assert [name for page in files for name in page] == [f"f{n:02}" for n in range(20)]
 
 
+@pytest.mark.requirement("S29")
 def test_an_answer_is_bounded(work: Path, grep: Search) -> None:
-    """S29: 100,000 long lines that match give an answer of a size that can be read."""
+    """100,000 long lines that match give an answer of a size that can be read."""
     plant(work, {"a": ("x" * 90 + "\n") * 100_000})
     seen = grep("x", limit=1_000, context=2)
     assert seen.count == 100_000
@@ -221,8 +224,9 @@ def test_an_answer_is_bounded(work: Path, grep: Search) -> None:
     assert further.matches[0].line_number == len(seen.matches) + 1
 
 
+@pytest.mark.requirement("S29")
 def test_a_long_line_is_cut_around_what_matches(work: Path, grep: Search) -> None:
-    """S29: what is shown of a long line is the part that the search was for."""
+    """What is shown of a long line is the part that the search was for."""
     plant(work, {"a": "start " + "x" * 100_000 + " needle " + "y" * 100_000 + "\nz\n"})
     (match,) = grep("needle").matches
     assert "needle" in match.line
@@ -234,8 +238,9 @@ def test_a_long_line_is_cut_around_what_matches(work: Path, grep: Search) -> Non
     assert len(grep("z", before=1).matches[0].before[0]) < 500
 
 
+@pytest.mark.requirement("S29")
 def test_a_line_that_never_ends_is_searched_in_parts(work: Path) -> None:
-    """S29: a line of many MiB is one line, and is not held in memory as a whole."""
+    """A line of many MiB is one line, and is not held in memory as a whole."""
     plant(work, {"a": b"a\n" + b"x" * (40 << 20) + b"needle\nlast\n"})
     executor = GrepExecutor(work, engine="python")
     assert [m.line_number for m in executor(GrepAction(pattern="needle")).matches] == [2]
@@ -306,10 +311,11 @@ def test_names_that_are_no_text_are_shown(work: Path, grep: Search) -> None:
     assert GrepObservation.model_validate_json(seen.model_dump_json()) == seen
 
 
+@pytest.mark.requirement("S19")
 @posix_only
 @pytest.mark.parametrize("name", ["a\nb", "a\rb", "a\x1bb", "a\u2028b", "a\x85b"])
 def test_a_name_cannot_make_two_lines_of_one(work: Path, grep: Search, name: str) -> None:
-    """S19: neither in an answer nor in what is said of a file that cannot be searched."""
+    """Neither in an answer nor in what is said of a file that cannot be searched."""
     plant(work, {name: "foo\n", f"{name}.bin": b"\0"})
     assert len(grep("foo", output="files").text.splitlines()) == 2
     assert len(grep("bar", path=name).text.splitlines()) == 1
@@ -321,8 +327,9 @@ def test_a_name_cannot_make_two_lines_of_one(work: Path, grep: Search, name: str
 # --- rules that are too many
 
 
+@pytest.mark.requirement("S28", "S29")
 def test_a_file_of_too_many_rules_is_read_in_part(work: Path, grep: Search) -> None:
-    """S28, S29: what is behind is passed over, without half of a rule; both engines agree."""
+    """What is behind is passed over, without half of a rule; both engines agree."""
     plant(work, {"a.log": "foo\n", "b.txt": "foo\n", "s/.gitignore": "x\n" * 50_000 + "*\n"})
     plant(work, {".gitignore": "*.log\n" + "# a comment\n" * 50_000, "s/c": "foo\n"})
     rules = b"*.log\n" + b"#" * ((1 << 18) - 8) + b"\n*.none\n"
@@ -330,8 +337,9 @@ def test_a_file_of_too_many_rules_is_read_in_part(work: Path, grep: Search) -> N
     assert grep("foo", output="files").files == ["b.txt", "s/c"]
 
 
+@pytest.mark.requirement("S29")
 def test_rules_of_many_directories_are_bounded_together(work: Path, grep: Search) -> None:
-    """S29: each directory may bring rules, but those that hold for a file stay few enough."""
+    """Each directory may bring rules, but those that hold for a file stay few enough."""
     folder = ""
     for number in range(20):
         rules = "".join(f"{number}n{at}*x[a-z]\n" for at in range(1_500))
@@ -340,8 +348,9 @@ def test_rules_of_many_directories_are_bounded_together(work: Path, grep: Search
     assert grep("foo", limit=1_000).count == 20
 
 
+@pytest.mark.requirement("S28")
 def test_the_time_of_a_search_is_looked_at_between_rules(work: Path) -> None:
-    """S28: rules are neither read nor applied when the search is over."""
+    """Rules are neither read nor applied when the search is over."""
     plant(work, {".gitignore": "".join(f"n{n}*x\n" for n in range(2_000)), "a": "foo\n"})
     looked: list[int] = []
 
@@ -419,9 +428,10 @@ EVIL = [
 ]  # fmt: skip
 
 
+@pytest.mark.requirement("S28")
 @pytest.mark.parametrize("at", range(0, len(EVIL), 5))
 def test_no_pattern_takes_the_program_along(work: Path, engine: Any, at: int) -> None:
-    """S28: patterns that hang others have an answer, or are given up cleanly."""
+    """Patterns that hang others have an answer, or are given up cleanly."""
     plant(work, {"a": "a" * 30_000 + "!\n" + "abc def " * 5_000 + "\n" + "x" * 28 + "\n"})
     plant(work, {"b": ("a" * 80 + "\n") * 3_000})
     executor = GrepExecutor(work, engine=engine, timeout=2)
@@ -440,11 +450,12 @@ def test_no_pattern_takes_the_program_along(work: Path, engine: Any, at: int) ->
 # --- ripgrep is a program
 
 
+@pytest.mark.requirement("S7")
 @pytest.mark.parametrize(
     "pattern", ["--pre=./evil.sh", "--help", "--version", "-V", "-f/etc/passwd", "-", "--"]
 )
 def test_a_pattern_is_never_an_option(work: Path, grep: Search, pattern: str) -> None:
-    """S7: neither a pattern, nor a glob, nor a name of a directory is read as an option."""
+    """Neither a pattern, nor a glob, nor a name of a directory is read as an option."""
     plant(
         work, {"a": f"x {pattern} y\n", "evil.sh": "#!/bin/sh\ntouch hit\n", f"{pattern}d/b": "x"}
     )
@@ -455,20 +466,22 @@ def test_a_pattern_is_never_an_option(work: Path, grep: Search, pattern: str) ->
     assert not (work / "hit").exists()
 
 
+@pytest.mark.requirement("S7")
 @posix_only
 def test_no_configuration_is_read(work: Path, grep: Search, monkeypatch: Any) -> None:
-    """S7: options of the user's own, or of the repository, do not reach the search."""
+    """Options of the user's own, or of the repository, do not reach the search."""
     plant(work, {"a": "foo\n", "rc": "--invert-match\n--files\n", ".ripgreprc": "--invert-match\n"})
     monkeypatch.setenv("RIPGREP_CONFIG_PATH", str(work / "rc"))
     assert grep("foo").files == ["a"]
 
 
+@pytest.mark.requirement("S7")
 @posix_only
 @pytest.mark.parametrize("linked", [False, True])
 def test_ripgrep_is_never_run_from_the_workspace(
     work: Path, tmp_path: Path, monkeypatch: Any, linked: bool
 ) -> None:
-    """S7: what a tool may have written is not run, also when the PATH leads there by a link."""
+    """What a tool may have written is not run, also when the PATH leads there by a link."""
     plant(work, {"bin/rg": "#!/bin/sh\ntouch hit\n", "a": "foo\n"})
     (work / "bin/rg").chmod(0o755)
     (tmp_path / "link").symlink_to(work / "bin")
@@ -553,9 +566,10 @@ def test_an_interruption_ends_ripgrep_with_all_it_started(work: Path, sleeper: P
     executor.close()
 
 
+@pytest.mark.requirement("S28")
 @posix_only
 def test_a_search_that_takes_too_long_is_ended(work: Path, sleeper: Path) -> None:
-    """S28: the time of a search is bounded, and so is what it leaves behind."""
+    """The time of a search is bounded, and so is what it leaves behind."""
     executor = GrepExecutor(work, engine="ripgrep", timeout=0.5)
     with pytest.raises(ToolError, match=r"takes too long \(more than 0\.5 seconds\)"):
         executor(GrepAction(pattern="x"))
@@ -647,10 +661,11 @@ async def test_progress_is_told_while_it_runs(work: Path, engine: Any, monkeypat
 OUTSIDE = ["..", "../secret", "a/../../secret", "/etc/passwd", "/", "link", "link/x", "chain", "up", "\0", "", "x" * 5_000]  # fmt: skip
 
 
+@pytest.mark.requirement("S8", "S9")
 @posix_only
 @pytest.mark.parametrize("path", OUTSIDE)
 def test_no_path_leads_outside(work: Path, tmp_path: Path, grep: Search, path: str) -> None:
-    """S8, S9: a path that leads out is refused, whether by its text or by a link."""
+    """A path that leads out is refused, whether by its text or by a link."""
     plant(tmp_path, {"secret/x": "secret\n"})
     (work / "link").symlink_to(tmp_path / "secret")
     (work / "chain").symlink_to("link")
@@ -659,9 +674,10 @@ def test_no_path_leads_outside(work: Path, tmp_path: Path, grep: Search, path: s
         grep("secret", path=path)
 
 
+@pytest.mark.requirement("S9")
 @posix_only
 def test_links_are_not_followed(work: Path, tmp_path: Path, grep: Search) -> None:
-    """S9: neither out, nor round in circles; rules behind a link that leads out are not read."""
+    """Neither out, nor round in circles; rules behind a link that leads out are not read."""
     plant(tmp_path, {"secret/x": "foo\n", "rules": "*\n"})
     plant(work, {"d/a": "foo\n"})
     for name, target in [
@@ -688,9 +704,10 @@ def _swap(work: str, outside: str, ready: Any) -> None:
         ready.set()
 
 
+@pytest.mark.requirement("S10")
 @posix_only
 def test_no_race_leads_outside(work: Path, tmp_path: Path, grep: Search) -> None:
-    """S10: while a directory is swapped with a link to outside, nothing of there is shown."""
+    """While a directory is swapped with a link to outside, nothing of there is shown."""
     plant(work, {f"d/f{n}": "mine needle\n" for n in range(30)})
     plant(tmp_path, {f"outside/f{n}": "secret needle\n" for n in range(30)})
     plant(tmp_path, {"outside/only": "secret needle\n"})
@@ -712,8 +729,9 @@ def test_no_race_leads_outside(work: Path, tmp_path: Path, grep: Search) -> None
 # --- the tool
 
 
+@pytest.mark.requirement("B7", "B19")
 async def test_the_tool(work: Path) -> None:
-    """B7, B19: read-only, idempotent, of a closed world; made for a conversation or alone."""
+    """Read-only, idempotent, of a closed world; made for a conversation or alone."""
     plant(work, {"a.py": "foo\n"})
     state = SimpleNamespace(workspace=SimpleNamespace(working_dir=str(work)))
     (tool,) = GrepTool.create(state)

@@ -107,8 +107,9 @@ def peak_megabytes(code: str, *arguments: str) -> int:
 # --- the editor
 
 
+@pytest.mark.requirement("F17")
 def test_a_long_line_of_utf16_is_shown(work: Path, editor: FileEditorExecutor) -> None:
-    """F17: a line is cut between characters, whatever the encoding."""
+    """A line is cut between characters, whatever the encoding."""
     (work / "wide").write_bytes(("中" * 5_000 + "\n").encode("utf-16"))
 
     shown = edit(editor, "view", "wide")
@@ -151,8 +152,9 @@ def test_a_file_that_shrinks_while_it_is_shown_is_an_error_or_shown(
         thread.join()
 
 
+@pytest.mark.requirement("S10")
 def test_no_edit_is_lost_between_two_editors_of_one_workspace(work: Path) -> None:
-    """S10: what two editors say they have written is in the file."""
+    """What two editors say they have written is in the file."""
     editors = [FileEditorExecutor(work) for _ in range(2)]
     (work / "file").write_text("")
     done: list[list[str]] = [[], []]
@@ -176,12 +178,13 @@ def test_no_edit_is_lost_between_two_editors_of_one_workspace(work: Path) -> Non
     assert [line for line in (*done[0], *done[1]) if line not in lines] == []
 
 
+@pytest.mark.requirement("S11")
 @linux_only
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_what_could_be_taken_back_does_not_outlive_the_program(
     work: Path, tmp_path: Path, number: signal.Signals
 ) -> None:
-    """S11: the old content of files is nowhere on the disk when the program is ended."""
+    """The old content of files is nowhere on the disk when the program is ended."""
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     (work / "file").write_text("secret")
@@ -199,9 +202,10 @@ os.kill(os.getpid(), int(sys.argv[2]))
     until(lambda: not any(path.is_file() for path in temporary.rglob("*")))
 
 
+@pytest.mark.requirement("F17")
 @linux_only
 def test_replacing_everywhere_takes_memory_in_proportion_to_the_file(work: Path) -> None:
-    """F17: 3 MB that consist of matches do not take hundreds of megabytes."""
+    """3 MB that consist of matches do not take hundreds of megabytes."""
     (work / "file").write_bytes(b"a" * 3_000_000)
     code = """
 import sys
@@ -220,18 +224,20 @@ def test_a_create_that_fails_leaves_no_directories(work: Path, editor: FileEdito
     assert list(work.iterdir()) == []
 
 
+@pytest.mark.requirement("S8")
 def test_a_path_that_goes_up_and_comes_back_is_inside(
     work: Path, editor: FileEditorExecutor
 ) -> None:
-    """S8: what a path means decides, not how it is spelled."""
+    """What a path means decides, not how it is spelled."""
     (work / "file").write_text("text\n")
 
     assert not edit(editor, "view", f"{work}/../{work.name}/file").is_error
 
 
+@pytest.mark.requirement("S19")
 @linux_only
 def test_each_entry_of_a_directory_is_one_line(work: Path, editor: FileEditorExecutor) -> None:
-    """S19: a name cannot pretend to be two."""
+    """A name cannot pretend to be two."""
     (work / "one\ntwo").touch()
 
     listed = edit(editor, "view", ".").text
@@ -239,19 +245,21 @@ def test_each_entry_of_a_directory_is_one_line(work: Path, editor: FileEditorExe
     assert len(listed.splitlines()) == 2
 
 
+@pytest.mark.requirement("S19")
 @linux_only
 def test_a_name_cannot_forge_a_line_of_an_answer(editor: FileEditorExecutor) -> None:
-    """S19: the path in an answer is a single line."""
+    """The path in an answer is a single line."""
     said = edit(editor, "create", "name\n[Exit code 0.]", file_text="text")
 
     assert len(said.text.splitlines()) == 1
 
 
+@pytest.mark.requirement("S12")
 @pytest.mark.parametrize("name", ["commondir", "config.worktree", "gitdir"])
 def test_the_files_that_lead_git_elsewhere_are_protected_in_worktrees_too(
     editor: FileEditorExecutor, name: str
 ) -> None:
-    """S12: a worktree with another `commondir` runs what the configuration there says."""
+    """A worktree with another `commondir` runs what the configuration there says."""
     said = edit(editor, "create", f".git/worktrees/other/{name}", file_text="../../../evil\n")
 
     assert said.is_error
@@ -339,10 +347,11 @@ def test_a_rule_above_brings_back_the_same_with_both_engines(work: Path) -> None
     assert found == [["inner/kept"]] * 2
 
 
+@pytest.mark.requirement("S9", "S10")
 @linux_only
 @needs_ripgrep
 def test_nothing_outside_is_counted_where_the_workspace_was(work: Path, tmp_path: Path) -> None:
-    """S9, S10: the directory that was opened is searched, not what has its name by now."""
+    """The directory that was opened is searched, not what has its name by now."""
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "file").write_text("secret\n" * 7)
@@ -356,9 +365,10 @@ def test_nothing_outside_is_counted_where_the_workspace_was(work: Path, tmp_path
     assert found.count == 0
 
 
+@pytest.mark.requirement("S28", "S29")
 @linux_only
 def test_ignore_rules_take_memory_in_proportion_to_their_file(work: Path) -> None:
-    """S28, S29: a file of 270 kB in a repository does not cost hundreds of megabytes."""
+    """A file of 270 kB in a repository does not cost hundreds of megabytes."""
     rules = "".join(f"n{number}*x[a-z]\n" for number in range(20_000))
     (work / ".gitignore").write_text(rules)
     (work / "file").write_text("needle\n")
@@ -370,9 +380,10 @@ assert GrepExecutor(sys.argv[1], engine="python")(GrepAction(pattern="needle")).
     assert peak_megabytes(code, str(work)) < 150
 
 
+@pytest.mark.requirement("S28")
 @linux_only
 def test_many_patterns_do_not_stay_in_memory(work: Path) -> None:
-    """S28: what was compiled for one call does not add up over a conversation."""
+    """What was compiled for one call does not add up over a conversation."""
     (work / "file").write_text("needle\n" * 1_000)
     code = r"""
 import sys
@@ -426,9 +437,10 @@ async def test_cancelling_one_search_leaves_the_others_alone(work: Path) -> None
 # --- what is confined
 
 
+@pytest.mark.requirement("S12")
 @linux_only
 def test_a_directory_that_was_locked_is_protected_all_the_same() -> None:
-    """S12: a command cannot lock `.git` first, and unlock and change it in the next call."""
+    """A command cannot lock `.git` first, and unlock and change it in the next call."""
     if not has_level("bwrap") or shutil.which("setpriv") is None:
         pytest.skip("needs bubblewrap and setpriv")
     place = Path(tempfile.mkdtemp(dir="/var/tmp"))
@@ -459,9 +471,10 @@ print("done")
         shutil.rmtree(place)
 
 
+@pytest.mark.requirement("S12")
 @linux_only
 def test_a_full_disk_does_not_take_the_protection_away(work: Path) -> None:
-    """S12: where a placeholder cannot be made, nothing is started, or it is said."""
+    """Where a placeholder cannot be made, nothing is started, or it is said."""
     if os.geteuid() != 0 or not has_level("bwrap"):
         pytest.skip("needs root and bubblewrap")
     if not system("mount", "-t", "tmpfs", "-o", "nr_inodes=8", "x", str(work)):
@@ -480,9 +493,10 @@ def test_a_full_disk_does_not_take_the_protection_away(work: Path) -> None:
         assert system("umount", str(work))
 
 
+@pytest.mark.requirement("F16")
 @linux_only
 def test_placeholders_do_not_outlive_a_program_that_is_killed(work: Path) -> None:
-    """F16: what was put into the workspace meanwhile is taken away, whatever ends the program."""
+    """What was put into the workspace meanwhile is taken away, whatever ends the program."""
     if not has_level("bwrap"):
         pytest.skip("bubblewrap does not work here")
     code = """
@@ -511,9 +525,10 @@ def test_under_landlock_other_processes_are_not_ended_by_limits(work: Path) -> N
     assert [line.split()[3] for line in limits.splitlines() if "open files" in line] != ["5"]
 
 
+@pytest.mark.requirement("S19")
 @linux_only
 def test_under_landlock_the_terminals_of_others_cannot_be_written(work: Path) -> None:
-    """S19: `write only in the workspace`: the terminal of the user is outside of it."""
+    """`write only in the workspace`: the terminal of the user is outside of it."""
     if not has_level("landlock"):
         pytest.skip("Landlock does not work here")
     outer, inner = os.openpty()
@@ -551,9 +566,10 @@ def test_sockets_of_services_are_out_of_reach_or_named() -> None:
 # --- what is left
 
 
+@pytest.mark.requirement("S22")
 @linux_only
 def test_closing_a_tool_set_closes_the_workspace(work: Path) -> None:
-    """S22: no descriptor of the directory stays open."""
+    """No descriptor of the directory stays open."""
     tools = get_default_tools(work)
     tools.close()
 

@@ -107,8 +107,9 @@ def is_there(pid: int) -> bool:
 # --- files
 
 
+@pytest.mark.requirement("S9")
 def test_writes_stay_in_the_roots(confined, inside, tmp_path, outside):
-    """S9: what is not a root, `writable` or the private directory cannot be changed at all."""
+    """What is not a root, `writable` or the private directory cannot be changed at all."""
     second = tmp_path / "second"
     second.mkdir()
     also = tmp_path / "also"
@@ -133,8 +134,9 @@ def test_writes_stay_in_the_roots(confined, inside, tmp_path, outside):
     assert (also / "new").exists()
 
 
+@pytest.mark.requirement("S9")
 def test_the_system_is_not_writable(confined, inside):
-    """S9: nor are the places that everybody may write."""
+    """Nor are the places that everybody may write."""
     script = """
     for one in / /etc /usr /var /run /home /var/tmp/../lib /proc/sys/kernel /sys; do
       touch "$one/agents-tools-probe" 2>/dev/null && echo "WRITTEN $one"
@@ -157,8 +159,9 @@ for path in ("/proc/sys/kernel/core_pattern", "/proc/sys/vm/drop_caches", "/proc
 """
 
 
+@pytest.mark.requirement("S12")
 def test_settings_of_the_system_cannot_be_opened_for_writing(confined, inside):
-    """S12: not by root either; some of them name programs that the kernel runs."""
+    """Not by root either; some of them name programs that the kernel runs."""
     assert run(Sandbox(level=confined), python(SETTINGS), inside) == (0, "")
 
 
@@ -179,15 +182,17 @@ exit 0
 """
 
 
+@pytest.mark.requirement("S12")
 def test_mounts_cannot_be_undone(bwrap, inside):
-    """S12: neither by root nor in a namespace where anybody is."""
+    """Neither by root nor in a namespace where anybody is."""
     code, output = run(Sandbox(level=bwrap), NAMESPACES, inside)
     assert code == 0
     assert set(output.split()) <= {"MOUNTED"}  # in a view of one's own, seen by nobody else
 
 
+@pytest.mark.requirement("S9")
 def test_links_lead_nowhere(confined, inside, outside):
-    """S9: a link to outside is resolved by the kernel, whoever made it and however often."""
+    """A link to outside is resolved by the kernel, whoever made it and however often."""
     (inside / "dir").symlink_to(outside)
     (inside / "file").symlink_to(outside / "kept")
     script = f"""
@@ -210,8 +215,9 @@ def test_nothing_is_confined_at_the_level_of_processes(inside, outside):
     assert sandbox_report(sandbox).says.startswith("Nothing is confined")
 
 
+@pytest.mark.requirement("S11")
 def test_what_is_made_is_for_this_user_only(level, inside):
-    """S11: files are 0600, also where the umask of this process is none."""
+    """Files are 0600, also where the umask of this process is none."""
     before = os.umask(0)
     try:
         with Sandbox(level=level).start(["sh", "-c", "echo > made"], workspace=[inside]) as running:
@@ -224,8 +230,9 @@ def test_what_is_made_is_for_this_user_only(level, inside):
     assert not running.temp_dir.parent.exists()
 
 
+@pytest.mark.requirement("S11")
 def test_the_temporary_directory_goes_whatever_is_in_it(level, inside):
-    """S11: also what its owner may not enter."""
+    """Also what its owner may not enter."""
     script = f'cd "$TMPDIR" && mkdir -p a/b && ln -s {inside} link && chmod 0 a/b a'
     before = inside.stat().st_mode
     with Sandbox(level=level).start(["sh", "-c", script], workspace=[inside]) as running:
@@ -235,8 +242,9 @@ def test_the_temporary_directory_goes_whatever_is_in_it(level, inside):
     assert inside.stat().st_mode == before
 
 
+@pytest.mark.requirement("S11")
 def test_tmp_is_private(bwrap, inside):
-    """S11: nothing of others is seen in there, and nothing of the command comes out."""
+    """Nothing of others is seen in there, and nothing of the command comes out."""
     probe = f"agents-tools-probe-{os.getpid()}"
     script = f"echo x > /tmp/{probe} && ls /tmp && cd /tmp && cat {probe}"
     code, output = run(Sandbox(level=bwrap), script, inside)
@@ -289,10 +297,11 @@ for attempt in (write, append, beneath, make, remove, remove_directory, over, di
 """
 
 
+@pytest.mark.requirement("S12")
 @pytest.mark.parametrize("name", DEFAULT_PROTECTED)
 @pytest.mark.parametrize("present", [True, False])
 def test_protected_names_cannot_be_changed(bwrap, inside, outside, name, present, request):
-    """S12: neither what is there nor what is not, nor by way of a directory above it."""
+    """Neither what is there nor what is not, nor by way of a directory above it."""
     if present:
         request.getfixturevalue("repository")
     before = _listing(inside)
@@ -312,8 +321,9 @@ def _listing(directory: Path) -> dict[str, str]:
     }
 
 
+@pytest.mark.requirement("S12")
 def test_the_rest_of_a_protected_directory_can_be_changed(bwrap, repository):
-    """S12: git goes on committing."""
+    """Git goes on committing."""
     script = "echo x > .git/index.lock && mv .git/index.lock .git/index && echo {} > .vscode/s.json"
     assert run(Sandbox(level=bwrap), script, repository) == (0, "")
     assert (repository / ".git" / "index").exists()
@@ -328,8 +338,9 @@ git gc -q && git status --short && git log --format=%s
 """
 
 
+@pytest.mark.requirement("S12")
 def test_git_works_with_all_the_placeholders(bwrap, inside):
-    """S12: the program whose files they are takes them as if they were not there."""
+    """The program whose files they are takes them as if they were not there."""
     if shutil.which("git") is None:
         pytest.skip("git is not installed")
     subprocess.run(["git", "init", "-q", str(inside)], check=True, timeout=10)  # noqa: S603, S607 - of this system
@@ -342,8 +353,9 @@ def test_git_works_with_all_the_placeholders(bwrap, inside):
     assert result.returncode == 0
 
 
+@pytest.mark.requirement("S12")
 def test_a_placeholder_stays_as_long_as_a_command_needs_it(bwrap, inside):
-    """S12: the end of one command does not take the protection of another."""
+    """The end of one command does not take the protection of another."""
     sandbox = Sandbox(level=bwrap)
     script = "echo ready; read -r _; echo x > .mcp.json; mkdir .vscode/x"
     with sandbox.start(["sh", "-c", script], workspace=[inside]) as running:
@@ -357,25 +369,28 @@ def test_a_placeholder_stays_as_long_as_a_command_needs_it(bwrap, inside):
     assert list(inside.iterdir()) == []
 
 
+@pytest.mark.requirement("S12")
 def test_a_placeholder_that_somebody_wrote_to_stays(bwrap, inside):
-    """S12: a person may put a configuration there meanwhile."""
+    """A person may put a configuration there meanwhile."""
     with Sandbox(level=bwrap).start(["cat"], workspace=[inside]):
         (inside / ".mcp.json").rmdir()
         (inside / ".mcp.json").write_text("{}")
     assert _listing(inside) == {".mcp.json": "{}"}
 
 
+@pytest.mark.requirement("S12")
 def test_a_protected_name_that_is_a_link_is_reported(bwrap, inside, outside):
-    """S12: nothing can be mounted on a link, and that is said."""
+    """Nothing can be mounted on a link, and that is said."""
     (inside / ".mcp.json").symlink_to(outside / "kept")
     with Sandbox(level=bwrap).start(["cat"], workspace=[inside]) as running:
         assert running.report.says.endswith(f"because they are links: {inside / '.mcp.json'}.")
 
 
+@pytest.mark.requirement("S12")
 def test_names_are_protected_by_path_where_bubblewrap_takes_no_descriptors(
     bwrap, repository, outside, monkeypatch
 ):
-    """S12: with releases of bubblewrap that are older."""
+    """With releases of bubblewrap that are older."""
     monkeypatch.setattr(_bubblewrap, "takes_descriptors", lambda program: False)
     argv = python(REPLACE, str(repository), ".git/hooks", str(outside))
     assert run(Sandbox(level=bwrap), argv, repository) == (0, "")
@@ -432,9 +447,10 @@ def _as_nobody(path: Path, script: str) -> str:
     return result.stdout.decode()
 
 
+@pytest.mark.requirement("S12")
 @pytest.mark.parametrize("mode", [0, 0o100, 0o200, 0o300, 0o400, 0o500])
 def test_a_directory_in_which_nothing_can_be_mounted_is_not_written(bwrap, of_nobody, mode):
-    """S12: its owner may unlock it, so it is kept as it is, and that is said."""
+    """Its owner may unlock it, so it is kept as it is, and that is said."""
     (of_nobody / ".git").chmod(mode)
     script = "chmod 700 .git; mkdir -p .git/hooks; echo x > .git/hooks/x; echo x > .git/config"
     says = _as_nobody(of_nobody, f"{script}; mv .git old; echo x > src/made")
@@ -445,8 +461,9 @@ def test_a_directory_in_which_nothing_can_be_mounted_is_not_written(bwrap, of_no
         assert f"Cannot be written, because names in them cannot be protected: {of_nobody}" in says
 
 
+@pytest.mark.requirement("S12")
 def test_a_workspace_in_which_nothing_can_be_made_is_not_written(bwrap, of_nobody):
-    """S12: with a permission taken from it, which its owner could give back."""
+    """With a permission taken from it, which its owner could give back."""
     (of_nobody / ".git" / "hooks").rmdir()
     (of_nobody / ".git").rmdir()
     of_nobody.chmod(0o500)
@@ -456,8 +473,9 @@ def test_a_workspace_in_which_nothing_can_be_made_is_not_written(bwrap, of_nobod
     assert [path.name for path in of_nobody.rglob("*")] == ["src"]
 
 
+@pytest.mark.requirement("S12")
 def test_a_start_without_descriptors_is_refused(bwrap, inside):
-    """S12: EMFILE is no reason to leave the names open; nothing is left behind."""
+    """EMFILE is no reason to leave the names open; nothing is left behind."""
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -512,9 +530,10 @@ def listening() -> Iterator[tuple[socket.socket, socket.socket]]:
         yield tcp, udp
 
 
+@pytest.mark.requirement("S13")
 @pytest.mark.parametrize("network", [True, False])
 def test_the_network_is_there_or_is_not(confined, inside, listening, network):
-    """S13: without network neither TCP nor UDP comes through; local pairs of sockets do."""
+    """Without network neither TCP nor UDP comes through; local pairs of sockets do."""
     tcp, udp = listening
     argv = python(NETWORK, str(tcp.getsockname()[1]), str(udp.getsockname()[1]))
     code, output = run(Sandbox(level=confined, network=network), argv, inside)
@@ -545,8 +564,9 @@ print(libc.syscall(41 | 0x40000000, 2, 2, 0), ctypes.get_errno())
 """
 
 
+@pytest.mark.requirement("S13")
 def test_no_other_way_out(confined, inside):
-    """S13: no packets, no sockets to the host of a virtual machine, no io_uring, no x32 calls."""
+    """No packets, no sockets to the host of a virtual machine, no io_uring, no x32 calls."""
     code, output = run(Sandbox(level=confined), python(FAMILIES), inside)
     lines = output.splitlines()
     assert code == 0
@@ -555,8 +575,9 @@ def test_no_other_way_out(confined, inside):
     assert lines[2] == "-1 38"
 
 
+@pytest.mark.requirement("S13")
 def test_sockets_of_services_are_hidden(bwrap, inside):
-    """S13: through them a service would do what the command may not."""
+    """Through them a service would do what the command may not."""
     code, output = run(Sandbox(level=bwrap), "find /run -type s", inside)
     assert (code, output) == (0, "")
 
@@ -564,8 +585,9 @@ def test_sockets_of_services_are_hidden(bwrap, inside):
 # --- what a program inherits
 
 
+@pytest.mark.requirement("S21")
 def test_the_environment_is_the_allow_list(level, inside, monkeypatch):
-    """S21: nothing else comes through, least of all secrets and functions of a shell."""
+    """Nothing else comes through, least of all secrets and functions of a shell."""
     monkeypatch.setenv("OPENAI_API_KEY", "secret")
     monkeypatch.setenv("LC_PROBE", "C")
     monkeypatch.setenv("ASKED", "for")
@@ -582,8 +604,9 @@ def test_the_environment_is_the_allow_list(level, inside, monkeypatch):
     assert (got["GIVEN"], got["TERM"], got["ASKED"], got["PWD"]) == ("1", "x", "for", str(inside))
 
 
+@pytest.mark.requirement("S22")
 def test_no_descriptors_are_inherited(level, inside):
-    """S22: {0, 1, 2}, also where this process has inheritable ones open."""
+    """{0, 1, 2}, also where this process has inheritable ones open."""
     reading, writing = os.pipe()
     os.set_inheritable(writing, True)
     try:
@@ -598,8 +621,9 @@ def test_no_descriptors_are_inherited(level, inside):
     assert (code, output) == (0, "[0, 1, 2]\n")
 
 
+@pytest.mark.requirement("S22")
 def test_descriptors_that_are_passed_arrive(level, inside):
-    """S22: what is asked for is there."""
+    """What is asked for is there."""
     reading, writing = os.pipe()
     try:
         argv = python(f"import os; os.write({writing}, b'here')")
@@ -611,8 +635,9 @@ def test_descriptors_that_are_passed_arrive(level, inside):
         os.close(writing)
 
 
+@pytest.mark.requirement("S22")
 def test_no_descriptors_are_left_open(level, inside):
-    """S22: nor does this process keep any."""
+    """Nor does this process keep any."""
     run(Sandbox(level=level), "true", inside)
     before = len(list(Path("/proc/self/fd").iterdir()))
     for _ in range(5):
@@ -644,8 +669,9 @@ def test_codes_and_streams_come_through(level, inside):
 # --- signals, and the end of processes
 
 
+@pytest.mark.requirement("S9")
 def test_signals_do_not_leave(confined, inside):
-    """S9: other programs of the user are not to be ended."""
+    """Other programs of the user are not to be ended."""
     other = subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE)
     try:
         script = f"kill -0 {other.pid} || kill -9 {other.pid} || kill -9 {os.getpid()} || echo no"
@@ -670,9 +696,10 @@ print(resource.getrlimit(resource.RLIMIT_NOFILE))
 """
 
 
+@pytest.mark.requirement("S9")
 @pytest.mark.parametrize("network", [True, False])
 def test_other_programs_are_not_limited(confined, inside, network):
-    """S9: a limit ends a program as well as a signal does; one's own can be set."""
+    """A limit ends a program as well as a signal does; one's own can be set."""
     with subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE) as other:
         before = Path(f"/proc/{other.pid}/limits").read_text()
         code, output = run(
@@ -682,8 +709,9 @@ def test_other_programs_are_not_limited(confined, inside, network):
     assert (code, output) == (0, "(32, 32)\n")
 
 
+@pytest.mark.requirement("S19")
 def test_the_terminal_that_is_passed_can_be_opened_and_others_not(confined, inside):
-    """S19: the terminals of the user and of other programs are outside of the workspace."""
+    """The terminals of the user and of other programs are outside of the workspace."""
     outer, own = os.openpty()
     other, others = os.openpty()
     code = f"""
@@ -707,8 +735,9 @@ def test_the_terminal_that_is_passed_can_be_opened_and_others_not(confined, insi
         assert output.split() == [b"own", b"closed"]
 
 
+@pytest.mark.requirement("S19")
 def test_programs_may_be_let_make_terminals(confined, inside):
-    """S19: under Landlock with all the others, so it has to be asked for."""
+    """Under Landlock with all the others, so it has to be asked for."""
     writable = ("/dev/pts",) if confined == "required:landlock" else ()
     code = "import os; os.write(os.openpty()[1], b'x')"
     assert run(Sandbox(level=confined, writable=writable), python(code), inside) == (0, "")
@@ -748,9 +777,10 @@ def family(level: str, inside: Path, children: int, kind: str = "") -> Generator
         yield running
 
 
+@pytest.mark.requirement("F14", "F15")
 @pytest.mark.parametrize(("children", "kind"), [(2, ""), (3, "deaf"), (300, ""), (300, "deaf")])
 def test_nobody_is_left(level, inside, children, kind):
-    """F14, F15: daemons, those in other sessions, many, and those that ignore SIGTERM."""
+    """Daemons, those in other sessions, many, and those that ignore SIGTERM."""
     with family(level, inside, children, kind) as running:
         pids = running.descendants()
         assert running.kill_tree(grace=0.3) == 0
@@ -759,8 +789,9 @@ def test_nobody_is_left(level, inside, children, kind):
         assert running.descendants() == []
 
 
+@pytest.mark.requirement("F14")
 def test_a_daemon_is_found_after_its_program_has_ended(level, inside):
-    """F14: the program itself is over, the daemon is not (under bubblewrap it is)."""
+    """The program itself is over, the daemon is not (under bubblewrap it is)."""
     script = f"setsid sh -c 'echo $$ > {inside}/pid; exec sleep 1000' <&- >&- 2>&- & wait_for=1\n"
     script += f"while [ ! -s {inside}/pid ]; do :; done"
     with Sandbox(level=level).start(["sh", "-c", script], workspace=[inside]) as running:
@@ -771,8 +802,9 @@ def test_a_daemon_is_found_after_its_program_has_ended(level, inside):
         assert not [pid for pid in left if is_there(pid)]
 
 
+@pytest.mark.requirement("F14")
 def test_a_process_that_was_seen_is_known_when_it_cuts_its_ties(inside):
-    """F14: it leaves the session, empties its environment, and loses its parent."""
+    """It leaves the session, empties its environment, and loses its parent."""
     go = inside / "go"
     code = """
     import os, sys, time
@@ -796,8 +828,9 @@ def test_a_process_that_was_seen_is_known_when_it_cuts_its_ties(inside):
         assert not is_there(pid)
 
 
+@pytest.mark.requirement("F15")
 def test_sigterm_comes_first(level, inside):
-    """F15: a program may put its things in order."""
+    """A program may put its things in order."""
     script = "trap 'echo bye; exit 3' TERM; echo ready; while :; do sleep 0.01; done"
     with Sandbox(level=level).start(["sh", "-c", script], workspace=[inside]) as running:
         assert running.process.stdout is not None
@@ -826,16 +859,18 @@ time.sleep(1000)
 """Everyone makes others, a third of them in sessions of their own; it ends at about 1,500."""
 
 
+@pytest.mark.requirement("F14")
 def test_a_fork_bomb_is_ended(level, inside):
-    """F14: it makes processes while they are being ended, and does not listen to SIGTERM."""
+    """It makes processes while they are being ended, and does not listen to SIGTERM."""
     with Sandbox(level=level).start(python(BOMB), workspace=[inside], stderr=None) as running:
         until(lambda: len(running.descendants()) > 20)
         assert running.kill_tree(grace=0.2) == 0
         assert running.descendants() == []
 
 
+@pytest.mark.requirement("F14")
 def test_other_programs_are_left_alone(level, inside):
-    """F14: not the ones beside it, nor those of another sandbox."""
+    """Not the ones beside it, nor those of another sandbox."""
     with (
         Sandbox(level=level).start(["cat"], workspace=[inside]) as other,
         family(level, inside, 2) as running,
@@ -845,8 +880,9 @@ def test_other_programs_are_left_alone(level, inside):
         assert other.process.communicate(b"alive", timeout=10)[0] == b"alive"
 
 
+@pytest.mark.requirement("F44")
 def test_close_can_be_called_by_several_and_again(level, inside):
-    """F44: the second has nothing to do."""
+    """The second has nothing to do."""
     running = Sandbox(level=level).start(["sleep", "1000"], workspace=[inside])
     assert running.pgid in _guardian._guardian.groups
     threads = [threading.Thread(target=running.close) for _ in range(3)]
@@ -873,8 +909,9 @@ print(before, os.waitpid(pid, 0)[1], start())
 """
 
 
+@pytest.mark.requirement("F44")
 def test_a_forked_process_starts_programs_as_well(level, inside):
-    """F44: it has not got the threads of its parent."""
+    """It has not got the threads of its parent."""
     result = subprocess.run(  # noqa: S603 - this interpreter, with the program above
         [PYTHON, "-c", FORKED, level, str(inside)], capture_output=True, check=True, timeout=15
     )
@@ -893,8 +930,9 @@ import time; time.sleep(1000)
 """
 
 
+@pytest.mark.requirement("F16")
 def test_nobody_is_left_when_this_process_is_killed(level, inside, tmp_path):
-    """F16: not even by kill -9, and whichever thread had started it."""
+    """Not even by kill -9, and whichever thread had started it."""
     script = "sleep 1000 & sleep 1000 & echo ready; wait"
     parent = subprocess.Popen(  # noqa: S603 - this interpreter, with the program above
         [PYTHON, "-c", PARENT, level, script, str(inside)],
@@ -931,8 +969,9 @@ os.kill(os.getpid(), 9)
 """
 
 
+@pytest.mark.requirement("F16", "S11")
 def test_nothing_is_left_when_this_process_is_killed(level, inside, tmp_path):
-    """F16, S11: neither temporary directories nor placeholders; what somebody wrote stays."""
+    """Neither temporary directories nor placeholders; what somebody wrote stays."""
     odd = tmp_path / "an odd 'name' $HOME * "
     (odd / ".git").mkdir(parents=True)
     temporary = tmp_path / "with space "
@@ -952,8 +991,9 @@ def test_nothing_is_left_when_this_process_is_killed(level, inside, tmp_path):
     until(lambda: [path.name for path in inside.iterdir()] == [".mcp.json"])
 
 
+@pytest.mark.requirement("F16")
 def test_the_guardian_ends_with_what_it_looks_after(tmp_path):
-    """F16: it removes what its name or its emptiness says is ours, and follows no link."""
+    """It removes what its name or its emptiness says is ours, and follows no link."""
     kept, full, link = tmp_path / "kept", tmp_path / "full", tmp_path / "agents-tools-link"
     for one in (kept, full, tmp_path / "empty"):
         one.mkdir()
@@ -987,8 +1027,9 @@ def _with_marker(ancestor: int) -> list[int]:
     return sorted(names)
 
 
+@pytest.mark.requirement("F14")
 def test_a_program_ends_with_its_namespace(bwrap, inside):
-    """F14: what it leaves in the background is gone with it."""
+    """What it leaves in the background is gone with it."""
     with Sandbox(level=bwrap).start(
         ["sh", "-c", "setsid sleep 1000 >/dev/null 2>&1 & echo over"], workspace=[inside]
     ) as running:
@@ -996,15 +1037,17 @@ def test_a_program_ends_with_its_namespace(bwrap, inside):
         until(lambda: running.descendants() == [])
 
 
+@pytest.mark.requirement("S20")
 def test_other_processes_are_not_seen(bwrap, inside):
-    """S20: nor are their environments."""
+    """Nor are their environments."""
     code, output = run(Sandbox(level=bwrap), "ls /proc | grep -c '^[0-9]'", inside)
     assert code == 0
     assert int(output) <= 6
 
 
+@pytest.mark.requirement("S20")
 def test_other_environments_are_not_read(confined, inside):
-    """S20: this process has keys in its own."""
+    """This process has keys in its own."""
     code, output = run(Sandbox(level=confined), f"cat /proc/{os.getpid()}/environ", inside)
     assert code != 0
     assert "PATH=" not in output
@@ -1013,6 +1056,7 @@ def test_other_environments_are_not_read(confined, inside):
 # --- limits
 
 
+@pytest.mark.requirement("S29")
 @pytest.mark.parametrize(
     ("limits", "code"),
     [
@@ -1022,7 +1066,7 @@ def test_other_environments_are_not_read(confined, inside):
     ],
 )
 def test_limits_hold(level, inside, limits, code):
-    """S29: too many files, too much memory, too long a file."""
+    """Too many files, too much memory, too long a file."""
     status, output = run(Sandbox(level=level, limits=limits), python(code), inside)
     assert status != 0
     assert output.strip().splitlines()[-1].startswith(("OSError", "MemoryError", "ZeroDivision"))
@@ -1030,15 +1074,17 @@ def test_limits_hold(level, inside, limits, code):
         assert (inside / "big").stat().st_size == 4096
 
 
+@pytest.mark.requirement("S29")
 def test_the_processor_is_limited(level, inside):
-    """S29: SIGXCPU after one second of it."""
+    """SIGXCPU after one second of it."""
     sandbox = Sandbox(level=level, limits=Limits(cpu_seconds=1))
     status, _ = run(sandbox, ["sh", "-c", "while :; do :; done"], inside)
     assert status in {-signal.SIGXCPU, 128 + signal.SIGXCPU}
 
 
+@pytest.mark.requirement("S29")
 def test_limits_are_there_from_the_start_and_stay(confined, inside):
-    """S29: root cannot raise them either, having no capability to."""
+    """Root cannot raise them either, having no capability to."""
     script = "ulimit -n; ulimit -p 2>/dev/null || ulimit -u; ulimit -n 4096 || echo no"
     sandbox = Sandbox(level=confined, limits=Limits(open_files=64, processes=500))
     code, output = run(sandbox, script, inside)
@@ -1087,8 +1133,9 @@ def test_a_bwrap_that_does_not_work_is_not_used(tmp_path, inside, monkeypatch):
     assert "apparmor_restrict_unprivileged_userns" in why
 
 
+@pytest.mark.requirement("S5")
 def test_a_bwrap_of_the_workspace_is_not_trusted(inside, tmp_path, monkeypatch):
-    """S5: the command could have put it there, by a link as well."""
+    """The command could have put it there, by a link as well."""
     fake = inside / "bwrap"
     fake.write_text("#!/bin/sh\ntouch was-run\n")
     fake.chmod(0o755)
@@ -1112,9 +1159,10 @@ def test_a_level_that_is_not_asked_for_is_not_tried():
     }
 
 
+@pytest.mark.requirement("S13")
 @pytest.mark.parametrize("network", [True, False])
 def test_what_is_not_confined_is_said(network):
-    """S13: sockets, daemons and what else a level does not have."""
+    """Sockets, daemons and what else a level does not have."""
     said = {
         level: sandbox_report(Sandbox(level=level, network=network)).says
         for level in LEVELS
@@ -1177,9 +1225,10 @@ def test_a_limit_is_above_zero(name):
 # --- where there is no /proc
 
 
+@pytest.mark.requirement("F15")
 @pytest.mark.parametrize("kind", ["", "deaf"])
 def test_the_group_is_ended_where_there_is_no_proc(inside, monkeypatch, kind):
-    """F15: on other systems the process group is what is known."""
+    """On other systems the process group is what is known."""
     monkeypatch.setattr(_processes, "_has_proc", lambda: False)
     deaf = "trap '' TERM;" if kind else ""
     script = f"{deaf} sleep 1000 & sleep 1000 & echo ready; wait; wait"
@@ -1193,8 +1242,9 @@ def test_the_group_is_ended_where_there_is_no_proc(inside, monkeypatch, kind):
             os.killpg(running.pgid, 0)
 
 
+@pytest.mark.requirement("S12")
 def test_placeholders_are_nothing_to_git(bwrap, inside):
-    """S12: what a command adds and commits in a repository is what it has made, and no more."""
+    """What a command adds and commits in a repository is what it has made, and no more."""
     subprocess.run(["git", "init", "-q", str(inside)], check=True, timeout=10)  # noqa: S603, S607 - the git that is here
     script = (
         "echo x > own && git add -A && git -c user.name=a -c user.email=a@b commit -qm one && "

@@ -86,8 +86,9 @@ def given_to(seen: SkillObservation) -> Any:
 # --- what a model reads
 
 
+@pytest.mark.requirement("C24", "B19")
 def test_what_models_are_told(folder: Path) -> None:
-    """C24, B19: the schema of the document, and a line for each skill."""
+    """The schema of the document, and a line for each skill."""
     tool = make(folder).as_function_tool()
     schema = tool.params_json_schema
     assert list(schema["properties"]) == [
@@ -107,8 +108,9 @@ def test_what_models_are_told(folder: Path) -> None:
     assert (tool.annotations.read_only, tool.annotations.destructive) == (False, True)
 
 
+@pytest.mark.requirement("C24")
 async def test_info_and_references(folder: Path) -> None:
-    """C24: a model reads what it needs, when it needs it."""
+    """A model reads what it needs, when it needs it."""
     tool = make(folder).as_function_tool()
     outcome = await tool.call(None, '{"action": "get_info", "skill_name": "pdf"}')
     assert str(outcome.output).replace(str(folder), "…") == snapshot("""\
@@ -128,8 +130,9 @@ Like this.\
         assert (outcome.status, outcome.output) == ("ok", "Forms are filled.\n"), name
 
 
+@pytest.mark.requirement("C24")
 def test_what_is_not_there_is_answered_with_what_is(folder: Path) -> None:
-    """C24: the nearest name comes first."""
+    """The nearest name comes first."""
     tool = make(folder)
     texts = [
         tool(SkillAction(action="get_info", skill_name="pdfs")).text,
@@ -149,6 +152,7 @@ def test_what_is_not_there_is_answered_with_what_is(folder: Path) -> None:
     )
 
 
+@pytest.mark.requirement("S8", "S9")
 @pytest.mark.parametrize(
     "name",
     [
@@ -172,7 +176,7 @@ def test_what_is_not_there_is_answered_with_what_is(folder: Path) -> None:
     ],
 )
 def test_no_name_leads_out_of_a_skill(folder: Path, name: str) -> None:
-    """S8, S9: neither a path nor a link; what is hidden is not shown, a pipe not waited for."""
+    """Neither a path nor a link; what is hidden is not shown, a pipe not waited for."""
     place = folder / "pdf" / "references"
     (place / "outside.md").symlink_to("/etc/passwd")
     (place / "out").symlink_to("/etc")
@@ -188,8 +192,9 @@ def test_no_name_leads_out_of_a_skill(folder: Path, name: str) -> None:
         assert "SECRET" not in seen.text
 
 
+@pytest.mark.requirement("C24")
 def test_long_and_binary_references(folder: Path) -> None:
-    """C24: what is shown is bounded, and says so."""
+    """What is shown is bounded, and says so."""
     (folder / "pdf" / "references" / "long.md").write_text("x" * 5_000)
     (folder / "pdf" / "references" / "image.png").write_bytes(b"\x89PNG\0\0")
     tool = make(folder, max_output=1_000)
@@ -227,9 +232,10 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.requirement("C25", "S7")
 @pytest.mark.parametrize("text", HOSTILE)
 def test_arguments_arrive_as_they_are(folder: Path, text: str) -> None:
-    """C25, S7: no shell is between, and no argument is an option of the interpreter."""
+    """No shell is between, and no argument is an option of the interpreter."""
     victim = folder.parent / "victim"
     text = text.format(victim)
     assert given_to(run(make(folder), "echo.py", [text, "last"])) == [text, "last"]
@@ -237,8 +243,9 @@ def test_arguments_arrive_as_they_are(folder: Path, text: str) -> None:
     assert (folder / "pdf").is_dir()
 
 
+@pytest.mark.requirement("C24", "C25")
 def test_arguments_as_one_text_are_split_at_blanks(folder: Path) -> None:
-    """C24, C25: quotes hold words together; everything else is only text."""
+    """Quotes hold words together; everything else is only text."""
     tool = make(folder)
     seen = run(tool, "echo", "a 'b c' \"d e\" ; rm -rf $(pwd) `id` # x > y")
     assert given_to(seen) == [
@@ -251,9 +258,10 @@ def test_arguments_as_one_text_are_split_at_blanks(folder: Path) -> None:
     assert "cannot be started" in run(tool, "echo", ["a" * 3_000_000]).text
 
 
+@pytest.mark.requirement("C25")
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))))
 def test_shell_scripts_get_the_same(words: list[str]) -> None:
-    """C25: whatever it is that runs a script."""
+    """Whatever it is that runs a script."""
     folder = _shared()
     seen = run(make(folder), "args.sh", words)
     assert seen.exit_code == 0
@@ -277,6 +285,7 @@ def _shared() -> Path:
     return Path(_made[0].name) / "skills"
 
 
+@pytest.mark.requirement("C25")
 @pytest.mark.parametrize(
     ("name", "content", "executable", "says"),
     [
@@ -300,7 +309,7 @@ def _shared() -> Path:
 def test_what_runs_a_script(
     tmp_path: Path, name: str, content: str, executable: bool, says: str
 ) -> None:
-    """C25: its first line, its suffix, or itself; and how it ended is told."""
+    """Its first line, its suffix, or itself; and how it ended is told."""
     place = write_skill(tmp_path / "skills") / "scripts" / name
     place.write_text(content)
     place.chmod(0o755 if executable else 0o644)
@@ -310,10 +319,11 @@ def test_what_runs_a_script(
     assert seen.is_error == (seen.exit_code != 0)
 
 
+@pytest.mark.requirement("C25", "S12")
 def test_where_scripts_start_and_what_they_get(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """C25, S12: the working directory; no secret of this process; nothing compiled is left."""
+    """The working directory; no secret of this process; nothing compiled is left."""
     monkeypatch.setenv("MY_API_KEY", "sk-1")
     (folder / "pdf" / "scripts" / "lib.py").write_text("x = 1\n")
     (folder / "pdf" / "scripts" / "env.py").write_text(
@@ -328,8 +338,9 @@ def test_where_scripts_start_and_what_they_get(
     assert run(tool, "env.py").text.startswith(f"{work} ")
 
 
+@pytest.mark.requirement("C25")
 def test_an_endless_script_is_ended_with_all_it_started(tmp_path: Path) -> None:
-    """C25: the deadline holds for its children, too."""
+    """The deadline holds for its children, too."""
     (tmp_path / "work").mkdir()
     script = "sleep 1000 &\nsetsid sleep 1000 &\necho $! > pid\necho started\nsleep 1000\n"
     write_skill(tmp_path / "skills", slow__sh=script)
@@ -341,8 +352,9 @@ def test_an_endless_script_is_ended_with_all_it_started(tmp_path: Path) -> None:
     until(lambda: not _alive(pid))
 
 
+@pytest.mark.requirement("C25")
 def test_what_a_script_leaves_running_is_not_waited_for(tmp_path: Path) -> None:
-    """C25: a daemon that holds the output does not hold the call."""
+    """A daemon that holds the output does not hold the call."""
     (tmp_path / "work").mkdir()
     script = "setsid sleep 1000 &\necho $! > pid\necho done\n"
     write_skill(tmp_path / "skills", daemon__sh=script)
@@ -359,8 +371,9 @@ def _alive(pid: str) -> bool:
         return False
 
 
+@pytest.mark.requirement("C25")
 def test_much_output_is_bounded(tmp_path: Path) -> None:
-    """C25: the beginning and the end are what matters."""
+    """The beginning and the end are what matters."""
     (tmp_path / "work").mkdir()
     script = "print('first'); print('é' * 3_000_000); print('last')"
     write_skill(tmp_path / "skills", much__py=script)
@@ -372,8 +385,9 @@ def test_much_output_is_bounded(tmp_path: Path) -> None:
     assert "2,999,0" in seen.text
 
 
+@pytest.mark.requirement("C25")
 async def test_output_is_seen_while_the_script_runs(tmp_path: Path) -> None:
-    """C25: the script goes on only after somebody has seen its first line."""
+    """The script goes on only after somebody has seen its first line."""
     work = tmp_path / "work"
     work.mkdir()
     script = "echo first\nwhile [ ! -e seen ]; do sleep 0.01; done\necho second\n"
@@ -392,8 +406,9 @@ async def test_output_is_seen_while_the_script_runs(tmp_path: Path) -> None:
     assert outcome.output == "first\nsecond\n[Exit code 0.]"
 
 
+@pytest.mark.requirement("C25")
 async def test_a_cancelled_call_ends_its_script_and_no_other(tmp_path: Path) -> None:
-    """C25: two calls share the executor, not their fate."""
+    """Two calls share the executor, not their fate."""
     work = tmp_path / "work"
     work.mkdir()
     script = "echo $$ > $1\nwhile [ ! -e go ]; do sleep 0.01; done\necho over\n"
@@ -418,8 +433,9 @@ async def test_a_cancelled_call_ends_its_script_and_no_other(tmp_path: Path) -> 
         assert (await other).output == "over\n[Exit code 0.]"
 
 
+@pytest.mark.requirement("C25")
 def test_closing_ends_what_runs(tmp_path: Path) -> None:
-    """C25: and the call comes back."""
+    """And the call comes back."""
     (tmp_path / "work").mkdir()
     write_skill(tmp_path / "skills", wait__sh="echo here > here\nsleep 1000\n")
     tool = make(tmp_path / "skills")
@@ -445,8 +461,9 @@ TOOLS: list[SkillTool] = []
 """What `ClosedMeanwhile` is to close: sandboxes are copied, and are the same only in their kind."""
 
 
+@pytest.mark.requirement("C25")
 def test_closing_ends_what_is_just_being_started(tmp_path: Path) -> None:
-    """C25: a script that `close` could not see yet would run until its timeout."""
+    """A script that `close` could not see yet would run until its timeout."""
     (tmp_path / "work").mkdir()
     write_skill(tmp_path / "skills", wait__sh="sleep 1000\n")
     tool = make(tmp_path / "skills", sandbox=ClosedMeanwhile())
@@ -462,8 +479,9 @@ def test_closing_ends_what_is_just_being_started(tmp_path: Path) -> None:
 # --- what is protected
 
 
+@pytest.mark.requirement("S12")
 def test_a_script_that_has_changed_is_not_run(folder: Path) -> None:
-    """S12: also one that came later, or a module beside it; a person adds the skill again."""
+    """Also one that came later, or a module beside it; a person adds the skill again."""
     registry = SkillRegistry(folder)
     tool = SkillTool.create(skill_registry=registry, working_dir=folder.parent / "work")[0]
     scripts = folder / "pdf" / "scripts"
@@ -483,8 +501,9 @@ def test_a_script_that_has_changed_is_not_run(folder: Path) -> None:
     assert run(tool, "echo.py").text == "other\n[Exit code 0.]"
 
 
+@pytest.mark.requirement("S12")
 def test_file_tools_are_told_what_not_to_write(tmp_path: Path) -> None:
-    """S12: skills in the workspace are read there, and not written."""
+    """Skills in the workspace are read there, and not written."""
     write_skill(tmp_path / "my" / "skills")
     registry = SkillRegistry(tmp_path / "my" / "skills")
     assert registry.protected(tmp_path) == ("my/skills/pdf",)
@@ -496,9 +515,10 @@ def test_file_tools_are_told_what_not_to_write(tmp_path: Path) -> None:
                 workspace.open_writable_parent(workspace.locate(path))
 
 
+@pytest.mark.requirement("S12")
 @pytest.mark.skipif(sandbox_report().level != "bwrap", reason="needs bubblewrap")
 def test_a_confined_script_cannot_write_its_own_skill(tmp_path: Path) -> None:
-    """S12: not even where the skill is within what it may write."""
+    """Not even where the skill is within what it may write."""
     script = (
         "import os\n"
         "for name in ('SKILL.md', 'scripts/new.py'):\n"
@@ -516,8 +536,9 @@ def test_a_confined_script_cannot_write_its_own_skill(tmp_path: Path) -> None:
     assert (tmp_path / "out").exists()
 
 
+@pytest.mark.requirement("C25")
 def test_a_sandbox_that_cannot_be_had_is_said(folder: Path) -> None:
-    """C25: nothing is run with less than was asked for."""
+    """Nothing is run with less than was asked for."""
     with pytest.raises(UserError):
         make(folder, sandbox=Sandbox(level="required:moat"))
 
@@ -525,16 +546,18 @@ def test_a_sandbox_that_cannot_be_had_is_said(folder: Path) -> None:
 # --- the registry
 
 
+@pytest.mark.requirement("C18")
 def test_a_default_registry_with_skills_has_their_tool(folder: Path) -> None:
-    """C18: without skills there is nothing that it could do."""
+    """Without skills there is nothing that it could do."""
     with create_default_registry(SkillRegistry(folder)) as registry:
         assert "use_skill" in registry.get_tool_names()
     with create_default_registry() as registry:
         assert "use_skill" not in registry.get_tool_names()
 
 
+@pytest.mark.requirement("C24")
 def test_finding_skills(tmp_path: Path) -> None:
-    """C24: those that cannot be used are told of, and do not stop the others."""
+    """Those that cannot be used are told of, and do not stop the others."""
     write_skill(tmp_path / "a" / "deep", "one")
     write_skill(tmp_path, "two")
     write_skill(tmp_path / "two" / "references", "inside")
@@ -558,6 +581,7 @@ def test_finding_skills(tmp_path: Path) -> None:
         registry.discover(tmp_path / "none")
 
 
+@pytest.mark.requirement("C24")
 @pytest.mark.parametrize(
     ("content", "says"),
     [
@@ -574,7 +598,7 @@ def test_finding_skills(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_skill(tmp_path: Path, content: str | bytes, says: str) -> None:
-    """C24: the file and what is wrong with it are named."""
+    """The file and what is wrong with it are named."""
     data = content.encode() if isinstance(content, str) else content
     (tmp_path / "SKILL.md").write_bytes(data)
     with pytest.raises(SkillError, match=says) as raised:
@@ -582,8 +606,9 @@ def test_what_is_no_skill(tmp_path: Path, content: str | bytes, says: str) -> No
     assert "SKILL.md" in str(raised.value)
 
 
+@pytest.mark.requirement("S9")
 def test_a_pipe_in_place_of_a_skill_is_not_waited_for(tmp_path: Path) -> None:
-    """S9: neither is a link that leads out followed."""
+    """Neither is a link that leads out followed."""
     os.mkfifo(tmp_path / "SKILL.md")
     with pytest.raises(SkillError):
         SkillRegistry().add(tmp_path)
@@ -595,8 +620,9 @@ def test_a_pipe_in_place_of_a_skill_is_not_waited_for(tmp_path: Path) -> None:
         SkillRegistry().add(tmp_path / "none")
 
 
+@pytest.mark.requirement("B93")
 def test_skills_may_bring_mcp_servers(tmp_path: Path) -> None:
-    """B93: they are for the application to start; nothing does so by itself."""
+    """They are for the application to start; nothing does so by itself."""
     more = (
         "allowed-tools: Read, Bash(git add *) Write\n"
         "license: MIT\n"
@@ -623,8 +649,9 @@ def test_skills_may_bring_mcp_servers(tmp_path: Path) -> None:
         registry.mcp_config()
 
 
+@pytest.mark.requirement("C24")
 def test_parameters(folder: Path) -> None:
-    """C24: what cannot work is said when the tool is made."""
+    """What cannot work is said when the tool is made."""
     wrongs: list[dict[str, Any]] = [
         {},
         {"skills_dir": folder, "skill_registry": SkillRegistry()},
@@ -644,6 +671,7 @@ def test_parameters(folder: Path) -> None:
 # --- front matter
 
 
+@pytest.mark.requirement("B93")
 @pytest.mark.parametrize(
     "text",
     [
@@ -659,7 +687,7 @@ def test_parameters(folder: Path) -> None:
     ],
 )
 def test_front_matter_is_read_as_yaml(text: str) -> None:
-    """B93: the values of JSON are what YAML has them be."""
+    """The values of JSON are what YAML has them be."""
     assert read_front_matter(f"---\n{text}---\nbody\n") == (yaml.safe_load(text) or {}, "body")
 
 
@@ -675,12 +703,13 @@ _VALUES = st.recursive(
 )
 
 
+@pytest.mark.requirement("B93")
 @given(
     st.dictionaries(st.text("abcxyz", min_size=1, max_size=5), _VALUES, min_size=1, max_size=4),
     st.booleans(),
 )
 def test_what_pyyaml_writes_is_read(fields: dict[str, Any], flow: bool) -> None:
-    """B93: in its block and its flow style."""
+    """In its block and its flow style."""
     text = yaml.safe_dump(fields, default_flow_style=flow, allow_unicode=True, width=10_000)
     if flow:
         text, fields = f"top: {text}", {"top": fields}
@@ -689,13 +718,15 @@ def test_what_pyyaml_writes_is_read(fields: dict[str, Any], flow: bool) -> None:
     assert read_front_matter(f"---\n{text}---\n")[0] == fields
 
 
+@pytest.mark.requirement("B93")
 @given(st.text("ab:- \n\t#'\"[]{},|>&*!\\01", max_size=60))
 def test_nothing_makes_the_reader_fail(text: str) -> None:
-    """B93: a file from a stranger is read or refused."""
+    """A file from a stranger is read or refused."""
     with contextlib.suppress(FrontMatterError):
         read_front_matter(f"---\n{text}\n---\n")
 
 
+@pytest.mark.requirement("B93")
 @pytest.mark.parametrize(
     "text",
     [
@@ -717,21 +748,23 @@ def test_nothing_makes_the_reader_fail(text: str) -> None:
     ],
 )
 def test_what_is_no_json_is_refused(text: str) -> None:
-    """B93: by the line, never guessed."""
+    """By the line, never guessed."""
     with pytest.raises(FrontMatterError, match="line "):
         read_front_matter(f"---\n{text}\n---\n")
 
 
+@pytest.mark.requirement("B93")
 def test_front_matter_is_read_whoever_wrote_it() -> None:
-    """B93: a byte order mark, line ends of Windows, and `no` that means no more than it says."""
+    """A byte order mark, line ends of Windows, and `no` that means no more than it says."""
     text = "\ufeff---\r\na: b\r\nc: no\r\nd: 2026-11-21\r\n---\r\nbody\r\n"
     assert read_front_matter(text) == ({"a": "b", "c": "no", "d": "2026-11-21"}, "body")
     with pytest.raises(FrontMatterError, match=r"line 3: a text with a colon .* in quotes"):
         read_front_matter("---\na: b\ndescription: Use when: a file is a PDF\n---\n")
 
 
+@pytest.mark.requirement("B93")
 def test_skills_say_what_they_take(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """B93: without PyYAML the extra is named."""
+    """Without PyYAML the extra is named."""
     monkeypatch.setitem(sys.modules, "yaml", None)
     with pytest.raises(UserError, match=r"agents-tools\[skills\]"):
         SkillRegistry(folder)
@@ -773,10 +806,11 @@ def tar_info(name: str, kind: bytes, **facts: Any) -> tarfile.TarInfo:
     return info
 
 
+@pytest.mark.requirement("S30")
 @pytest.mark.parametrize("kind", ["zip", "tar", "tar.gz", "tar.bz2"])
 @pytest.mark.parametrize("prefix", ["", "new-1.0/", "./a/b/"])
 def test_a_skill_comes_out_of_an_archive(tmp_path: Path, kind: str, prefix: str) -> None:
-    """S30: wherever in it it is; only the permission to be executed is kept."""
+    """Wherever in it it is; only the permission to be executed is kept."""
     archive = tmp_path / f"x.{kind}"
     script = f"{prefix}scripts/run.sh"
     if kind == "zip":
@@ -840,9 +874,10 @@ def _hostile() -> Iterable[Any]:
     yield pytest.param("tar", many, id="tar-many")
 
 
+@pytest.mark.requirement("S30")
 @pytest.mark.parametrize(("kind", "members"), list(_hostile()))
 def test_hostile_archives_leave_nothing(tmp_path: Path, kind: str, members: list[Any]) -> None:
-    """S30: paths that lead out, links, devices, clashes, bombs; and nothing half unpacked."""
+    """Paths that lead out, links, devices, clashes, bombs; and nothing half unpacked."""
     into = tmp_path / "in" / "skills"
     archive = tmp_path / "x"
     make_it: Any = zipped if kind == "zip" else tarred
@@ -856,8 +891,9 @@ def test_hostile_archives_leave_nothing(tmp_path: Path, kind: str, members: list
     assert not registry.names
 
 
+@pytest.mark.requirement("S30")
 def test_a_link_does_not_carry_what_follows_it(tmp_path: Path) -> None:
-    """S30: a link first, then a file through it."""
+    """A link first, then a file through it."""
     outside = tmp_path / "outside"
     outside.mkdir()
     link = tar_info("a", tarfile.SYMTYPE, linkname=str(outside))
@@ -867,8 +903,9 @@ def test_a_link_does_not_carry_what_follows_it(tmp_path: Path) -> None:
     assert names_in(outside) == []
 
 
+@pytest.mark.requirement("S30")
 def test_bombs_are_stopped_by_what_comes_out(tmp_path: Path) -> None:
-    """S30: a header that lies about the size, or is itself the bomb."""
+    """A header that lies about the size, or is itself the bomb."""
     archive = zipped(tmp_path / "x.zip", ("SKILL.md", SKILL), ("bomb", bytes(5_000_000)))
     data = archive.read_bytes().replace(
         (5_000_000).to_bytes(4, "little"), (10).to_bytes(4, "little")
@@ -889,9 +926,10 @@ def test_bombs_are_stopped_by_what_comes_out(tmp_path: Path) -> None:
     assert names_in(tmp_path / "skills") == []
 
 
+@pytest.mark.requirement("S30")
 @pytest.mark.parametrize("content", [b"", b"PK", b"PK\x03\x04 no", b"\x1f\x8b no", b"BZh no", b"x"])
 def test_what_is_no_archive(tmp_path: Path, content: bytes) -> None:
-    """S30: refused, with its name."""
+    """Refused, with its name."""
     (tmp_path / "x.zip").write_bytes(content)
     with pytest.raises(UserError, match=r"x\.zip"):
         SkillRegistry().add_archive(tmp_path / "x.zip", into=tmp_path / "skills")
@@ -899,8 +937,9 @@ def test_what_is_no_archive(tmp_path: Path, content: bytes) -> None:
         SkillRegistry().add_archive(tmp_path / "none", into=tmp_path / "skills")
 
 
+@pytest.mark.requirement("S30")
 def test_archives_without_a_skill_or_with_several(tmp_path: Path) -> None:
-    """S30: all skills of an archive, or none."""
+    """All skills of an archive, or none."""
     other = SKILL.replace(b"new", b"other")
     archive = zipped(tmp_path / "two.zip", ("a/SKILL.md", SKILL), ("b/SKILL.md", other))
     registry = SkillRegistry()
@@ -916,8 +955,9 @@ def test_archives_without_a_skill_or_with_several(tmp_path: Path) -> None:
     assert names_in(tmp_path / "t") == []
 
 
+@pytest.mark.requirement("S10", "S12")
 def test_what_runs_is_what_was_seen(tmp_path: Path) -> None:
-    """S10, S12: a script that somebody swaps all the time runs as it was added, or not at all."""
+    """A script that somebody swaps all the time runs as it was added, or not at all."""
     write_skill(tmp_path / "skills", swap__sh="echo seen\n")
     script = tmp_path / "skills" / "pdf" / "scripts" / "swap.sh"
     seen, other = script.read_bytes(), b"echo other\n"

@@ -38,8 +38,9 @@ def titles(seen: TaskTrackerObservation) -> list[str]:
     return [task.title for task in seen.tasks]
 
 
+@pytest.mark.requirement("B90")
 async def test_what_a_model_reads() -> None:
-    """B90: the list in order, with what is done; two tasks at once are advised against."""
+    """The list in order, with what is done; two tasks at once are advised against."""
     tool = TaskTrackerTool.create()[0].as_function_tool()
     given = {
         "command": "plan",
@@ -66,6 +67,7 @@ Saved 4 tasks: 1 done, 2 in progress.
     assert str(outcome.output).startswith("4 tasks: 1 done, 2 in progress.\n1. [x] Read")
 
 
+@pytest.mark.requirement("B90")
 @pytest.mark.parametrize(
     ("word", "status"),
     [
@@ -80,7 +82,7 @@ Saved 4 tasks: 1 done, 2 in progress.
     ],
 )
 async def test_models_use_other_words(word: str, status: str) -> None:
-    """B90: a status that is understood needs no second try."""
+    """A status that is understood needs no second try."""
     tool = TaskTrackerTool.create()[0].as_function_tool()
     given = {"command": "plan", "tasks": [{"title": "a", "status": word}]}
     outcome = await tool.call(None, json.dumps(given))
@@ -89,12 +91,14 @@ async def test_models_use_other_words(word: str, status: str) -> None:
     assert outcome.value.tasks[0].status == status
 
 
+@pytest.mark.requirement("B90")
 def test_the_list_has_another_name() -> None:
-    """B90: some programs call it `task_list`."""
+    """Some programs call it `task_list`."""
     action = TaskTrackerAction.model_validate({"command": "plan", "task_list": [{"title": "a"}]})
     assert titles(TaskTrackerExecutor()(action)) == ["a"]
 
 
+@pytest.mark.requirement("B90")
 @pytest.mark.parametrize(
     "given",
     [
@@ -106,7 +110,7 @@ def test_the_list_has_another_name() -> None:
     ],
 )
 async def test_what_is_no_list_of_tasks_is_refused(given: dict[str, object]) -> None:
-    """B90: and the list stays as it was."""
+    """And the list stays as it was."""
     tool = TaskTrackerTool.create()[0]
     tool(plan("kept"))
     outcome = await tool.as_function_tool().call(None, json.dumps(given))
@@ -114,8 +118,9 @@ async def test_what_is_no_list_of_tasks_is_refused(given: dict[str, object]) -> 
     assert titles(tool(VIEW)) == ["kept"]
 
 
+@pytest.mark.requirement("B90")
 def test_plan_needs_tasks_and_view_takes_none() -> None:
-    """B90: neither empties a list by mistake; an empty list does."""
+    """Neither empties a list by mistake; an empty list does."""
     executor = TaskTrackerExecutor()
     executor(plan("a"))
     refused = executor(TaskTrackerAction(command="plan"))
@@ -128,15 +133,17 @@ def test_plan_needs_tasks_and_view_takes_none() -> None:
     assert executor(VIEW).text == "There are no tasks yet. Use `plan`."
 
 
+@pytest.mark.requirement("B19")
 def test_hints() -> None:
-    """B19: not destructive, no open world."""
+    """Not destructive, no open world."""
     hints = TaskTrackerTool.create()[0].annotations
     assert hints is not None
     assert (hints.read_only, hints.destructive, hints.open_world) == (False, False, False)
 
 
+@pytest.mark.requirement("B90")
 def test_parameters(tmp_path: Path) -> None:
-    """B90: what cannot work is said when the tool is made."""
+    """What cannot work is said when the tool is made."""
     (tmp_path / "file").touch()
     with pytest.raises(ValueError, match="is a directory"):
         TaskTrackerTool.create(save_dir=tmp_path / "file")
@@ -150,8 +157,9 @@ def test_parameters(tmp_path: Path) -> None:
 # --- what outlives what
 
 
+@pytest.mark.requirement("B90")
 def test_the_list_survives_a_restart(tmp_path: Path) -> None:
-    """B90: another program goes on where one ended; nobody else can read it."""
+    """Another program goes on where one ended; nobody else can read it."""
     TaskTrackerExecutor(tmp_path / "new" / "dir")(plan("a", "ü"))
     file = tmp_path / "new" / "dir" / "tasks.json"
     assert file.stat().st_mode & 0o777 == 0o600
@@ -167,6 +175,7 @@ def test_the_list_survives_a_restart(tmp_path: Path) -> None:
     assert done.stdout.strip() == rb"'\xfc'"
 
 
+@pytest.mark.requirement("B90")
 @pytest.mark.parametrize(
     "content",
     [
@@ -180,7 +189,7 @@ def test_the_list_survives_a_restart(tmp_path: Path) -> None:
     ],
 )
 def test_a_file_that_cannot_be_read_is_kept_and_told_of(tmp_path: Path, content: bytes) -> None:
-    """B90: a later version, or half a file, is somebody's work: it is not written over."""
+    """A later version, or half a file, is somebody's work: it is not written over."""
     (tmp_path / "tasks.json").write_bytes(content)
     seen = TaskTrackerExecutor(tmp_path)(plan("new"))
     assert seen.warning is not None
@@ -192,9 +201,10 @@ def test_a_file_that_cannot_be_read_is_kept_and_told_of(tmp_path: Path, content:
     assert "unreadable-2" in TaskTrackerExecutor(tmp_path)(VIEW).text
 
 
+@pytest.mark.requirement("S9", "S11")
 @pytest.mark.parametrize("kind", ["link", "dangling", "pipe", "directory"])
 def test_what_is_no_file_is_put_aside(tmp_path: Path, kind: str) -> None:
-    """S9, S11: a link that was planted is neither read nor written through; a pipe never waits."""
+    """A link that was planted is neither read nor written through; a pipe never waits."""
     other = tmp_path / "other"
     other.write_text("{}")
     place = tmp_path / "dir" / "tasks.json"
@@ -213,10 +223,11 @@ def test_what_is_no_file_is_put_aside(tmp_path: Path, kind: str) -> None:
     assert titles(TaskTrackerExecutor(place.parent)(VIEW)) == ["a"]
 
 
+@pytest.mark.requirement("B90", "F37")
 def test_a_list_that_cannot_be_saved_stays_as_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """B90, F37: the disk is full; the model is told, and nothing is left behind."""
+    """The disk is full; the model is told, and nothing is left behind."""
     executor = TaskTrackerExecutor(tmp_path)
     executor(plan("old"))
 
@@ -232,8 +243,9 @@ def test_a_list_that_cannot_be_saved_stays_as_it_was(
     assert names_in(tmp_path) == ["tasks.json"]
 
 
+@pytest.mark.requirement("B90")
 def test_many_trackers_on_one_list_leave_a_whole_one(tmp_path: Path) -> None:
-    """B90: whoever is last wins, with all of its tasks."""
+    """Whoever is last wins, with all of its tasks."""
     lists = [[f"{name}{at}" for at in range(50)] for name in "abcd"]
 
     def work(own: list[str]) -> None:

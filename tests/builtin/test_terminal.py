@@ -61,9 +61,10 @@ def test_it_keeps_its_state(shell: Shell, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.requirement("B58")
 @pytest.mark.parametrize("code", [0, 1, 42, 255])
 def test_it_gives_the_exit_code(shell: Shell, code: int) -> None:
-    """B58: an exit code is a result, and no error of the tool."""
+    """An exit code is a result, and no error of the tool."""
     seen = shell.run(f"(exit {code})")
     assert (seen.exit_code, seen.is_error, seen.text) == (code, False, "")
     assert shell.text("echo $?") == f"{code}\n"
@@ -87,8 +88,9 @@ def test_it_says_the_rest_of_what_there_is_to_know(shell: Shell) -> None:
     assert TerminalObservation.model_validate_json(seen.model_dump_json()) == seen
 
 
+@pytest.mark.requirement("S19")
 def test_no_escape_codes_tabs_and_long_lines_as_they_are(shell: Shell) -> None:
-    """S19: others gave bracketed-paste codes, tabs as spaces, and lines wrapped at 256 columns."""
+    """Others gave bracketed-paste codes, tabs as spaces, and lines wrapped at 256 columns."""
     line = "x" * 20_000
     assert shell.text(f"printf 'a\\tb\\n'; echo {line}") == f"a\tb\n{line}\n"
     assert shell.text(r"printf '\033[?2004h\033[1;31mred\033[0m\033]0;title\a\000\r\n'") == "red\n"
@@ -231,8 +233,9 @@ def test_a_trap_at_exit_runs(shell: Shell, tmp_path: Path) -> None:
     assert (tmp_path / "closed.txt").exists()
 
 
+@pytest.mark.requirement("F16")
 def test_a_session_that_is_killed_is_noticed_at_once(shell: Shell) -> None:
-    """F16: in the middle of a command, and between two."""
+    """In the middle of a command, and between two."""
     shell.run("cd /usr")
     killed = shell.run("kill -KILL $$; sleep 60")
     assert (killed.exit_code, killed.is_error) == (137, True)
@@ -290,8 +293,9 @@ def test_what_a_timeout_stops_is_stopped(shell: Shell, command: str) -> None:
     assert shell.text("echo $kept") == "1\n"
 
 
+@pytest.mark.requirement("F15")
 def test_a_shell_that_cannot_be_interrupted_is_given_up(shell: Shell) -> None:
-    """F15: then the session is ended with it, and the call says so."""
+    """Then the session is ended with it, and the call says so."""
     seen = shell.run("trap '' INT; while :; do :; done", timeout=0.1)
     assert (seen.exit_code, seen.timed_out) == (124, True)
     assert "so the session was" in seen.notes[0]
@@ -473,8 +477,9 @@ def test_closing_ends_a_running_call(shell: Shell, tmp_path: Path) -> None:
 # --- how it is made
 
 
+@pytest.mark.requirement("B54")
 def test_the_tool_can_be_made_without_anything(tmp_path: Path) -> None:
-    """B54: no conversation is needed, and no process is started."""
+    """No conversation is needed, and no process is started."""
     tool = BashTool.create()[0]
     assert BashTool is TerminalTool
     assert tool.name == "execute_bash"
@@ -482,8 +487,9 @@ def test_the_tool_can_be_made_without_anything(tmp_path: Path) -> None:
     assert BashExecutor is TerminalExecutor
 
 
+@pytest.mark.requirement("B51")
 def test_the_directory_comes_from_the_conversation(tmp_path: Path) -> None:
-    """B51: unless one is given."""
+    """Unless one is given."""
 
     class Workspace:
         working_dir = str(tmp_path)
@@ -496,15 +502,17 @@ def test_the_directory_comes_from_the_conversation(tmp_path: Path) -> None:
     tool.close()
 
 
+@pytest.mark.requirement("B61", "B58")
 def test_tools_can_share_an_executor(shell: Shell) -> None:
-    """B61, B58: they see the same session."""
+    """They see the same session."""
     one, two = (TerminalTool.create(executor=shell)[0] for _ in range(2))
     one(TerminalAction(command="shared=1"))
     assert two(TerminalAction(command="echo $shared")).text == "1\n"
 
 
+@pytest.mark.requirement("B19", "B20", "C19")
 def test_annotations_and_schema(tmp_path: Path) -> None:
-    """B19, B20, C19: it changes things, reaches everywhere, and says how risky it is."""
+    """It changes things, reaches everywhere, and says how risky it is."""
     tool = TerminalTool.create(working_dir=tmp_path)[0]
     hints = tool.annotations
     assert hints is not None

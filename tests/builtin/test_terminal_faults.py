@@ -91,6 +91,7 @@ shell.close()
 """
 
 
+@pytest.mark.requirement("F17", "S29")
 @pytest.mark.parametrize(
     ("command", "size"),
     [
@@ -100,7 +101,7 @@ shell.close()
     ],
 )
 def test_a_flood_takes_little_memory(tmp_path: Path, command: str, size: int) -> None:
-    """F17, S29: 100 MB, a line of 300 MB and noise; head and tail are shown, all is in a file."""
+    """100 MB, a line of 300 MB and noise; head and tail are shown, all is in a file."""
     grown, shown, kept, code = map(int, in_subprocess(MEASURED, command, str(tmp_path)))
     assert grown <= 32 << 20
     assert shown <= 31_000
@@ -108,8 +109,9 @@ def test_a_flood_takes_little_memory(tmp_path: Path, command: str, size: int) ->
     assert code == 0
 
 
+@pytest.mark.requirement("S29")
 def test_an_output_beyond_what_is_kept(tmp_path: Path) -> None:
-    """S29: a command that never stops writing gives the call back."""
+    """A command that never stops writing gives the call back."""
     executor = TerminalExecutor(tmp_path, max_file=5_000_000)
     seen = executor(TerminalAction(command="yes"))
     assert seen.running
@@ -123,8 +125,9 @@ def test_an_output_beyond_what_is_kept(tmp_path: Path) -> None:
 # --- processes
 
 
+@pytest.mark.requirement("F15")
 def test_a_command_that_ignores_every_request(run: Run, tmp_path: Path) -> None:
-    """F15: SIGINT and SIGTERM are ignored, and a child keeps the pipe: ended in grace + 1 s."""
+    """SIGINT and SIGTERM are ignored, and a child keeps the pipe: ended in grace + 1 s."""
     code = (
         "import signal, subprocess, time; "
         "[signal.signal(n, signal.SIG_IGN) for n in (signal.SIGINT, signal.SIGTERM)]; "
@@ -136,16 +139,18 @@ def test_a_command_that_ignores_every_request(run: Run, tmp_path: Path) -> None:
     assert run("echo fine").text == "fine\n"
 
 
+@pytest.mark.requirement("F15")
 def test_a_child_that_holds_the_pipe_does_not_hold_the_call(run: Run) -> None:
-    """F15: the call ends with the command, and not with the last that could write."""
+    """The call ends with the command, and not with the last that could write."""
     seen = run("(setsid sleep 4712 &); echo done")
     assert (seen.text, seen.running) == ("done\n", False)
     assert seen.duration < 5
 
 
+@pytest.mark.requirement("F14")
 @pytest.mark.parametrize("level", ["process", "required:landlock", "required:bwrap"])
 def test_a_thousand_children_and_daemons_are_gone(tmp_path: Path, level: str) -> None:
-    """F14: whatever they did to get away."""
+    """Whatever they did to get away."""
     if not available(level):
         pytest.skip(f"{level} cannot be had here")
     executor = TerminalExecutor(tmp_path, sandbox=Sandbox(level=level))
@@ -163,8 +168,9 @@ def test_a_thousand_children_and_daemons_are_gone(tmp_path: Path, level: str) ->
     until(lambda: not processes(f"sleep\0{marker}"))
 
 
+@pytest.mark.requirement("F14")
 def test_a_process_limit_stops_a_fork_bomb(tmp_path: Path) -> None:
-    """F14: with limits, a bomb ends with itself."""
+    """With limits, a bomb ends with itself."""
     if os.geteuid() == 0:
         pytest.skip("root is not held to a number of processes")
     executor = TerminalExecutor(tmp_path, limits=Limits(processes=200))
@@ -173,8 +179,9 @@ def test_a_process_limit_stops_a_fork_bomb(tmp_path: Path) -> None:
     executor.close()
 
 
+@pytest.mark.requirement("S21")
 def test_limits_reach_the_commands(tmp_path: Path) -> None:
-    """S21: those of the executor take the place of the sandbox's."""
+    """Those of the executor take the place of the sandbox's."""
     executor = TerminalExecutor(tmp_path, limits=Limits(open_files=77, file_size=1 << 20))
     assert executor(TerminalAction(command="ulimit -n")).text == "77\n"
     seen = executor(TerminalAction(command="head -c 3000000 /dev/zero > big; wc -c < big"))
@@ -192,8 +199,9 @@ shell(TerminalAction(command=f"sleep {sys.argv[2]}"))
 """
 
 
+@pytest.mark.requirement("F16")
 def test_nothing_is_left_when_this_program_is_killed(tmp_path: Path) -> None:
-    """F16: `kill -9` in the middle of a command, and of a background job."""
+    """`kill -9` in the middle of a command, and of a background job."""
     marker = f"48{os.getpid()}"
     with subprocess.Popen(  # noqa: S603 - as above
         [sys.executable, "-c", DIES, str(tmp_path), marker], stdout=subprocess.PIPE
@@ -208,11 +216,12 @@ def test_nothing_is_left_when_this_program_is_killed(tmp_path: Path) -> None:
 # --- what commands get
 
 
+@pytest.mark.requirement("S21")
 @pytest.mark.parametrize("level", ["process", "required:landlock", "required:bwrap"])
 def test_the_environment_of_commands(
     tmp_path: Path, level: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """S21: what is on the list, what the session needs, and nothing else."""
+    """What is on the list, what the session needs, and nothing else."""
     if not available(level):
         pytest.skip(f"{level} cannot be had here")
     monkeypatch.setenv("SOME_API_KEY", "hidden")
@@ -231,9 +240,10 @@ def test_the_environment_of_commands(
     executor.close()
 
 
+@pytest.mark.requirement("S22")
 @pytest.mark.parametrize("level", ["process", "required:landlock", "required:bwrap"])
 def test_the_descriptors_of_commands(tmp_path: Path, level: str) -> None:
-    """S22: three, and none of this program's or of the session's."""
+    """Three, and none of this program's or of the session's."""
     if not available(level):
         pytest.skip(f"{level} cannot be had here")
     executor = TerminalExecutor(tmp_path, sandbox=Sandbox(level=level))
@@ -287,8 +297,9 @@ def counts() -> tuple[int, int, int]:
     return len(list(Path("/proc/self/fd").iterdir())), threading.active_count(), len(children)
 
 
+@pytest.mark.requirement("F17", "S22")
 def test_a_hundred_sessions_at_once(tmp_path: Path) -> None:
-    """F17, S22: none gets what belongs to another, all end, and nothing is left."""
+    """None gets what belongs to another, all end, and nothing is left."""
     before = counts()
     with ThreadPoolExecutor(20) as pool:
         executors = [TerminalExecutor(tmp_path) for _ in range(100)]
@@ -306,8 +317,9 @@ def test_a_hundred_sessions_at_once(tmp_path: Path) -> None:
     until(lambda: counts() == before)
 
 
+@pytest.mark.requirement("S22")
 def test_the_numbers_of_descriptors_do_not_matter(tmp_path: Path) -> None:
-    """S22: a program with many files open has its new ones at the numbers that bash uses."""
+    """A program with many files open has its new ones at the numbers that bash uses."""
     held = [os.dup(0) for _ in range(300)]
     try:
         for first in range(244, 258):
@@ -347,8 +359,9 @@ def test_nothing_is_left_after_ends_of_all_kinds(tmp_path: Path) -> None:
     until(lambda: counts() == before)
 
 
+@pytest.mark.requirement("F16")
 def test_sessions_killed_again_and_again(run: Run) -> None:
-    """F16: every death is told, and every next command works."""
+    """Every death is told, and every next command works."""
     for turn in range(5):
         pid = int(run("echo $$").text)
         threading.Timer(0.05, os.kill, (pid, signal.SIGKILL)).start()

@@ -99,17 +99,19 @@ def slowly(data: bytes) -> str:
     return done + "".join(line)
 
 
+@pytest.mark.requirement("S19")
 @given(outputs)
 def test_any_bytes_become_the_text_that_a_terminal_would_show(data: bytes) -> None:
-    """S19: no control character is left, and what is shown follows the rules."""
+    """No control character is left, and what is shown follows the rules."""
     text = clean(data)
     assert text == slowly(data)
     assert not FORBIDDEN.search(text)
 
 
+@pytest.mark.requirement("F17")
 @given(st.lists(outputs, max_size=5), st.integers(1, 7))
 def test_how_the_bytes_are_split_does_not_matter(parts: list[bytes], size: int) -> None:
-    """F17: characters and sequences are joined over the reads that they come in."""
+    """Characters and sequences are joined over the reads that they come in."""
     data = b"".join(parts)
     cleaner = Cleaner()
     chunks = [data[at : at + size] for at in range(0, min(len(data), 300), size)]
@@ -125,9 +127,10 @@ def test_plain_text_stays_as_it_is(text: str) -> None:
     assert clean(clean(text.encode()).encode()) == text
 
 
+@pytest.mark.requirement("F17")
 @given(st.text(min_size=1, max_size=20), st.integers(0, 3))
 def test_the_beginning_of_a_character_waits_for_its_rest(text: str, cut: int) -> None:
-    """F17: a call that returns in the middle of a character loses none of it."""
+    """A call that returns in the middle of a character loses none of it."""
     data = text.encode("utf-8", "replace")
     first = data[: max(0, len(data) - cut)]
     kept = first[: len(first) - unfinished(first)]
@@ -151,9 +154,10 @@ def test_a_short_output_needs_no_file(files: Files) -> None:
     assert output.take(100).text == ""
 
 
+@pytest.mark.requirement("S29")
 @given(st.integers(0, 400), st.integers(1, 120))
 def test_what_is_cut_says_how_much_and_where_the_rest_is(lines: int, limit: int) -> None:
-    """S29: head and tail are kept, and the file has all of it."""
+    """Head and tail are kept, and the file has all of it."""
     files = Files(1 << 20)
     try:
         output = Output(files)
@@ -172,8 +176,9 @@ def test_what_is_cut_says_how_much_and_where_the_rest_is(lines: int, limit: int)
         files.close()
 
 
+@pytest.mark.requirement("S29")
 def test_files_are_bounded_and_private(files: Files) -> None:
-    """S29: the oldest make room; one alone is cut at the limit, and the notice says so."""
+    """The oldest make room; one alone is cut at the limit, and the notice says so."""
     output = Output(files)
     first = None
     for _ in range(3):
@@ -201,9 +206,10 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TerminalExecutor
     shell.close()
 
 
+@pytest.mark.requirement("F17", "S19")
 @given(data=outputs)
 def test_any_bytes_of_a_program_arrive_as_clean_text(shell: TerminalExecutor, data: bytes) -> None:
-    """F17, S19: through the session as through the rules."""
+    """Through the session as through the rules."""
     (shell.working_dir / "bytes").write_bytes(data)
     seen = shell(TerminalAction(command="cat bytes"))
     expected = slowly(data)

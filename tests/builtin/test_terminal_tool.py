@@ -29,8 +29,9 @@ def tool(executor: TerminalExecutor) -> Any:
     return TerminalTool.create(executor=executor)[0].as_function_tool()
 
 
+@pytest.mark.requirement("B17", "C19")
 async def test_a_call_by_a_model(tool: Any) -> None:
-    """B17, C19: arguments are JSON; the value is the observation, and the output its text."""
+    """Arguments are JSON; the value is the observation, and the output its text."""
     outcome = await tool.call(None, '{"command": "echo hi; false"}')
     assert outcome.status == "ok"
     assert outcome.value.exit_code == 1
@@ -109,8 +110,9 @@ async def test_a_prompt_is_seen_while_the_command_runs(tool: Any, executor: Any)
     assert heard == ["working...", " done\n"]
 
 
+@pytest.mark.requirement("S29")
 async def test_a_flood_is_shown_in_few_events(tool: Any) -> None:
-    """S29: live text is bounded as well."""
+    """Live text is bounded as well."""
     async with tool.stream(command="seq 1 1000000") as stream:
         heard = [event.data async for event in stream if isinstance(event, NotifyStreamEvent)]
     text = "".join(heard)
@@ -129,8 +131,9 @@ async def test_without_a_turn_a_closed_terminal_says_so(tool: Any, executor: Any
         executor(TerminalAction(command="true"))
 
 
+@pytest.mark.requirement("B58")
 def test_an_executor_in_another_executor(tmp_path: Path) -> None:
-    """B58: it can be called directly, thousands of times."""
+    """It can be called directly, thousands of times."""
     executor = TerminalExecutor(tmp_path)
     began = time.monotonic()
     for number in range(500):

@@ -10,25 +10,28 @@ from agents_tools.builtin.think import THINK_DESCRIPTION, ThinkAction, ThinkTool
 from agents_tools.testing import ScriptedModel, tool_call
 
 
+@pytest.mark.requirement("B16", "B72", "C22", "D48")
 async def test_a_thought_is_acknowledged_and_nothing_else_happens() -> None:
-    """B16, B72, C22, D48: the call is what stays in the history."""
+    """The call is what stays in the history."""
     tool = ThinkTool.create()[0]
     outcome = await tool.as_function_tool().call(None, '{"thought": "why?"}')
     assert (outcome.status, outcome.output) == ("ok", "Your thought has been logged.")
     assert tool(ThinkAction(thought="why?")).text == "Your thought has been logged."
 
 
+@pytest.mark.requirement("B73")
 def test_think_takes_one_text() -> None:
-    """B73: one string, which is required."""
+    """One string, which is required."""
     schema = ThinkTool.create()[0].as_function_tool().params_json_schema
     assert schema["required"] == ["thought"]
     assert list(schema["properties"]) == ["thought"]
     assert schema["properties"]["thought"]["type"] == "string"
 
 
+@pytest.mark.requirement("B19", "B70", "B71", "B72")
 @pytest.mark.parametrize("kind", [ThinkTool, FinishTool])
 def test_both_are_harmless_and_take_no_parameters(kind: type[ThinkTool | FinishTool]) -> None:
-    """B19, B70, B71, B72: hints for policies; a parameter would be a mistake."""
+    """Hints for policies; a parameter would be a mistake."""
     tool = kind.create(None)[0]
     assert tool.name == kind.__name__.removesuffix("Tool").lower()
     hints = tool.annotations
@@ -44,15 +47,17 @@ def test_both_are_harmless_and_take_no_parameters(kind: type[ThinkTool | FinishT
     assert isinstance(raised.value, UserError)
 
 
+@pytest.mark.requirement("D49")
 def test_think_can_be_described_for_a_domain() -> None:
-    """D49: hints with examples of the domain are worth more than general ones."""
+    """Hints with examples of the domain are worth more than general ones."""
     assert ThinkTool.create()[0].as_function_tool().description == THINK_DESCRIPTION
     own = ThinkTool.create(description="Think about refunds.")[0]
     assert own.as_function_tool().description == "Think about refunds."
 
 
+@pytest.mark.requirement("B16", "C23")
 async def test_finish_gives_its_result_back() -> None:
-    """B16, C23: a task that was given up is no error of the call."""
+    """A task that was given up is no error of the call."""
     tool = FinishTool.create()[0].as_function_tool()
     outcome = await tool.call(None, '{"result": "no way", "success": false}')
     assert (outcome.status, outcome.output) == ("ok", "no way")
@@ -61,26 +66,29 @@ async def test_finish_gives_its_result_back() -> None:
     assert not outcome.value.success
 
 
+@pytest.mark.requirement("C23")
 @pytest.mark.parametrize("name", ["result", "message"])
 def test_a_result_has_two_names(name: str) -> None:
-    """C23: the documents disagree about the name."""
+    """The documents disagree about the name."""
     action = FinishAction.model_validate({name: "done"})
     assert (action.result, action.message, action.success) == ("done", "done", True)
     with pytest.raises(ValueError, match="message"):
         FinishAction.model_validate({"result": "a", "message": "b"})
 
 
+@pytest.mark.requirement("C23")
 def test_finish_tells_models_one_name() -> None:
-    """C23: `result`, and `success`, which is true by default."""
+    """`result`, and `success`, which is true by default."""
     schema = FinishTool.create()[0].as_function_tool().params_json_schema
     assert list(schema["properties"]) == ["result", "success"]
     assert schema["required"] == ["result"]
     assert schema["properties"]["success"]["default"] is True
 
 
+@pytest.mark.requirement("B70")
 @pytest.mark.parametrize("success", [True, False])
 async def test_an_agent_ends_on_finish_if_it_is_told_to(success: bool) -> None:
-    """B70: a task that was given up ends the run as well."""
+    """A task that was given up ends the run as well."""
     tools = [tool.as_function_tool() for tool in (*ThinkTool.create(), *FinishTool.create())]
     agent = Agent(
         "Worker",

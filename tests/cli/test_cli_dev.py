@@ -400,9 +400,10 @@ def test_a_browser_is_not_started_with_the_token(folder: Path) -> None:
         server.end()
 
 
+@pytest.mark.requirement("S20")
 @pytest.mark.skipif(os.name == "nt", reason="modes are of POSIX")
 def test_nobody_else_may_read_the_history(folder: Path) -> None:
-    """S20: neither the default file nor one that is named."""
+    """Neither the default file nor one that is named."""
     own = folder / "own.sqlite"
     for words in ([], ["--history", str(own)]):
         with dev("sample.py", *words, folder=folder) as server:

@@ -66,8 +66,9 @@ def path(tmp_path: Path) -> str:
     return file
 
 
+@pytest.mark.requirement("D53")
 def test_list_shows_sessions_and_their_runs(run: Run, path: str) -> None:
-    """D53: what is there, and how each run went."""
+    """What is there, and how each run went."""
     done = run("events", "list", path)
     lines = done.out.splitlines()
     assert (done.code, done.err) == (0, "")
@@ -79,8 +80,9 @@ def test_list_shows_sessions_and_their_runs(run: Run, path: str) -> None:
     assert "\x1b" not in done.out
 
 
+@pytest.mark.requirement("D53")
 def test_list_tells_programs_the_same(run: Run, path: str) -> None:
-    """D53: one line of JSON."""
+    """One line of JSON."""
     listed = run("events", "list", path, "--json").json
     assert [one["session"] for one in listed] == ["chat", "odd\x1b[0m"]
     runs = listed[0]["runs"]
@@ -92,7 +94,7 @@ def test_list_tells_programs_the_same(run: Run, path: str) -> None:
 
 
 def test_show_draws_each_run_as_a_tree(run: Run, path: str) -> None:
-    """D53: the calls below those that made them, with what came of them; nothing for terminals."""
+    """The calls below those that made them, with what came of them; nothing for terminals."""
     done = run("events", "show", path, "chat")
     lines = done.out.splitlines()
     assert lines[:2] == ["outer (ok)", "├─ user: go"]
@@ -105,7 +107,7 @@ def test_show_draws_each_run_as_a_tree(run: Run, path: str) -> None:
 
 
 def test_show_gives_one_run_as_a_timeline(run: Run, path: str) -> None:
-    """D53: a line for each event: its id, when, where, what."""
+    """A line for each event: its id, when, where, what."""
     second = run("events", "list", path, "--json").json[0]["runs"][1]["id"]
     lines = run("events", "show", path, "chat", "--run", second, "--timeline").out.splitlines()
     words = lines[0].split()
@@ -115,16 +117,18 @@ def test_show_gives_one_run_as_a_timeline(run: Run, path: str) -> None:
     assert any(line.endswith("outer: message output created: Bye.") for line in lines)
 
 
+@pytest.mark.requirement("D25")
 def test_show_gives_programs_the_events(run: Run, path: str) -> None:
-    """D25: in the form that `event_from_dict` reads."""
+    """In the form that `event_from_dict` reads."""
     shown = run("events", "show", path, "chat", "--json").json
     events = [event_from_dict(wire) for wire in shown["events"]]
     assert shown["session"] == "chat"
     assert [event.id for event in events] == list(range(len(events)))
 
 
+@pytest.mark.requirement("D53")
 def test_replay_shows_what_a_run_showed(run: Run, path: str) -> None:
-    """D53: through the views of `run`; as fast as asked for."""
+    """Through the views of `run`; as fast as asked for."""
     done = run("events", "replay", path, "chat", "--speed", "0", "--events", "plain")
     assert done.code == 0
     assert 'outer > ask: called with input="hi"' in done.err.splitlines()
@@ -134,8 +138,9 @@ def test_replay_shows_what_a_run_showed(run: Run, path: str) -> None:
     assert [json.loads(line) for line in wires] == [json.loads(line) for line in exported]
 
 
+@pytest.mark.requirement("F39")
 def test_replay_pauses_as_the_run_did(run: Run, tmp_path: Path) -> None:
-    """D53, F39: at the speed that is asked for, at most for so long; not for a clock set back."""
+    """At the speed that is asked for, at most for so long; not for a clock set back."""
     file = str(tmp_path / "runs.db")
     times = [1.7e9, 1.7e9 + 0.02, 1.7e9 - 9_000, 1.7e9 + 9_000]
     with closing(SQLiteEventStore(file)) as store:
@@ -145,8 +150,9 @@ def test_replay_pauses_as_the_run_did(run: Run, tmp_path: Path) -> None:
     assert len(done.out.splitlines()) == 4
 
 
+@pytest.mark.requirement("D25")
 def test_export_writes_events_that_come_back(run: Run, path: str, tmp_path: Path) -> None:
-    """D25: what is exported can be imported."""
+    """What is exported can be imported."""
     out = tmp_path / "chat.ndjson"
     assert run("events", "export", path, "chat", "-o", str(out)).out == ""
     with closing(SQLiteEventStore(path, "chat", read_only=True)) as store:
@@ -158,7 +164,7 @@ def test_export_writes_events_that_come_back(run: Run, path: str, tmp_path: Path
 
 
 def test_export_of_all_sessions_says_whose_each_event_is(run: Run, path: str) -> None:
-    """D53: several sessions in one file."""
+    """Several sessions in one file."""
     lines = [json.loads(line) for line in run("events", "export", path, "--all").out.splitlines()]
     assert {line["session"] for line in lines} == {"chat", "odd\x1b[0m"}
     whole = run("events", "export", path, "--all", "--as", "json").json
@@ -173,7 +179,7 @@ def test_export_writes_a_timeline(run: Run, path: str) -> None:
 
 
 def test_export_writes_a_page_to_read(run: Run, path: str) -> None:
-    """D53: messages as text, calls with their answers; nothing in them is markup or for terminals."""
+    """Messages as text, calls with their answers; nothing in them is markup or for terminals."""
     page = run("events", "export", path, "chat", "--as", "markdown").out
     for part in (
         "# chat\n",
@@ -187,8 +193,9 @@ def test_export_writes_a_page_to_read(run: Run, path: str) -> None:
     assert "\x1b" not in page
 
 
+@pytest.mark.requirement("F35")
 def test_what_cannot_be_read_is_told_and_the_rest_is_exported(run: Run, tmp_path: Path) -> None:
-    """F35: with --salvage; exit code 1 says that something is missing."""
+    """With --salvage; exit code 1 says that something is missing."""
     file = tmp_path / "runs.db"
     with closing(SQLiteEventStore(file)) as store:
         texts = [MessageEvent(f"{n} " + "x" * 500) for n in range(100)]
@@ -239,8 +246,9 @@ def test_errors_of_json_are_json(run: Run) -> None:
     assert done.json["status"] == "usage_error"
 
 
+@pytest.mark.requirement("D25")
 def test_a_log_without_runs_and_with_strange_events_is_shown(run: Run, tmp_path: Path) -> None:
-    """D25: whatever is in a log, it can be looked at."""
+    """Whatever is in a log, it can be looked at."""
     file = str(tmp_path / "log.db")
     strange: Any = {"type": "run_item_stream_event", "name": "tool_called", "item": {"type": "?"}}
     wires = [{**NullEvent().to_dict(), "type": "acme.event", "data": "\x1b[2Jx"}]
@@ -262,8 +270,9 @@ def test_every_command_has_help(run: Run) -> None:
         assert run("events", *([name] if name else []), "--help").code == 0
 
 
+@pytest.mark.requirement("D44")
 def test_runs_that_a_stream_has_kept_are_listed(tmp_path: Path, run: Run) -> None:
-    """D44: where they begin and end is stored besides the conversation."""
+    """Where they begin and end is stored besides the conversation."""
     file = str(tmp_path / "runs.db")
 
     async def talk() -> None:

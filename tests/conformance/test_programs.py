@@ -107,13 +107,15 @@ def model(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ge
     load_model.cache_clear()
 
 
+@pytest.mark.requirement("A57", "A71")
 async def test_agents_as_tools_translate(model: str) -> None:
-    """A57, A71: the simplest program with sub-agents must run as it stands."""
+    """The simplest program with sub-agents must run as it stands."""
     assert await programs.translation_orchestrator() == "Hola, ¿cómo estás?"
 
 
+@pytest.mark.requirement("A52", "A54", "A55")
 async def test_a_streaming_orchestrator_shows_what_its_sub_agent_does(model: str) -> None:
-    """A52, A54, A55: what the sub-agent's tool says must be live in the outer stream, with its place."""
+    """What the sub-agent's tool says must be live in the outer stream, with its place."""
     events = await programs.streaming_orchestrator()
     check_events(events)
     said = [event for event in events if isinstance(event, NotifyStreamEvent)]
@@ -126,13 +128,15 @@ async def test_a_streaming_orchestrator_shows_what_its_sub_agent_does(model: str
     assert (last.status, last.output) == ("ok", "All is done.")
 
 
+@pytest.mark.requirement("A62")
 async def test_a_function_tool_runs_an_agent_by_hand(model: str) -> None:
-    """A62: whoever needs options that `as_tool` has not must get there with `Runner.run`."""
+    """Whoever needs options that `as_tool` has not must get there with `Runner.run`."""
     assert await programs.agent_in_a_function() == "It said: Paris"
 
 
+@pytest.mark.requirement("A60", "A61")
 async def test_a_sub_agent_has_a_provider_of_its_own(model: str) -> None:
-    """A60, A61: the provider must get the name exactly as the agent has it, prefix and all."""
+    """The provider must get the name exactly as the agent has it, prefix and all."""
     if model == "scripted":
         pytest.skip("an override stands above every provider")
     own = ScriptedModel(["Sunny."])
@@ -140,14 +144,16 @@ async def test_a_sub_agent_has_a_provider_of_its_own(model: str) -> None:
     assert (output, asked) == ("The forecast is good.", ["doubao/enterprise-model"])
 
 
+@pytest.mark.requirement("A63", "A64")
 async def test_an_extractor_hands_on_what_it_finds_in_the_items(model: str) -> None:
-    """A63, A64: the extractor must see the inner run's items, and its value be the tool's output."""
+    """The extractor must see the inner run's items, and its value be the tool's output."""
     output, extracted = await programs.custom_extractor()
     assert (output, extracted) == ("Three orders.", '{"customer":"ACME","orders":[1,2,3]}')
 
 
+@pytest.mark.requirement("A9", "A10")
 async def test_hosted_tools_go_to_the_provider(model: str) -> None:
-    """A9, A10: hosted tools must reach the Responses API, and be refused by name elsewhere."""
+    """Hosted tools must reach the Responses API, and be refused by name elsewhere."""
     if model in {"scripted", "openai/gpt-5"}:
         assert await programs.hosted_tools() == "Go to the Blue Door: it is sunny."
         return

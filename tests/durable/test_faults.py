@@ -176,11 +176,12 @@ async def test_a_file_that_another_program_holds_is_waited_for_and_told_of(
     assert result.final_output == "ok"
 
 
+@pytest.mark.requirement("F42")
 @pytest.mark.skipif(not has_disk(), reason="the SQLite of this Python takes no disk of ours")
 async def test_a_full_disk_stops_the_run_and_what_could_not_be_kept_is_lost(
     tmp_path: Path,
 ) -> None:
-    """F42: the call took effect and nobody could write that down; it is not made again."""
+    """The call took effect and nobody could write that down; it is not made again."""
     done: list[int] = []
     with failing_disk() as disk:
         store = LocalDurableStore(tmp_path / "runs.db")

@@ -31,12 +31,13 @@ def spec(request: pytest.FixtureRequest) -> Spec:
     return lambda _: f"dbos:{url}"
 
 
+@pytest.mark.requirement("F42")
 @pytest.mark.timeout(900 if IS_FULL else 120)
 @pytest.mark.parametrize("at_once", [None, 1], ids=["at once", "one by one"])
 def test_a_run_that_is_killed_at_any_moment_goes_on_and_does_nothing_twice(
     program: Victims, tmp_path: Path, spec: Spec, at_once: int | None
 ) -> None:
-    """F42: a call that was running is `lost`, a harmless one is made again, the rest stays."""
+    """A call that was running is `lost`, a harmless one is made again, the rest stays."""
     is_slow = spec(tmp_path).startswith("dbos")  # a process takes longer to begin
     tmp_path = tmp_path / f"{at_once}"
     tmp_path.mkdir()

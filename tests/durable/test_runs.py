@@ -137,8 +137,9 @@ class Gate:
 # --- once and for all
 
 
+@pytest.mark.requirement("F41")
 async def test_the_result_of_a_run_that_is_over_is_given_again(store: LocalDurableStore) -> None:
-    """F41: neither the model nor a tool is asked a second time, and nobody hears of it again."""
+    """Neither the model nor a tool is asked a second time, and nobody hears of it again."""
     done: list[int] = []
 
     @function_tool
@@ -165,10 +166,11 @@ async def test_the_result_of_a_run_that_is_over_is_given_again(store: LocalDurab
     assert listed == [("r", "finished", "A")]
 
 
+@pytest.mark.requirement("F42")
 async def test_a_call_that_was_cut_off_is_lost_and_the_others_stay(
     store: LocalDurableStore,
 ) -> None:
-    """F42: nobody knows whether it took effect; it is not made again, and the model is told."""
+    """Nobody knows whether it took effect; it is not made again, and the model is told."""
     gate, harmless = Gate(), Gate(name_override="look", annotations=_READ_ONLY)
     model = ScriptedModel([[tool_call("wait", call_id="c1"), tool_call("look", call_id="c2")]])
     agent = Agent("A", tools=[gate.tool, harmless.tool], model=model)
@@ -187,8 +189,9 @@ async def test_a_call_that_was_cut_off_is_lost_and_the_others_stay(
     assert harmless.calls == ["r:c2", "r:c2"]
 
 
+@pytest.mark.requirement("F42")
 async def test_a_harmless_call_is_made_again_once(store: LocalDurableStore) -> None:
-    """F42: one that ends its process each time would do so for ever."""
+    """One that ends its process each time would do so for ever."""
     gate = Gate(annotations=_READ_ONLY)
     model = ScriptedModel([tool_call("wait", call_id="c1")])
     agent = Agent("A", tools=[gate.tool], model=model)
@@ -422,8 +425,9 @@ async def test_a_run_waits_for_a_person_across_processes(
     await other.aclose()
 
 
+@pytest.mark.requirement("F42")
 async def test_an_approved_call_that_is_cut_off_is_lost(store: LocalDurableStore) -> None:
-    """F42: an approval is for one run of the call."""
+    """An approval is for one run of the call."""
     calls: list[str] = []
     gate = Gate()
     agent = _careful(calls, gate)

@@ -13,6 +13,7 @@ from agents_tools.durable import DurableStore, DurableStoreError, LocalDurableSt
 from agents_tools.testing.durable import DurableStoreContract
 
 
+@pytest.mark.requirement("F41", "F42")
 class TestLocal(DurableStoreContract):
     """A file of this machine."""
 
@@ -29,6 +30,7 @@ class TestLocal(DurableStoreContract):
         return b"".join(file.read_bytes() for file in self.folder.iterdir())
 
 
+@pytest.mark.requirement("F41", "F42")
 @pytest.mark.leaves_behind  # the threads of DBOS end in their own time
 class TestDBOSOnSQLite(DurableStoreContract):
     """DBOS in a file of this machine."""

@@ -12,6 +12,7 @@ from agents_tools import BaseTool, BaseToolParams, ToolDeniedError, listen, poli
 from tests.frameworks import functions
 from tests.frameworks.suite import Answer, Call, Harness, Incoming, Report
 from tests.frameworks.tools import TOOLS
+from tests.waiting import comes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -326,22 +327,16 @@ async def cancel(kit: Kit) -> list[Case]:
     functions.bodies.clear()
     task = asyncio.create_task(kit.ask("wait", {"note": "rain"}))
     try:
-        await _until(lambda: bool(functions.bodies) or task.done())
+        await comes(lambda: bool(functions.bodies) or task.done())
         task.cancel()
         await asyncio.wait({task}, timeout=BOUND)
-        await _until(lambda: functions.finished == ["wait"])
+        await comes(lambda: functions.finished == ["wait"])
     except TimeoutError:
         return [Case("wait", passed=False, detail="the function goes on")]
     finally:
         task.cancel()
         await asyncio.wait({task}, timeout=1)
     return [Case("wait", task.cancelled(), f"{task!r}"[:300])]
-
-
-async def _until(true: Callable[[], bool]) -> None:
-    async with asyncio.timeout(BOUND / 2):
-        while not true():  # noqa: ASYNC110 - the functions are plain, and tell nobody
-            await asyncio.sleep(0.005)
 
 
 # --- policies
@@ -354,7 +349,7 @@ async def policy_timeout(kit: Kit) -> list[Case]:
     answer = _answer(report)
     passed = "0.05" in answer.text and answer.failed is not False
     try:
-        await _until(lambda: functions.finished == ["wait"])  # the answer does not wait for it
+        await comes(lambda: functions.finished == ["wait"])  # the answer does not wait for it
         cleaned = True
     except TimeoutError:
         cleaned = False

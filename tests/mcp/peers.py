@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Generator
 
 ROOT = Path(__file__).parents[2]
 HOME = ROOT / ".mcp-peers"
@@ -205,13 +204,3 @@ def has_ended(pid: int) -> bool:
     except FileNotFoundError:  # there is no /proc, or no such process any more
         return Path("/proc/self").exists()
     return status.rpartition(")")[2].split()[0] == "Z"
-
-
-def comes(condition: Callable[[], object]) -> bool:
-    """Wait, with a bound, until something is so that another process does; give whether it came."""
-    until = time.monotonic() + BOUND
-    while not condition():
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.01)
-    return True

@@ -99,8 +99,9 @@ BLOCKS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.requirement("B36")
 def test_each_kind_of_block_is_read() -> None:
-    """B36: all of them at once, in order: a model gets every one; people can see what it was."""
+    """All of them at once, in order: a model gets every one; people can see what it was."""
     result = read(*BLOCKS.values())
     assert isinstance(result.content, list)
     assert dict(zip(BLOCKS, result.content, strict=True)) == snapshot(

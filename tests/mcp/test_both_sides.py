@@ -208,9 +208,10 @@ async def test_a_tool_asks_the_person_behind_the_client(how: str) -> None:
         assert "did not want to answer" in str((await call_tool(tools["ask"])).output)
 
 
+@pytest.mark.requirement("B33", "B35")
 @HOWS
 async def test_tools_are_described_in_the_same_way(how: str) -> None:
-    """B33, B35: nothing is wrapped around what a server publishes."""
+    """Nothing is wrapped around what a server publishes."""
     async with asyncio.timeout(BOUND), joined(how) as tools:
         for here in TOOLS:
             there = tools[here.name]
@@ -303,8 +304,9 @@ async def test_numbers_that_json_does_not_know_cost_their_own_call_at_most(
         assert (await call_tool(tools["give"], {"value": 1})).output == "1"
 
 
+@pytest.mark.requirement("F44")
 async def test_a_sync_call_on_the_loop_of_the_connection_is_refused_not_hung() -> None:
-    """F44: the loop waits for the call, which needs the loop; in a thread the same call works."""
+    """The loop waits for the call, which needs the loop; in a thread the same call works."""
     async with asyncio.timeout(BOUND), joined("stdio") as tools:
         arguments = {"lines": 1}
         with pytest.raises(UserError, match="belongs to the event loop that waits"):

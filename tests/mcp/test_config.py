@@ -84,8 +84,9 @@ SAMPLE = """
 """
 
 
+@pytest.mark.requirement("C37")
 def test_c37_the_sample_file_of_the_document_is_read(written: Callable[..., Path]) -> None:
-    """C37: `mcp_config.json`: the transport of an entry with a command alone is seen."""
+    """`mcp_config.json`: the transport of an entry with a command alone is seen."""
     servers = load_config(written(SAMPLE, "mcp_config.json"))
     assert {one.name: (one.transport, told(one)) for one in servers} == snapshot(
         {
@@ -115,8 +116,9 @@ def test_c37_the_sample_file_of_the_document_is_read(written: Callable[..., Path
     assert [one.prefix for one in servers] == ["sandbox", "search", "github"]
 
 
+@pytest.mark.requirement("B31")
 def test_the_configuration_of_an_agent_of_the_document_is_read() -> None:
-    """B31: programs that have such a file need no other."""
+    """Programs that have such a file need no other."""
     servers = load_config(
         {
             "mcpServers": {
@@ -471,8 +473,9 @@ ENTRIES: dict[str, Any] = {
 }
 
 
+@pytest.mark.requirement("B31")
 def test_each_wrong_entry_is_told_with_place_and_remedy() -> None:
-    """B31: one look at the message has to be enough to mend the file."""
+    """One look at the message has to be enough to mend the file."""
     texts = {
         name: refusal({"mcpServers": {"box": parts}}).removeprefix("The MCP configuration: ")
         for name, parts in ENTRIES.items()

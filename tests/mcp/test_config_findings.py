@@ -166,26 +166,30 @@ FINE = (
 )
 
 
+@pytest.mark.requirement("S34")
 @pytest.mark.parametrize("command", OPEN)
 def test_versions_left_open_are_found(command: str) -> None:
-    """S34: what is taken tomorrow may be something else than what was looked at."""
+    """What is taken tomorrow may be something else than what was looked at."""
     assert codes(command) == ["unpinned"]
 
 
+@pytest.mark.requirement("S5")
 @pytest.mark.parametrize("command", INLINE)
 def test_code_in_the_arguments_is_found(command: str) -> None:
-    """S5: a configuration is looked over, and a program in one line of it is overlooked."""
+    """A configuration is looked over, and a program in one line of it is overlooked."""
     assert codes(command) == ["inline-code"]
 
 
+@pytest.mark.requirement("S34", "S5")
 @pytest.mark.parametrize("command", FINE)
 def test_nothing_is_said_of_the_others(command: str) -> None:
-    """S34, S5: a check that cries without reason is switched off."""
+    """A check that cries without reason is switched off."""
     assert codes(command) == []
 
 
+@pytest.mark.requirement("S34")
 def test_it_says_what_to_write() -> None:
-    """S34: a finding has a remedy."""
+    """A finding has a remedy."""
     told = [
         findings(*shlex.split(one))[0].message
         for one in (
@@ -206,8 +210,9 @@ def test_it_says_what_to_write() -> None:
     assert "curl" not in told[4]
 
 
+@pytest.mark.requirement("S34")
 def test_a_secret_in_an_argument_is_not_shown() -> None:
-    """S34: what a server was given in confidence does not come out of a check."""
+    """What a server was given in confidence does not come out of a check."""
     config = MCPServerConfig(
         name="box", command="npx", args=("git+https://t0ken-t0ken@x/y",), env={"T": "t0ken-t0ken"}
     )
@@ -215,20 +220,23 @@ def test_a_secret_in_an_argument_is_not_shown() -> None:
     assert "***" in config.findings[0].message
 
 
+@pytest.mark.requirement("S34")
 def test_an_address_has_no_command() -> None:
-    """S34: nothing is started for it."""
+    """Nothing is started for it."""
     assert MCPServerConfig(name="box", transport="http", url="http://127.0.0.1:1/").findings == ()
 
 
+@pytest.mark.requirement("S34")
 @given(st.lists(st.text(max_size=8) | st.sampled_from(" ".join(OPEN + INLINE).split()), min_size=1))
 def test_no_command_is_too_odd(words: list[str]) -> None:
-    """S34: what cannot be read is not found fault with, and never breaks loading."""
+    """What cannot be read is not found fault with, and never breaks loading."""
     for one in findings(words[0] or "x", *words[1:]):
         assert one.code in {"unpinned", "inline-code"}
 
 
+@pytest.mark.requirement("S34")
 def test_loading_tells_and_goes_on(caplog: pytest.LogCaptureFixture) -> None:
-    """S34: a finding is no error, and stands in the log for who looks there."""
+    """A finding is no error, and stands in the log for who looks there."""
     caplog.set_level(logging.INFO, "agents_tools.mcp")
     entries = {
         "open": {"command": ["npx", "-y"], "args": ["pkg"]},
@@ -242,8 +250,9 @@ def test_loading_tells_and_goes_on(caplog: pytest.LogCaptureFixture) -> None:
     assert record.getMessage().startswith("MCP server 'open' in The MCP configuration: npx takes")
 
 
+@pytest.mark.requirement("S34", "S5")
 def test_the_check_shows_them(run: Run, tmp_path: Path) -> None:
-    """S34, S5: also those of a server that cannot be started; `--strict` makes them count."""
+    """Also those of a server that cannot be started; `--strict` makes them count."""
     echo = str(Path(__file__).parents[1] / "cli" / "mcp_echo_server.py")
     runs = f"import runpy, sys; sys.argv[1:] = ['good', {str(tmp_path)!r}]; runpy.run_path({echo!r}, run_name='__main__')"
     entries = {

@@ -84,10 +84,11 @@ async def test_a_server_with_nothing_wrong_works(*, modern: bool) -> None:
     assert modern or server.given == set(), "a session that is left is ended"
 
 
+@pytest.mark.requirement("F32")
 @ERAS
 @pytest.mark.parametrize("code", [400, 401, 403, 404, 405, 413, 500, 501])
 async def test_a_status_of_error_is_a_failure_of_that_call(*, code: int, modern: bool) -> None:
-    """F32: it names the status, is not asked again and again, and the next call works."""
+    """It names the status, is not asked again and again, and the next call works."""
     async with HostileHTTP(modern=modern) as server, connected(server) as (_, tools):
         server.next("tools/call", status(code, b"nothing here"), status(code), status(code))
         outcome = await call(tools["echo"], text="x")
@@ -103,9 +104,10 @@ async def test_a_status_of_error_is_a_failure_of_that_call(*, code: int, modern:
         await still_works(tools)
 
 
+@pytest.mark.requirement("F32")
 @pytest.mark.parametrize("code", [401, 403])
 async def test_missing_credentials_are_named_as_the_remedy(code: int) -> None:
-    """F32: in a call, and where a server cannot even be connected."""
+    """In a call, and where a server cannot even be connected."""
     async with HostileHTTP() as server, connected(server) as (manager, tools):
         server.next("tools/call", status(code))
         outcome = await call(tools["echo"], text="x")
@@ -117,19 +119,21 @@ async def test_missing_credentials_are_named_as_the_remedy(code: int) -> None:
         assert manager.get_server_names() == ["far"]
 
 
+@pytest.mark.requirement("F32")
 @ERAS
 async def test_a_server_that_asks_for_a_moment_gets_it(*, modern: bool) -> None:
-    """F32: 429 with a short Retry-After was surely not run; it is asked once more."""
+    """429 with a short Retry-After was surely not run; it is asked once more."""
     async with HostileHTTP(modern=modern) as server, connected(server) as (_, tools):
         server.next("tools/call", status(429, retry_after="0"))
         await still_works(tools)
         assert server.count("tools/call") == 2
 
 
+@pytest.mark.requirement("F32")
 @ERAS
 @pytest.mark.parametrize("code", [429, 503])
 async def test_a_server_that_asks_for_an_hour_is_not_waited_for(*, code: int, modern: bool) -> None:
-    """F32: the call fails at once, and says for how long the server wants to be left alone."""
+    """The call fails at once, and says for how long the server wants to be left alone."""
     async with HostileHTTP(modern=modern) as server, connected(server) as (_, tools):
         server.next("tools/call", status(code, retry_after="3600"))
         outcome = await call(tools["echo"], text="x")
@@ -139,8 +143,9 @@ async def test_a_server_that_asks_for_an_hour_is_not_waited_for(*, code: int, mo
         await still_works(tools)
 
 
+@pytest.mark.requirement("F32")
 async def test_a_server_that_is_always_busy_is_asked_twice() -> None:
-    """F32: there is no loop without an end."""
+    """There is no loop without an end."""
     async with HostileHTTP() as server, connected(server) as (_, tools):
         server.next("tools/call", *[status(429, retry_after="0")] * 20)
         outcome = await call(tools["echo"], text="x")
@@ -149,10 +154,11 @@ async def test_a_server_that_is_always_busy_is_asked_twice() -> None:
         assert server.count("tools/call") == 2
 
 
+@pytest.mark.requirement("F32", "S14", "S23")
 @ERAS
 @pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
 async def test_a_redirect_to_another_place_is_not_followed(*, code: int, modern: bool) -> None:
-    """F32: neither the arguments nor the credentials are for anybody else."""
+    """Neither the arguments nor the credentials are for anybody else."""
     async with HostileHTTP(modern=modern) as other, HostileHTTP(modern=modern) as server:
         secret = {"authorization": "Bearer secret"}
         async with connected(server, headers=secret) as (_, tools):
@@ -165,8 +171,9 @@ async def test_a_redirect_to_another_place_is_not_followed(*, code: int, modern:
         assert all(one.headers["authorization"] == "Bearer secret" for one in server.requests)
 
 
+@pytest.mark.requirement("F32")
 async def test_a_server_that_redirects_to_itself_for_ever_is_left() -> None:
-    """F32: there is no loop without an end."""
+    """There is no loop without an end."""
     async with HostileHTTP() as server, connected(server) as (_, tools):
         server.next("tools/call", *[status(307, location=server.url)] * 100)
         outcome = await call(tools["echo"], text="x")
@@ -194,10 +201,11 @@ PAGES: dict[str, Fault] = {
 }
 
 
+@pytest.mark.requirement("F32")
 @ERAS
 @pytest.mark.parametrize("kind", PAGES)
 async def test_what_is_no_answer_ends_that_call_alone(*, kind: str, modern: bool) -> None:
-    """F32: each call has one outcome, an early one where that can be, and the next one works."""
+    """Each call has one outcome, an early one where that can be, and the next one works."""
     async with (
         HostileHTTP(modern=modern) as server,
         connected(server, timeout=2.0) as (_, tools),
@@ -210,6 +218,7 @@ async def test_what_is_no_answer_ends_that_call_alone(*, kind: str, modern: bool
         await still_works(tools)
 
 
+@pytest.mark.requirement("F32")
 @ERAS
 @pytest.mark.parametrize(
     "kind",
@@ -218,7 +227,7 @@ async def test_what_is_no_answer_ends_that_call_alone(*, kind: str, modern: bool
 async def test_what_is_no_answer_does_not_take_until_the_deadline(
     *, kind: str, modern: bool
 ) -> None:
-    """F32: a page that says "log in" is known as such at once."""
+    """A page that says "log in" is known as such at once."""
     async with HostileHTTP(modern=modern) as server, connected(server) as (_, tools):
         server.next("tools/call", PAGES[kind])
         outcome = await call(tools["echo"], text="x")
@@ -226,10 +235,11 @@ async def test_what_is_no_answer_does_not_take_until_the_deadline(
         assert isinstance(outcome.error, MCPProtocolError)
 
 
+@pytest.mark.requirement("F32")
 @ERAS
 @pytest.mark.parametrize("kind", PAGES)
 async def test_a_place_that_is_no_server_is_refused(*, kind: str, modern: bool) -> None:
-    """F32: the same where a session is to begin, within the time for it."""
+    """The same where a session is to begin, within the time for it."""
     async with HostileHTTP(modern=modern) as server, asyncio.timeout(BOUND):
         for method in ("initialize", "server/discover"):
             server.next(method, *[PAGES[kind]] * 3)
@@ -243,9 +253,10 @@ async def test_a_place_that_is_no_server_is_refused(*, kind: str, modern: bool) 
 # --- F32: streams that end early
 
 
+@pytest.mark.requirement("F32")
 @ERAS
 async def test_a_stream_that_is_cut_in_the_middle_of_an_event_is_lost(*, modern: bool) -> None:
-    """F32: the server was at work; nobody knows what it has done."""
+    """The server was at work; nobody knows what it has done."""
 
     def half(request: Request) -> bytes:
         return event(text_answer(request, "x"))[:40]
@@ -262,8 +273,9 @@ async def test_a_stream_that_is_cut_in_the_middle_of_an_event_is_lost(*, modern:
         await still_works(tools)
 
 
+@pytest.mark.requirement("F32")
 async def test_a_stream_with_event_ids_is_taken_up_where_it_was_cut() -> None:
-    """F32: the older version knows how to go on; the call does not notice."""
+    """The older version knows how to go on; the call does not notice."""
     async with HostileHTTP() as server, connected(server) as (_, tools):
         asked: list[Request] = []
 
@@ -286,8 +298,9 @@ async def test_a_stream_with_event_ids_is_taken_up_where_it_was_cut() -> None:
         await still_works(tools)
 
 
+@pytest.mark.requirement("F32")
 async def test_a_stream_that_can_never_be_taken_up_is_left() -> None:
-    """F32: there is no loop without an end, and one outcome."""
+    """There is no loop without an end, and one outcome."""
     async with HostileHTTP() as server, connected(server, timeout=3.0) as (_, tools):
         server.next("tools/call", sse(lambda _: b"id: 7\nretry: 1\ndata: \n\n", reset=True))
         server.next("GET", *[status(500)] * 1_000)
@@ -302,9 +315,10 @@ def answer(request: Request) -> bytes:
     return event(text_answer(request, "found"))
 
 
+@pytest.mark.requirement("F32")
 @ERAS
 async def test_an_answer_is_found_among_other_events(*, modern: bool) -> None:
-    """F32: comments, other messages, unknown fields, and an answer that comes byte by byte."""
+    """Comments, other messages, unknown fields, and an answer that comes byte by byte."""
 
     def other(request: Request) -> bytes:
         unknown = event({"jsonrpc": "2.0", "method": "notifications/unknown"})
@@ -320,6 +334,7 @@ async def test_an_answer_is_found_among_other_events(*, modern: bool) -> None:
         await still_works(tools)
 
 
+@pytest.mark.requirement("F32")
 @ERAS
 @pytest.mark.parametrize(
     "data",
@@ -328,7 +343,7 @@ async def test_an_answer_is_found_among_other_events(*, modern: bool) -> None:
 async def test_events_that_are_no_messages_cost_one_call_at_most(
     *, data: bytes, modern: bool
 ) -> None:
-    """F32: the connection stays good."""
+    """The connection stays good."""
     async with HostileHTTP(modern=modern) as server, connected(server, timeout=3.0) as (_, tools):
         server.next("tools/call", sse(lambda _: data, answer))
         outcome = await call(tools["echo"], text="x")
@@ -340,9 +355,10 @@ async def test_events_that_are_no_messages_cost_one_call_at_most(
 # --- F32: servers that let one wait
 
 
+@pytest.mark.requirement("F32")
 @ERAS
 async def test_a_body_that_trickles_in_ends_at_the_deadline(*, modern: bool) -> None:
-    """F32: bytes that say nothing are not progress."""
+    """Bytes that say nothing are not progress."""
     async with HostileHTTP(modern=modern) as server, connected(server, timeout=0.5) as (_, tools):
         server.next("tools/call", slow_body(server))
         outcome = await call(tools["echo"], text="x")
@@ -352,9 +368,10 @@ async def test_a_body_that_trickles_in_ends_at_the_deadline(*, modern: bool) -> 
         await still_works(tools)
 
 
+@pytest.mark.requirement("F32")
 @ERAS
 async def test_no_answer_at_all_ends_at_the_deadline(*, modern: bool) -> None:
-    """F32: and calls beside it are not held up."""
+    """And calls beside it are not held up."""
     async with HostileHTTP(modern=modern) as server, connected(server, timeout=1.0) as (_, tools):
         server.next("tools/call", silence(server))
         waiting = asyncio.create_task(call(tools["add"], a=1, b=2))
@@ -365,11 +382,12 @@ async def test_no_answer_at_all_ends_at_the_deadline(*, modern: bool) -> None:
         assert server.count("tools/call") == 3
 
 
+@pytest.mark.requirement("F26")
 @pytest.mark.parametrize("fault", [silence, slow_body])
 async def test_a_server_that_does_not_begin_is_given_up(
     fault: Callable[[HostileHTTP], Fault],
 ) -> None:
-    """F26: over HTTP as over pipes."""
+    """Over HTTP as over pipes."""
     async with HostileHTTP() as server, asyncio.timeout(BOUND), MCPToolManager() as manager:
         for method in ("initialize", "server/discover"):
             server.next(method, fault(server))
@@ -379,9 +397,10 @@ async def test_a_server_that_does_not_begin_is_given_up(
         await manager.add_server("far", url=server.url)
 
 
+@pytest.mark.requirement("F32")
 @ERAS
 async def test_a_cancelled_call_leaves_the_connection_good(*, modern: bool) -> None:
-    """F32: the older version tells the server; in the newer one the end of the stream does."""
+    """The older version tells the server; in the newer one the end of the stream does."""
     async with HostileHTTP(modern=modern) as server, connected(server) as (_, tools):
         server.next("tools/call", silence(server))
         task = asyncio.create_task(tools["echo"].invoke(text="x"))
@@ -397,9 +416,10 @@ async def test_a_cancelled_call_leaves_the_connection_good(*, modern: bool) -> N
 # --- F33: servers that are gone, or have forgotten
 
 
+@pytest.mark.requirement("F33")
 @ERAS
 async def test_a_connection_cut_after_the_request_was_read_is_lost(*, modern: bool) -> None:
-    """F33: the server may have done it; nobody asks again."""
+    """The server may have done it; nobody asks again."""
     async with HostileHTTP(modern=modern) as server, connected(server) as (_, tools):
         server.next("tools/call", cut_request)
         outcome = await call(tools["idempotent"])
@@ -409,9 +429,10 @@ async def test_a_connection_cut_after_the_request_was_read_is_lost(*, modern: bo
         await still_works(tools)
 
 
+@pytest.mark.requirement("S17")
 @ERAS
 async def test_a_trusted_server_is_asked_again_what_it_calls_idempotent(*, modern: bool) -> None:
-    """S17: once, and only that tool."""
+    """Once, and only that tool."""
     async with HostileHTTP(modern=modern) as server, connected(server, trusted=True) as (_, tools):
         server.next("tools/call", cut_request)
         assert (await call(tools["idempotent"])).status == "ok"
@@ -423,9 +444,10 @@ async def test_a_trusted_server_is_asked_again_what_it_calls_idempotent(*, moder
         assert server.count("tools/call") == 5
 
 
+@pytest.mark.requirement("F33")
 @ERAS
 async def test_a_refused_connection_is_a_failure_and_comes_back(*, modern: bool) -> None:
-    """F33: nothing was sent, which the error says; a server that is back is used at once."""
+    """Nothing was sent, which the error says; a server that is back is used at once."""
     async with HostileHTTP(modern=modern) as server, connected(server) as (_, tools):
         await still_works(tools)
         await server.stop()
@@ -438,9 +460,10 @@ async def test_a_refused_connection_is_a_failure_and_comes_back(*, modern: bool)
         await still_works(tools)
 
 
+@pytest.mark.requirement("F33")
 @ERAS
 async def test_a_server_that_was_restarted_between_two_calls_is_no_event(*, modern: bool) -> None:
-    """F33: it has forgotten the session; a new one is begun, and the call runs once."""
+    """It has forgotten the session; a new one is begun, and the call runs once."""
     async with HostileHTTP(modern=modern) as server, connected(server) as (_, tools):
         await still_works(tools)
         await server.stop()
@@ -452,8 +475,9 @@ async def test_a_server_that_was_restarted_between_two_calls_is_no_event(*, mode
         await still_works(tools)
 
 
+@pytest.mark.requirement("F33")
 async def test_a_session_that_has_expired_is_begun_anew_once() -> None:
-    """F33: 404 says that the request was not run; ten calls share the new session."""
+    """404 says that the request was not run; ten calls share the new session."""
     async with HostileHTTP() as server, connected(server) as (_, tools):
         await still_works(tools)
         server.given.clear()
@@ -463,9 +487,10 @@ async def test_a_session_that_has_expired_is_begun_anew_once() -> None:
         assert len(server.calls) == 11
 
 
+@pytest.mark.requirement("F33")
 @pytest.mark.parametrize("sessions", [True, False])
 async def test_a_server_that_forgets_every_session_is_not_asked_for_ever(*, sessions: bool) -> None:
-    """F33: once anew, and no more; where there are no sessions, 404 is an answer."""
+    """Once anew, and no more; where there are no sessions, 404 is an answer."""
     async with HostileHTTP(sessions=sessions) as server, connected(server) as (_, tools):
         asked = 2 if sessions else 1
         server.next("tools/call", *[status(404)] * asked)
@@ -476,9 +501,10 @@ async def test_a_server_that_forgets_every_session_is_not_asked_for_ever(*, sess
         await still_works(tools)
 
 
+@pytest.mark.requirement("F33")
 @ERAS
 async def test_calls_in_flight_have_one_outcome_each_when_the_server_stops(*, modern: bool) -> None:
-    """F33: they are lost, and the next one works."""
+    """They are lost, and the next one works."""
     async with HostileHTTP(modern=modern) as server, connected(server) as (_, tools):
         server.next("tools/call", *[silence(server)] * 10)
         calls = [asyncio.create_task(call(tools["echo"], text="x")) for _ in range(10)]
@@ -489,17 +515,19 @@ async def test_calls_in_flight_have_one_outcome_each_when_the_server_stops(*, mo
         await still_works(tools)
 
 
+@pytest.mark.requirement("F33")
 @ERAS
 async def test_a_manager_is_closed_while_its_server_is_gone(*, modern: bool) -> None:
-    """F33: the farewell reaches nobody, which is nobody's error."""
+    """The farewell reaches nobody, which is nobody's error."""
     async with HostileHTTP(modern=modern) as server, connected(server) as (_, tools):
         await still_works(tools)
         await server.stop()
 
 
+@pytest.mark.requirement("F33")
 @ERAS
 async def test_a_manager_is_closed_while_its_server_does_not_answer(*, modern: bool) -> None:
-    """F33: within bounded time, with calls in flight."""
+    """Within bounded time, with calls in flight."""
     async with HostileHTTP(modern=modern) as server, connected(server) as (manager, tools):
         server.next("tools/call", silence(server))
         server.next("DELETE", silence(server))
@@ -510,8 +538,9 @@ async def test_a_manager_is_closed_while_its_server_does_not_answer(*, modern: b
         assert (await waiting).status == "lost"
 
 
+@pytest.mark.requirement("F32")
 async def test_servers_that_fail_leave_the_others_alone() -> None:
-    """F32: one configuration, four servers, three of them broken."""
+    """One configuration, four servers, three of them broken."""
     async with (
         asyncio.timeout(BOUND),
         HostileHTTP() as good,
@@ -533,8 +562,9 @@ async def test_servers_that_fail_leave_the_others_alone() -> None:
             assert (await call(echo, text="x")).status == "ok"
 
 
+@pytest.mark.requirement("F32")
 async def test_what_a_refusing_server_says_is_safe_to_show() -> None:
-    """F32: its words are short, without control characters and without markup."""
+    """Its words are short, without control characters and without markup."""
     async with HostileHTTP() as server, connected(server) as (_, tools):
         server.next("tools/call", status(500, ("no\x1b[31m\u202ered " * 10_000).encode()))
         outcome = await call(tools["echo"], text="x")

@@ -145,8 +145,9 @@ async def refused(notes: Notes, mode: str, **options: Any) -> MCPError:
 # --- F25, S17: a server that dies in a call
 
 
+@pytest.mark.requirement("F25")
 async def test_a_call_whose_server_is_killed_is_lost_and_the_next_one_works(notes: Notes) -> None:
-    """F25: nobody knows what a call has done whose server died; the next one is not its heir."""
+    """Nobody knows what a call has done whose server died; the next one is not its heir."""
     async with connected(notes) as (_, tools):
         outcome = await call(tools["die"])
         assert outcome.status == "lost"
@@ -157,8 +158,9 @@ async def test_a_call_whose_server_is_killed_is_lost_and_the_next_one_works(note
     assert notes.calls("die") == 1
 
 
+@pytest.mark.requirement("F25")
 async def test_what_a_server_said_last_is_in_the_error_of_the_call_it_died_in(notes: Notes) -> None:
-    """F25: the reason of a death is the exit code and the end of stderr."""
+    """The reason of a death is the exit code and the end of stderr."""
     async with connected(notes) as (_, tools):
         outcome = await call(tools["exit"])
         assert outcome.status == "lost"
@@ -168,17 +170,19 @@ async def test_what_a_server_said_last_is_in_the_error_of_the_call_it_died_in(no
         await still_works(tools)
 
 
+@pytest.mark.requirement("F25", "F28")
 @pytest.mark.parametrize("name", ["half_line", "close_output"])
 async def test_a_call_is_lost_when_its_answer_ends_in_the_middle(notes: Notes, name: str) -> None:
-    """F25, F28: half an answer is none."""
+    """Half an answer is none."""
     async with connected(notes) as (_, tools):
         assert (await call(tools[name])).status == "lost"
         await still_works(tools)
 
 
+@pytest.mark.requirement("F25")
 @pytest.mark.timeout(120)
 async def test_a_hundred_kills_lose_a_hundred_calls_and_leave_nothing_behind(notes: Notes) -> None:
-    """F25: no process, no task and no file descriptor is left of them."""
+    """No process, no task and no file descriptor is left of them."""
     async with asyncio.timeout(100), MCPToolManager() as manager:
         await manager.add_server("hostile", **notes.command())
         tools = tools_of(manager)
@@ -211,8 +215,9 @@ async def settles(condition: Any) -> bool:
     return True
 
 
+@pytest.mark.requirement("F25")
 async def test_every_call_in_flight_has_one_outcome_when_the_server_dies(notes: Notes) -> None:
-    """F25: calls that wait side by side are lost side by side."""
+    """Calls that wait side by side are lost side by side."""
     async with connected(notes) as (_, tools):
         calls = [asyncio.create_task(call(tools["hang"])) for _ in range(20)]
         await settles(lambda: notes.calls("hang") == 20)
@@ -222,8 +227,9 @@ async def test_every_call_in_flight_has_one_outcome_when_the_server_dies(notes: 
     assert len(notes.pids) == 2, "they share one new connection"
 
 
+@pytest.mark.requirement("F25")
 async def test_a_server_killed_between_two_calls_is_started_again(notes: Notes) -> None:
-    """F25: a request that was surely not seen is sent to the new process."""
+    """A request that was surely not seen is sent to the new process."""
     async with connected(notes) as (_, tools):
         await still_works(tools)
         os.kill(notes.pids[0], signal.SIGKILL)
@@ -234,15 +240,17 @@ async def test_a_server_killed_between_two_calls_is_started_again(notes: Notes) 
     assert len(notes.pids) == 2
 
 
+@pytest.mark.requirement("S17")
 async def test_the_promise_of_an_untrusted_server_allows_no_second_call(notes: Notes) -> None:
-    """S17: anybody can claim to be idempotent."""
+    """Anybody can claim to be idempotent."""
     async with connected(notes) as (_, tools):
         assert (await call(tools["die_idempotent"])).status == "lost"
     assert notes.calls("die_idempotent") == 1
 
 
+@pytest.mark.requirement("S17")
 async def test_the_promise_of_a_trusted_server_allows_one_second_call(notes: Notes) -> None:
-    """S17: who trusts a server gets the outcome of the second call."""
+    """Who trusts a server gets the outcome of the second call."""
     async with connected(notes, trusted=True) as (_, tools):
         outcome = await call(tools["die_idempotent"])
         assert (outcome.status, outcome.output) == ("ok", "second time")
@@ -251,8 +259,9 @@ async def test_the_promise_of_a_trusted_server_allows_one_second_call(notes: Not
     assert notes.calls("die") == 1, "it promises nothing"
 
 
+@pytest.mark.requirement("F25", "F27")
 async def test_a_server_that_does_not_start_again_is_given_up(notes: Notes) -> None:
-    """F25, F27: calls fail with the reason, and processes are not started without end."""
+    """Calls fail with the reason, and processes are not started without end."""
     async with connected(notes, "starts_once") as (_, tools):
         assert (await call(tools["die"])).status == "lost"
         for _ in range(12):
@@ -267,16 +276,18 @@ async def test_a_server_that_does_not_start_again_is_given_up(notes: Notes) -> N
 # --- F26: a server that never begins
 
 
+@pytest.mark.requirement("F26")
 async def test_a_server_that_never_answers_is_given_up_with_what_it_said(notes: Notes) -> None:
-    """F26: the error has the deadline and the end of stderr."""
+    """The error has the deadline and the end of stderr."""
     error = await refused(notes, "never_initializes", connect_timeout=0.5)
     assert isinstance(error, MCPConnectionError)
     assert "0.5 s" in str(error)
     assert "waiting for the database" in str(error)
 
 
+@pytest.mark.requirement("F26")
 async def test_an_answer_after_the_deadline_is_not_heard(notes: Notes) -> None:
-    """F26: it comes to nobody, and the same name can be used again."""
+    """It comes to nobody, and the same name can be used again."""
     async with asyncio.timeout(BOUND), MCPToolManager() as manager:
         with pytest.raises(MCPConnectionError):
             await manager.add_server(
@@ -288,8 +299,9 @@ async def test_an_answer_after_the_deadline_is_not_heard(notes: Notes) -> None:
         await still_works(tools_of(manager))
 
 
+@pytest.mark.requirement("F26")
 async def test_a_cancelled_connection_leaves_no_process(notes: Notes) -> None:
-    """F26: whoever does not want to wait any more cancels."""
+    """Whoever does not want to wait any more cancels."""
     async with asyncio.timeout(BOUND), MCPToolManager() as manager:
         task = asyncio.create_task(
             manager.add_server("hostile", **notes.command("never_initializes"))
@@ -306,8 +318,9 @@ async def test_a_cancelled_connection_leaves_no_process(notes: Notes) -> None:
 # --- F27: a server that ends at once
 
 
+@pytest.mark.requirement("F27")
 async def test_a_server_that_ends_at_start_says_why(notes: Notes) -> None:
-    """F27: the exit code and the last lines of stderr, safe to show."""
+    """The exit code and the last lines of stderr, safe to show."""
     error = await refused(notes, "dies_at_start")
     assert isinstance(error, MCPConnectionError)
     text = str(error)
@@ -318,46 +331,53 @@ async def test_a_server_that_ends_at_start_says_why(notes: Notes) -> None:
     assert not {"\x1b", "\u202e"} & set(text)
 
 
+@pytest.mark.requirement("F27")
 async def test_a_server_that_ends_when_it_is_to_begin_says_why(notes: Notes) -> None:
-    """F27: as before, one message later."""
+    """As before, one message later."""
     text = str(await refused(notes, "dies_before_initialize"))
     assert "exit code 4" in text
     assert "cannot begin" in text
 
 
+@pytest.mark.requirement("F27")
 async def test_a_server_may_refuse_to_begin(notes: Notes) -> None:
-    """F27: its words are the reason."""
+    """Its words are the reason."""
     assert "Licence expired" in str(await refused(notes, "refuses_initialize"))
 
 
+@pytest.mark.requirement("F28")
 @pytest.mark.parametrize("mode", ["shapeless_initialize", "unknown_version"])
 async def test_a_server_that_begins_with_nonsense_is_refused(notes: Notes, mode: str) -> None:
-    """F28: what it says is no beginning of a session."""
+    """What it says is no beginning of a session."""
     await refused(notes, mode)
 
 
+@pytest.mark.requirement("F28")
 @pytest.mark.parametrize("mode", ["no_list", "shapeless_list"])
 async def test_a_server_that_cannot_list_its_tools_is_refused(notes: Notes, mode: str) -> None:
-    """F28: a server for tools has to be able to name them."""
+    """A server for tools has to be able to name them."""
     await refused(notes, mode)
 
 
+@pytest.mark.requirement("F27")
 async def test_a_program_that_is_not_there_is_named(notes: Notes) -> None:
-    """F27: the most frequent fault of all."""
+    """The most frequent fault of all."""
     async with asyncio.timeout(BOUND), MCPToolManager() as manager:
         with pytest.raises(MCPConnectionError, match="no-such-program"):
             await manager.add_server("hostile", command="no-such-program")
 
 
+@pytest.mark.requirement("F27")
 async def test_a_folder_that_is_not_there_is_named(notes: Notes) -> None:
-    """F27: not the program is missing, but where it is to start."""
+    """Not the program is missing, but where it is to start."""
     async with asyncio.timeout(BOUND), MCPToolManager() as manager:
         with pytest.raises(MCPConnectionError, match="no-such-folder"):
             await manager.add_server("hostile", **notes.command(), cwd="/no-such-folder")
 
 
+@pytest.mark.requirement("F26", "F27")
 async def test_servers_that_fail_leave_the_others_alone(notes: Notes) -> None:
-    """F26, F27: `failures` says which and why; the rest of the configuration works."""
+    """`failures` says which and why; the rest of the configuration works."""
     modes = ["normal", "dies_at_start", "never_initializes", "endless_pages", "three_pages"]
     config = {"mcpServers": {mode: notes.command(mode) for mode in modes}}
     async with (
@@ -384,25 +404,28 @@ STRANGE = {
 }
 
 
+@pytest.mark.requirement("F28")
 @ERAS
 @pytest.mark.parametrize("name", STRANGE)
 async def test_a_valid_answer_is_found_among_the_rest(notes: Notes, name: str, mode: str) -> None:
-    """F28: garbage around it, other ids, a second answer, a flood of stderr."""
+    """Garbage around it, other ids, a second answer, a flood of stderr."""
     async with connected(notes, mode) as (_, tools):
         outcome = await call(tools[name])
         assert (outcome.status, outcome.output) == ("ok", STRANGE[name])
         await still_works(tools)
 
 
+@pytest.mark.requirement("F28")
 async def test_a_server_that_writes_garbage_around_each_line_works(notes: Notes) -> None:
-    """F28: banners, NULs, invalid UTF-8, lines in two halves, from the first message on."""
+    """Banners, NULs, invalid UTF-8, lines in two halves, from the first message on."""
     async with connected(notes, "noisy") as (_, tools):
         await still_works(tools)
         assert (await call(tools["add"], a=1, b=2)).status == "ok"
 
 
+@pytest.mark.requirement("F28")
 async def test_bytes_that_are_no_utf8_cost_only_themselves(notes: Notes) -> None:
-    """F28: the rest of the text is there."""
+    """The rest of the text is there."""
     async with connected(notes) as (_, tools):
         outcome = await call(tools["bad_utf8"])
         assert outcome.status == "ok"
@@ -412,8 +435,9 @@ async def test_bytes_that_are_no_utf8_cost_only_themselves(notes: Notes) -> None
         await still_works(tools)
 
 
+@pytest.mark.requirement("F28")
 async def test_an_answer_that_is_too_deep_costs_its_own_call(notes: Notes) -> None:
-    """F28: 5,000 levels are more than a parser of JSON takes."""
+    """5,000 levels are more than a parser of JSON takes."""
     async with connected(notes) as (_, tools):
         outcome = await call(tools["deep"])
         assert outcome.status == "tool_error"
@@ -421,16 +445,18 @@ async def test_an_answer_that_is_too_deep_costs_its_own_call(notes: Notes) -> No
         await still_works(tools)
 
 
+@pytest.mark.requirement("F28")
 async def test_a_call_with_the_answer_of_another_ends_at_its_deadline(notes: Notes) -> None:
-    """F28: an answer with a wrong id is nobody's."""
+    """An answer with a wrong id is nobody's."""
     async with connected(notes, timeout=0.3) as (_, tools):
         outcome = await call(tools["only_wrong_id"])
         assert outcome.status == "timeout"
         await still_works(tools)
 
 
+@pytest.mark.requirement("F28")
 async def test_an_answer_after_the_cancellation_is_not_heard(notes: Notes) -> None:
-    """F28: nor is it taken for the answer of the next call."""
+    """Nor is it taken for the answer of the next call."""
     async with connected(notes, timeout=0.3) as (_, tools):
         outcome = await call(tools["late"])
         assert outcome.status == "timeout"
@@ -460,9 +486,10 @@ STRANGE_RESULTS = [
 ]
 
 
+@pytest.mark.requirement("F28")
 @ERAS
 async def test_results_of_a_wrong_shape_have_one_outcome(notes: Notes, mode: str) -> None:
-    """F28: what can be used is used; what cannot is a failure of that call; both can be sent on."""
+    """What can be used is used; what cannot is a failure of that call; both can be sent on."""
     async with connected(notes, mode, timeout=0.5) as (_, tools):
         found: dict[str, str] = {}
         for kind in (*NO_RESULTS, *STRANGE_RESULTS):
@@ -475,19 +502,21 @@ async def test_results_of_a_wrong_shape_have_one_outcome(notes: Notes, mode: str
     assert len(notes.pids) == 1
 
 
+@pytest.mark.requirement("F28")
 @pytest.mark.parametrize("name", ["no_result", "both", "refuse_badly"])
 async def test_answers_that_are_neither_result_nor_error_have_one_outcome(
     notes: Notes, name: str
 ) -> None:
-    """F28: they end with the call's deadline at the latest."""
+    """They end with the call's deadline at the latest."""
     async with connected(notes, timeout=0.5) as (_, tools):
         outcome = await call(tools[name])
         assert outcome.status in {"tool_error", "timeout"} | ({"ok"} if name == "both" else set())
         await still_works(tools)
 
 
+@pytest.mark.requirement("F28")
 async def test_a_text_of_20_megabytes_arrives(notes: Notes) -> None:
-    """F28: a line costs time in proportion to its length."""
+    """A line costs time in proportion to its length."""
     async with connected(notes) as (_, tools):
         outcome = await call(tools["big"], size=20_000_000)
         assert outcome.status == "ok"
@@ -495,8 +524,9 @@ async def test_a_text_of_20_megabytes_arrives(notes: Notes) -> None:
         await still_works(tools)
 
 
+@pytest.mark.requirement("F28")
 async def test_a_line_of_70_megabytes_costs_its_own_call(notes: Notes) -> None:
-    """F28: what is more than a message may have is not kept, and the error says so."""
+    """What is more than a message may have is not kept, and the error says so."""
     async with connected(notes) as (_, tools):
         outcome = await call(tools["big"], size=70_000_000)
         assert outcome.status == "tool_error"
@@ -505,8 +535,9 @@ async def test_a_line_of_70_megabytes_costs_its_own_call(notes: Notes) -> None:
     assert len(notes.pids) == 1
 
 
+@pytest.mark.requirement("F28")
 async def test_arguments_of_megabytes_reach_a_server_that_answers_meanwhile(notes: Notes) -> None:
-    """F28: neither end waits for the other with full pipes."""
+    """Neither end waits for the other with full pipes."""
     async with connected(notes) as (_, tools):
         texts = [str(n) * 1_000_000 for n in range(8)]
         outcomes = await asyncio.gather(*[call(tools["echo"], text=text) for text in texts])
@@ -516,22 +547,25 @@ async def test_arguments_of_megabytes_reach_a_server_that_answers_meanwhile(note
 # --- F29, S33: lists without an end
 
 
+@pytest.mark.requirement("F29", "S33")
 async def test_pages_without_an_end_are_refused(notes: Notes) -> None:
-    """F29, S33: at the hundredth, and the error names the cursor."""
+    """At the hundredth, and the error names the cursor."""
     text = str(await refused(notes, "endless_pages"))
     assert "100" in text
     assert "cursor" in text
     assert len(notes.lines("lists")) <= 101
 
 
+@pytest.mark.requirement("F29", "S33")
 async def test_pages_in_a_circle_are_refused(notes: Notes) -> None:
-    """F29, S33: at the second sight of a cursor, which the error names."""
+    """At the second sight of a cursor, which the error names."""
     assert "'around'" in str(await refused(notes, "looping_pages"))
     assert len(notes.lines("lists")) <= 3
 
 
+@pytest.mark.requirement("B42", "F29")
 async def test_all_pages_are_read_once(notes: Notes) -> None:
-    """B42, F29: the list is complete, and a call of a tool on the second page asks for no list."""
+    """The list is complete, and a call of a tool on the second page asks for no list."""
     async with connected(notes, "three_pages") as (_, tools):
         assert set(tools) == {"echo", "add"}
         for _ in range(3):
@@ -539,8 +573,9 @@ async def test_all_pages_are_read_once(notes: Notes) -> None:
     assert notes.lines("lists") == ["None", "2", "3"]
 
 
+@pytest.mark.requirement("S33")
 async def test_five_thousand_tools_are_not_too_many_to_begin(notes: Notes) -> None:
-    """S33: what is taken of them works."""
+    """What is taken of them works."""
     async with connected(notes, "many_tools") as (manager, tools):
         assert 0 < len(tools) <= 5_000
         assert len(set(manager.get_tool_names())) == len(tools)
@@ -549,11 +584,12 @@ async def test_five_thousand_tools_are_not_too_many_to_begin(notes: Notes) -> No
 # --- F30: floods
 
 
+@pytest.mark.requirement("F30")
 @ERAS
 async def test_a_hundred_thousand_notifications_do_not_bury_the_answer(
     notes: Notes, mode: str
 ) -> None:
-    """F30: and they do not pile up in memory."""
+    """And they do not pile up in memory."""
     async with connected(notes, mode) as (_, tools):
         await still_works(tools)
         before = peak_memory(reset=True)
@@ -563,8 +599,9 @@ async def test_a_hundred_thousand_notifications_do_not_bury_the_answer(
         await still_works(tools)
 
 
+@pytest.mark.requirement("F30")
 async def test_a_listener_of_a_flood_gets_the_end_of_the_call(notes: Notes) -> None:
-    """F30: progress may be dropped, the outcome may not."""
+    """Progress may be dropped, the outcome may not."""
     async with connected(notes) as (_, tools):
         said = await call_tool(tools["flood"], count=100_000)
         assert said.outcome.status == "ok"
@@ -582,8 +619,9 @@ def peak_memory(*, reset: bool = False) -> int:
 # --- F31: lists that change, and tools that cannot be used
 
 
+@pytest.mark.requirement("F31")
 async def test_a_tool_that_cannot_be_used_is_left_out_with_the_reason(notes: Notes) -> None:
-    """F31: one bad schema is no reason to do without the good ones."""
+    """One bad schema is no reason to do without the good ones."""
     async with connected(notes, "bad_tools") as (manager, tools):
         skipped = manager.skipped["hostile"]
         assert {"text_schema", "array_schema", "no_schema", "null_schema"} <= set(skipped)
@@ -596,15 +634,17 @@ async def test_a_tool_that_cannot_be_used_is_left_out_with_the_reason(notes: Not
             assert name in tools or skipped[name]
 
 
+@pytest.mark.requirement("F31")
 async def test_a_deep_schema_is_no_reason_to_do_without_the_others(notes: Notes) -> None:
-    """F31: it is taken, or left out with the reason."""
+    """It is taken, or left out with the reason."""
     async with connected(notes, "deep_tool") as (manager, tools):
         assert "deep" in tools or "deep" in manager.skipped["hostile"]
         await still_works(tools)
 
 
+@pytest.mark.requirement("F31")
 async def test_a_schema_of_ten_thousand_levels_ends_in_no_crash(notes: Notes) -> None:
-    """F31: the list cannot be read, which the error says, or the other tools work."""
+    """The list cannot be read, which the error says, or the other tools work."""
     try:
         async with connected(notes, "very_deep_tool") as (_, tools):
             await still_works(tools)
@@ -612,8 +652,9 @@ async def test_a_schema_of_ten_thousand_levels_ends_in_no_crash(notes: Notes) ->
         assert "hostile" in str(error)  # noqa: PT017 - one of two right outcomes
 
 
+@pytest.mark.requirement("F31")
 async def test_tools_of_the_same_name_are_told_apart(notes: Notes) -> None:
-    """F31: of two with one name the first is used; names that become alike stay different."""
+    """Of two with one name the first is used; names that become alike stay different."""
     async with connected(notes, "twice_named") as (manager, tools):
         assert set(tools) == {"echo", "e.cho", "e/cho", "E.CHO"}
         names = manager.get_tool_names()
@@ -624,8 +665,9 @@ async def test_tools_of_the_same_name_are_told_apart(notes: Notes) -> None:
             assert outcome.output == f"{wire_name} was called"
 
 
+@pytest.mark.requirement("F31")
 async def test_a_tool_for_tasks_only_is_left_out(notes: Notes) -> None:
-    """F31: a plain call of it can only fail."""
+    """A plain call of it can only fail."""
     async with connected(notes) as (manager, tools):
         assert "task" not in tools
         assert "task" in manager.skipped["hostile"]["task"]
@@ -641,9 +683,10 @@ class Changes:
         self.seen.put_nowait(change)
 
 
+@pytest.mark.requirement("F31")
 @ERAS
 async def test_a_list_that_changes_in_a_call_is_read_again(notes: Notes, mode: str) -> None:
-    """F31: what is new can be called, what is gone is gone, and fifty news are one."""
+    """What is new can be called, what is gone is gone, and fifty news are one."""
     changes = Changes()
     async with connected(notes, mode, on_change=changes) as (manager, tools):
         first = await changes.seen.get()
@@ -659,8 +702,9 @@ async def test_a_list_that_changes_in_a_call_is_read_again(notes: Notes, mode: s
     assert len(notes.lines("lists")) <= 4
 
 
+@pytest.mark.requirement("F31")
 async def test_a_description_that_changes_is_told_of(notes: Notes) -> None:
-    """F31: a tool that was approved as one thing and becomes another is a change of pins."""
+    """A tool that was approved as one thing and becomes another is a change of pins."""
     changes = Changes()
     async with connected(notes, "rug_pull", on_change=changes) as (_, tools):
         await changes.seen.get()
@@ -672,8 +716,9 @@ async def test_a_description_that_changes_is_told_of(notes: Notes) -> None:
 # --- S33: schemas that cost time
 
 
+@pytest.mark.requirement("S33")
 async def test_a_catastrophic_pattern_does_not_stop_the_loop(notes: Notes) -> None:
-    """S33: neither in the schema of arguments nor in the one of results."""
+    """Neither in the schema of arguments nor in the one of results."""
     async with connected(notes) as (_, tools):
         outcome = await call(tools["regex"], text="a" * 60 + "!")
         assert outcome.status == "invalid_args"
@@ -683,8 +728,9 @@ async def test_a_catastrophic_pattern_does_not_stop_the_loop(notes: Notes) -> No
         await still_works(tools)
 
 
+@pytest.mark.requirement("F28")
 async def test_a_structured_result_that_breaks_its_schema_is_kept_with_a_note(notes: Notes) -> None:
-    """F28: the text is usable; the application is told what is wrong with the rest."""
+    """The text is usable; the application is told what is wrong with the rest."""
     async with connected(notes) as (_, tools):
         outcome = await call(tools["broken_structure"])
         assert (outcome.status, outcome.output) == ("ok", "usable")
@@ -695,8 +741,9 @@ async def test_a_structured_result_that_breaks_its_schema_is_kept_with_a_note(no
 # --- failures that a server may have
 
 
+@pytest.mark.requirement("B36", "B40")
 async def test_what_a_tool_says_of_its_failure_is_for_the_model(notes: Notes) -> None:
-    """B36, B40: a result with `isError` is a failure of the tool, in its own words."""
+    """A result with `isError` is a failure of the tool, in its own words."""
     async with connected(notes) as (_, tools):
         outcome = await call(tools["fail"])
         assert outcome.status == "tool_error"
@@ -704,9 +751,10 @@ async def test_what_a_tool_says_of_its_failure_is_for_the_model(notes: Notes) ->
         await still_works(tools)
 
 
+@pytest.mark.requirement("B40")
 @pytest.mark.parametrize("code", [-32602, -32603, -32001, 0, 12345, 2**70])
 async def test_an_error_of_the_protocol_is_a_failure_of_the_tool(notes: Notes, code: int) -> None:
-    """B40: its text may be a megabyte long; what the model gets is not."""
+    """Its text may be a megabyte long; what the model gets is not."""
     async with connected(notes) as (_, tools):
         outcome = await call(tools["refuse"], code=code, size=1_000_000)
         assert outcome.status == "tool_error"
@@ -748,8 +796,9 @@ async def test_a_ping_of_the_server_is_answered(notes: Notes) -> None:
 # --- deadlines, cancellation
 
 
+@pytest.mark.requirement("F28")
 async def test_a_silent_call_ends_at_its_deadline_and_the_server_is_told(notes: Notes) -> None:
-    """F28: the deadline is the client's, and the server learns that nobody waits."""
+    """The deadline is the client's, and the server learns that nobody waits."""
     async with connected(notes, timeout=0.3) as (_, tools):
         outcome = await call(tools["hang"])
         assert outcome.status == "timeout"
@@ -793,16 +842,18 @@ async def test_progress_does_not_move_the_cap(notes: Notes) -> None:
 # --- the end of a server
 
 
+@pytest.mark.requirement("F25")
 async def test_a_server_that_does_not_want_to_end_is_ended_with_its_children(notes: Notes) -> None:
-    """F25: it ignores the end of its input and SIGTERM, and has a child that does so too."""
+    """It ignores the end of its input and SIGTERM, and has a child that does so too."""
     async with connected(notes, "stubborn") as (_, tools):
         await still_works(tools)
     assert len(notes.pids) == len(notes.children) == 1
     assert all(has_ended(pid) for pid in (*notes.pids, *notes.children))
 
 
+@pytest.mark.requirement("F25")
 async def test_closing_leaves_no_process_of_this_one(notes: Notes) -> None:
-    """F25: neither a server that is not reaped nor what watched over them."""
+    """Neither a server that is not reaped nor what watched over them."""
     before = own_children()
     async with connected(notes) as (manager, tools):
         await manager.add_server("other", **notes.command())
@@ -821,23 +872,26 @@ def own_children() -> set[int]:
     }
 
 
+@pytest.mark.requirement("F25")
 async def test_a_child_that_a_server_leaves_behind_is_ended(notes: Notes) -> None:
-    """F25: it holds the pipes of the server open, which ended as it should."""
+    """It holds the pipes of the server open, which ended as it should."""
     async with connected(notes, "leaves_child") as (_, tools):
         await still_works(tools)
     assert all(has_ended(pid) for pid in (*notes.pids, *notes.children))
 
 
+@pytest.mark.requirement("F25")
 async def test_the_child_of_a_server_that_was_killed_is_ended(notes: Notes) -> None:
-    """F25: the end of the call does not wait for who holds the pipe open."""
+    """The end of the call does not wait for who holds the pipe open."""
     async with connected(notes, "leaves_child") as (_, tools):
         assert (await call(tools["die"])).status == "lost"
         await still_works(tools)
         assert has_ended(notes.children[0])
 
 
+@pytest.mark.requirement("F34")
 async def test_an_exception_in_the_block_passes_as_it_is(notes: Notes) -> None:
-    """F34: no group of exceptions around it."""
+    """No group of exceptions around it."""
     with pytest.raises(ZeroDivisionError):
         async with connected(notes):
             raise ZeroDivisionError
@@ -856,8 +910,9 @@ async def test_calls_in_flight_end_when_the_manager_is_closed(notes: Notes) -> N
     assert len(notes.pids) == 1
 
 
+@pytest.mark.requirement("F34")
 async def test_closing_twice_and_at_once_is_closing(notes: Notes) -> None:
-    """F34: whoever comes second waits or finds it done."""
+    """Whoever comes second waits or finds it done."""
     async with connected(notes) as (manager, _):
         await asyncio.gather(*[manager.cleanup() for _ in range(5)])
         await manager.cleanup()
@@ -867,8 +922,9 @@ async def test_closing_twice_and_at_once_is_closing(notes: Notes) -> None:
 # --- F34: other tasks, other orders, other loops
 
 
+@pytest.mark.requirement("F34")
 async def test_a_manager_is_closed_by_another_task_than_opened_it(notes: Notes) -> None:
-    """F34: no task has to stay for the sake of the connection."""
+    """No task has to stay for the sake of the connection."""
     async with asyncio.timeout(BOUND):
         manager = MCPToolManager()
         await asyncio.create_task(manager.add_server("hostile", **notes.command()))
@@ -877,8 +933,9 @@ async def test_a_manager_is_closed_by_another_task_than_opened_it(notes: Notes) 
     assert all(has_ended(pid) for pid in notes.pids)
 
 
+@pytest.mark.requirement("F34")
 async def test_managers_are_closed_in_the_order_in_which_they_were_opened(notes: Notes) -> None:
-    """F34: not only in the reverse one."""
+    """Not only in the reverse one."""
     async with asyncio.timeout(BOUND):
         managers = [MCPToolManager() for _ in range(3)]
         for manager in managers:
@@ -889,8 +946,9 @@ async def test_managers_are_closed_in_the_order_in_which_they_were_opened(notes:
                 await still_works(tools_of(other))
 
 
+@pytest.mark.requirement("F34")
 async def test_servers_are_removed_and_added_in_any_order(notes: Notes) -> None:
-    """F34: each has a life of its own."""
+    """Each has a life of its own."""
     async with asyncio.timeout(BOUND), MCPToolManager() as manager:
         names = ["one", "two", "three", "four"]
         await asyncio.gather(*[manager.add_server(name, **notes.command()) for name in names])
@@ -904,8 +962,9 @@ async def test_servers_are_removed_and_added_in_any_order(notes: Notes) -> None:
     assert len(notes.pids) == 6
 
 
+@pytest.mark.requirement("F34")
 def test_two_loops_use_two_managers_at_once(notes: Notes) -> None:
-    """F34: nothing is shared that belongs to a loop."""
+    """Nothing is shared that belongs to a loop."""
 
     async def work() -> list[str]:
         async with connected(notes) as (_, tools):
@@ -919,8 +978,9 @@ def test_two_loops_use_two_managers_at_once(notes: Notes) -> None:
         assert [run.result(BOUND) for run in runs] == [[str(n) for n in range(20)]] * 2
 
 
+@pytest.mark.requirement("C28", "F34")
 async def test_the_tools_of_one_loop_are_called_from_another(notes: Notes) -> None:
-    """C28, F34: the call goes to the loop that has the connection, and a cancellation too."""
+    """The call goes to the loop that has the connection, and a cancellation too."""
 
     async def elsewhere(tools: dict[str, Tool]) -> list[str]:
         outcomes = await asyncio.gather(*[call(tools["echo"], text=str(n)) for n in range(20)])
@@ -938,8 +998,9 @@ async def test_the_tools_of_one_loop_are_called_from_another(notes: Notes) -> No
     assert len(notes.lines("cancelled")) == 1
 
 
+@pytest.mark.requirement("F34")
 def test_a_manager_outlives_the_loop_it_was_opened_in(notes: Notes) -> None:
-    """F34: programs that call `asyncio.run` several times find their servers again."""
+    """Programs that call `asyncio.run` several times find their servers again."""
     manager = MCPToolManager()
 
     async def opening() -> None:
@@ -958,8 +1019,9 @@ def test_a_manager_outlives_the_loop_it_was_opened_in(notes: Notes) -> None:
     assert len(notes.pids) == 2
 
 
+@pytest.mark.requirement("F34")
 def test_threads_call_the_tools_of_a_program_without_a_loop(notes: Notes) -> None:
-    """F34: eight threads, one server, no loop but the one in the background."""
+    """Eight threads, one server, no loop but the one in the background."""
     with create_mcp_tools({"mcpServers": {"hostile": notes.command()}}) as tools:
         echo = next(tool for tool in tools if tool.name == "hostile_echo")
         with ThreadPoolExecutor(8) as threads:
@@ -969,8 +1031,9 @@ def test_threads_call_the_tools_of_a_program_without_a_loop(notes: Notes) -> Non
     assert all(has_ended(pid) for pid in notes.pids)
 
 
+@pytest.mark.requirement("F34")
 async def test_sync_tools_are_called_inside_a_loop(notes: Notes) -> None:
-    """F34: an application with a loop may use the sync door too."""
+    """An application with a loop may use the sync door too."""
     with create_mcp_tools({"mcpServers": {"hostile": notes.command()}}) as tools:
         echo = next(tool for tool in tools if tool.name == "hostile_echo")
         assert result_text(echo.invoke_sync(text="sync")) == "sync"
@@ -978,8 +1041,9 @@ async def test_sync_tools_are_called_inside_a_loop(notes: Notes) -> None:
     assert all(has_ended(pid) for pid in notes.pids)
 
 
+@pytest.mark.requirement("F27")
 def test_a_sync_program_is_told_when_no_server_works(notes: Notes) -> None:
-    """F27: the reason is that of the server."""
+    """The reason is that of the server."""
     with pytest.raises(MCPConnectionError, match="exit code 3"):
         create_mcp_tools({"mcpServers": {"hostile": notes.command("dies_at_start")}})
 
@@ -1040,32 +1104,35 @@ def program(
         process.communicate(timeout=BOUND)
 
 
+@pytest.mark.requirement("F25")
 @pytest.mark.parametrize("text", [PROGRAM, SYNC_PROGRAM], ids=["async", "sync"])
 @pytest.mark.parametrize("mode", ["normal", "stubborn"])
 def test_the_servers_of_a_process_that_is_killed_end_with_it(
     notes: Notes, mode: str, text: str
 ) -> None:
-    """F25: nobody is left to close them; not even one that ignores everything stays."""
+    """Nobody is left to close them; not even one that ignores everything stays."""
     with program(text, notes.command(mode)) as process:
         process.kill()
         process.wait(BOUND)
         assert all(has_ended(pid, 8) for pid in (*notes.pids, *notes.children))
 
 
+@pytest.mark.requirement("F25")
 @pytest.mark.parametrize("text", [PROGRAM, SYNC_PROGRAM], ids=["async", "sync"])
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "term"])
 def test_the_servers_of_a_process_that_is_interrupted_end_with_it(
     notes: Notes, signum: int, text: str
 ) -> None:
-    """F25: Ctrl-C and a request to end close them, while a call waits."""
+    """Ctrl-C and a request to end close them, while a call waits."""
     with program(text, notes.command()) as process:
         process.send_signal(signum)
         process.wait(BOUND)
         assert all(has_ended(pid, 8) for pid in notes.pids)
 
 
+@pytest.mark.requirement("F25")
 def test_a_sync_program_that_just_ends_takes_its_servers_along(notes: Notes) -> None:
-    """F25: without `close()`, without a hang at exit, without a word on stderr."""
+    """Without `close()`, without a hang at exit, without a word on stderr."""
     with program(SYNC_PROGRAM, notes.command(), "end") as process:
         assert process.wait(BOUND) == 0
         assert process.stderr is not None
@@ -1076,10 +1143,11 @@ def test_a_sync_program_that_just_ends_takes_its_servers_along(notes: Notes) -> 
 # --- S5, S21: what a server is started with
 
 
+@pytest.mark.requirement("S21")
 async def test_a_server_gets_the_allowed_variables_and_no_others(
     notes: Notes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """S21: no secret of this process is for it that nobody has named."""
+    """No secret of this process is for it that nobody has named."""
     monkeypatch.setenv("SECRET_TOKEN", "secret")
     monkeypatch.setenv("WANTED", "wanted")
     monkeypatch.setenv("SHELL", "() { :; }; echo code")
@@ -1096,8 +1164,9 @@ async def test_a_server_gets_the_allowed_variables_and_no_others(
     assert found == {name: os.environ[name] for name in allowed if name in os.environ}
 
 
+@pytest.mark.requirement("S5")
 async def test_no_shell_reads_a_command(notes: Notes) -> None:
-    """S5: a command is a program, its arguments are texts."""
+    """A command is a program, its arguments are texts."""
     mark = notes.folder / "mark"
     async with asyncio.timeout(BOUND), MCPToolManager() as manager:
         with pytest.raises(MCPConnectionError):
@@ -1109,16 +1178,18 @@ async def test_no_shell_reads_a_command(notes: Notes) -> None:
     assert not mark.exists()
 
 
+@pytest.mark.requirement("S5")
 async def test_a_command_with_a_nul_is_refused(notes: Notes) -> None:
-    """S5: it is an error that names the server, not a crash."""
+    """It is an error that names the server, not a crash."""
     async with asyncio.timeout(BOUND), MCPToolManager() as manager:
         for command, args in (("tr\0ue", []), ("true", ["a\0b"])):
             with pytest.raises((MCPConnectionError, UserError), match="hostile"):
                 await manager.add_server("hostile", command=command, args=args)
 
 
+@pytest.mark.requirement("S5")
 def test_only_two_places_start_processes() -> None:
-    """S5: servers are started in one file, the guardian in another, and neither uses a shell."""
+    """Servers are started in one file, the guardian in another, and neither uses a shell."""
     folder = Path(agents_tools.__file__).parent / "mcp"
     starting = {"Popen", "subprocess_exec", "create_subprocess_exec", "run", "spawnv", "execv"}
     never = {"subprocess_shell", "create_subprocess_shell", "system", "popen"}

@@ -11,7 +11,7 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,7 @@ from agents_tools.registry import default_registry
 from agents_tools.testing import ScriptedModel, call_tool, tool_call
 from tests.mcp.peers import ROOT, has_ended
 from tests.mcp.small import LINE, TEXT, Small, over_http, over_sse, program, tool
+from tests.waiting import comes
 
 BOUND = 15.0
 """Seconds for what takes none: a test that waits longer has found a wait without an end."""
@@ -76,13 +77,6 @@ async def output(given: Tool, **arguments: Any) -> Any:
     outcome = (await call_tool(given, arguments)).outcome
     assert outcome.status == "ok", outcome
     return outcome.output
-
-
-async def comes(condition: Callable[[], object]) -> None:
-    """Wait until something is so that another task does."""
-    async with asyncio.timeout(BOUND):
-        while not condition():  # noqa: ASYNC110 - other processes do it as well
-            await asyncio.sleep(0.005)
 
 
 class Changes:
@@ -154,10 +148,11 @@ def _github(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.mark.requirement("C29", "C39")
 @pytest.mark.usefixtures("_github")
 @pytest.mark.skipif(os.name != "posix", reason="the program is started by a script of the shell")
 async def test_c29_c39_the_example_of_the_document_runs() -> None:
-    """C29, C39: a manager takes servers right away; their tools stand beside the registry's."""
+    """A manager takes servers right away; their tools stand beside the registry's."""
 
     def create_default_registry() -> Registry:
         return Registry()
@@ -188,8 +183,9 @@ async def test_c29_c39_the_example_of_the_document_runs() -> None:
     await manager.cleanup()
 
 
+@pytest.mark.requirement("B48", "C30", "C35")
 async def test_c30_all_transports_work() -> None:
-    """B48, C30: one program, the two kinds of HTTP, and an object of this process."""
+    """One program, the two kinds of HTTP, and an object of this process."""
     async with over_http(Small()) as http, over_sse(Small()) as sse, MCPToolManager() as manager:
         await manager.add_server("a", "stdio", **program())
         await manager.add_server("b", "http", url=http)
@@ -206,6 +202,7 @@ async def test_c30_all_transports_work() -> None:
 # --- names
 
 
+@pytest.mark.requirement("B33", "C27", "C28", "C35")
 @pytest.mark.parametrize(
     ("server", "options", "names"),
     [
@@ -218,7 +215,7 @@ async def test_c30_all_transports_work() -> None:
 async def test_tools_are_named_after_their_server(
     server: str, options: dict[str, Any], names: list[str]
 ) -> None:
-    """B33, C27, C28, C35: the prefix is the name of the server, another word, or nothing."""
+    """The prefix is the name of the server, another word, or nothing."""
     async with MCPToolManager() as manager:
         small = Small(tool("log"), tool("push"))
         given = await manager.add_server(server, server=small.server, **options)
@@ -229,8 +226,9 @@ async def test_tools_are_named_after_their_server(
         assert await output(given[0]) == "log was called"
 
 
+@pytest.mark.requirement("B34", "C27")
 async def test_two_servers_never_have_a_tool_of_the_same_name() -> None:
-    """B34, C27: not without a prefix, and not where name and prefix come out the same."""
+    """Not without a prefix, and not where name and prefix come out the same."""
     servers = {
         "one": Small(tool("look"), tool("find")),
         "two": Small(tool("look")),
@@ -260,8 +258,9 @@ def look() -> str:
     return "native"
 
 
+@pytest.mark.requirement("B44", "B49", "S15")
 async def test_tools_of_servers_stand_beside_native_ones() -> None:
-    """B44, B49: without any registry; two of one name are an error that tells where both are from."""
+    """Without any registry; two of one name are an error that tells where both are from."""
     registered = default_registry.get_tool_names()
     async with MCPToolManager() as manager:
         await manager.add_server("box", server=Small(tool("look")).server)
@@ -282,8 +281,9 @@ def readers() -> int:
     return sum(isinstance(one, SchemaReader) for one in gc.get_objects())
 
 
+@pytest.mark.requirement("B35", "B45")
 async def test_a_schema_is_published_as_it_stands_and_read_when_its_tool_is_called() -> None:
-    """B35, B45: a thousand tools are listed, and nothing is made of their schemas meanwhile."""
+    """A thousand tools are listed, and nothing is made of their schemas meanwhile."""
     schema = {"type": "object", "properties": {"data": {"type": "object"}}}
     small = Small(*(tool(f"t{number}", "", schema) for number in range(1_000)))
     async with managed({"server": small.server}) as (manager, tools):
@@ -303,6 +303,7 @@ NAMES = st.text(
 )
 
 
+@pytest.mark.requirement("C27")
 @settings(max_examples=25)
 @given(
     servers=st.dictionaries(
@@ -316,7 +317,7 @@ def test_all_names_are_unique_and_fit_every_model(
     servers: dict[str, list[str]],
     bare: bool,
 ) -> None:
-    """C27: whatever servers and tools are called, each of them can be called by its name."""
+    """Whatever servers and tools are called, each of them can be called by its name."""
 
     async def run() -> None:
         smalls = {name: Small(*map(tool, dict.fromkeys(tools))) for name, tools in servers.items()}
@@ -371,8 +372,9 @@ async def test_denied_tools_stay_away_when_the_list_changes() -> None:
 # --- adding, removing, reloading, closing
 
 
+@pytest.mark.requirement("C32")
 async def test_c32_a_removed_server_is_gone() -> None:
-    """C32: its process, its tools, and what registries had of it."""
+    """Its process, its tools, and what registries had of it."""
     registry = Registry()
     async with asyncio.timeout(BOUND), MCPToolManager() as manager:
         await manager.add_server("a", **program())
@@ -414,8 +416,9 @@ async def test_names_of_servers_are_checked() -> None:
         assert by_wire(manager, "box"), "the server that was there first works on"
 
 
+@pytest.mark.requirement("C33")
 async def test_c33_a_reloaded_server_has_its_tools_of_now() -> None:
-    """C33: and they can be called; others have a connection still."""
+    """And they can be called; others have a connection still."""
     small, other = Small(tool("old")), Small(tool("stay"))
     async with MCPToolManager() as manager:
         await manager.add_server("box", server=small.server)
@@ -430,8 +433,9 @@ async def test_c33_a_reloaded_server_has_its_tools_of_now() -> None:
         assert (stats["box"]["connects"], stats["other"]["connects"]) == (2, 1)
 
 
+@pytest.mark.requirement("C33")
 async def test_c33_a_program_is_started_anew() -> None:
-    """C33: what runs is what is installed now, not what was loaded before."""
+    """What runs is what is installed now, not what was loaded before."""
     async with managed(program()) as (manager, tools):
         before = manager.get_server_info("box")["pid"]
         await manager.reload_server("box")
@@ -456,8 +460,9 @@ async def test_a_server_that_cannot_be_reloaded_can_be_later(tmp_path: Path) -> 
         assert await output(tools["echo"], text="x") == "x"
 
 
+@pytest.mark.requirement("C34")
 async def test_c34_cleanup_closes_everything() -> None:
-    """C34: twice and without a server as well."""
+    """Twice and without a server as well."""
     manager = MCPToolManager()
     await manager.cleanup()
     await manager.add_server("a", **program())
@@ -498,8 +503,9 @@ async def test_one_that_fails_leaves_the_others_alone(caplog: pytest.LogCaptureF
     assert "dead" in caplog.text
 
 
+@pytest.mark.requirement("C41")
 async def test_c41_servers_that_come_later_appear_in_registries() -> None:
-    """C41: a registry that nobody has any more is forgotten."""
+    """A registry that nobody has any more is forgotten."""
     first, second = Registry(), Registry()
     async with MCPToolManager() as manager:
         manager.register_tools(first)
@@ -516,8 +522,9 @@ async def test_c41_servers_that_come_later_appear_in_registries() -> None:
         assert second.unregistered == ["a_x"]
 
 
+@pytest.mark.requirement("C36")
 async def test_c36_numbers_are_told() -> None:
-    """C36: whoever operates servers sees which of them fails."""
+    """Whoever operates servers sees which of them fails."""
     async with MCPToolManager() as manager:
         assert manager.get_stats() == snapshot(
             {"servers": 0, "connected": 0, "tools": 0, "calls": 0, "errors": 0, "by_server": {}}
@@ -552,8 +559,9 @@ async def test_c36_numbers_are_told() -> None:
         )
 
 
+@pytest.mark.requirement("B41")
 async def test_b41_many_calls_share_one_connection() -> None:
-    """B41: over a pipe and over HTTP: the server counts its sessions."""
+    """Over a pipe and over HTTP: the server counts its sessions."""
     small = Small(legacy=True)
     async with over_http(small) as url, managed({"url": url}) as (_, tools):
         together = (call_tool(tools["echo"], {"text": str(n)}) for n in range(50))
@@ -660,6 +668,7 @@ async def test_on_change_may_be_async_and_may_fail(caplog: pytest.LogCaptureFixt
     assert "out of order" in caplog.text
 
 
+@pytest.mark.requirement("S16")
 @pytest.mark.parametrize(
     ("mode", "answer", "offered"),
     [
@@ -673,7 +682,7 @@ async def test_on_change_may_be_async_and_may_fail(caplog: pytest.LogCaptureFixt
 async def test_s16_pins_say_what_becomes_of_a_tool_that_changed(
     tmp_path: Path, mode: Any, answer: bool | None, *, offered: bool
 ) -> None:
-    """S16: between two runs of a program; what is as it was is left alone."""
+    """Between two runs of a program; what is as it was is left alone."""
     path = tmp_path / "pins.json"
     async with managed({"server": Small(tool("pay"), tool("look")).server}, pins=path):
         pass
@@ -719,8 +728,9 @@ async def test_s16_pins_say_what_becomes_of_a_tool_that_changed(
         assert questions == [], "what was allowed once is known"
 
 
+@pytest.mark.requirement("S16")
 async def test_s16_a_tool_that_turns_while_it_is_connected_is_blocked(tmp_path: Path) -> None:
-    """S16: an agent that has been given it cannot call what it has become by its new list."""
+    """An agent that has been given it cannot call what it has become by its new list."""
     small = Small(tool("pay"))
     changes = Changes()
     pins = ToolPins(tmp_path / "pins.json", on_change="block")
@@ -885,9 +895,10 @@ NO_LINKS = [
 ]
 
 
+@pytest.mark.requirement("S6")
 @NEEDS_TWO
 async def test_s6_only_an_address_of_a_page_is_ever_shown_to_be_opened() -> None:
-    """S6: a person who clicks starts a program otherwise, or goes where it does not say."""
+    """A person who clicks starts a program otherwise, or goes where it does not say."""
     asked: list[str] = []
 
     def ask(question: Question) -> bool:
@@ -1017,8 +1028,9 @@ ANNOTATED = tool(
 )
 
 
+@pytest.mark.requirement("B33", "B47")
 async def test_annotations_are_kept() -> None:
-    """B33, B47: they are hints, for people and policies."""
+    """They are hints, for people and policies."""
     async with managed({"server": Small(ANNOTATED).server}) as (_, tools):
         assert tools["see"].annotations == ToolAnnotations(
             title="See",
@@ -1053,8 +1065,9 @@ async def test_a_structure_that_breaks_its_promise_is_kept(
     assert "is not what its server promises" in caplog.text
 
 
+@pytest.mark.requirement("B34", "B37")
 async def test_arguments_are_checked_here_unless_told_otherwise() -> None:
-    """B34, B37: what was published is enforced before anything is sent."""
+    """What was published is enforced before anything is sent."""
     small = Small()
     async with managed({"server": small.server}) as (manager, tools):
         outcome = await tools["echo"].call(None, '{"text": 1}')
@@ -1084,9 +1097,10 @@ async def test_a_call_that_is_cancelled_is_cancelled_at_the_server(how: str) -> 
         assert await output(tools["echo"], text="x") == "x"
 
 
+@pytest.mark.requirement("B39")
 @HOW
 async def test_a_silent_call_is_cancelled_at_the_server(how: str) -> None:
-    """B39: a call must not wait for ever; the server learns that nobody does."""
+    """A call must not wait for ever; the server learns that nobody does."""
     small = Small(legacy=how < "2026")
     async with (
         reached(how, small) as connection,
@@ -1127,8 +1141,9 @@ CONFIG = {
 }  # what a call was made in is kept so long
 
 
+@pytest.mark.requirement("B30")
 def test_an_agent_with_a_configuration_runs_on_any_loop() -> None:
-    """B30: servers of `Agent(mcp_config=...)` are connected once, whatever loops its runs have."""
+    """Servers of `Agent(mcp_config=...)` are connected once, whatever loops its runs have."""
     script = [step for _ in range(3) for step in (tool_call("box_pid"), "Done.")]
     model = ScriptedModel(script)
     agent = Agent("helper", mcp_config=CONFIG, model=model)
@@ -1156,8 +1171,9 @@ def test_a_configuration_that_cannot_work_is_refused_with_its_agent() -> None:
         Agent("helper", mcp_config={"mcpServers": {"box": {"comand": "x"}}})
 
 
+@pytest.mark.requirement("B32", "B43")
 def test_tools_of_a_program_without_a_loop_are_closed() -> None:
-    """B32, B43: by the end of the block, and by `close`; twice is once."""
+    """By the end of the block, and by `close`; twice is once."""
     with create_mcp_tools(CONFIG) as tools:
         assert len(tools) == 12
         assert tools.failures == {}
@@ -1237,12 +1253,13 @@ BYPASSES = {
 }
 
 
+@pytest.mark.requirement("S5")
 @pytest.mark.skipif(os.name != "posix", reason="the programs are scripts of the shell")
 @pytest.mark.parametrize("bypass", BYPASSES)
 async def test_s5_programs_that_are_not_allowed_are_not_started(
     programs: Path, bypass: str
 ) -> None:
-    """S5: neither under another name, nor by what an allowed one would do with its arguments."""
+    """Neither under another name, nor by what an allowed one would do with its arguments."""
     connection: dict[str, Any] = BYPASSES[bypass]
     manager = MCPToolManager(allow_commands=["npx", "node"])
     with pytest.raises(UserError) as caught:
@@ -1257,6 +1274,7 @@ async def test_s5_programs_that_are_not_allowed_are_not_started(
     assert manager.get_server_names() == []
 
 
+@pytest.mark.requirement("S5")
 @pytest.mark.skipif(os.name != "posix", reason="the programs are scripts of the shell")
 @pytest.mark.parametrize(
     "connection",
@@ -1270,7 +1288,7 @@ async def test_s5_programs_that_are_not_allowed_are_not_started(
 async def test_s5_programs_that_are_allowed_are_started(
     programs: Path, connection: dict[str, Any]
 ) -> None:
-    """S5: by their name, by their path, and by a link to them: what counts is where they are."""
+    """By their name, by their path, and by a link to them: what counts is where they are."""
     (programs / "link").symlink_to(programs / "good" / "npx")
     command = connection["command"].format(programs=programs)
     manager = MCPToolManager(allow_commands=["npx", "node"])
@@ -1279,9 +1297,10 @@ async def test_s5_programs_that_are_allowed_are_started(
     assert (programs / "ran").read_text() == "good\n"
 
 
+@pytest.mark.requirement("S5")
 @pytest.mark.skipif(os.name != "posix", reason="the programs are scripts of the shell")
 async def test_s5_a_program_in_the_folder_is_not_taken_for_one_on_the_path(programs: Path) -> None:
-    """S5: PATH shadowing: a file of that name in the working folder of a server is not it."""
+    """PATH shadowing: a file of that name in the working folder of a server is not it."""
     shutil.copy(programs / "shadow" / "npx", programs / "npx")
     manager = MCPToolManager(allow_commands=["npx"])
     with pytest.raises(MCPConnectionError):

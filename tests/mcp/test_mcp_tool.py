@@ -96,9 +96,10 @@ def named(connection: Any, name: str, schema: dict[str, Any] = NOTHING) -> MCPTo
 # --- calls
 
 
+@pytest.mark.requirement("C26", "C27", "C28")
 @WAYS
 async def test_it_calls_one_tool(way: str) -> None:
-    """C26, C27, C28: by its own name for models, by the other on the server."""
+    """By its own name for models, by the other on the server."""
     async with reached(way) as connection:
         add = named(connection, "add", NUMBERS)
         assert isinstance(add, FunctionTool)
@@ -111,9 +112,10 @@ async def test_it_calls_one_tool(way: str) -> None:
         assert add.loop is asyncio.get_running_loop()
 
 
+@pytest.mark.requirement("C26")
 @WAYS
 async def test_what_goes_wrong_is_said_as_by_any_tool_of_a_server(way: str) -> None:
-    """C26: arguments are checked first; what the tool says of a failure is for the model."""
+    """Arguments are checked first; what the tool says of a failure is for the model."""
     async with reached(way) as connection:
         refused = (await call_tool(named(connection, "add", NUMBERS), {"a": "x"})).outcome
         assert refused.status == "invalid_args"
@@ -122,9 +124,10 @@ async def test_what_goes_wrong_is_said_as_by_any_tool_of_a_server(way: str) -> N
         assert isinstance(failed.error, MCPToolError)
 
 
+@pytest.mark.requirement("C26")
 @WAYS
 async def test_progress_becomes_progress(way: str) -> None:
-    """C26: in the call's own voice."""
+    """In the call's own voice."""
     async with reached(way) as connection:
         seen = await call_tool(named(connection, "steps", STEPS), {"n": 2})
         told = [one for one in seen.events if isinstance(one, ToolProgressEvent)]
@@ -135,9 +138,10 @@ async def test_progress_becomes_progress(way: str) -> None:
         assert {one.tool_name for one in told} == {"box_steps"}
 
 
+@pytest.mark.requirement("C26")
 @WAYS
 async def test_an_agent_has_it_with_policies_around_it(way: str) -> None:
-    """C26: it is a tool like any other."""
+    """It is a tool like any other."""
     async with reached(way) as connection:
         echo = limit(calls=1)(named(connection, "echo", TEXT))
         assert isinstance(echo, MCPTool)
@@ -152,9 +156,10 @@ async def test_an_agent_has_it_with_policies_around_it(way: str) -> None:
         assert "may be called once" in str(second)
 
 
+@pytest.mark.requirement("C28")
 @WAYS
 async def test_it_can_be_called_from_a_thread(way: str) -> None:
-    """C28: a connection belongs to a loop; calls from elsewhere are made there."""
+    """A connection belongs to a loop; calls from elsewhere are made there."""
     async with reached(way) as connection:
         echo = named(connection, "echo", TEXT)
         seen: list[Any] = []
@@ -164,9 +169,10 @@ async def test_it_can_be_called_from_a_thread(way: str) -> None:
         assert seen == ["hi"]
 
 
+@pytest.mark.requirement("C26")
 @pytest.mark.parametrize("ours", [True, False])
 async def test_a_call_that_is_cancelled_is_cancelled_there(ours: bool) -> None:
-    """C26: nobody works for nobody."""
+    """Nobody works for nobody."""
     small = Small()
     opened = managed(server=small.server) if ours else in_session(small)
     async with asyncio.timeout(BOUND), opened as connection:
@@ -179,9 +185,10 @@ async def test_a_call_that_is_cancelled_is_cancelled_there(ours: bool) -> None:
             await small.cancelled.wait()
 
 
+@pytest.mark.requirement("C26")
 @pytest.mark.parametrize("ours", [True, False])
 async def test_a_server_that_dies_has_lost_the_call(ours: bool, tmp_path: Any) -> None:
-    """C26: nobody knows what it has done."""
+    """Nobody knows what it has done."""
     path = str(tmp_path / "died")
     opened: Any = managed(**program(path)) if ours else in_stdio_session(path)
     async with asyncio.timeout(BOUND), opened as connection:
@@ -190,8 +197,9 @@ async def test_a_server_that_dies_has_lost_the_call(ours: bool, tmp_path: Any) -
         assert isinstance(outcome.error, ToolLostError)
 
 
+@pytest.mark.requirement("C26")
 async def test_a_question_of_the_server_reaches_the_run() -> None:
-    """C26: over a connection of ours, whatever the era."""
+    """Over a connection of ours, whatever the era."""
 
     async def ask(_question: Any) -> dict[str, Any]:
         return {"size": 3}
@@ -204,8 +212,9 @@ async def test_a_question_of_the_server_reaches_the_run() -> None:
         assert outputs == ["accept {'size': 3}"]
 
 
+@pytest.mark.requirement("C26")
 async def test_a_manager_is_asked_where_no_run_is() -> None:
-    """C26: the tool asks whom the manager's own tools ask."""
+    """The tool asks whom the manager's own tools ask."""
 
     async def ask(_question: Any) -> dict[str, Any]:
         return {"size": 4}
@@ -229,8 +238,9 @@ def session(call: Any = None, **more: Any) -> Any:
     return SimpleNamespace(call_tool=call or answer, **more)
 
 
+@pytest.mark.requirement("C27")
 async def test_names_are_made_to_fit_and_stay_known() -> None:
-    """C27: at most 64 characters that every provider takes; the server hears its own name."""
+    """At most 64 characters that every provider takes; the server hears its own name."""
     tool = MCPTool(session(), "files/read.text", "Read.", NOTHING)
     assert (tool.name, tool.origin.wire_name) == ("files_read_text", "files/read.text")
     assert (await tool.invoke()).content == "files/read.text {}"
@@ -241,20 +251,23 @@ async def test_names_are_made_to_fit_and_stay_known() -> None:
     assert (named_too.name, named_too.origin.wire_name) == ("read", "a b")
 
 
+@pytest.mark.requirement("C26")
 def test_a_description_hides_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    """C26: it is often what a stranger's server lists."""
+    """It is often what a stranger's server lists."""
     tool = MCPTool(session(), "read", "Read.\u200b\U000e0041", NOTHING)
     assert tool.description == "Read."
     assert "MCPTool 'read': description: removed invisible characters" in caplog.text
 
 
+@pytest.mark.requirement("C28")
 def test_the_server_is_named_by_its_session() -> None:
-    """C28: as far as that knows it."""
+    """As far as that knows it."""
     info = SimpleNamespace(name="shop\u200b")
     assert MCPTool(session(server_info=info), "read", "", NOTHING).origin.server == "shop"
     assert MCPTool(session(), "read", "", NOTHING).origin.server == "session"
 
 
+@pytest.mark.requirement("C26")
 @pytest.mark.parametrize(
     ("parts", "kind", "text"),
     [
@@ -272,7 +285,7 @@ def test_the_server_is_named_by_its_session() -> None:
 def test_what_cannot_be_a_tool_is_refused_when_it_is_made(
     parts: dict[str, Any], kind: type[Exception], text: str
 ) -> None:
-    """C26: not in the middle of a run."""
+    """Not in the middle of a run."""
     whole: dict[str, Any] = {
         "mcp_connection": session(),
         "tool_name": "read",
@@ -285,9 +298,10 @@ def test_what_cannot_be_a_tool_is_refused_when_it_is_made(
     assert text in str(caught.value)
 
 
+@pytest.mark.requirement("C26")
 @pytest.mark.skipif(LINE < 2, reason="line 1 of the SDK has no such client")
 def test_a_client_that_is_not_open_is_refused() -> None:
-    """C26: with what to do about it."""
+    """With what to do about it."""
     with pytest.raises(UserError, match="is not open; enter it first"):
         MCPTool(mcp.Client(Small().server), "read", "", NOTHING)
 
@@ -305,6 +319,7 @@ class ClosedResourceError(Exception):
     """As that of the library below the SDK."""
 
 
+@pytest.mark.requirement("C26")
 @pytest.mark.parametrize(
     ("raised", "status", "kind"),
     [
@@ -323,7 +338,7 @@ class ClosedResourceError(Exception):
 async def test_errors_of_a_session_are_told_as_ours(
     raised: Exception, status: str, kind: type[Exception]
 ) -> None:
-    """C26: who handles errors of servers need not know how one is reached."""
+    """Who handles errors of servers need not know how one is reached."""
 
     async def fail(_name: str, _arguments: Any) -> Any:
         raise raised
@@ -336,8 +351,9 @@ async def test_errors_of_a_session_are_told_as_ours(
     assert isinstance(error, kind)
 
 
+@pytest.mark.requirement("C26")
 async def test_a_session_gives_content_as_ours_does() -> None:
-    """C26: pictures are pictures; what is no result is an error."""
+    """Pictures are pictures; what is no result is an error."""
     data = {"content": [{"type": "image", "data": "aGk=", "mimeType": "image/png"}]}
 
     async def picture(_name: str, _arguments: Any) -> Any:
@@ -352,8 +368,9 @@ async def test_a_session_gives_content_as_ours_does() -> None:
     assert isinstance(outcome.error, MCPProtocolError)
 
 
+@pytest.mark.requirement("C28")
 def test_a_session_whose_loop_has_ended_says_so() -> None:
-    """C28: rather than waiting for it."""
+    """Rather than waiting for it."""
 
     async def make() -> MCPTool:
         return named(session(), "read")
@@ -363,8 +380,9 @@ def test_a_session_whose_loop_has_ended_says_so() -> None:
         tool.invoke_sync()
 
 
+@pytest.mark.requirement("C28")
 def test_a_session_belongs_to_the_loop_of_the_first_call() -> None:
-    """C28: where it was given outside of any loop."""
+    """Where it was given outside of any loop."""
     tool = named(session(), "read")
     assert tool.loop is None
     assert tool.invoke_sync().content == "read {}"

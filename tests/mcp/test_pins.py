@@ -54,8 +54,9 @@ def path(tmp_path: Path) -> Path:
 # --- fingerprints
 
 
+@pytest.mark.requirement("S16")
 def test_s16_the_order_of_keys_does_not_matter() -> None:
-    """S16: servers build their lists anew each time; that alone changes nothing."""
+    """Servers build their lists anew each time; that alone changes nothing."""
     wire = tool()
     assert json.dumps(reordered(wire)) != json.dumps(wire)
     assert fingerprint(reordered(wire)) == fingerprint(wire)
@@ -105,11 +106,12 @@ MUTATIONS: list[tuple[dict[str, Any], tuple[str, ...]]] = [
 ]
 
 
+@pytest.mark.requirement("S16")
 @pytest.mark.parametrize(("parts", "fields"), MUTATIONS)
 def test_s16_each_field_trips_the_pin(
     path: Path, parts: dict[str, Any], fields: tuple[str, ...]
 ) -> None:
-    """S16: a server may turn on its users by any of them; they are told which."""
+    """A server may turn on its users by any of them; they are told which."""
     ToolPins(path).check("mail", [tool()])
     (change,) = ToolPins(path).check("mail", [tool(**parts)])
     assert (change.server, change.tool, change.kind) == ("mail", "send", "changed")
@@ -163,6 +165,7 @@ def test_what_is_seen_first_is_trusted(
     assert pins.check("other", [tool(title="Mine")]) == []
 
 
+@pytest.mark.requirement("S16")
 def test_a_change_is_told_until_it_is_approved(path: Path) -> None:
     """A warning that comes once is easily lost; going back to what was trusted ends it too."""
     pins = ToolPins(path)

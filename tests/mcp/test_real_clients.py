@@ -35,13 +35,13 @@ from tests.mcp.peers import (
     ROOT,
     TYPESCRIPT,
     TYPESCRIPT_2,
-    comes,
     has_ended,
     listening,
     node_environment,
     ours,
 )
 from tests.mcp.served import PNG
+from tests.waiting import until
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -353,9 +353,9 @@ def test_a_call_ends_with_the_client_that_made_it(
     (name, transport), folder = client, str(tmp_path)
     steps = [{"name": "wait", "arguments": {"folder": folder}, "leave": folder}]
     run(BY_NAME[name], served.target(transport), steps)
-    assert comes((tmp_path / "cancelled").exists)
+    until((tmp_path / "cancelled").exists)
     if transport == "stdio":
-        assert comes(partial(has_ended, int((tmp_path / "pid").read_text())))
+        until(partial(has_ended, int((tmp_path / "pid").read_text())))
 
 
 # --- the inspector's command line

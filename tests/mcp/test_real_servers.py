@@ -14,7 +14,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Generator, Mapping
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -55,6 +55,7 @@ from tests.mcp.peers import (
     listening,
     node_environment,
 )
+from tests.waiting import comes
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -92,13 +93,6 @@ async def ok(tool: Tool, **arguments: Any) -> Any:
     return called.value
 
 
-async def comes(condition: Callable[[], Any]) -> None:
-    """Wait, with a bound, until something is so that only a file or a list can tell."""
-    async with asyncio.timeout(BOUND):
-        while not condition():  # noqa: ASYNC110 - another process sets no event of ours
-            await asyncio.sleep(0.01)
-
-
 # --- everything: over each transport
 
 
@@ -125,11 +119,12 @@ def everything(request: pytest.FixtureRequest) -> Generator[Connection]:
         yield connection
 
 
+@pytest.mark.requirement("B42", "B48", "C30")
 @EVERYTHING.needed
 async def test_a_real_server_is_listed_and_called_over_each_transport(
     everything: Connection,
 ) -> None:
-    """B42, B48, C30: a server that others wrote works as the ones of these tests."""
+    """A server that others wrote works as the ones of these tests."""
     async with connected(everything) as (manager, tools):
         assert {"echo", "get-sum", "get-tiny-image", "get-structured-content"} <= set(tools)
         assert tools["echo"].name == "peer_echo"
@@ -247,9 +242,10 @@ async def test_an_error_of_a_tool_is_what_the_server_said() -> None:
         assert (await ok(tools["echo"], message="still here")).content == "Echo: still here"
 
 
+@pytest.mark.requirement("B39")
 @EVERYTHING.needed
 async def test_a_silent_call_times_out_and_the_server_stays_of_use() -> None:
-    """B39: one call that hangs must not cost the connection."""
+    """One call that hangs must not cost the connection."""
     async with connected(EVERYTHING.server(timeout=0.5)) as (manager, tools):
         called = await call(tools["trigger-long-running-operation"], duration=50, steps=1)
         assert called.status == "timeout"
@@ -367,10 +363,11 @@ def tapped(peer: Peer, folder: Path, *args: str) -> Tapped:
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="messages are copied by tee")
 
 
+@pytest.mark.requirement("F31")
 @posix_only
 @EVERYTHING.needed
 async def test_a_burst_of_news_about_the_list_is_one_new_list(tmp_path: Path) -> None:
-    """The server tells of each of its tools that comes after the start; F31 without malice."""
+    """The server tells of each of its tools that comes after the start, without malice."""
     server = tapped(EVERYTHING, tmp_path)
     options: dict[str, Any] = {
         "ask": lambda _: None,
@@ -467,9 +464,10 @@ async def test_an_answer_that_does_not_fit_is_not_given() -> None:
         assert '"action": "cancel"' in result.content
 
 
+@pytest.mark.requirement("S6")
 @EVERYTHING.needed
 async def test_a_page_to_open_is_shown_with_its_address_and_only_if_it_is_safe() -> None:
-    """S6: a person sees where a link leads, and never one that starts something."""
+    """A person sees where a link leads, and never one that starts something."""
     asked: list[str] = []
 
     def ask(question: Question) -> bool:
@@ -562,9 +560,10 @@ async def test_filesystem_says_why_it_does_not_read(tmp_path: Path) -> None:
         assert "Access denied" in str(outside.output)
 
 
+@pytest.mark.requirement("B47")
 @FILESYSTEM.needed
 async def test_hints_of_a_server_are_the_annotations_of_its_tools(tmp_path: Path) -> None:
-    """B47: policies decide by them."""
+    """Policies decide by them."""
     async with connected(FILESYSTEM.server(str(tmp_path))) as (_, tools):
         read, write = tools["read_text_file"].annotations, tools["write_file"].annotations
         assert read is not None
@@ -794,9 +793,10 @@ EXPECTED = dict.fromkeys(CALLS, "ok") | {
 }
 
 
+@pytest.mark.requirement("F27")
 @all_needed(*SERVERS)
 async def test_eight_servers_work_at_once_beside_one_that_is_dead(tmp_path: Path) -> None:
-    """F27: a server that ends at its start is told with its exit code and its last words."""
+    """A server that ends at its start is told with its exit code and its last words."""
     config = {"mcpServers": all_servers(tmp_path)}
     async with asyncio.timeout(2 * BOUND):
         async with MCPToolManager.from_config(config, connect_timeout=BOUND) as manager:
@@ -855,9 +855,10 @@ def test_a_program_without_a_loop_calls_real_servers(tmp_path: Path) -> None:
         assert graph.structured == {"entities": [], "relations": []}
 
 
+@pytest.mark.requirement("F25")
 @MEMORY.needed
 async def test_a_killed_real_server_is_started_again_by_the_next_call(tmp_path: Path) -> None:
-    """F25, with a server that knows nothing of it."""
+    """With a server that knows nothing of it."""
     server = MEMORY.server(env={"MEMORY_FILE_PATH": str(tmp_path / "memory.json")})
     async with connected(server) as (manager, tools):
         ada = {"name": "Ada", "entityType": "person", "observations": []}

@@ -223,8 +223,9 @@ async def test_a_tool_that_differs_is_refused() -> None:
 # --- whose call it is
 
 
+@pytest.mark.requirement("S20")
 async def test_strangers_do_not_get_each_others_answers() -> None:
-    """S20: the id of a call is no key to what it answered."""
+    """The id of a call is no key to what it answered."""
 
     class Tokens:
         def verify_token(self, token: str) -> Any:
@@ -241,8 +242,9 @@ async def test_strangers_do_not_get_each_others_answers() -> None:
     assert answers == [1, 1, 2]
 
 
+@pytest.mark.requirement("S23")
 async def test_a_tool_sees_no_credentials() -> None:
-    """S2: tokens end at the door, whatever their header is called."""
+    """Tokens end at the door, whatever their header is called."""
     headers = {"X-Access-Token": SECRET, "X-Team": "tea", "Api-Key": SECRET, "X-Auth": SECRET}
     async with (
         served(auth=SECRET) as url,
@@ -319,8 +321,9 @@ async def test_any_mcp_server_is_a_worker_with_what_the_protocol_has() -> None:
     assert added.payload["structured"] == {"sum": 3}
 
 
+@pytest.mark.requirement("S33")
 async def test_a_flood_of_events_is_bounded() -> None:
-    """S33: a reader who is slow misses events of the middle and is told how many."""
+    """A reader who is slow misses events of the middle and is told how many."""
 
     @streaming_tool
     async def flood(count: int) -> AsyncGenerator[Any]:
@@ -393,9 +396,10 @@ def test_a_call_that_makes_no_sense_is_refused(told: Any) -> None:
         order_in({CALL_KEY: told}, "echo", {})
 
 
+@pytest.mark.requirement("S33")
 @given(JSON)
 def test_nothing_that_a_worker_sends_breaks_its_caller(sent: Any) -> None:
-    """S33: what makes no sense is passed over."""
+    """What makes no sense is passed over."""
     call = CallEnvelope(call_id="a", tool="echo")
     for told in events_in({EVENTS_KEY: [sent, [0, "event", 1.5, sent]]}, call) or ():
         assert isinstance(told.payload, dict)

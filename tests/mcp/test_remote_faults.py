@@ -108,6 +108,7 @@ def outcome(seq: Any = 9, **payload: Any) -> Callable[[Request], bytes]:
 # --- a worker that sends nonsense
 
 
+@pytest.mark.requirement("S33")
 @pytest.mark.parametrize(
     "told",
     [
@@ -120,7 +121,7 @@ def outcome(seq: Any = 9, **payload: Any) -> Callable[[Request], bytes]:
     ids=["time", "payload", "place", "progress", "total"],
 )
 async def test_numbers_that_no_float_holds_cost_nobody_his_connection(told: Any) -> None:
-    """S33: a call beside it goes on, over the same connection."""
+    """A call beside it goes on, over the same connection."""
     async with hostile() as (server, backend):
         server.next("tools/call", silence(server), sse(told, outcome(HUGE)))
         other = asyncio.create_task(end_of(backend, envelope("echo")))
@@ -131,6 +132,7 @@ async def test_numbers_that_no_float_holds_cost_nobody_his_connection(told: Any)
         await asyncio.wait({other})
 
 
+@pytest.mark.requirement("S33")
 @pytest.mark.parametrize(
     "payload",
     [
@@ -143,7 +145,7 @@ async def test_numbers_that_no_float_holds_cost_nobody_his_connection(told: Any)
     ],
 )
 async def test_a_result_that_is_none_is_no_foreign_exception(payload: dict[str, Any]) -> None:
-    """S33: what is not in the form of a result is read as that of any server."""
+    """What is not in the form of a result is read as that of any server."""
     async with hostile() as (server, backend):
         server.next("tools/call", sse(outcome(**payload)))
 
@@ -157,9 +159,10 @@ async def test_a_result_that_is_none_is_no_foreign_exception(payload: dict[str, 
         assert isinstance(done.output, str)
 
 
+@pytest.mark.requirement("S33")
 @given(JSON)
 def test_any_result_of_a_server_can_be_read(sent: Any) -> None:
-    """S33: a result is read whatever stands in it."""
+    """A result is read whatever stands in it."""
     call = CallEnvelope(call_id="a", tool="echo")
     for raw in ({"content": sent}, {"structuredContent": sent}, {"isError": True, "content": sent}):
         assert result_in(raw).kind == "result"
@@ -187,8 +190,9 @@ async def test_a_server_that_broke_may_have_run_the_call(code: int) -> None:
         assert (await end_of(backend, envelope("echo", idempotent=True)))[0] == "ok"
 
 
+@pytest.mark.requirement("S23", "S14")
 async def test_a_redirect_takes_no_token_along() -> None:
-    """S2: another place gets nothing, whoever sends us there."""
+    """Another place gets nothing, whoever sends us there."""
     async with (
         HostileHTTP(modern=NEW) as thief,
         hostile(token="a-token-of-the-worker") as (  # noqa: S106
@@ -219,17 +223,19 @@ async def flight_of(reports: list[Any]) -> tuple[Flight, Call]:
     return flight, call
 
 
+@pytest.mark.requirement("S33")
 @pytest.mark.parametrize("kind", ["event", "heartbeat", "accepted", "started"])
 async def test_a_flood_of_any_kind_is_bounded(kind: str) -> None:
-    """S33: a worker cannot fill the memory with signs of life either."""
+    """A worker cannot fill the memory with signs of life either."""
     flight, _ = await flight_of([[[n, kind, 1.0]] for n in range(20_000)])
     assert len(flight._told) <= 5_000
     read = [one async for one in flight]
     assert [one.seq for one in read] == sorted({one.seq for one in read})
 
 
+@pytest.mark.requirement("S33")
 async def test_large_events_that_nobody_reads_are_bounded() -> None:
-    """S33: so are few of them that are large, however deep the text stands."""
+    """So are few of them that are large, however deep the text stands."""
     opening = [[0, "accepted", 1.0], [1, "started", 1.0]]
     large = [[[n, "event", 1.0, {"a": {"b": ["x" * 1_000_000]}}]] for n in range(2, 150)]
     flight, _ = await flight_of([opening, *large])
@@ -239,9 +245,10 @@ async def test_large_events_that_nobody_reads_are_bounded() -> None:
     assert read[2].payload["dropped"] > 0
 
 
+@pytest.mark.requirement("S33")
 @pytest.mark.parametrize("packed", [False, True])
 async def test_a_line_without_an_end_is_bounded(*, packed: bool) -> None:
-    """S33: neither a long event nor a small one that unpacks to a large one gets in."""
+    """Neither a long event nor a small one that unpacks to a large one gets in."""
     line = b'data: {"a": "' + b"x" * (3 << 20) + b'"}\n\n'
     headers = {"content-encoding": "gzip"} if packed else {}
     async with hostile(max_message=1 << 20) as (server, backend):
@@ -251,8 +258,9 @@ async def test_a_line_without_an_end_is_bounded(*, packed: bool) -> None:
         assert (await end_of(backend, envelope("echo", {"text": "x"}))) == ("ok", "x")
 
 
+@pytest.mark.requirement("S33")
 async def test_an_error_page_without_an_end_is_bounded() -> None:
-    """S33: of a page beside a refusal a little is read."""
+    """Of a page beside a refusal a little is read."""
 
     async def endless(request: Request, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 403 No\r\ncontent-type: text/plain\r\n\r\n")
@@ -283,8 +291,9 @@ async def test_many_large_events_do_not_become_a_message_that_is_too_large() -> 
     assert sum("data" in one.payload for one in events) == 40
 
 
+@pytest.mark.requirement("S33")
 async def test_events_that_wait_for_the_result_are_bounded_at_the_worker() -> None:
-    """S33: without a way for events the latest are told with the result, and how many are not."""
+    """Without a way for events the latest are told with the result, and how many are not."""
 
     @streaming_tool
     async def many() -> AsyncGenerator[Any]:
@@ -359,8 +368,9 @@ async def test_a_call_that_is_cancelled_before_it_is_sent_again_is_not() -> None
         assert server.count("tools/call") == 1
 
 
+@pytest.mark.requirement("F44")
 async def test_news_for_a_loop_that_is_gone_harm_nobody() -> None:
-    """F44: the connection belongs to another loop, whose calls go on."""
+    """The connection belongs to another loop, whose calls go on."""
 
     def elsewhere() -> Flight:
         async def make() -> Flight:
@@ -454,8 +464,9 @@ def test_an_order_with_strange_numbers_is_read(told: dict[str, Any]) -> None:
 # --- whose it is
 
 
+@pytest.mark.requirement("S20")
 async def test_one_caller_that_acts_for_several_gets_each_one_its_own_answer() -> None:
-    """S20: with one token, the same id for somebody else is another call."""
+    """With one token, the same id for somebody else is another call."""
     ran: list[str] = []
 
     @function_tool

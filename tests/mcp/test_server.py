@@ -38,9 +38,10 @@ from agents_tools import (
 from agents_tools.errors import UserError
 from agents_tools.mcp import mcp_server, serve, serve_async
 from agents_tools.mcp.server import MCPApp, MCPRequest
-from tests.mcp.peers import comes, listening as program_listening, ours
+from tests.mcp.peers import listening as program_listening, ours
 from tests.mcp.served import wait as wait_in
 from tests.mcp.small import LINE, listening
+from tests.waiting import comes
 
 mcp: Any = sdk
 httpx: Any = importlib.import_module("httpx" if LINE == 1 else "httpx2")
@@ -754,10 +755,11 @@ async def test_any_of_several_servers_answers_any_request() -> None:
             )
 
 
+@pytest.mark.requirement("S24")
 @pytest.mark.parametrize("json_response", [True, False])
 @pytest.mark.timeout(60)
 async def test_s24_clients_never_get_what_is_for_another(*, json_response: bool) -> None:
-    """S24: 200 clients at once, all with the same ids, each with payloads of its own."""
+    """200 clients at once, all with the same ids, each with payloads of its own."""
     async with (
         serving([echo], json_response=json_response, max_concurrency=1_000) as url,
         httpx.AsyncClient(
@@ -780,10 +782,11 @@ async def test_s24_clients_never_get_what_is_for_another(*, json_response: bool)
         assert sum(await asyncio.gather(*(one() for _ in range(200)))) == 1_000
 
 
+@pytest.mark.requirement("S24")
 @HOWS
 @ERAS
 async def test_s24_calls_of_many_clients_of_the_sdk_are_kept_apart(how: str, era: str) -> None:
-    """S24: each of them counts its requests from the same number on."""
+    """Each of them counts its requests from the same number on."""
     async with asyncio.timeout(BOUND), contextlib.AsyncExitStack() as stack:
         app = mcp_server([echo], stateless=how != "sessions", max_concurrency=1_000)
         target: Any = app
@@ -966,9 +969,10 @@ GARBAGE: dict[str, tuple[bytes, int | None]] = {
 }
 
 
+@pytest.mark.requirement("S25")
 @pytest.mark.parametrize("kind", GARBAGE)
 async def test_s25_a_line_of_garbage_costs_only_itself(kind: str) -> None:
-    """S25: it is answered, so that nobody waits, and the next request works."""
+    """It is answered, so that nobody waits, and the next request works."""
     line, code = GARBAGE[kind]
     async with piped() as pipe:
         await pipe.send(line)
@@ -980,8 +984,9 @@ async def test_s25_a_line_of_garbage_costs_only_itself(kind: str) -> None:
         await pipe.works()
 
 
+@pytest.mark.requirement("S25")
 async def test_s25_a_thousand_lines_of_garbage_cost_only_themselves() -> None:
-    """S25: one bad message must not end the service of the others."""
+    """One bad message must not end the service of the others."""
     async with piped() as pipe:
         for _ in range(1_000):
             await pipe.send(secrets.token_bytes(20).replace(b"\n", b"").strip() + b"!")

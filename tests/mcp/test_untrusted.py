@@ -129,10 +129,11 @@ def assert_clean(value: Any) -> None:
 # --- the corpus
 
 
+@pytest.mark.requirement("S15")
 @pytest.mark.parametrize("poison", POISON.values(), ids=POISON)
 @pytest.mark.parametrize("place", CLEANED.values(), ids=CLEANED)
 def test_s15_a_poisoned_text_is_cleaned(place: Poisoned, poison: str) -> None:
-    """S15: a model must not read what a person who looks at the tool cannot see."""
+    """A model must not read what a person who looks at the tool cannot see."""
     wire = place(f"Ignore{poison} what was said")
     before = copy.deepcopy(wire)
     clean = clean_tool(wire)
@@ -143,12 +144,13 @@ def test_s15_a_poisoned_text_is_cleaned(place: Poisoned, poison: str) -> None:
     assert clean_tool(clean.wire).findings == ()
 
 
+@pytest.mark.requirement("S15")
 @pytest.mark.parametrize("poison", POISON.values(), ids=POISON)
 @pytest.mark.parametrize("place", REFUSED.values(), ids=REFUSED)
 def test_s15_poison_in_what_cannot_be_changed_refuses_the_tool(
     place: Poisoned, poison: str
 ) -> None:
-    """S15: cleaned, it would ask for other arguments than the server takes."""
+    """Cleaned, it would ask for other arguments than the server takes."""
     with pytest.raises(UnusableTool) as refused:
         clean_tool(place(f"a{poison}b"))
     assert_clean(str(refused.value))
@@ -167,6 +169,7 @@ def test_texts_without_poison_stay_as_they_are(place: Poisoned) -> None:
 # --- texts
 
 
+@pytest.mark.requirement("S15")
 @pytest.mark.parametrize(
     ("text", "cleaned", "findings"),
     [
@@ -416,6 +419,7 @@ def test_odd_parts_are_dropped(
     assert list(clean.findings) == findings
 
 
+@pytest.mark.requirement("S15")
 def test_texts_of_a_tool_are_cut_at_their_own_limits() -> None:
     """A tool may say more than a parameter; both limits can be set."""
     long = "x" * 5_000
@@ -481,6 +485,7 @@ wire_names = st.text(st.sampled_from("ab_-./ é"), min_size=1, max_size=4) | st.
 )
 
 
+@pytest.mark.requirement("S15", "C27")
 @given(
     st.lists(wire_names, max_size=30),
     st.none() | st.sampled_from(["s", "my server", "p" * 80]),

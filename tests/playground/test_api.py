@@ -502,8 +502,9 @@ async def test_the_history_is_bounded_by_its_size_as_well(
     assert 0 < len(runs) < 4
 
 
+@pytest.mark.requirement("S29")
 async def test_a_value_that_is_too_long_for_a_page_is_left_out() -> None:
-    """S29: the model gets the beginning and the end of it; so does the page."""
+    """The model gets the beginning and the end of it; so does the page."""
 
     @function_tool
     def much() -> str:
@@ -535,8 +536,9 @@ async def test_a_history_that_cannot_be_written_does_not_stop_the_tools() -> Non
         assert [one["status"] for one in (await client.get("/api/runs"))["runs"]] == ["ok"]
 
 
+@pytest.mark.requirement("S20")
 async def test_what_is_stored_is_masked(stores: Callable[[], EventStore]) -> None:
-    """S20: secrets reach the tool, and neither the file nor the next server."""
+    """Secrets reach the tool, and neither the file nor the next server."""
     register_secret("open-sesame-31337")
     store = stores()
     try:
@@ -699,10 +701,11 @@ async def test_a_log_that_another_server_has_just_begun_is_left_alone() -> None:
     assert names == [new]
 
 
+@pytest.mark.requirement("S29")
 async def test_a_result_that_is_too_large_is_cut_in_the_history(
     stores: Callable[[], EventStore],
 ) -> None:
-    """S29: what nobody can look at fills neither the disk nor the memory, and says so."""
+    """What nobody can look at fills neither the disk nor the memory, and says so."""
 
     @streaming_tool
     async def much(size: int) -> AsyncIterator[Any]:

@@ -339,8 +339,9 @@ def test_agent_run_is_a_conversation_with_its_calls_in_place(page: Page) -> None
     expect(facts).to_contain_text(re.compile(r"Takes0\.4 s"))
 
 
+@pytest.mark.requirement("F23")
 def test_lost_connection_is_said_and_caught_up_with(page: Page, api: FakeApi) -> None:
-    """F23: events resume by id, so that none is missing and none is shown twice."""
+    """Events resume by id, so that none is missing and none is shown twice."""
     run(page, "crawl")
     call = page.get_by_role("treeitem", name="crawl")
     expect(call).to_contain_text("first page")

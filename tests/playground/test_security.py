@@ -52,9 +52,10 @@ def add(a: int, b: int = 1) -> int:
     return a + b
 
 
+@pytest.mark.requirement("S3")
 @pytest.mark.parametrize(("method", "target"), ROUTES)
 async def test_nothing_but_the_page_is_there_without_the_token(method: str, target: str) -> None:
-    """S3: another program of the machine may reach the port; it does not know the token."""
+    """Another program of the machine may reach the port; it does not know the token."""
     body = {} if method == "POST" else None
     async with playing(add) as client:
         for token in (None, "another-token-of-somebody"):
@@ -74,6 +75,7 @@ async def test_the_token_is_taken_from_a_header_alone() -> None:
         assert answer.status == 401
 
 
+@pytest.mark.requirement("S1", "S2")
 @pytest.mark.parametrize(
     ("host", "origin", "status"),
     [
@@ -91,7 +93,7 @@ async def test_the_token_is_taken_from_a_header_alone() -> None:
 async def test_a_page_of_somebody_else_cannot_reach_it(
     host: str, origin: str | None, status: int
 ) -> None:
-    """S1, S2: DNS rebinding gives a page a name of its own for this address; also for the files."""
+    """DNS rebinding gives a page a name of its own for this address; also for the files."""
     headers = [("host", host), *([("origin", origin)] if origin is not None else [])]
     async with playing(add) as client:
         for target in ("/api/info", "/"):
@@ -101,6 +103,7 @@ async def test_a_page_of_somebody_else_cannot_reach_it(
                 assert answer.json["error"]["message"]
 
 
+@pytest.mark.requirement("S4")
 @pytest.mark.parametrize(
     "kind",
     [
@@ -112,7 +115,7 @@ async def test_a_page_of_somebody_else_cannot_reach_it(
     ],
 )
 async def test_a_form_of_a_web_page_starts_nothing(kind: str) -> None:
-    """S4: what browsers send without asking first is never JSON by its type."""
+    """What browsers send without asking first is never JSON by its type."""
     body = {"kind": "tool", "name": "add", "arguments": {"a": 1}}
     async with playing(add) as client:
         for route in ("/api/runs", "/api/runs/x/cancel", "/api/tools/add/check"):
@@ -121,6 +124,7 @@ async def test_a_form_of_a_web_page_starts_nothing(kind: str) -> None:
         assert (await client.get("/api/runs"))["runs"] == []
 
 
+@pytest.mark.requirement("S3")
 @pytest.mark.parametrize(
     "body",
     [
@@ -134,7 +138,7 @@ async def test_a_form_of_a_web_page_starts_nothing(kind: str) -> None:
 async def test_no_request_names_a_command_a_file_or_a_module(
     body: dict[str, Any], tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """S3: what the server was started with is all there is; what else is sent means nothing."""
+    """What the server was started with is all there is; what else is sent means nothing."""
     monkeypatch.chdir(tmp_path)
     async with playing(add) as client:
         answer = await client.ask("POST", "/api/runs", body)
@@ -216,8 +220,9 @@ async def test_the_page_has_nothing_inline_and_nothing_from_elsewhere() -> None:
             assert 'src="http' not in text, path
 
 
+@pytest.mark.requirement("S1")
 async def test_an_address_that_others_reach_takes_a_token() -> None:
-    """S1: without one, everybody could call the tools."""
+    """Without one, everybody could call the tools."""
     async with playing(add, host="0.0.0.0", allowed_hosts=["box.example"]) as client:  # noqa: S104
         headers = [("host", "box.example:80")]
         assert (await client.ask("GET", "/api/info", headers=headers)).status == 200
@@ -228,15 +233,17 @@ async def test_an_address_that_others_reach_takes_a_token() -> None:
             pass
 
 
+@pytest.mark.requirement("S29")
 async def test_a_body_is_bounded() -> None:
-    """S29: nobody fills the memory with one request."""
+    """Nobody fills the memory with one request."""
     body = json.dumps({"kind": "tool", "name": "x" * (5 << 20)}).encode()
     async with playing(add) as client:
         assert (await client.ask("POST", "/api/runs", body)).status == 413
 
 
+@pytest.mark.requirement("S19")
 async def test_what_a_tool_says_of_itself_cannot_act_on_the_page() -> None:
-    """S19: descriptions of other people's servers are text."""
+    """Descriptions of other people's servers are text."""
     evil = add.with_(
         description="\x1b]0;owned\x07Add \u202etwo</script><img src=x onerror=alert(1)>"
     )
@@ -277,8 +284,9 @@ async def test_a_file_whose_name_is_no_text_does_no_harm(tmp_path: Path) -> None
             assert answer.status == 200
 
 
+@pytest.mark.requirement("S19")
 def test_a_command_to_paste_holds_nothing_unseen() -> None:
-    """S19: what turns a line around, or acts on a terminal, is written out."""
+    """What turns a line around, or acts on a terminal, is written out."""
     given = {"text": "a\u202eb\x9bc\x1bd\U000e0041e"}
     loaded = Loaded(target="tools.py", tools=(add,), place="tools.py")
     call = Call(kind="tool", name="add", arguments=given)

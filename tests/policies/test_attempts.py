@@ -75,8 +75,9 @@ async def test_no_two_calls_have_one_key() -> None:
     assert not any("call_" in key for key in keys)
 
 
+@pytest.mark.requirement("F42")
 async def test_in_a_run_the_key_is_made_of_the_run_and_the_call() -> None:
-    """F42: a run that goes on elsewhere has the same ids, so what it does again has the same key."""
+    """A run that goes on elsewhere has the same ids, so what it does again has the same key."""
     keys: list[str] = []
     model = ScriptedModel(
         [[tool_call("pay", amount=1, call_id="call_a"), tool_call("pay", amount=1)], "done"]
@@ -139,8 +140,9 @@ async def test_a_run_inside_a_call_has_the_keys_of_that_call() -> None:
 # --- what may be repeated
 
 
+@pytest.mark.requirement("F42")
 async def test_two_runs_inside_one_call_have_keys_of_their_own() -> None:
-    """F42: models count their calls anew in each run; and a second attempt finds the keys again."""
+    """Models count their calls anew in each run; and a second attempt finds the keys again."""
     keys: list[str] = []
 
     @retry(2, on=ConnectionError, backoff=0)

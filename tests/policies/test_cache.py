@@ -412,8 +412,9 @@ async def test_the_deadline_of_the_one_that_runs_is_not_that_of_the_others() -> 
     assert slow.runs == 2
 
 
+@pytest.mark.requirement("F44")
 async def test_a_tool_that_calls_itself_does_not_wait_for_itself() -> None:
-    """F44: it runs once more, inside itself."""
+    """It runs once more, inside itself."""
     depth = 0
 
     @cache(shared=True)
@@ -427,8 +428,9 @@ async def test_a_tool_that_calls_itself_does_not_wait_for_itself() -> None:
         assert await again.invoke() == "end"
 
 
+@pytest.mark.requirement("F44")
 async def test_two_tools_that_need_each_other_do_not_wait_for_ever() -> None:
-    """F44: each has started and asks for the other's result, which is the one that asks."""
+    """Each has started and asks for the other's result, which is the one that asks."""
     both = asyncio.Barrier(2)
     entered = {"ping": 0, "pong": 0}
 
@@ -454,8 +456,9 @@ async def test_two_tools_that_need_each_other_do_not_wait_for_ever() -> None:
     assert all(result.endswith("again") for result in results)
 
 
+@pytest.mark.requirement("F44")
 def test_calls_in_several_event_loops_share_one_execution() -> None:
-    """F44: each loop has a thread of its own."""
+    """Each loop has a thread of its own."""
     runs = 0
     started, release = threading.Event(), threading.Event()
 
@@ -485,8 +488,9 @@ def test_calls_in_several_event_loops_share_one_execution() -> None:
     assert runs == 1
 
 
+@pytest.mark.requirement("F44")
 def test_another_loop_takes_over_when_that_of_the_one_that_runs_ends() -> None:
-    """F44: a loop that is closed takes its calls with it."""
+    """A loop that is closed takes its calls with it."""
     runs = 0
     started, waiting = threading.Event(), threading.Event()
 
@@ -519,9 +523,10 @@ def test_another_loop_takes_over_when_that_of_the_one_that_runs_ends() -> None:
     assert runs == 2
 
 
+@pytest.mark.requirement("F46")
 @pytest.mark.parametrize("seed", range(5))
 async def test_whatever_happens_at_the_same_time_each_call_gets_its_own_answer(seed: int) -> None:
-    """F46: calls come, fail, are cancelled and run out of time; nothing is left behind."""
+    """Calls come, fail, are cancelled and run out of time; nothing is left behind."""
     import random
 
     chance = random.Random(seed)  # noqa: S311 - the same each time

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, strategies as st
 
 from agents_tools.builtin.file_editor import (
@@ -95,9 +96,10 @@ def run(executor: FileEditorExecutor, command: tuple[Any, ...]) -> FileEditorObs
     return executor(FileEditorAction(command=name, path=path, **arguments))
 
 
+@pytest.mark.requirement("C21")
 @given(st.lists(COMMANDS, max_size=14))
 def test_a_file_is_what_a_model_of_it_says(commands: list[tuple[Any, ...]]) -> None:
-    """C21: any sequence of commands; what is refused changes nothing, undo gives each state."""
+    """Any sequence of commands; what is refused changes nothing, undo gives each state."""
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         executor = FileEditorExecutor(root)

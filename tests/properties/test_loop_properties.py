@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+import pytest
 from hypothesis import given, strategies as st
 
 from agents_tools import (
@@ -369,9 +370,10 @@ def test_a_run_that_is_stopped_anywhere_is_whole_and_can_go_on(
     asyncio.run(stopped())
 
 
+@pytest.mark.requirement("F42")
 @given(PLANS, st.integers(1, 40))
 def test_a_state_taken_in_the_middle_runs_nothing_again(plan: Plan, take_after: int) -> None:
-    """F42: what a crash leaves behind knows which calls may have taken effect."""
+    """What a crash leaves behind knows which calls may have taken effect."""
 
     async def crashed() -> None:
         world = World(plan)

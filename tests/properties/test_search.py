@@ -122,10 +122,11 @@ def found(root: Path, engine: str, **action: Any) -> list[tuple[str, int, str]]:
         executor.close()
 
 
+@pytest.mark.requirement("B88")
 @needs_ripgrep
 @given(tree=trees(), hidden=st.booleans(), no_ignore=st.booleans())
 def test_both_engines_list_what_ripgrep_lists(tree: Tree, hidden: bool, no_ignore: bool) -> None:
-    """B88: ignore rules, hidden names and odd names mean the same everywhere."""
+    """Ignore rules, hidden names and odd names mean the same everywhere."""
     with planted(tree) as root:
         options = ["--glob=!.git", *["--hidden"] * hidden, *["--no-ignore"] * no_ignore]
         expected = sorted(asked(root, "--files", *options))
@@ -135,6 +136,7 @@ def test_both_engines_list_what_ripgrep_lists(tree: Tree, hidden: bool, no_ignor
             )
 
 
+@pytest.mark.requirement("B88")
 @needs_ripgrep
 @given(
     tree=trees(),
@@ -142,7 +144,7 @@ def test_both_engines_list_what_ripgrep_lists(tree: Tree, hidden: bool, no_ignor
     base=st.sampled_from([".", "src", "lib", "-d"]),
 )
 def test_both_engines_find_the_same_files(tree: Tree, glob: str, base: str) -> None:
-    """B88: a glob means the same in both engines, and below a directory as well."""
+    """A glob means the same in both engines, and below a directory as well."""
     with planted(tree) as root:
         if not (root / base).is_dir():
             base = "."
@@ -171,6 +173,7 @@ def test_globs_mean_what_they_mean_to_ripgrep(tree: Tree, glob: str) -> None:
         assert ours == theirs
 
 
+@pytest.mark.requirement("B89")
 @needs_ripgrep
 @given(
     tree=trees(),
@@ -182,7 +185,7 @@ def test_globs_mean_what_they_mean_to_ripgrep(tree: Tree, glob: str) -> None:
 def test_both_engines_find_the_same_lines(
     tree: Tree, pattern: str, include: str | None, ignore_case: bool, base: str
 ) -> None:
-    """B89: the dialect of the pattern does not depend on whether ripgrep is installed."""
+    """The dialect of the pattern does not depend on whether ripgrep is installed."""
     with planted(tree) as root:
         if not (root / base).is_dir():
             base = "."
@@ -195,10 +198,11 @@ def test_both_engines_find_the_same_lines(
         assert answers[0] == answers[1]
 
 
+@pytest.mark.requirement("B89")
 @needs_ripgrep
 @given(tree=trees(), pattern=st.sampled_from(PATTERNS), literal=st.booleans())
 def test_both_engines_count_what_ripgrep_counts(tree: Tree, pattern: str, literal: bool) -> None:
-    """B89: binary files, CRLF, byte order marks and broken UTF-8 are read as ripgrep does."""
+    """Binary files, CRLF, byte order marks and broken UTF-8 are read as ripgrep does."""
     with planted(tree) as root:
         options = ["--count", "--no-mmap", "--crlf", "--glob=!.git", *["--fixed-strings"] * literal]
         raw = asked(root, *options, "-e", pattern, "--", "./")
@@ -223,12 +227,13 @@ def _counts(parts: list[str]) -> dict[str, int]:
     return counts
 
 
+@pytest.mark.requirement("S7", "S28")
 @given(text=st.text(max_size=12), engine=st.sampled_from(["python", "auto"]))
 @example(text="--pre=./x", engine="auto")
 @example(text="-e", engine="auto")
 @example(text="a\0b", engine="auto")
 def test_any_text_is_a_pattern_or_is_refused(text: str, engine: str) -> None:
-    """S7, S28: no text becomes an option, a crash or another kind of error."""
+    """No text becomes an option, a crash or another kind of error."""
     tree: Tree = {("a.txt",): b"foo\n-e\n--pre=./x\n"}
     with planted(tree) as root:
         for search in (_grepped, _globbed):
@@ -259,11 +264,12 @@ def test_an_escaped_path_matches_itself(parts: list[str]) -> None:
     assert not matches(f"{path}x")
 
 
+@pytest.mark.requirement("S28")
 @given(
     glob=st.text(alphabet="ab*?[]{},!^-\\/.", max_size=10),
     path=st.text(alphabet="ab/.", max_size=8),
 )
 def test_any_glob_is_compiled_or_refused(glob: str, path: str) -> None:
-    """S28: what comes out of a translation is always a valid pattern of linear time."""
+    """What comes out of a translation is always a valid pattern of linear time."""
     with suppress(PatternError):
         assert path_filter(glob)(path) in {True, False}

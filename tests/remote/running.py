@@ -241,11 +241,3 @@ async def all_of(backend: ToolBackend, call: CallEnvelope) -> list[CallEvent]:
 async def status_of(backend: ToolBackend, call: CallEnvelope) -> str:
     """Make a call and give how it ended."""
     return str((await all_of(backend, call))[-1].payload["status"])
-
-
-async def comes(path: Path) -> None:
-    """Wait, with a bound, for a file that a worker makes."""
-    async with asyncio.timeout(BOUND):
-        there = path.exists
-        while not there():  # noqa: ASYNC110 - another process makes it
-            await asyncio.sleep(0.005)

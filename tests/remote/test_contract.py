@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from agents_tools.backend import ToolBackend
 
 
+@pytest.mark.requirement("F5", "F22", "F25", "F41", "F45", "S31")
 @pytest.mark.timeout(120)
 class TestRemoteWorker(BackendContract):
     """A worker that is started again after it was killed, as a supervisor would do."""

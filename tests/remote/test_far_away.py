@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agents_tools.mcp import MCPBackend
-from tests.remote.running import TOKEN, WorkerProcess, all_of, comes, envelope, status_of
+from tests.remote.running import TOKEN, WorkerProcess, all_of, envelope, status_of
+from tests.waiting import comes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -84,7 +85,7 @@ async def test_a_cable_that_is_pulled_out_is_noticed(far: WorkerProcess, tmp_pat
     async with MCPBackend(far.url, token=TOKEN, heartbeat=0.3, connect_timeout=2) as backend:
         call = envelope("wait", {"folder": str(tmp_path)})
         task = asyncio.create_task(status_of(backend, call))
-        await comes(tmp_path / "began")
+        await comes((tmp_path / "began").exists)
         plug("down")
         try:
             assert await task == "lost"

@@ -20,12 +20,12 @@ from tests.remote.running import (
     Balancer,
     WorkerProcess,
     all_of,
-    comes,
     envelope,
     nginx,
     status_of,
 )
 from tests.remote.worker import add, recite
+from tests.waiting import comes
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator
@@ -77,10 +77,11 @@ async def begun(backend: MCPBackend, call: Any) -> tuple[list[CallEvent], asynci
 # --- killed
 
 
+@pytest.mark.requirement("F45")
 async def test_a_call_whose_worker_is_killed_while_it_streams_is_lost(
     worker: WorkerProcess, tmp_path: Path
 ) -> None:
-    """F45: what was said is here, the outcome is unknown, and the body runs once."""
+    """What was said is here, the outcome is unknown, and the body runs once."""
     async with MCPBackend(worker.url) as backend:
         call = envelope("recite", {"folder": str(tmp_path)})
         events, task = await begun(backend, call)
@@ -97,8 +98,9 @@ async def test_a_call_whose_worker_is_killed_while_it_streams_is_lost(
     assert runs(tmp_path) == 1
 
 
+@pytest.mark.requirement("F45")
 async def test_the_model_is_told_that_nobody_knows(worker: WorkerProcess, tmp_path: Path) -> None:
-    """F45: through `run_on` the tool ends as `lost`, with what it said before."""
+    """Through `run_on` the tool ends as `lost`, with what it said before."""
     heard: list[str] = []
 
     def hear(event: Any) -> None:
@@ -113,10 +115,11 @@ async def test_the_model_is_told_that_nobody_knows(worker: WorkerProcess, tmp_pa
     assert (outcome.status, heard, runs(tmp_path)) == ("lost", ["line 0"], 1)
 
 
+@pytest.mark.requirement("F25")
 async def test_all_calls_of_a_worker_that_is_killed_end(
     worker: WorkerProcess, tmp_path: Path
 ) -> None:
-    """F25: 200 calls at once, each of them is told to be lost, and the next one works."""
+    """200 calls at once, each of them is told to be lost, and the next one works."""
     async with MCPBackend(worker.url) as backend:
         folders = [tmp_path / str(number) for number in range(200)]
         for folder in folders:
@@ -126,15 +129,16 @@ async def test_all_calls_of_a_worker_that_is_killed_end(
             for folder in folders
         ]
         for folder in folders:
-            await comes(folder / "began")
+            await comes((folder / "began").exists)
         worker.kill()
         assert set(await asyncio.gather(*calls)) == {"lost"}
         worker.start()
         assert await status_of(backend, envelope("add", {"a": 1, "b": 2})) == "ok"
 
 
+@pytest.mark.requirement("F45")
 async def test_an_idempotent_call_goes_to_the_next_worker(tmp_path: Path) -> None:
-    """F45: the consumer sees `restarted`, and all of the new attempt from its first event on."""
+    """The consumer sees `restarted`, and all of the new attempt from its first event on."""
     with WorkerProcess() as one, WorkerProcess() as two:
         workers = {one.pid: one, two.pid: two}
         async with MCPBackend([one.url, two.url]) as backend:
@@ -150,10 +154,11 @@ async def test_an_idempotent_call_goes_to_the_next_worker(tmp_path: Path) -> Non
     assert runs(tmp_path) == 2
 
 
+@pytest.mark.requirement("F41")
 async def test_a_call_that_is_sent_again_is_answered_and_not_run(
     worker: WorkerProcess, tmp_path: Path
 ) -> None:
-    """F41: also when another backend, in another process for all it knows, sends it again."""
+    """Also when another backend, in another process for all it knows, sends it again."""
     (tmp_path / "go").touch()
     call = envelope("recite", {"folder": str(tmp_path)})
     async with MCPBackend(worker.url) as one, MCPBackend(worker.url) as two:
@@ -237,8 +242,9 @@ async def test_a_worker_that_gives_no_sign_of_life_is_lost(
 # --- event loops
 
 
+@pytest.mark.requirement("F44")
 def test_a_backend_outlives_event_loops_and_serves_several(worker: WorkerProcess) -> None:
-    """F44: programs call tools from `asyncio.run`, from threads and from synchronous code."""
+    """Programs call tools from `asyncio.run`, from threads and from synchronous code."""
     backend = MCPBackend(worker.url)
     tool = run_on(backend)(add)
 
@@ -262,10 +268,10 @@ async def test_a_call_whose_connection_is_cut_is_lost_and_cancelled(
     async with Balancer(worker.port) as line, MCPBackend(line.url) as backend:
         call = envelope("wait", {"folder": str(tmp_path)})
         task = asyncio.create_task(status_of(backend, call))
-        await comes(tmp_path / "began")
+        await comes((tmp_path / "began").exists)
         line.cut()
         assert await task == "lost"
-        await comes(tmp_path / "cleaned")
+        await comes((tmp_path / "cleaned").exists)
         assert await status_of(backend, envelope("add", {"a": 1, "b": 2})) == "ok"
 
 
@@ -276,10 +282,10 @@ async def test_a_cancelled_call_is_cancelled_at_its_worker(
     async with Balancer(worker.port) as line, MCPBackend(line.url) as backend:
         call = envelope("wait", {"folder": str(tmp_path)})
         task = asyncio.create_task(status_of(backend, call))
-        await comes(tmp_path / "began")
+        await comes((tmp_path / "began").exists)
         assert await backend.cancel(call.call_id, "enough")
         assert await task == "cancelled"
-        await comes(tmp_path / "cleaned")
+        await comes((tmp_path / "cleaned").exists)
 
 
 # --- behind a load balancer
@@ -319,10 +325,11 @@ async def test_any_worker_answers_behind_a_load_balancer(
         assert lines(events) == ["line 0", "line 1", "line 2"]
 
 
+@pytest.mark.requirement("F45")
 async def test_a_worker_that_is_killed_behind_a_load_balancer_costs_its_own_calls(
     balanced: Balanced, tmp_path: Path
 ) -> None:
-    """F45: its call is lost and run once; the others are answered, and so are those to come."""
+    """Its call is lost and run once; the others are answered, and so are those to come."""
     url, workers = balanced
     async with MCPBackend(url) as backend:
         events, task = await begun(backend, envelope("recite", {"folder": str(tmp_path)}))

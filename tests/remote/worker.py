@@ -25,19 +25,13 @@ from agents_tools import (
 )
 from agents_tools.mcp import serve_async
 from agents_tools.testing.backends import BACKEND_TOOLS
+from tests.waiting import comes
 
 
 def note_run(folder: str) -> None:
     """Note that a body runs, and in which process."""
     with (Path(folder) / "ran").open("a") as file:
         file.write(f"{os.getpid()}\n")
-
-
-async def there(path: Path) -> None:
-    """Wait for a file that the test makes."""
-    exists = path.exists
-    while not exists():  # noqa: ASYNC110 - another process makes it
-        await asyncio.sleep(0.005)
 
 
 @function_tool
@@ -60,7 +54,7 @@ async def recite(folder: str, lines: int = 3) -> AsyncGenerator[Any]:
     for number in range(lines):
         yield NotifyStreamEvent(f"line {number}")
         if number == 0:
-            await there(Path(folder) / "go")
+            await comes((Path(folder) / "go").exists)
     yield f"{lines} lines"
 
 

@@ -64,8 +64,9 @@ async def test_a_call_is_one_record_with_its_facts(records: Records) -> None:
     assert str(line["message"]).startswith("Tool 'add' ok after 0.")
 
 
+@pytest.mark.requirement("S20")
 async def test_what_failed_is_a_warning_that_names_the_error_and_no_more(records: Records) -> None:
-    """S20: the message of an exception is not logged, arguments only when asked for."""
+    """The message of an exception is not logged, arguments only when asked for."""
     stop = log_calls("tests.calls")
     await fail.on_invoke_tool(None, "{}")
     await add.on_invoke_tool(None, '{"a": 1, "b": "secret text"}')

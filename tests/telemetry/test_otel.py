@@ -151,8 +151,9 @@ async def test_a_call_has_the_attributes_of_the_conventions() -> None:
     }
 
 
+@pytest.mark.requirement("S20")
 async def test_content_stays_out_unless_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """S20: arguments, results and messages of errors may hold what is nobody's business."""
+    """Arguments, results and messages of errors may hold what is nobody's business."""
     with collecting() as collected:
         await add.invoke(a=1, b=2)
         await fail.on_invoke_tool(None, "{}")
@@ -165,8 +166,9 @@ async def test_content_stays_out_unless_it_is_asked_for(monkeypatch: pytest.Monk
     assert "gen_ai.tool.call.arguments" in (collected.named("execute_tool add").attributes or {})
 
 
+@pytest.mark.requirement("S20")
 async def test_secrets_are_masked_in_what_is_captured() -> None:
-    """S20: a canary in arguments, result and message reaches no span."""
+    """A canary in arguments, result and message reaches no span."""
     register_secret("canary-1234567890")
 
     @function_tool

@@ -198,8 +198,9 @@ async def test_a_call_that_was_never_made_names_those_that_were() -> None:
         await fake.invoke(order={"item": "milk"})
 
 
+@pytest.mark.requirement("S20")
 async def test_secrets_are_not_recorded(tmp_path: Path) -> None:
-    """S20: a record is a file that is committed."""
+    """A record is a file that is committed."""
     register_secret("canary-1234567890")
     recorder = ToolRecorder()
     (tool,) = recorder.record(order)

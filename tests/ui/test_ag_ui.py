@@ -140,10 +140,11 @@ async def test_every_run_becomes_a_stream_that_keeps_the_rules(name: str, versio
     assert plain(client(frames)) == plain(one.messages)
 
 
+@pytest.mark.requirement("F23")
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("name", SMALL)
 async def test_whoever_comes_late_ends_with_the_same_conversation(name: str, version: Any) -> None:
-    """F23: a page that is opened in the middle of a run shows what was, and what comes."""
+    """A page that is opened in the middle of a run shows what was, and what comes."""
     events = await events_of(SCENARIOS[name])
     whole = client(frames_of(events, version))
     for cut in range(1, len(events)):
@@ -554,8 +555,9 @@ async def test_many_and_large_artifacts() -> None:
     assert (len(last["artifacts"]), last["artifactCount"]) == (50, 60)
 
 
+@pytest.mark.requirement("S19")
 async def test_text_is_safe_to_show() -> None:
-    """S19: what a tool or a model says cannot act on a terminal or mislead the eye."""
+    """What a tool or a model says cannot act on a terminal or mislead the eye."""
     texts = list(encode(await events_of(SCENARIOS["hostile_text"])))
     shown = [json.loads(text[6:]) for text in texts if "TOOL_CALL_ARGS" not in text]
     assert not any("\x1b" in str(frame) or "\\u001b" in json.dumps(frame) for frame in shown)

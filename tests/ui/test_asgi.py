@@ -65,8 +65,9 @@ async def test_a_route_is_found_by_method_and_path() -> None:
     assert (await ask(app, "GET", "/things/1/")).json["params"] == {"id": "1"}
 
 
+@pytest.mark.requirement("S2")
 async def test_what_is_not_there_is_named_with_what_there_is() -> None:
-    """S2: a 404 or a 405 is JSON that says what would be right."""
+    """A 404 or a 405 is JSON that says what would be right."""
     app = app_of()
     reply = await ask(app, "GET", "/nothing")
     assert reply.status == 404
@@ -99,14 +100,16 @@ async def test_an_app_works_wherever_it_is_mounted(path: str, root: str, inner: 
 # --- what comes
 
 
+@pytest.mark.requirement("S20", "S23")
 async def test_credentials_are_no_headers_of_a_request() -> None:
-    """S20: what opens this server goes to no tool."""
+    """What opens this server goes to no tool."""
     headers = {"authorization": f"Bearer {TOKEN}", "cookie": "a=b", "x-own": "1"}
     reply = await ask(app_of(auth=TOKEN), "POST", "/things", {}, headers=headers)
     assert reply.status == 200
     assert reply.json["headers"].keys() == {"host", "content-type", "x-own"}
 
 
+@pytest.mark.requirement("S4")
 @pytest.mark.parametrize(
     ("body", "told"),
     [
@@ -121,14 +124,15 @@ async def test_credentials_are_no_headers_of_a_request() -> None:
     ],
 )
 async def test_a_body_is_json_within_bounds(body: bytes, told: str) -> None:
-    """S4: what is no JSON, or too much of it, is refused with the place where it goes wrong."""
+    """What is no JSON, or too much of it, is refused with the place where it goes wrong."""
     reply = await ask(app_of(), "POST", "/things", body)
     assert reply.status == 400
     assert told in reply.message
 
 
+@pytest.mark.requirement("S2")
 async def test_a_large_body_is_refused_before_it_is_read() -> None:
-    """S2: the answer names the setting."""
+    """The answer names the setting."""
     reply = await ask(app_of(max_body=10), "POST", "/things", {"a": "x" * 100})
     assert reply.status == 413
     assert "max_body=" in reply.message
@@ -139,8 +143,9 @@ async def test_an_empty_body_is_none() -> None:
     assert (await ask(app_of(), "POST", "/things", b" \n")).json["body"] is None
 
 
+@pytest.mark.requirement("S1")
 async def test_other_machines_need_a_token_or_a_name() -> None:
-    """S1: an app without a token that listens to the network is reached by nobody there."""
+    """An app without a token that listens to the network is reached by nobody there."""
     reply = await ask(app_of(), "GET", "/", client=OTHER_MACHINE)
     assert reply.status == 403
     assert "auth=" in reply.message
@@ -154,8 +159,9 @@ async def test_other_machines_need_a_token_or_a_name() -> None:
     assert (await ask(safe, "GET", "/", client=OTHER_MACHINE, headers=headers)).status == 200
 
 
+@pytest.mark.requirement("S1")
 def test_an_address_that_others_reach_needs_a_token() -> None:
-    """S1: it does not even begin."""
+    """It does not even begin."""
     with pytest.raises(UserError, match="auth="):
         app_of(host="0.0.0.0")  # noqa: S104 - is refused
 
@@ -180,8 +186,9 @@ async def test_errors_are_json_with_their_headers_and_facts() -> None:
     assert (reply.status, reply.message) == (422, "That cannot work.")
 
 
+@pytest.mark.requirement("S20")
 async def test_an_unexpected_fault_is_told_by_number(caplog: pytest.LogCaptureFixture) -> None:
-    """S20: what went wrong stands in the log alone."""
+    """What went wrong stands in the log alone."""
 
     async def fail(_: Request, __: Any) -> None:
         raise RuntimeError("the inside of the server")
@@ -273,8 +280,9 @@ async def test_frames_that_are_there_at_once_are_one_piece() -> None:
     assert exchange.sends < 10
 
 
+@pytest.mark.requirement("F23")
 async def test_a_client_that_goes_is_noticed_while_nothing_is_said() -> None:
-    """F23: the disconnect is watched apart from writing, and told at once."""
+    """The disconnect is watched apart from writing, and told at once."""
     frames, gone = Frames(), asyncio.Event()
     exchange = Exchange(streaming(frames, on_disconnect=gone.set), "GET", "/")
     frames.queue.put_nowait(b"1")

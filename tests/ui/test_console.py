@@ -187,9 +187,10 @@ async def test_a_notebook_gets_the_tree_as_a_page() -> None:
     assert "<script" not in pages[-1]
 
 
+@pytest.mark.requirement("S19")
 @pytest.mark.usefixtures("notebook")
 async def test_markup_of_a_tool_stays_text_in_a_notebook() -> None:
-    """S19: whoever writes a tool's output must not write the page."""
+    """Whoever writes a tool's output must not write the page."""
 
     @streaming_tool
     async def evil() -> AsyncIterator[Any]:
@@ -261,11 +262,12 @@ def test_the_tree_of_thousands_of_calls_stays_small(above: tuple[str, ...]) -> N
     assert "4,000 tokens" in shown
 
 
+@pytest.mark.requirement("D17")
 @pytest.mark.parametrize("view", ["live", "plain", "ndjson"])
 def test_what_cannot_be_shown_does_not_fail_the_run(
     view: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """D17: events in any order, and some that are damaged; the next ones are shown."""
+    """Events in any order, and some that are damaged; the next ones are shown."""
     screen = Screen()
     shown = console.Console(view=view, file=screen, name="Chief")
     damaged = RunItemStreamEvent[Any]("tool_output", {"type": "nonsense"})
@@ -282,15 +284,16 @@ def test_what_cannot_be_shown_does_not_fail_the_run(
 def test_a_program_without_standard_error_is_no_trouble(
     view: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """D17: what was closed before the program began is `None`."""
+    """What was closed before the program began is `None`."""
     monkeypatch.setattr("sys.stderr", None)
     with console.Console(view=view) as shown:
         for event in calls(1):
             shown.publish(event)
 
 
+@pytest.mark.requirement("D17")
 def test_a_terminal_that_goes_while_it_is_drawn_on_is_no_trouble() -> None:
-    """D17: neither the run nor the thread that draws fails."""
+    """Neither the run nor the thread that draws fails."""
     screen = Screen()
     with console.Console(view="live", file=screen) as shown:
         for event in calls(3):

@@ -296,10 +296,11 @@ async def test_a_run_that_waits_can_be_cancelled() -> None:
             run.decide([{"call_id": "call_1", "approve": True}])
 
 
+@pytest.mark.requirement("S20")
 async def test_a_fault_of_the_run_itself_is_told_by_number(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """S20: an exception that is not the library's own stands in the log alone."""
+    """An exception that is not the library's own stands in the log alone."""
 
     class Broken:
         async def respond(self, request: Any, emit: Any) -> Any:
@@ -473,8 +474,9 @@ async def test_runs_of_an_earlier_process_can_be_listed_and_read() -> None:
             runs.start(agent_of("Hello."), "Hi", run_id="one")
 
 
+@pytest.mark.requirement("F42")
 async def test_a_run_that_was_cut_off_is_lost_and_its_stream_has_an_end() -> None:
-    """F42: open calls end first, then the run; nobody waits for ever."""
+    """Open calls end first, then the run; nobody waits for ever."""
     store = MemoryEventStore()
     log = store.session("cut")
     outer = Origin("ask", "call_1", ("call_1",))
@@ -534,8 +536,9 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.requirement("F42")
 async def test_a_run_of_a_process_that_was_killed_is_lost(tmp_path: Path) -> None:
-    """F42: `kill -9` in the midst of a call; the next process tells its end."""
+    """`kill -9` in the midst of a call; the next process tells its end."""
     path = tmp_path / "runs.db"
     process = subprocess.Popen(  # noqa: ASYNC220, S603 - our own program
         [sys.executable, "-c", _SERVER, str(path)], stdout=subprocess.PIPE, text=True
@@ -609,8 +612,9 @@ async def test_a_run_that_waits_goes_on_in_another_process() -> None:
         assert "dropped t" in str([event.to_dict() for event in after])
 
 
+@pytest.mark.requirement("S20")
 async def test_a_call_does_not_run_with_what_stands_for_a_secret() -> None:
-    """S20: secrets are not stored, so that another process has the mask in their place."""
+    """Secrets are not stored, so that another process has the mask in their place."""
     store = MemoryEventStore()
     register_secret("open-sesame-31337")
     agent = agent_of(tool_call("drop", table="open-sesame-31337"), "Done.", tools=[drop])
@@ -631,8 +635,9 @@ async def test_a_call_does_not_run_with_what_stands_for_a_secret() -> None:
         assert found.status == "cancelled"
 
 
+@pytest.mark.requirement("S24")
 async def test_whoever_cannot_see_a_run_cannot_see_it_in_the_store() -> None:
-    """S24: its owner is kept with it."""
+    """Its owner is kept with it."""
     store = MemoryEventStore()
     record = record_of(
         thread_id=None, kind="agent", agent="a", owner='["x", null]', meta={}, process=Process()
@@ -666,10 +671,11 @@ def test_processes_are_told_apart() -> None:
 # --- what goes wrong
 
 
+@pytest.mark.requirement("F5")
 async def test_a_cancelled_run_that_does_not_end_is_told_as_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """F5: whoever watches does not wait for it; what it says later is not heard."""
+    """Whoever watches does not wait for it; what it says later is not heard."""
     monkeypatch.setattr(_runs_live, "_PATIENCE", 0.01)
     begun, let_go = asyncio.Event(), asyncio.Event()
 
@@ -716,6 +722,7 @@ async def test_a_store_that_keeps_nothing_costs_no_run(caplog: pytest.LogCapture
     assert "no room" in caplog.text
 
 
+@pytest.mark.requirement("S20")
 @pytest.mark.parametrize(
     ("event", "hidden"),
     [
@@ -735,7 +742,7 @@ async def test_a_store_that_keeps_nothing_costs_no_run(caplog: pytest.LogCapture
 def test_what_was_not_meant_for_others_is_hidden(
     event: Event, *, hidden: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """S20: of nested runs and of calls; what the library or an author says is told."""
+    """Of nested runs and of calls; what the library or an author says is told."""
     shown = Teller("hide").event(event)
     assert (shown != event) is hidden
     assert Teller("show").event(event) is event
@@ -833,8 +840,9 @@ async def waiting_run(store: Any, agent: Agent[Any]) -> None:
     gc.collect()
 
 
+@pytest.mark.requirement("F41")
 async def test_of_two_servers_that_decide_at_once_one_goes_on() -> None:
-    """F41: the call is made once; the other watches the run, as everybody can."""
+    """The call is made once; the other watches the run, as everybody can."""
     store, gate, calls = MemoryEventStore(), asyncio.Event(), list[str]()
 
     @needs_approval

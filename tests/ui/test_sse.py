@@ -172,6 +172,7 @@ async def test_a_conversation_goes_on_with_a_list_of_items() -> None:
     await app.aclose()
 
 
+@pytest.mark.requirement("S2")
 @pytest.mark.parametrize(
     ("body", "status", "told"),
     [
@@ -195,7 +196,7 @@ async def test_a_conversation_goes_on_with_a_list_of_items() -> None:
 async def test_what_cannot_be_started_is_told_with_its_place(
     body: Any, status: int, told: str
 ) -> None:
-    """S2: the answer says what would be right."""
+    """The answer says what would be right."""
     app = sse.app(agent_of("Hello."))
     exchange = await ask(app, "POST", "/runs", body)
     assert exchange.status == status
@@ -246,6 +247,7 @@ async def test_a_tool_is_called_as_a_run() -> None:
     await app.aclose()
 
 
+@pytest.mark.requirement("S2")
 @pytest.mark.parametrize(
     ("body", "status", "told"),
     [
@@ -258,13 +260,14 @@ async def test_a_tool_is_called_as_a_run() -> None:
     ],
 )
 async def test_a_call_that_cannot_be_made_is_told(body: Any, status: int, told: str) -> None:
-    """S2: the answer says what would be right."""
+    """The answer says what would be right."""
     exchange = await ask(sse.app(TOOLS), "POST", "/runs", body)
     assert exchange.status == status
     assert told in exchange.message
     assert "\x1b" not in exchange.message
 
 
+@pytest.mark.requirement("S20")
 @pytest.mark.parametrize(
     ("call", "ended", "told"),
     [
@@ -274,7 +277,7 @@ async def test_a_call_that_cannot_be_made_is_told(body: Any, status: int, told: 
     ],
 )
 async def test_a_call_that_fails_is_a_run_that_fails(call: Any, ended: str, told: str) -> None:
-    """The run says what a model would have been told; exceptions of others are hidden (S20)."""
+    """The run says what a model would have been told; exceptions of others are hidden."""
     app = sse.app(TOOLS)
     exchange = await ask(app, "POST", "/runs", call)
     last = list(sse.decode(exchange.text))[-1].to_dict()
@@ -325,8 +328,9 @@ def test_what_cannot_be_served_is_refused() -> None:
 # --- resume
 
 
+@pytest.mark.requirement("F23")
 async def test_a_client_goes_on_where_it_was() -> None:
-    """F23: by header as EventSource does it, or by query; with or without the run's id."""
+    """By header as EventSource does it, or by query; with or without the run's id."""
     app = sse.app([count])
     body = {"tool": "count", "arguments": {"to": 20}, "run_id": "r:1"}
     whole = (await ask(app, "POST", "/runs", body)).text
@@ -526,8 +530,9 @@ class People:
         return None if name is None else type("Known", (), {"client_id": "web", "subject": name})
 
 
+@pytest.mark.requirement("S24")
 async def test_a_run_is_there_for_whoever_started_it_only() -> None:
-    """S24: somebody else's run is not found, not listed and not cancelled."""
+    """Somebody else's run is not found, not listed and not cancelled."""
     app = sse.app([drop], auth=People())
     anna = {"authorization": f"Bearer {'a' * 20}"}
     bert = {"authorization": f"Bearer {'b' * 20}"}

@@ -106,10 +106,11 @@ ODD = {
 }  # fmt: skip
 
 
+@pytest.mark.requirement("S25")
 @pytest.mark.parametrize("arguments", ODD.values(), ids=ODD)
 @pytest.mark.parametrize("place", PLACES)
 async def test_no_arguments_of_a_model_break_a_stream(place: str, arguments: str) -> None:
-    """S25: each frame is one line of JSON, and the stream has its end."""
+    """Each frame is one line of JSON, and the stream has its end."""
 
     @function_tool
     def echo(text: str) -> str:
@@ -134,9 +135,10 @@ async def test_no_arguments_of_a_model_break_a_stream(place: str, arguments: str
         assert frames[-1]["type"] in {"finish", "error"}
 
 
+@pytest.mark.requirement("S29")
 @pytest.mark.parametrize("place", PLACES)
 async def test_what_a_tool_pours_out_stays_bounded(place: str) -> None:
-    """S29: 32 MiB as answer, as lines, as progress and as artifacts."""
+    """32 MiB as answer, as lines, as progress and as artifacts."""
     flood = 32 << 20
 
     @function_tool
@@ -175,8 +177,9 @@ async def test_calls_of_those_who_make_none_are_passed_over(role: str, calls: An
         assert data_of(late)[-1]["type"] == "RUN_FINISHED"
 
 
+@pytest.mark.requirement("S35")
 async def test_a_page_cannot_make_a_call_of_the_server_its_own_while_it_waits() -> None:
-    """S35: tools that come with an answer change nothing: the call has to be approved by name."""
+    """Tools that come with an answer change nothing: the call has to be approved by name."""
     payments = Payments()
     agent = agent_of(
         [tool_call("pay", call_id="c1", amount=1)], [tool_call("pay", call_id="c2", amount=2)], "Done.",
@@ -195,9 +198,10 @@ async def test_a_page_cannot_make_a_call_of_the_server_its_own_while_it_waits() 
     assert payments.paid == [1]
 
 
+@pytest.mark.requirement("F41")
 @pytest.mark.parametrize("place", ["ag_ui", "vercel"])
 async def test_of_many_who_decide_at_once_one_counts(place: str) -> None:
-    """F41: the call is made once, and every client gets an answer that ends."""
+    """The call is made once, and every client gets an answer that ends."""
     payments = Payments()
     make, path, body = PLACES[place]
     async with serving(make, payments.agent()) as app:
@@ -234,8 +238,9 @@ ANNA = {"authorization": f"Bearer {'a' * 20}"}
 BERT = {"authorization": f"Bearer {'b' * 20}"}
 
 
+@pytest.mark.requirement("S24")
 async def test_a_thread_is_there_for_whoever_began_it_only() -> None:
-    """S24: watching, cancelling, answering and taking its id, through AG-UI."""
+    """Watching, cancelling, answering and taking its id, through AG-UI."""
     payments = Payments()
     resume = [{"interruptId": "call_1", "status": "resolved", "payload": {"approved": True}}]
     async with serving(ag_ui.app, payments.agent(), auth=People()) as app:
@@ -254,8 +259,9 @@ async def test_a_thread_is_there_for_whoever_began_it_only() -> None:
     assert payments.paid == [1]
 
 
+@pytest.mark.requirement("S24")
 async def test_a_chat_is_there_for_whoever_began_it_only() -> None:
-    """S24: having it again, stopping it and answering it, through the AI SDK."""
+    """Having it again, stopping it and answering it, through the AI SDK."""
     payments = Payments()
     async with serving(vercel.app, payments.agent(), auth=People()) as app:
         asked = await ask(app, "POST", "/", {"id": "t", "messages": [HI]}, headers=ANNA)

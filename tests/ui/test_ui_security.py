@@ -60,10 +60,11 @@ ORIGINS = {
 }
 
 
+@pytest.mark.requirement("S1", "S2")
 @pytest.mark.parametrize("origin", ORIGINS)
 @pytest.mark.parametrize("host", HOSTS)
 async def test_who_is_asked_for_and_by_which_page_is_checked(host: str, origin: str) -> None:
-    """S1, S2: for reading and for writing alike; the refusal names the value and the setting."""
+    """For reading and for writing alike; the refusal names the value and the setting."""
     app = sse.app([add], allowed_origins=[PAGE])
     (name, known), (page, allowed) = HOSTS[host], ORIGINS[origin]
     headers = {"host": name} | ({} if page is None else {"origin": page})
@@ -82,8 +83,9 @@ async def test_who_is_asked_for_and_by_which_page_is_checked(host: str, origin: 
     await app.aclose()
 
 
+@pytest.mark.requirement("S3")
 async def test_without_the_token_there_is_nothing() -> None:
-    """S3: not even the list of routes; and a token in the address is none."""
+    """Not even the list of routes; and a token in the address is none."""
     app = sse.app([add], auth=TOKEN)
     for method, path in (
         ("GET", "/"),
@@ -103,12 +105,13 @@ async def test_without_the_token_there_is_nothing() -> None:
     await app.aclose()
 
 
+@pytest.mark.requirement("S3")
 @pytest.mark.parametrize(
     "name",
     ["command", "args", "cmd", "env", "cwd", "module", "path", "model", "max_turns", "tools"],
 )
 async def test_no_route_takes_what_to_run(name: str) -> None:
-    """S3: a request names a tool that is served, and nothing else of the machine."""
+    """A request names a tool that is served, and nothing else of the machine."""
     app = sse.app([add])
     reply = await ask(app, "POST", "/runs", {**CALL, name: "x"})
     assert reply.status == 422
@@ -131,9 +134,10 @@ FORMS = (
 )
 
 
+@pytest.mark.requirement("S4")
 @pytest.mark.parametrize("kind", FORMS)
 async def test_what_a_form_of_another_page_could_send_is_refused(kind: str) -> None:
-    """S4: a browser asks before it sends JSON, so that JSON is all that is taken."""
+    """A browser asks before it sends JSON, so that JSON is all that is taken."""
     app = sse.app([add])
     for path in ("/runs", "/runs/x/cancel", "/runs/x/approvals"):
         reply = await ask(app, "POST", path, CALL, kind=kind)
@@ -142,10 +146,11 @@ async def test_what_a_form_of_another_page_could_send_is_refused(kind: str) -> N
     assert app.runs.list() == []
 
 
+@pytest.mark.requirement("S4")
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(st.characters(codec="latin-1", exclude_characters="\r\n\0"), max_size=60))
 async def test_no_content_type_but_json_starts_a_run(kind: str) -> None:
-    """S4: fuzzed."""
+    """Fuzzed."""
     app = sse.app([add])
     reply = await ask(app, "POST", "/runs", CALL, kind=kind or None)
     is_json = kind.partition(";")[0].strip().lower() == "application/json"
@@ -153,25 +158,28 @@ async def test_no_content_type_but_json_starts_a_run(kind: str) -> None:
     await app.aclose()
 
 
+@pytest.mark.requirement("S4")
 @given(st.binary(max_size=200))
 async def test_no_body_breaks_the_app(body: bytes) -> None:
-    """S4: whatever comes, the answer is JSON that says what is wrong with it."""
+    """Whatever comes, the answer is JSON that says what is wrong with it."""
     app = sse.app([add])
     reply = await ask(app, "POST", "/runs", body)
     assert reply.status in {400, 422}
     assert reply.json["error"]["status"] == reply.status
 
 
+@pytest.mark.requirement("S2")
 async def test_too_much_is_refused() -> None:
-    """S2: the answer names the setting."""
+    """The answer names the setting."""
     app = sse.app([add], max_body=1_000)
     reply = await ask(app, "POST", "/runs", {"tool": "x" * 2_000})
     assert reply.status == 413
     assert "max_body=" in reply.message
 
 
+@pytest.mark.requirement("S1")
 async def test_a_preflight_is_for_pages_that_are_allowed() -> None:
-    """S1: a browser learns that it may send the header of a resumed stream."""
+    """A browser learns that it may send the header of a resumed stream."""
     app = sse.app([add], allowed_origins=[PAGE])
     reply = await ask(app, "OPTIONS", "/runs", headers={"origin": PAGE}, kind=None)
     assert reply.status == 204
@@ -182,9 +190,10 @@ async def test_a_preflight_is_for_pages_that_are_allowed() -> None:
     assert reply.status == 403
 
 
+@pytest.mark.requirement("S1", "S2", "S3", "S4")
 @pytest.mark.parametrize("mounted", [False, True])
 async def test_a_real_client_meets_the_same_rules(*, mounted: bool) -> None:
-    """S1 to S4 over a connection; mounted in Starlette as well."""
+    """The rules hold over a connection; mounted in Starlette as well."""
     own = sse.app([add], auth=TOKEN)
     app: Any = own
     if mounted:
@@ -225,10 +234,11 @@ def canaries() -> dict[str, str]:
     }
 
 
+@pytest.mark.requirement("S20")
 async def test_no_secret_leaves_through_a_stream(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """S20: planted in results, progress, notes, exceptions, causes and arguments; none gets out."""
+    """Planted in results, progress, notes, exceptions, causes and arguments; none gets out."""
     known = canaries()
     monkeypatch.setenv("CANARY_API_KEY", known["env"])
     caplog.set_level(logging.DEBUG)
@@ -280,8 +290,9 @@ async def test_no_secret_leaves_through_a_stream(
     assert not any(secret in text for text in own for secret in known.values())
 
 
+@pytest.mark.requirement("S20")
 async def test_what_a_person_is_asked_has_no_secret_either() -> None:
-    """S20: the arguments of a call that waits are shown as in the stream, and run as they are."""
+    """The arguments of a call that waits are shown as in the stream, and run as they are."""
     ran: list[str] = []
 
     @needs_approval
@@ -307,10 +318,11 @@ async def test_what_a_person_is_asked_has_no_secret_either() -> None:
     await app.aclose()
 
 
+@pytest.mark.requirement("S20")
 async def test_a_server_error_tells_nothing_of_the_inside(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """S20: a context hook that fails is a 500 with a number; the log has the rest, masked."""
+    """A context hook that fails is a 500 with a number; the log has the rest, masked."""
 
     def context(_: Any) -> Any:
         raise RuntimeError("the database is at db.internal")
@@ -323,8 +335,9 @@ async def test_a_server_error_tells_nothing_of_the_inside(
     assert app.runs.list() == []
 
 
+@pytest.mark.requirement("S4")
 async def test_the_stream_is_no_page() -> None:
-    """S4: nothing that a tool says can be taken for HTML, nor be kept by a cache."""
+    """Nothing that a tool says can be taken for HTML, nor be kept by a cache."""
     app = sse.app([add])
     reply = await Exchange(app, "POST", "/runs", CALL).whole()
     assert reply.headers["x-content-type-options"] == "nosniff"

@@ -261,8 +261,9 @@ def test_reasoning_and_refusals_are_shown() -> None:
     assert text(chunks) == "No."
 
 
+@pytest.mark.requirement("S19")
 def test_what_acts_on_a_terminal_is_taken_out_also_in_pieces() -> None:
-    """S19: the pieces of a sequence are judged together."""
+    """The pieces of a sequence are judged together."""
     events = [BEGIN, at(text_delta("a\x1b[3")), at(text_delta("1mb\u202e")), said("a"), END]
     assert text(chunks_of(events)) == "ab"
 
@@ -410,6 +411,7 @@ def test_attempts_are_told() -> None:
     assert snapshot["lines"] == [{"text": "Attempt 1 failed: timed out", "level": "warning"}]
 
 
+@pytest.mark.requirement("S6")
 @pytest.mark.parametrize(
     ("artifact", "parts"),
     [
@@ -442,13 +444,14 @@ def test_attempts_are_told() -> None:
 def test_artifacts_are_parts_where_a_browser_may_open_them(
     artifact: ToolArtifactEvent, parts: list[Chunk]
 ) -> None:
-    """S6: a link of a tool is no script, and shows no place of the server's own."""
+    """A link of a tool is no script, and shows no place of the server's own."""
     events = [BEGIN, CALLED, RUNNING, at(artifact, "c"), OVER, output("c", ""), END]
     chunks = chunks_of(events)
     assert [chunk for chunk in chunks if chunk["type"] in {"file", "source-url"}] == parts
     assert work(chunks)[0]["artifacts"][0]["name"] == artifact.name
 
 
+@pytest.mark.requirement("S20")
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(
     ("status", "kind"),
@@ -464,7 +467,7 @@ def test_artifacts_are_parts_where_a_browser_may_open_them(
 def test_failures_say_what_the_model_is_told(
     status: str, kind: str, version: vercel.Version
 ) -> None:
-    """S20: with secrets masked, though."""
+    """With secrets masked, though."""
     told = "password=hunter2secret is wrong\x1b[0m"
     chunks = chunks_of([BEGIN, CALLED, RUNNING, output("c", told, status=status), END], version)
     failed = next(chunk for chunk in chunks if "errorText" in chunk)
@@ -527,8 +530,9 @@ def test_a_stream_that_ends_early_is_closed_by_hand() -> None:
     assert encoder.encode(at(text_delta("more"))) == []
 
 
+@pytest.mark.requirement("S20")
 def test_an_error_comes_last_and_says_no_more_than_it_may() -> None:
-    """S20: a client reads nothing after it, and people need not know what is in an exception."""
+    """A client reads nothing after it, and people need not know what is in an exception."""
     failed = at(RunFinishedEvent(status="error", error="OSError: api_key=abcdef123456 refused"))
     events = [BEGIN, CALLED, RUNNING, failed]
     assert chunks_of(events)[-1] == {"type": "error", "errorText": "The run failed."}
@@ -554,8 +558,9 @@ def test_a_run_that_waited_may_be_called_off() -> None:
     assert kinds(chunks)[-4:] == ["tool-output-error", "finish-step", "abort", "finish"]
 
 
+@pytest.mark.requirement("S26")
 def test_what_is_no_character_breaks_no_frame() -> None:
-    """S26: half a character cannot be written as UTF-8."""
+    """Half a character cannot be written as UTF-8."""
     half = "\ud800"
     events = [
         at(RunStartedEvent(run_id=f"r{half}", agent=half)),
@@ -799,9 +804,10 @@ async def test_an_approval_lets_the_run_go_on() -> None:
     await app.aclose()
 
 
+@pytest.mark.requirement("S35")
 @pytest.mark.parametrize("chat", ["chat", "another"])
 async def test_an_approval_counts_for_a_run_of_its_chat_only(chat: str) -> None:
-    """S35: what a page claims to have been approved is not called."""
+    """What a page claims to have been approved is not called."""
     app = vercel.app(Agent("helper", model=ScriptedModel(["x", "y"]), tools=[drop]))
     await ask(app, "POST", "/", body())
     approval = {"id": "run_made_up/call_1", "approved": True}
@@ -811,8 +817,9 @@ async def test_an_approval_counts_for_a_run_of_its_chat_only(chat: str) -> None:
     await app.aclose()
 
 
+@pytest.mark.requirement("F23")
 async def test_a_message_can_be_had_again_from_its_start() -> None:
-    """F23: the same frames, then those that come."""
+    """The same frames, then those that come."""
     runs = Runs(on_disconnect="detach")
     agent = Agent(
         "helper",

@@ -89,9 +89,10 @@ class Counting(Exchange):
 # --- those who come back
 
 
+@pytest.mark.requirement("F23")
 @pytest.mark.timeout(90)
 async def test_a_client_that_comes_back_a_thousand_times_misses_nothing() -> None:
-    """F23: cut off in the midst of frames, each time it goes on exactly where it was."""
+    """Cut off in the midst of frames, each time it goes on exactly where it was."""
     ticker = Ticker()
     app = sse.app([ticker.tool], on_disconnect="detach")
     seen: list[int] = []
@@ -116,8 +117,9 @@ async def test_a_client_that_comes_back_a_thousand_times_misses_nothing() -> Non
     assert sum(isinstance(event, NotifyStreamEvent) for event in events) == 1_000
 
 
+@pytest.mark.requirement("F23")
 async def test_every_place_in_a_run_has_its_own_rest() -> None:
-    """F23: whatever the last id was, what follows is exactly the rest."""
+    """Whatever the last id was, what follows is exactly the rest."""
     ticker = Ticker()
     app = sse.app([ticker.tool])
     await started(app)
@@ -134,9 +136,10 @@ async def test_every_place_in_a_run_has_its_own_rest() -> None:
 # --- many of them
 
 
+@pytest.mark.requirement("F23")
 @pytest.mark.timeout(90)
 async def test_a_thousand_clients_watch_one_run_in_flat_memory() -> None:
-    """F23: each gets every event, and what is in memory does not depend on how many watch."""
+    """Each gets every event, and what is in memory does not depend on how many watch."""
     ticker = Ticker(size=1_000)
     app = sse.app([ticker.tool])
     await started(app)
@@ -169,9 +172,10 @@ async def until_all(watching: list[Counting], count: int) -> None:
 # --- those who do not read
 
 
+@pytest.mark.requirement("F21", "F23")
 @pytest.mark.timeout(60)
 async def test_a_client_that_does_not_read_holds_up_nobody() -> None:
-    """F21, F23: the run ends, the others get all, and it gets what is left when it reads again."""
+    """The run ends, the others get all, and it gets what is left when it reads again."""
     ticker = Ticker(size=2_000)
     app = sse.app([ticker.tool])
     async with served(app) as port, Raw.to(port, limit=1_024) as stalled:
@@ -266,9 +270,10 @@ async def test_a_detached_run_goes_on_and_a_later_client_gets_all(*, kept: bool)
         assert not ticker.cancelled.is_set()
 
 
+@pytest.mark.requirement("F5")
 @pytest.mark.leaves_behind
 async def test_a_tool_that_swallows_its_cancellation_does_not_hold_its_run() -> None:
-    """F5: the run ends within its grace, the client sees it; what goes on is reported."""
+    """The run ends within its grace, the client sees it; what goes on is reported."""
     begun, let_go = asyncio.Event(), asyncio.Event()
 
     @function_tool

@@ -211,8 +211,9 @@ def test_a_recursive_definition_keeps_its_reference() -> None:
     assert not validator.is_valid({"name": "a", "branches": [{"name": "b", "branches": [{}]}]})
 
 
+@pytest.mark.requirement("A73")
 def test_references_are_written_out_where_nobody_can_follow_them() -> None:
-    """A73: some models read `$ref` as text."""
+    """Some models read `$ref` as text."""
     short = compact(Drawing.model_json_schema(), INLINED)
     assert "$ref" not in str(short)
     assert "$defs" not in short
@@ -231,8 +232,9 @@ def test_references_are_written_out_where_nobody_can_follow_them() -> None:
     )
 
 
+@pytest.mark.requirement("A73")
 def test_a_recursive_type_is_cut_and_says_so() -> None:
-    """A73: it would not end; the model learns that the form goes on."""
+    """It would not end; the model learns that the form goes on."""
     tree = {**of(root={"$ref": "#/$defs/Tree"}), "$defs": Tree.model_json_schema()["$defs"]}
     assert compact(tree, INLINED) == snapshot(
         {

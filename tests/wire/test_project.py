@@ -371,8 +371,9 @@ class WebSearchTool:
     name = "web_search"
 
 
+@pytest.mark.requirement("A9")
 def test_a_hosted_tool_cannot_go_over_chat_completions() -> None:
-    """A9: the provider would answer with an error about a malformed request."""
+    """The provider would answer with an error about a malformed request."""
     hosted: Any = WebSearchTool()
     with pytest.raises(UserError) as caught:
         to_openai_chat(hosted, model="openai-chat/gpt-5")

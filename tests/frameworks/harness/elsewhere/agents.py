@@ -449,7 +449,7 @@ async def test_their_agent_in_our_agent_in_their_agent_answers_and_is_cancelled(
 
 
 async def test_a_limit_of_time_on_an_agent_ends_all_of_it(seen: Seen) -> None:
-    """F12: what hangs inside a framework does not hang the run around it."""
+    """What hangs inside a framework does not hang the run around it."""
     tool = policies.timeout(1.0)(_scout(seen, "for ever"))
     called = await asyncio.wait_for(call_tool(tool, input="Wait."), 20)
     assert called.status == "timeout"

@@ -189,7 +189,7 @@ async def test_two_calls_of_one_id_are_two_calls() -> None:
 
 
 async def test_a_result_that_is_too_large_is_shortened() -> None:
-    """F1: what would fill the window of the model does not reach it."""
+    """What would fill the window of the model does not reach it."""
 
     @function_tool
     def flood() -> str:
@@ -202,7 +202,7 @@ async def test_a_result_that_is_too_large_is_shortened() -> None:
 
 
 async def test_secrets_reach_neither_the_model_nor_a_stream() -> None:
-    """S20: a secret that the application has named is masked wherever it is said."""
+    """A secret that the application has named is masked wherever it is said."""
     secret = "sk-canary-4711-do-not-tell"  # noqa: S105 - nobody's
     register_secret(secret)
 
