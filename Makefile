@@ -1,7 +1,7 @@
 # Every target sets up what it needs in .venv, from nothing but a Python (3.11 or newer) and its pip.
 #   make demo | setup | test | test-mcp1 | conformance | ui-conformance | frameworks | check
-#   make docs | cov
-#   make bench | corpus | clean
+#   make docs | cov | mutants | soak
+#   make bench | bench-gate | figures | corpus | clean
 #   PYTHON=/path/to/python   the interpreter to build .venv with
 #   ARGS="-k name"           further arguments for the command that runs
 #   WORKERS=4                how many processes share the tests; 0 for none beside the one
@@ -34,7 +34,7 @@ FRAMEWORKS := .frameworks/.stamp-1
 
 PHONY_TESTS := test test-all test-long test-mcp1 conformance ui-conformance frameworks
 .PHONY: help setup demo $(PHONY_TESTS) cov corpus check
-.PHONY: format docs docs-serve bench clean
+.PHONY: format docs docs-serve bench bench-gate figures clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -107,6 +107,14 @@ docs-serve: $(DEV)
 
 bench: $(DEV)
 	@$(BIN)/python -m tests.benchmarks $(ARGS)
+
+# Hot paths beside what has been accepted, as ratios and with slack: half a minute.
+bench-gate: $(DEV)
+	@$(BIN)/python -m tests.benchmarks.gate $(ARGS)
+
+# All figures of docs/performance.md anew: three quarters of an hour, best on a quiet machine.
+figures: $(DEV) $(FRAMEWORKS)
+	@$(BIN)/python -m tests.benchmarks.page $(ARGS)
 
 # Everything that the other targets made, environments included.
 clean:

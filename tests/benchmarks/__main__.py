@@ -20,6 +20,7 @@ from tests.benchmarks.builtin import BUILTIN_IMPORTS, BUILTIN_TIMED, BUILTIN_TIT
 from tests.benchmarks.events import EVENT_ROWS, EVENT_TIMED
 from tests.benchmarks.mcp import MCP_TIMED
 from tests.benchmarks.subjects import BENCH, MCP, SUBJECTS, Subject
+from tests.benchmarks.tables import duration, markdown
 from tests.benchmarks.timing import BUDGET_SECONDS
 from tests.benchmarks.worker import TIMED
 
@@ -30,15 +31,22 @@ HEAVY = (
 )
 NONE = "not measured"
 MCP_IMPORT = "mcp_import"
-HEAD = 2
-"""Rows of a table before the first figure."""
-BUILTIN = "builtin"
-"""Stands for all of class-based and built-in tools."""
-EVENTS = "events"
-"""Stands for all of events."""
+IMPORT, WEIGHT = "import", "weight"
+"""The import of the decorator; what tools keep in memory, and the tokens of their definitions."""
 UI = "ui"
 """Stands for all of the streams to the web, which no peer has."""
-CHOICES = (*TIMED, *MCP_TIMED, MCP_IMPORT, BUILTIN, *BUILTIN_TITLES, EVENTS, *EVENT_TIMED, UI)
+RUNS = ("turn", "late_turn", "turn_of_many", "cancelled")
+GROUPS = {
+    "tools": (IMPORT, WEIGHT, *(name for name in TIMED if name not in RUNS)),
+    "runs": RUNS,
+    "mcp": (*MCP_TIMED, MCP_IMPORT),
+    "builtin": tuple(BUILTIN_TITLES),
+    "events": tuple(EVENT_TIMED),
+}
+"""Words that stand for many workloads."""
+CHOICES = tuple(
+    dict.fromkeys([*GROUPS, *(name for group in GROUPS.values() for name in group), UI])
+)
 TITLES = {
     "import": "import the decorator, CPU (limit: names of pydantic)",
     "decorate": "decorate, per tool (limit: build)",
@@ -77,43 +85,45 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=CHOICES, help="time these workloads alone")
     parser.add_argument("--quick", action="store_true", help="fewer batches, smaller catalogue")
     options = parser.parse_args()
-    only: list[str] | None = options.only
-    if only and BUILTIN in only:
-        only = [*only, *BUILTIN_TITLES]
-    if only and EVENTS in only:
-        only = [*only, *EVENT_TIMED]
-    if not only or UI in only:
+    asked: list[str] = options.only or [*GROUPS, UI]
+    only = [name for one in asked for name in GROUPS.get(one, (one,))]
+    if UI in only:
         quick = ["--quick"] if options.quick else []
         subprocess.run([sys.executable, "-m", "tests.benchmarks.ui", *quick], check=True)
     if only == [UI]:
         return
-    for name in options.subjects:
-        SUBJECTS[name].install()
-    results: dict[str, Any] = {}
-    for name in options.subjects:
-        subject = SUBJECTS[name]
-        print(f"Timing {name} …", file=sys.stderr)
-        results[name] = report = _tools(subject, only, quick=options.quick)
-        client = _client(subject, only, quick=options.quick)
-        _add(report, client)
-        _add(report, _events(subject, only, quick=options.quick))
-    for name, builtin in _builtin(options.subjects, only, quick=options.quick).items():
-        _add(results[name], builtin)
+    results = measure(options.subjects, only, quick=options.quick)
     BENCH.mkdir(exist_ok=True)
     (BENCH / "results.json").write_text(json.dumps(results, indent=2) + "\n")
     print("\n\n".join(filter(None, [table(results), builtin_table(results)])))
 
 
+def measure(subjects: list[str], only: list[str], *, quick: bool) -> dict[str, Any]:
+    """Time what each subject has of these workloads, in environments that are made for it."""
+    for name in subjects:
+        SUBJECTS[name].install()
+    results: dict[str, Any] = {}
+    for name in subjects:
+        subject = SUBJECTS[name]
+        print(f"Timing {name} …", file=sys.stderr)
+        results[name] = report = _tools(subject, only, quick=quick)
+        _add(report, _client(subject, only, quick=quick))
+        _add(report, _events(subject, only, quick=quick))
+    for name, builtin in _builtin(subjects, only, quick=quick).items():
+        _add(results[name], builtin)
+    return results
+
+
 def table(results: dict[str, Any]) -> str:
     """Lay the figures out as Markdown: multiples of the limit, and what one operation took."""
-    rows = [["", *results], ["---"] + ["---:"] * len(results)]
+    rows: list[list[str]] = []
     for name, title in TITLES.items():
         figures = [report["workloads"].get(name) for report in results.values()]
         if any(figures):
             rows.append([title, *map(_cell, figures)])
         if name.startswith("mcp_call") and any(figures):
             rows.append([f"{title}, median", *map(_median, figures)])
-        if name in {"import", MCP_IMPORT} and any(figures):
+        if name in {IMPORT, MCP_IMPORT} and any(figures):
             rows.append(["heavy modules loaded by it", *map(_loaded, figures)])
     for key, title in (("decorated", "memory, decorated"), ("built", "memory, built")):
         if any("memory" in report for report in results.values()):
@@ -123,7 +133,7 @@ def table(results: dict[str, Any]) -> str:
     if any("tokens" in report for report in results.values()):
         counts = [report.get("tokens") for report in results.values()]
         rows.append(["definitions of 5 tools", *(f"{n} tokens" if n else NONE for n in counts)])
-    return _rows(rows) if len(rows) > HEAD else ""
+    return markdown(["", *results], rows) if rows else ""
 
 
 def builtin_table(results: dict[str, Any]) -> str:
@@ -140,7 +150,7 @@ def builtin_table(results: dict[str, Any]) -> str:
         return ""
     first, *others = measured
     beside = [f"{name} / {first}" for name in others]
-    rows = [["", *measured, *beside], ["---"] + ["---:"] * (len(measured) + len(beside))]
+    rows: list[list[str]] = []
     for name, title in BUILTIN_TITLES.items():
         figures = [workloads.get(name) for workloads in measured.values()]
         if any(figures):
@@ -150,11 +160,7 @@ def builtin_table(results: dict[str, Any]) -> str:
             rows.append(
                 ["heavy modules loaded by it", *map(_loaded, figures), *("" for _ in others)]
             )
-    return _rows(rows)
-
-
-def _rows(rows: list[list[str]]) -> str:
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    return markdown(["", *measured, *beside], rows)
 
 
 def _beside(figure: dict[str, Any] | None, first: dict[str, Any] | None) -> str:
@@ -166,7 +172,7 @@ def _beside(figure: dict[str, Any] | None, first: dict[str, Any] | None) -> str:
 def _cell(figure: dict[str, Any] | None) -> str:
     if figure is None:
         return NONE
-    return f"{figure['ratio']:.3g}x ({_time(figure['seconds'])})"
+    return f"{figure['ratio']:.3g}x ({duration(figure['seconds'])})"
 
 
 def _median(figure: dict[str, Any] | None) -> str:
@@ -176,66 +182,61 @@ def _median(figure: dict[str, Any] | None) -> str:
     return _cell({"seconds": median, "ratio": median / least})
 
 
-def _time(seconds: float) -> str:
-    for unit, size in (("s", 1.0), ("ms", 1e-3)):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds * 1e6:.3g} µs"
-
-
 def _loaded(figure: dict[str, Any] | None) -> str:
     return NONE if figure is None else " ".join(figure["heavy"]) or "none"
 
 
-def _tools(subject: Subject, only: list[str] | None, *, quick: bool) -> dict[str, Any]:
+def _tools(subject: Subject, only: list[str], *, quick: bool) -> dict[str, Any]:
     """Time the tools of a subject, where it has any."""
-    names = [name for name in only or () if name in TIMED]
-    if subject.adapter is None or (only and not names):
+    if subject.adapter is None:
         return {}
-    scale = ["--batches", "10", "--size", "200"] if quick else []
-    report = _work(subject, "tests.benchmarks.worker", scale, names)
-    if not only:
-        report["workloads"]["import"] = _import(subject, subject.statement, PYDANTIC, quick=quick)
+    names = [name for name in only if name in TIMED]
+    report: dict[str, Any] = {"workloads": {}}
+    if names or WEIGHT in only:
+        scale = ["--batches", "10", "--size", "200"] if quick else []
+        weigh = ["--weigh"] if WEIGHT in only else []
+        report = _work(subject, "tests.benchmarks.worker", [*scale, *weigh], names)
+    if WEIGHT in only:
         report["tokens"] = tokens.count(report.pop("definitions"))
+    if IMPORT in only:
+        report["workloads"][IMPORT] = _import(subject, subject.statement, PYDANTIC, quick=quick)
     return report
 
 
-def _client(subject: Subject, only: list[str] | None, *, quick: bool) -> dict[str, Any]:
+def _client(subject: Subject, only: list[str], *, quick: bool) -> dict[str, Any]:
     """Time the MCP client of a subject, where it has one, in a process of its own."""
     report: dict[str, Any] = {"workloads": {}}
     if subject.client is None:
         return report
-    names = [name for name in only or () if name in MCP_TIMED]
-    if names or not only:
+    names = [name for name in only if name in MCP_TIMED]
+    if names:
         scale = ["--batches", "10"] if quick else []
         report = _work(subject, "tests.benchmarks.mcp.worker", scale, names)
-    if not only or MCP_IMPORT in only:
+    if MCP_IMPORT in only:
         figure = _import(subject, subject.client_statement, MCP, quick=quick)
         report["workloads"][MCP_IMPORT] = figure
     return report
 
 
-def _events(subject: Subject, only: list[str] | None, *, quick: bool) -> dict[str, Any]:
+def _events(subject: Subject, only: list[str], *, quick: bool) -> dict[str, Any]:
     """Time the events of a subject, where it has any, in a process of its own."""
-    names = [name for name in only or () if name in EVENT_TIMED]
-    if subject.events is None or (only and not names):
+    names = [name for name in only if name in EVENT_TIMED]
+    if subject.events is None or not names:
         return {"workloads": {}}
     scale = ["--batches", "10"] if quick else []
     return _work(subject, "tests.benchmarks.events.worker", scale, names)
 
 
-def _builtin(
-    subjects: list[str], only: list[str] | None, *, quick: bool
-) -> dict[str, dict[str, Any]]:
+def _builtin(subjects: list[str], only: list[str], *, quick: bool) -> dict[str, dict[str, Any]]:
     """Time the class-based and built-in tools of the subjects that have any, by turns."""
     chosen = [SUBJECTS[name] for name in subjects if SUBJECTS[name].builtin]
     reports: dict[str, dict[str, Any]] = {one.distribution: {"workloads": {}} for one in chosen}
-    names = [name for name in BUILTIN_TIMED if not only or name in only]
+    names = [name for name in BUILTIN_TIMED if name in only]
     if names and chosen:
         print("Timing class-based and built-in tools …", file=sys.stderr)
         reports = together.measure(chosen, names, batches=10 if quick else 50)
     for name in BUILTIN_IMPORTS:
-        if only and name not in only:
+        if name not in only:
             continue
         for one in chosen:
             statement = one.classes_statement if name == "class_import" else one.builtin_statement
@@ -253,9 +254,8 @@ def _add(report: dict[str, Any], more: dict[str, Any]) -> None:
 
 def _work(subject: Subject, worker: str, scale: list[str], names: list[str]) -> dict[str, Any]:
     command = [str(subject.python), "-m", worker, subject.distribution, *scale]
-    only = ["--only", *names] if names else []
     done = subprocess.run(
-        [*command, *only],
+        [*command, "--only", *names],
         check=True,
         stdout=subprocess.PIPE,
         env={**os.environ, **subject.environment},

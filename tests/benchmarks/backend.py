@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable
 from agents_tools.backend import LocalBackend, ProcessBackend, run_on
 from agents_tools.backend._frames import Frames, encode
 from tests import isolated_tools as tools
+from tests.benchmarks.tables import duration, markdown
 
 CALLS = 1_000
 ARGUMENTS = '{"a": 1, "b": 2}'
@@ -37,7 +38,7 @@ asyncio.run(main())
 
 
 async def median_of(call: Callable[[], Awaitable[object]]) -> float:
-    """Give the median duration in microseconds."""
+    """Give the median duration in seconds."""
     for _ in range(50):
         await call()
     taken: list[float] = []
@@ -45,7 +46,7 @@ async def median_of(call: Callable[[], Awaitable[object]]) -> float:
         start = time.perf_counter()
         await call()
         taken.append(time.perf_counter() - start)
-    return statistics.median(taken) * 1e6
+    return statistics.median(taken)
 
 
 async def bare_echo() -> float:
@@ -70,14 +71,14 @@ async def bare_echo() -> float:
 
 
 async def start_time() -> float:
-    """Measure from the first call of a backend to its answer, in milliseconds."""
+    """Measure from the first call of a backend to its answer, in seconds."""
     taken: list[float] = []
     for _ in range(9):
         async with ProcessBackend(tools.ALL, workers=1) as backend:
             start = time.perf_counter()
             await run_on(backend)(tools.add).invoke(a=1, b=2)
             taken.append(time.perf_counter() - start)
-    return statistics.median(taken) * 1e3
+    return statistics.median(taken)
 
 
 async def main() -> None:
@@ -90,15 +91,18 @@ async def main() -> None:
         isolated = run_on(backend)(tool)
         process = await median_of(lambda: isolated.on_invoke_tool(None, ARGUMENTS))
     echo = await bare_echo()
-    print(f"direct, in a thread     {direct:8.0f} µs")
-    print(f"LocalBackend            {local:8.0f} µs")
-    print(f"ProcessBackend          {process:8.0f} µs")
-    print(f"a bare echo process     {echo:8.0f} µs")
     start = time.perf_counter()
     subprocess.run([sys.executable, "-c", "import asyncio"], check=True)  # noqa: ASYNC221
-    python = (time.perf_counter() - start) * 1e3
-    print(f"a worker's first answer {await start_time():8.0f} ms")
-    print(f"python, asyncio         {python:8.0f} ms")
+    python = time.perf_counter() - start
+    rows = {
+        "a call in a thread of this process": direct,
+        "a call over `LocalBackend`": local,
+        "a call over `ProcessBackend`": process,
+        "an echo over a socket pair, by hand": echo,
+        "from starting a `ProcessBackend` to its first answer": await start_time(),
+        "from starting Python with asyncio to its end": python,
+    }
+    print(markdown(("", "median"), [(what, duration(one)) for what, one in rows.items()]))
 
 
 if __name__ == "__main__":

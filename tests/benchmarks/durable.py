@@ -8,7 +8,6 @@ it, in the same kind of database.
 from __future__ import annotations
 
 import asyncio
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 from agents_tools import Agent, RunConfig, Runner, function_tool
 from agents_tools.durable import DBOSDurableStore, DurableStore, LocalDurableStore
 from agents_tools.testing import ScriptedModel, tool_call
+from tests.benchmarks.tables import markdown
 
 TURNS = 100
 STEPS = 2 * TURNS
@@ -75,17 +75,18 @@ async def main() -> None:
         place = Path(folder)
         rows = {
             "no store": await best_of(None),
-            "LocalDurableStore": await best_of(LocalDurableStore(place / "local.db")),
-            "LocalDurableStore, durability='sync'": await best_of(
+            "`LocalDurableStore`": await best_of(LocalDurableStore(place / "local.db")),
+            "`LocalDurableStore`, survives a loss of power": await best_of(
                 LocalDurableStore(place / "sync.db", durability="sync")
             ),
-            "DBOSDurableStore, SQLite": await best_of(
+            "`DBOSDurableStore`, SQLite": await best_of(
                 DBOSDurableStore(f"sqlite:///{place / 'kept.db'}")
             ),
-            "bare steps of DBOS, SQLite": await bare_steps(f"sqlite:///{place / 'bare.db'}"),
+            "steps of DBOS by themselves, SQLite": await bare_steps(
+                f"sqlite:///{place / 'bare.db'}"
+            ),
         }
-    for name, per_second in rows.items():
-        sys.stdout.write(f"{name:40} {per_second:10,.0f} steps/s\n")
+    print(markdown(("", "steps per second"), [(name, f"{one:,.0f}") for name, one in rows.items()]))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Time one subject beside the limit, in the subject's own environment; prints JSON.
 
-Run as `python -m tests.benchmarks.worker NAME [--batches N] [--size N] [--only WORKLOAD ...]`.
+Run as `python -m tests.benchmarks.worker NAME [--batches N] [--size N] [--only [WORKLOAD ...]] [--weigh]`.
 """
 
 from __future__ import annotations
@@ -304,7 +304,8 @@ def main() -> None:
     parser.add_argument("subject", choices=[name for name, one in SUBJECTS.items() if one.adapter])
     parser.add_argument("--batches", type=int, default=50)
     parser.add_argument("--size", type=int, default=1_000)
-    parser.add_argument("--only", nargs="*", choices=TIMED)
+    parser.add_argument("--only", nargs="*", choices=TIMED, default=list(TIMED))
+    parser.add_argument("--weigh", action="store_true", help="memory and definitions as well")
     options = parser.parse_args()
     adapter = importlib.import_module(str(SUBJECTS[options.subject].adapter))
     worker = Worker(adapter, batches=options.batches, size=options.size)
@@ -312,9 +313,9 @@ def main() -> None:
     report = {
         "python": platform.python_version(),
         "versions": {name: version(name) for name in distributions},
-        "workloads": asyncio.run(measure(worker, options.only or list(TIMED))),
+        "workloads": asyncio.run(measure(worker, options.only)),
     }
-    if not options.only:
+    if options.weigh:
         report |= {"memory": worker.memory(), "definitions": worker.definitions()}
     print(json.dumps(report))
 

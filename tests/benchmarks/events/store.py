@@ -1,6 +1,6 @@
 """How fast the store in a file is, beside SQLite with one table and nothing around it.
 
-`python -m tests.benchmarks.events.store` prints a line for each workload. The limit is given rows
+`python -m tests.benchmarks.events.store` prints a row for each workload. The limit is given rows
 that are ready to be written: it makes no JSON, numbers nothing and keeps no index. Events have some
 600 bytes of JSON.
 """
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from agents_tools.events import EventSource, MessageEvent, Origin
 from agents_tools.store import SQLiteEventStore
+from tests.benchmarks.tables import duration, markdown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -161,13 +162,13 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=20_000, help="how many events")
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
+    rows: list[tuple[str, ...]] = []
     for name in options.only:
         rounds = [measured(name, options.count) for _ in range(options.rounds)]
         seconds, limit = min(one[0] for one in rounds), min(one[1] for one in rounds)
-        print(
-            f"{STORE_TITLES[name]}: {seconds * 1e6:,.1f} µs, {1 / seconds:,.0f}/s; "
-            f"limit {limit * 1e6:,.1f} µs, {1 / limit:,.0f}/s; ratio {seconds / limit:.2f}"
-        )
+        ratio = f"{seconds / limit:.3g}x ({duration(seconds)})"
+        rows.append((STORE_TITLES[name], ratio, f"{1 / seconds:,.0f}", f"{1 / limit:,.0f}"))
+    print(markdown(("", "ratio to the limit", "per second", "limit, per second"), rows))
 
 
 if __name__ == "__main__":

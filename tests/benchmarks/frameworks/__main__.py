@@ -8,7 +8,10 @@ import subprocess
 import sys
 
 from tests.benchmarks.frameworks import Cost
+from tests.benchmarks.tables import markdown
 from tests.frameworks.run import FRAMEWORKS, QUIET, ROOT
+
+HEAD = ("", "bare call", "handed over", "in a turn: ours", "its own", "ours / its own")
 
 
 def _cost(name: str) -> Cost:
@@ -28,18 +31,18 @@ def _cost(name: str) -> Cost:
 
 
 def main() -> None:
-    """Print a table, in microseconds."""
-    print("microseconds       bare   handed over   in a turn: ours      own     ours/own")
+    """Print a table."""
+    rows: list[tuple[str, ...]] = []
     for name in sys.argv[1:] or FRAMEWORKS:
         if (reason := FRAMEWORKS[name].missing) is not None:
-            print(f"{name}: left out ({reason})")
+            print(f"{name} is left out: {reason}", file=sys.stderr)
             continue
         cost = _cost(name)
-        handed = "-" if cost.object is None else f"{cost.object:.0f}"
-        own, ratio = "-", "-"
-        if cost.own is not None:
-            own, ratio = f"{cost.own:.0f}", f"{cost.ours / cost.own:.2f}"
-        print(f"{name:18}{cost.bare:5.0f}{handed:>14}{cost.ours:18.0f}{own:>9}{ratio:>13}")
+        own = cost.own
+        beside = ("", "") if own is None else (f"{own:.0f} µs", f"{cost.ours / own:.2f}x")
+        handed = "" if cost.object is None else f"{cost.object:.0f} µs"
+        rows.append((name, f"{cost.bare:.0f} µs", handed, f"{cost.ours:.0f} µs", *beside))
+    print(markdown(HEAD, rows))
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from tests.benchmarks.remote import engine, ours
+from tests.benchmarks.tables import duration, markdown
 from tests.benchmarks.timing import Measure, by_turns
 
 if TYPE_CHECKING:
@@ -61,6 +62,13 @@ WORKLOADS = {
     "remote_stream_2000_bare": (stream, partial(stream, prefix="bare_"), 1),
 }
 """What is timed of the library, what of the engine, and how often at once."""
+TITLES = {
+    "remote_call": "a call (limit: the SDK by itself)",
+    "remote_event": "one event on its way (limit: an event that carries as much)",
+    "remote_event_bare": "the same (limit: an event that carries a number)",
+    "remote_stream_2000": "a call with 2,000 events (limit: events that carry as much)",
+    "remote_stream_2000_bare": "the same (limit: events that carry a number)",
+}
 
 
 @contextlib.contextmanager
@@ -109,11 +117,15 @@ def main() -> None:
     if options.json:
         print(json.dumps({name: one.to_dict() for name, one in found.items()}, indent=2))
         return
-    for name, one in found.items():
-        print(
-            f"{name:24} {one.seconds * 1e3:8.2f} ms, engine {one.limit * 1e3:8.2f} ms: "
-            f"{one.ratio:.2f}x fastest, {one.paired:.2f}x paired"
+    rows = [
+        (
+            TITLES[name],
+            f"{one.ratio:.3g}x ({duration(one.seconds)})",
+            f"{one.paired:.3g}x",
         )
+        for name, one in found.items()
+    ]
+    print(markdown(("", "fastest of each", "median of the pairs"), rows))
 
 
 if __name__ == "__main__":

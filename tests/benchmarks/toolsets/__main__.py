@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import statistics
 import time
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ from agents_tools.context import ToolContext
 from agents_tools.policies import timeout
 from agents_tools.toolset import Toolset, token_report, tool_search
 from agents_tools.wire._project import project
+from tests.benchmarks.tables import duration, markdown
 from tests.benchmarks.tokens import count
 from tests.benchmarks.toolsets.catalog import catalog, queries
 
@@ -37,18 +37,20 @@ class _Server:
 
 def main() -> None:
     """Measure and print."""
+    columns: list[dict[str, str]] = []
     for number in _SIZES:
         tools = catalog(number)
-        print(f"\n{number:,} tools")
-        _turns(tools)
-        _searches(tools)
+        columns.append({**_turns(tools), **_searches(tools)})
+    rows = [(what, *(column[what] for column in columns)) for what in columns[0]]
+    print(markdown(("", *(f"{number:,} tools" for number in _SIZES)), rows))
+    print()
     _tokens(catalog(1_000))
 
 
-def _turns(tools: list[FunctionTool[..., Any]]) -> None:
+def _turns(tools: list[FunctionTool[..., Any]]) -> dict[str, str]:
     started = time.perf_counter()
     toolset = Toolset(tools).prefix("x_").map(timeout(10))
-    _row("put together, prefix and policy", time.perf_counter() - started)
+    found = {"put together, with a prefix and a policy": duration(time.perf_counter() - started)}
     for name, given in (
         ("a turn, all offered", toolset),
         ("a turn, behind a search", tool_search(toolset)),
@@ -63,8 +65,9 @@ def _turns(tools: list[FunctionTool[..., Any]]) -> None:
 
             started = time.perf_counter()
             runner.run(turn())
-            first = time.perf_counter() - started
-            _row(name, runner.run(_repeated(turn)), f"first one {first * 1e3:8.2f} ms")
+            found[f"{name}, first"] = duration(time.perf_counter() - started)
+            found[f"{name}, later"] = duration(runner.run(_repeated(turn)))
+    return found
 
 
 async def _repeated(work: Callable[[], Any], times: int = 200) -> float:
@@ -76,49 +79,39 @@ async def _repeated(work: Callable[[], Any], times: int = 200) -> float:
     return statistics.median(taken)
 
 
-def _searches(tools: list[FunctionTool[..., Any]]) -> None:
+def _searches(tools: list[FunctionTool[..., Any]]) -> dict[str, str]:
     documents = [(tool.name, tool.description, tool.json_schema["properties"]) for tool in tools]
     started = time.perf_counter()
     index = SearchIndex(documents)
-    _row("build the index", time.perf_counter() - started)
-    asked = queries(tools)
+    built = time.perf_counter() - started
     taken: list[float] = []
-    found: dict[str, list[bool]] = {}
-    first: dict[str, list[bool]] = {}
-    for kind, query, wanted in asked:
+    hits: dict[str, list[bool]] = {}
+    for kind, query, wanted in queries(tools):
         started = time.perf_counter()
         places = index.find(query, 5)
         taken.append(time.perf_counter() - started)
-        names = [tools[place].name for place in places]
-        found.setdefault(kind, []).append(wanted in names)
-        first.setdefault(kind, []).append(names[:1] == [wanted])
+        hits.setdefault(kind, []).append(wanted in [tools[place].name for place in places])
     taken.sort()
-    _row("search, median", statistics.median(taken))
-    _row("search, p99", taken[int(len(taken) * 0.99)], f"slowest {taken[-1] * 1e3:8.2f} ms")
-    for kind, hits in found.items():
-        print(
-            f"  {'found by ' + kind:40} first {statistics.mean(first[kind]):6.1%}"
-            f"   among five {statistics.mean(hits):6.1%}"
-        )
+    return {
+        "build the index": duration(built),
+        "search, median": duration(statistics.median(taken)),
+        "search, of a hundred the slowest": duration(taken[int(len(taken) * 0.99)]),
+        **{
+            f"among the first five by {kind}": f"{statistics.mean(hits[kind]):.0%}" for kind in hits
+        },
+    }
 
 
 def _tokens(tools: list[FunctionTool[..., Any]]) -> None:
-    print(f"\ntokens of {len(tools):,} definitions, estimated (o200k, where it can be counted)")
+    rows: list[tuple[str, ...]] = []
     for name, given in (("all", tools), ("behind a search", list(tool_search(tools)))):
         report = token_report(given)
         for provider, total in report.totals.items():
             exact = count(project(tool, provider).wire for tool in given)
-            size = sum(len(_json(project(tool, provider).wire)) for tool in given)
-            told = "not counted" if exact is None else f"{exact:,}, {size / exact:.2f} bytes each"
-            print(f"  {name + ', ' + provider:40} {total:>9,}   ({told})")
-
-
-def _json(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
-
-
-def _row(name: str, seconds: float, more: str = "") -> None:
-    print(f"  {name:40} {seconds * 1e3:9.3f} ms   {more}".rstrip())
+            told = "" if exact is None else f"{exact:,}"
+            rows.append((f"{name}, for {provider}", f"{total:,}", told))
+    head = (f"tokens of {len(tools):,} definitions", "`token_report`", "counted (o200k)")
+    print(markdown(head, rows))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,111 @@
+"""`python -m tests.benchmarks.page`: measure everything, and put the figures on the page of the docs.
+
+The page has a pair of comments for each table, `<!-- figures: NAME -->` and `<!-- end -->`; what is
+between them is replaced by what the program of that name prints, with its command and the versions
+below it. Text around the figures is written by people.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+
+from tests.benchmarks.subjects import SUBJECTS
+
+__all__ = ["SECTIONS", "put"]
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "performance.md"
+_ALL = "--quick --subjects"
+_PYTHON = "python -m tests.benchmarks"
+SECTIONS: Mapping[str, str] = {
+    "tools": f"{_PYTHON} {_ALL} agents-tools openai-agents fastmcp pydantic-ai-slim langchain-core"
+    " --only tools",
+    "runs": f"{_PYTHON} {_ALL} agents-tools openai-agents pydantic-ai-slim --only runs",
+    "mcp": f"{_PYTHON} {_ALL} agents-tools mcp fastmcp --only mcp",
+    "builtin": f"{_PYTHON} {_ALL} agents-tools openhands-tools --only builtin",
+    "events": f"{_PYTHON} {_ALL} agents-tools openhands-tools langgraph --only events",
+    "store": f"{_PYTHON}.events.store",
+    "ui": f"{_PYTHON}.ui",
+    "toolsets": f"{_PYTHON}.toolsets",
+    "frameworks": f"{_PYTHON}.frameworks",
+    "remote": f"{_PYTHON}.remote",
+    "backend": f"{_PYTHON}.backend",
+    "durable": f"{_PYTHON}.durable",
+    "profiles": f"{_PYTHON}.profiles",
+}
+"""The command that prints the tables of each section."""
+
+
+def put(page: str, name: str, text: str) -> str:
+    """Replace the figures of one section.
+
+    Raises:
+        ValueError: The page has no place for them.
+    """
+    begin, end = f"<!-- figures: {name} -->\n", "<!-- end -->"
+    pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
+    if len(pattern.findall(page)) != 1:
+        raise ValueError(f"{PAGE.name} has not exactly one place for the figures of {name!r}.")
+    return pattern.sub(lambda _: f"{begin}\n{text.strip()}\n\n{end}", page)
+
+
+def measured(name: str) -> str:
+    """Run the program of a section and give its tables with what they were made by."""
+    command = SECTIONS[name]
+    arguments = [sys.executable, *shlex.split(command)[1:]]
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    done = subprocess.run(
+        arguments, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=False
+    )
+    if done.returncode != 0:
+        sys.exit(f"`{command}` failed with status {done.returncode}; see above.")
+    return f"{done.stdout.strip()}\n\n```console\n$ {command}\n```\n\n{_made_with(command)}"
+
+
+def _made_with(command: str) -> str:
+    named = [SUBJECTS[word] for word in shlex.split(command) if word in SUBJECTS]
+    others = [
+        f"{one.distribution} {_version(one.python, one.distribution)}"
+        for one in named
+        if one.distribution != "agents-tools"
+    ]
+    peers = "; beside it " + ", ".join(others) if others else ""
+    cores = os.cpu_count()
+    return (
+        f"agents-tools {version('agents-tools')} on CPython {platform.python_version()}, "
+        f"{cores} shared cores{peers}."
+    )
+
+
+def _version(python: Path, distribution: str) -> str:
+    code = f"from importlib.metadata import version; print(version({distribution!r}))"
+    done = subprocess.run([str(python), "-c", code], check=True, stdout=subprocess.PIPE, text=True)
+    return done.stdout.strip()
+
+
+def main() -> None:
+    """Measure what the command line asks for, and write the page after each."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--only", nargs="+", choices=SECTIONS, default=list(SECTIONS))
+    parser.add_argument("--print", action="store_true", help="leave the page as it is")
+    options = parser.parse_args()
+    for name in options.only:
+        print(f"Measuring {name} …", file=sys.stderr)
+        text = measured(name)
+        if options.print:
+            print(text)
+        else:
+            PAGE.write_text(put(PAGE.read_text(), name, text))
+
+
+if __name__ == "__main__":
+    main()
