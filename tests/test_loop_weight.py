@@ -46,9 +46,14 @@ async def _counted(tools: list[Any], turns: int) -> Counter[str]:
     return entered
 
 
+async def entered_by_a_small_run() -> Counter[str]:
+    """Count the calls in each file of the package that a run of two turns with one tool makes."""
+    return await _counted([add], 1)
+
+
 async def test_a_run_of_two_turns_enters_few_files_and_makes_few_calls() -> None:
     """Each hop is read by whoever debugs a run, and paid by every run."""
-    entered = await _counted([add], 1)
+    entered = await entered_by_a_small_run()
     assert len(entered) <= 16, sorted(Path(file).name for file in entered)
     assert entered.total() <= 200
 

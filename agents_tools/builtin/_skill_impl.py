@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 from agents_tools._paths import DEFAULT_PROTECTED, PathRefused
 from agents_tools._text import escape_for_model
+from agents_tools.builtin._skill_messages import SkillAction, SkillObservation
 from agents_tools.builtin._skills import SCRIPTS, Skill, SkillError, SkillRegistry, unknown
 from agents_tools.builtin.sandbox import Sandbox, SandboxedProcess
-from agents_tools.builtin.skill import SkillAction, SkillObservation
 from agents_tools.context import current_context
 from agents_tools.definition import ToolExecutor
 from agents_tools.errors import UserError, UserKeyError

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence  # noqa: TC003 - as in the signature of the base
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
-
-from pydantic import Field
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from agents_tools._records import ToolAnnotations
 from agents_tools._text import escape_for_model, shorten
+from agents_tools.builtin._skill_messages import SkillAction, SkillObservation
 from agents_tools.builtin._skills import Skill, SkillError, SkillRegistry
-from agents_tools.definition import Action, Observation, ToolDefinition, working_dir_of
+from agents_tools.definition import ToolDefinition, working_dir_of
 from agents_tools.errors import UserValueError
 
 if TYPE_CHECKING:
@@ -31,44 +30,6 @@ first.
 
 _LONGEST_LINE = 300
 _LONGEST_LIST = 20_000
-
-
-class SkillAction(Action):
-    """What to do with a skill."""
-
-    action: Literal["get_info", "get_reference", "run_script"] = Field(
-        description="What to do: get_info, get_reference or run_script."
-    )
-    skill_name: str = Field(description="The name of the skill.")
-    reference_name: str | None = Field(
-        default=None, description="For get_reference: the name of the reference."
-    )
-    script_name: str | None = Field(
-        default=None, description="For run_script: the name of the script."
-    )
-    script_args: str | list[str] | None = Field(
-        default=None,
-        description="For run_script: its arguments, best as a list. A text is split at blanks; "
-        "quotes hold words together.",
-    )
-
-
-class SkillObservation(Observation):
-    """What a skill says, or what its script did.
-
-    Attributes:
-        action: What was asked for.
-        skill_name: Of which skill.
-        exit_code: How the script ended; `None` if none was run or it was ended.
-        timed_out: Whether the script was ended because it took too long.
-        truncated: Whether not all of the text is there.
-    """
-
-    action: Literal["get_info", "get_reference", "run_script"] = "get_info"
-    skill_name: str = ""
-    exit_code: int | None = None
-    timed_out: bool = False
-    truncated: bool = False
 
 
 class SkillTool(ToolDefinition[SkillAction, SkillObservation]):

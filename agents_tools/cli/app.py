@@ -8,14 +8,20 @@ import importlib
 import os
 import sys
 import threading
-import traceback
 from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+from agents_tools._secrets import mask
 from agents_tools._version import __version__
 from agents_tools.cli.errors import BROKEN_PIPE, CANCELLED, OK, USAGE, CommandError
-from agents_tools.cli.screen import console_errors, forgiving_streams, print_json, say
+from agents_tools.cli.screen import (
+    console_errors,
+    forgiving_streams,
+    print_json,
+    say,
+    say_traceback,
+)
 from agents_tools.errors import MCPError, UserError
 
 if TYPE_CHECKING:
@@ -150,10 +156,11 @@ def _code_of(typed: list[str]) -> int:
 
 
 def _report(typed: list[str], message: str, hint: str | None, error: Exception) -> None:
+    message = mask(message)
     words = typed[: typed.index("--")] if "--" in typed else typed
     if "--debug" in words:
         cause = error if error.__cause__ is None else error.__cause__
-        traceback.print_exception(cause)
+        say_traceback(cause)
     if "--json" in words:
         told = {"type": _public_name(error), "message": message}
         print_json(

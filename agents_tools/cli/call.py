@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,7 @@ from agents_tools.cli.calling import run_call, say_stopping
 from agents_tools.cli.errors import CANCELLED, EXIT_CODES, CommandError
 from agents_tools.cli.render import View, choose_view
 from agents_tools.cli.results import Folder, as_json, print_output, problem_of
-from agents_tools.cli.screen import console_errors, print_json, say
+from agents_tools.cli.screen import console_errors, print_json, say, say_traceback
 from agents_tools.cli.target import Tool, load_tools, pick
 from agents_tools.errors import AgentsToolsError
 from agents_tools.events import Event, ToolArtifactEvent
@@ -210,7 +209,7 @@ def _finish(
     failed = outcome.status != "ok"
     view.close(outcome.status, finished.duration, problem_of(outcome) if failed else None)
     if outcome.error is not None and debug:
-        traceback.print_exception(outcome.error)
+        say_traceback(outcome.error)
     if compact:
         print_json(as_json(outcome, finished.duration, folder), compact=True)
     elif outcome.error is None:

@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from agents_tools._text import safe_text
-from agents_tools.cli.render import CallState, CallStates
+from agents_tools.cli.calls import CallState, CallStates
 from agents_tools.events import (
     Event,
     NotifyStreamEvent,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-import traceback
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -26,6 +25,7 @@ from agents_tools.cli.screen import (
     print_text,
     prints_on_stderr,
     say,
+    say_traceback,
 )
 from agents_tools.cli.target import parted
 from agents_tools.errors import (
@@ -157,7 +157,7 @@ def command(
     if ended.status == "interrupted" and state is not None and ended.result is not None:
         _save(ended.result.to_state(), state)
     if ended.error is not None and debug:
-        traceback.print_exception(ended.error)
+        say_traceback(ended.error)
     if as_json:
         print_json(_record(ended, job), compact=True)
     else:

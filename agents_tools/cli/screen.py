@@ -6,11 +6,13 @@ import contextlib
 import json
 import os
 import sys
+import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from agents_tools._secrets import mask
 from agents_tools._text import safe_text
 from agents_tools.ui._terminal import can_show, is_terminal
 
@@ -29,6 +31,7 @@ __all__ = [
     "print_text",
     "prints_on_stderr",
     "say",
+    "say_traceback",
     "sentence_of",
     "short_path",
     "width",
@@ -56,6 +59,11 @@ def print_json(value: Any, *, compact: bool) -> None:
 def say(text: str, **style: Any) -> None:
     """Print a line for the person at the terminal, beside the result."""
     click.echo(paint(safe_text(text), err=True, **style), err=True)
+
+
+def say_traceback(error: BaseException) -> None:
+    """Print the traceback that was asked for, without the secrets in it."""
+    click.echo(mask("".join(traceback.format_exception(error))), nl=False, err=True)
 
 
 def print_table(rows: Iterable[tuple[str, str]], *, indent: int = 0) -> None:

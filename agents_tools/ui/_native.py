@@ -25,9 +25,9 @@ from agents_tools.ui._asgi import (
     respond_stream,
     shown,
 )
+from agents_tools.ui._frames import frame_of, read_place
 from agents_tools.ui._runs import LiveRun, Runs, runs_for
 from agents_tools.ui.ndjson import CONTENT_TYPE as NDJSON, json_of
-from agents_tools.ui.sse import frame_of, read_place
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping, Sequence

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["CONTENT_TYPE", "decode", "encode", "json_of"]
 
 CONTENT_TYPE = "application/x-ndjson"
+"""The media type of lines of JSON."""
 
 _UNSEEN_ENDS = re.compile(rb"\xe2\x80[\xa8\xa9]|\xc2\x85")
 """U+2028, U+2029 and U+0085: JSON has them as they are, and some readers end a line there."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Literal
 
-from agents_tools.ui.ndjson import event_of, json_of
+from agents_tools.ui._frames import frame_of
+from agents_tools.ui.ndjson import event_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["CONTENT_TYPE", "app", "decode", "encode"]
 
 CONTENT_TYPE = "text/event-stream"
+"""The media type of an event stream."""
 
 
 def app(
@@ -118,30 +120,4 @@ def decode(text: str | Iterable[str]) -> Iterator[Event]:
             data.clear()
 
 
-def frame_of(event: Event, run_id: str = "") -> bytes:
-    """Give an event as one frame.
-
-    Raises:
-        UserError: It has no JSON form.
-    """
-    data = json_of(event)
-    place = ""
-    if event.id >= 0:
-        place = f"id: {run_id}:{event.id}\n" if run_id else f"id: {event.id}\n"
-    return b"%sevent: %s\ndata: %s\n\n" % (place.encode(), event.type.encode(), data)
-
-
-def read_place(given: str, run_id: str) -> int | None:
-    """Read the place in a stream that a client gives: `<run id>:<n>`, or `n` alone.
-
-    Returns:
-        The id of the last event that the client has; `None` where it is none of this run.
-    """
-    before, mark, digits = given.strip().rpartition(":")
-    if mark and before != run_id:
-        return None
-    return int(digits) if _NUMBER.fullmatch(digits) is not None else None
-
-
 _LINE_END = re.compile(r"\r\n|\n|\r")
-_NUMBER = re.compile(r"-1|[0-9]{1,18}")

@@ -1,15 +1,16 @@
-"""What the file editor takes and gives, and how its tool is made."""
+"""The file editor: how it is made, and what models are told about it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
-
-from pydantic import Field
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from agents_tools._records import ToolAnnotations
+from agents_tools.builtin.file_editor.messages import (
+    Command,
+    FileEditorAction,
+    FileEditorObservation,
+)
 from agents_tools.definition import (
-    Action,
-    Observation,
     ToolDefinition,
     ToolExecutor,
     working_dir_of,
@@ -29,7 +30,6 @@ __all__ = [
     "FileEditorTool",
 ]
 
-Command = Literal["view", "create", "str_replace", "insert", "undo_edit"]
 
 DESCRIPTION = """Views, creates and edits text files; also lists directories and shows images.
 
@@ -43,54 +43,6 @@ and without line numbers, and enough lines around to name one place.
 * `insert` puts `new_str` on new lines after line `insert_line` (0: at the start).
 * `undo_edit` takes back the last change that this tool made to the file.
 Encoding, line ends and permissions of a file are kept."""
-
-
-class FileEditorAction(Action):
-    """View, create or edit a file."""
-
-    command: Command = Field(description="What to do.")
-    path: str = Field(description="The file or directory, absolute or from the working directory.")
-    file_text: str | None = Field(default=None, description="create: the whole new content.")
-    old_str: str | None = Field(default=None, description="str_replace: the text to replace.")
-    new_str: str | None = Field(
-        default=None,
-        description="str_replace: what takes its place (nothing: delete it). "
-        "insert: the lines to insert.",
-    )
-    insert_line: Annotated[int, Field(ge=0)] | None = Field(
-        default=None, description="insert: after which line; 0 is the start of the file."
-    )
-    view_range: Annotated[list[int], Field(min_length=2, max_length=2)] | None = Field(
-        default=None,
-        description="view: the first and the last line to show, from 1; -1 is the last line.",
-    )
-    replace_all: bool = Field(
-        default=False, description="str_replace: replace every place where old_str is."
-    )
-
-
-class FileEditorObservation(Observation):
-    """What the editor did, or what it shows.
-
-    Attributes:
-        command: What was asked for.
-        path: The file or directory.
-        prev_exists: Whether the file was there before.
-        diff: What was changed, as a unified diff of the changed region; cut where it is long.
-        lines: The first and the last line that is shown, or that is new.
-        total_lines: How many lines the file has (now).
-        replaced: How many places were replaced.
-        encoding: How the text is stored.
-    """
-
-    command: Command
-    path: str
-    prev_exists: bool = True
-    diff: str | None = None
-    lines: tuple[int, int] | None = None
-    total_lines: int | None = None
-    replaced: int | None = None
-    encoding: str | None = None
 
 
 class FileEditorTool(ToolDefinition[FileEditorAction, FileEditorObservation]):

@@ -28,7 +28,7 @@ from agents_tools.builtin.file_editor._text_file import (
 )
 from agents_tools.builtin.file_editor._view import Text, size_text
 from agents_tools.builtin.file_editor._write import Stamp
-from agents_tools.builtin.file_editor.definition import FileEditorAction, FileEditorObservation
+from agents_tools.builtin.file_editor.messages import FileEditorAction, FileEditorObservation
 from agents_tools.definition import ImageContent, TextContent, ToolExecutor
 from agents_tools.errors import ToolError, UserValueError
 

@@ -18,7 +18,7 @@ from agents_tools.builtin.terminal._keys import key_named, typed
 from agents_tools.builtin.terminal._live import Live
 from agents_tools.builtin.terminal._output import Files, Shown
 from agents_tools.builtin.terminal._turns import Turn, Turns
-from agents_tools.builtin.terminal.definition import TerminalAction, TerminalObservation
+from agents_tools.builtin.terminal.messages import TerminalAction, TerminalObservation
 from agents_tools.context import current_context
 from agents_tools.definition import ToolExecutor
 from agents_tools.errors import ToolCancelledError, ToolError, UserValueError
