@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from agents_tools.mcp._exchange import Exchange, Request
     from agents_tools.mcp.config import MCPServerConfig
 
-__all__ = ["Hooks", "Json", "Refusal", "Session", "Wire", "message_of", "open_session", "sdk_line"]
+__all__ = ["Hooks", "Json", "Refusal", "Session", "message_of", "open_session", "sdk_line"]
 
 _CLOSED = -32000
 _TOOLS_CHANGED = "notifications/tools/list_changed"
@@ -59,18 +59,6 @@ class Hooks:
     elicit: Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]] | None = None
     sample: Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]] | None = None
     roots: Callable[[], Awaitable[dict[str, Any]]] | None = None
-
-
-class Wire(Protocol):
-    """Makes messages of the SDK from plain JSON."""
-
-    def message(self, data: dict[str, Any]) -> Any:
-        """Make a message that came."""
-        ...
-
-    def error(self, number: Any, text: str) -> Any:
-        """Make the answer to a request whose own answer cannot be read."""
-        ...
 
 
 class Session(Protocol):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from agents_tools.mcp._exchange import Exchange
-    from agents_tools.mcp._sdk import Wire
+    from agents_tools.mcp._streams import Wire
     from agents_tools.mcp.config import MCPServerConfig
 
 __all__ = ["StdioTransport"]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from typing import Self
 
-__all__ = ["Sink", "Source"]
+__all__ = ["Sink", "Source", "Wire"]
 
 
 class _Stream:
@@ -56,3 +56,15 @@ class Sink(_Stream):
     async def send(self, item: Any) -> None:
         """Send a message."""
         raise NotImplementedError
+
+
+class Wire(Protocol):
+    """Makes messages of the SDK from plain JSON."""
+
+    def message(self, data: dict[str, Any]) -> Any:
+        """Make a message that came."""
+        ...
+
+    def error(self, number: Any, text: str) -> Any:
+        """Make the answer to a request whose own answer cannot be read."""
+        ...

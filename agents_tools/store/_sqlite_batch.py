@@ -20,12 +20,13 @@ from agents_tools.store._sqlite_rows import COLUMNS
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+    from agents_tools.store._pending import Pending
     from agents_tools.store._sqlite_place import Log, Place
-    from agents_tools.store._sqlite_writer import Append, Reserve
+    from agents_tools.store._sqlite_rows import Draft
 
-__all__ = ["Batch", "give_up", "who_writes"]
+__all__ = ["Append", "Batch", "Reserve", "give_up", "who_writes"]
 
 _LARGEST_BLOCK: Final = 1 << 16
 _LAST: Final = (1 << 63) - 1
@@ -38,6 +39,30 @@ _INSERT: Final = {
     for rows in (512, 64, 8, 1)
 }
 """Many rows in one statement: the other threads of the program are asked but once to step back."""
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Append:
+    """Events to be stored in a log, all or none."""
+
+    log: Log
+    drafts: Sequence[Draft]
+    expected: int | None
+    sync: bool
+    pending: Pending[int]
+    size: int
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Reserve:
+    """The lease of a log is to be taken, and a block of ids set aside."""
+
+    log: Log
+    pending: Pending[int]
+    drafts: None = None
+    expected: None = None
+    sync: bool = False
+    size: int = 0
 
 
 @dataclass(slots=True, kw_only=True)

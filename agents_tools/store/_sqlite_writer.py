@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from agents_tools.errors import EventStoreError
 from agents_tools.store._pending import told_together
-from agents_tools.store._sqlite_batch import Batch, give_up
+from agents_tools.store._sqlite_batch import Append, Batch, Reserve, give_up
 from agents_tools.store._sqlite_errors import MISREAD, explained
 
 if TYPE_CHECKING:
@@ -18,38 +18,13 @@ if TYPE_CHECKING:
 
     from agents_tools.store._pending import Pending
     from agents_tools.store._sqlite_place import Log, Place
-    from agents_tools.store._sqlite_rows import Draft
 
-__all__ = ["Append", "Reserve", "Work", "Writer"]
+__all__ = ["Work", "Writer"]
 
 _MOST_ROWS: Final = 4_096
 _MOST_BYTES: Final = 16 << 20
 _GATHER: Final = 0.0003
 """Seconds to wait for as many as the last time, where they are synced: that takes about as long."""
-
-
-@dataclass(slots=True, kw_only=True, eq=False)
-class Append:
-    """Events to be stored in a log, all or none."""
-
-    log: Log
-    drafts: Sequence[Draft]
-    expected: int | None
-    sync: bool
-    pending: Pending[int]
-    size: int
-
-
-@dataclass(slots=True, kw_only=True, eq=False)
-class Reserve:
-    """The lease of a log is to be taken, and a block of ids set aside."""
-
-    log: Log
-    pending: Pending[int]
-    drafts: None = None
-    expected: None = None
-    sync: bool = False
-    size: int = 0
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

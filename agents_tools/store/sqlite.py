@@ -12,6 +12,7 @@ from agents_tools.errors import EventStoreError, UserValueError
 from agents_tools.events import INVALID_ID
 from agents_tools.store._pending import Pending
 from agents_tools.store._protocol import SessionInfo
+from agents_tools.store._sqlite_batch import Append, Reserve
 from agents_tools.store._sqlite_keep import Deletion, Retention
 from agents_tools.store._sqlite_place import BLOCK, Log, Place
 from agents_tools.store._sqlite_query import Range, count_events, read_events
@@ -19,7 +20,7 @@ from agents_tools.store._sqlite_readers import Readers
 from agents_tools.store._sqlite_rows import drafted
 from agents_tools.store._sqlite_schema import open_file
 from agents_tools.store._sqlite_watch import Watch
-from agents_tools.store._sqlite_writer import Append, Reserve, Work, Writer
+from agents_tools.store._sqlite_writer import Work, Writer
 
 if TYPE_CHECKING:
     import sqlite3
