@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import graphlib
 import statistics
 import subprocess
 import sys
@@ -20,7 +21,7 @@ import grimp
 import agents_tools
 from tests.test_loop_weight import entered_by_a_small_run
 
-__all__ = ["lengths", "loaded", "tied"]
+__all__ = ["figures", "lengths", "loaded", "tied"]
 
 PACKAGE = Path(agents_tools.__file__).parent
 
@@ -43,37 +44,47 @@ def _bodies(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def tied() -> list[str]:
-    """Give the modules that import themselves by way of others, imports at first use included."""
+    """Give the modules of a circle of imports, those at first use included; none where there is none."""
     graph = grimp.build_graph("agents_tools", exclude_type_checking_imports=True)
-    return sorted(
-        module
-        for module in graph.modules
-        if any(
-            module in graph.find_upstream_modules(one)
-            for one in graph.find_modules_directly_imported_by(module)
-        )
-    )
+    imports = {one: graph.find_modules_directly_imported_by(one) for one in graph.modules}
+    try:
+        graphlib.TopologicalSorter(imports).prepare()
+    except graphlib.CycleError as error:
+        return error.args[1]
+    return []
 
 
 def loaded() -> int:
     """Count the modules that importing the package adds to those of a bare Python."""
-    code = "import sys; bare = set(sys.modules); import agents_tools; print(len(set(sys.modules) - bare))"
+    code = (
+        "import sys; bare = set(sys.modules); import agents_tools; "
+        "print(len(set(sys.modules) - bare))"
+    )
     done = subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.PIPE)
     return int(done.stdout)
 
 
+def figures() -> dict[str, int]:
+    """Give the five, each with what it counts."""
+    found = [length for length, _ in lengths()]
+    return {
+        "lines of the longest function": found[-1],
+        "lines that nine of ten functions have at most": round(
+            statistics.quantiles(found, n=10)[-1]
+        ),
+        "modules tied in a circle of imports": len(tied()),
+        "files that a run of two turns with one tool enters": len(
+            asyncio.run(entered_by_a_small_run())
+        ),
+        "modules that `import agents_tools` loads": loaded(),
+    }
+
+
 def main() -> None:
-    """Print the five."""
-    found = lengths()
-    longest, where = found[-1]
-    per_decile = statistics.quantiles([length for length, _ in found], n=10)
-    knot = tied()
-    files = asyncio.run(entered_by_a_small_run())
-    print(f"| longest function | {longest} lines: `{where}` |")
-    print(f"| nine of ten functions, at most | {per_decile[-1]:.0f} lines |")
-    print(f"| modules tied in a circle of imports | {len(knot)}{': ' if knot else ''}{', '.join(knot)} |")
-    print(f"| files that a run of two turns with one tool enters | {len(files)} |")
-    print(f"| modules that `import agents_tools` loads | {loaded()} |")
+    """Print the five, and where to look first."""
+    print("\n".join(f"| {what} | {number} |" for what, number in figures().items()))
+    print("\nLongest functions:", *(f"{n:4} {where}" for n, where in lengths()[:-6:-1]), sep="\n")
+    print("\nTied:", *(tied() or ["none"]))
 
 
 if __name__ == "__main__":

@@ -260,14 +260,6 @@ class Shape:
                 raise ChangedMeanwhileError
         return block * _BLOCK + at + 1
 
-    def line_at(self, place: int, source: Source) -> int:
-        """Say in which line a place of the body is."""
-        block = min(place // _BLOCK, len(self.before) - 1)
-        if block < 0:
-            return 1
-        data = source.read(block * _BLOCK, place - block * _BLOCK)
-        return self.before[block] + data.count(b"\n") + 1
-
 
 class _After:
     """What comes after the byte order mark."""
