@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import inspect
 import logging
 import os
 import threading
-import weakref
-from dataclasses import dataclass
-from fnmatch import fnmatchcase
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from agents_tools.errors import (
@@ -22,11 +17,12 @@ from agents_tools.errors import (
     UserKeyError,
     UserValueError,
 )
+from agents_tools.mcp._listing import Listing, sifted
+from agents_tools.mcp._news import News, ToolListChange
 from agents_tools.mcp._programs import check_program
 from agents_tools.mcp._questions import elicited, roots_of, sampled
 from agents_tools.mcp._sdk import Hooks
-from agents_tools.mcp._shapes import an_object, text_or_none
-from agents_tools.mcp._untrusted import UnusableTool, clean_text, clean_tool, public_names
+from agents_tools.mcp._shapes import an_object
 from agents_tools.mcp.adapter import AnyTool, function_tool_of
 from agents_tools.mcp.config import MCPServerConfig, load_config, server_config
 from agents_tools.mcp.connection import Connection
@@ -34,7 +30,7 @@ from agents_tools.mcp.pins import PinChange, ToolPins
 from agents_tools.mcp.rounds import perform_call
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Self
 
     from agents_tools.context import Question, ToolContext
@@ -43,43 +39,6 @@ if TYPE_CHECKING:
 __all__ = ["MCPToolManager", "ToolListChange"]
 
 logger = logging.getLogger("agents_tools.mcp")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolListChange:
-    """How the tools of one server have changed.
-
-    Attributes:
-        server: The name of the server.
-        added: Names of tools that are new.
-        removed: Names of tools that are gone.
-        changed: Names of tools that are described in another way.
-        pins: What differs from what was pinned.
-    """
-
-    server: str
-    added: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()
-    changed: tuple[str, ...] = ()
-    pins: tuple[PinChange, ...] = ()
-
-
-class _Server:
-    """What is known of one server."""
-
-    def __init__(self, connection: Connection) -> None:
-        self.connection = connection
-        self.listed: dict[str, dict[str, Any]] = {}
-        self.tools: dict[str, AnyTool] = {}
-        self.skipped: dict[str, str] = {}
-        self.findings: dict[str, list[str]] = {}
-        self.changes: list[PinChange] = []
-        self.asked: set[PinChange] = set()
-        self.raw: tuple[list[dict[str, Any]], dict[str, str]] = [], {}
-
-    @property
-    def config(self) -> MCPServerConfig:
-        return self.connection.config
 
 
 class MCPToolManager:
@@ -138,19 +97,15 @@ class MCPToolManager:
         }
         self._pins = ToolPins(pins) if isinstance(pins, (str, os.PathLike)) else pins
         self._first: dict[str, list[dict[str, Any]]] = {}
-        self._on_change = on_change
+        self._news = News(on_change)
         self._ask = ask
         self._sample: Sample | None = sample
         self._roots = tuple(roots)
         self._allowed = None if allow_commands is None else tuple(allow_commands)
         self._max_connecting = max_connecting
-        self._servers: dict[str, _Server] = {}
-        self._registries: weakref.WeakSet[Any] = weakref.WeakSet()
-        self._registered: dict[str, AnyTool] = {}
+        self._servers: dict[str, Listing] = {}
         self._tools: list[AnyTool] = []
         self.connections: list[Connection] = []
-        self._subscribers: list[Callable[[], None]] = []
-        self._beside: set[asyncio.Task[None]] = set()
         self._lock = threading.RLock()
         self.failures: dict[str, MCPError] = {}
 
@@ -189,7 +144,7 @@ class MCPToolManager:
         """Connect all servers at once. Those that fail are told in `failures`; the rest works."""
         room = asyncio.Semaphore(self._max_connecting)
 
-        async def one(server: _Server) -> None:
+        async def one(server: Listing) -> None:
             server.connection.reopen()
             async with room:
                 try:
@@ -235,7 +190,7 @@ class MCPToolManager:
             raise
         return list(server.tools.values())
 
-    def _add(self, config: MCPServerConfig) -> _Server:
+    def _add(self, config: MCPServerConfig) -> Listing:
         if config.name in self._servers:
             raise UserValueError(
                 f"There is an MCP server {config.name!r} already. Remove it first, or give this "
@@ -243,7 +198,7 @@ class MCPToolManager:
             )
         if config.transport == "stdio" and self._allowed is not None:
             check_program(config, self._allowed)
-        server = _Server(Connection(config, self))
+        server = Listing(Connection(config, self))
         self._servers[config.name] = server
         self.connections.append(server.connection)
         return server
@@ -326,7 +281,7 @@ class MCPToolManager:
             roots=self._roots,
         )
 
-    def _server(self, name: str) -> _Server:
+    def _server(self, name: str) -> Listing:
         server = self._servers.get(name)
         if server is None:
             known = ", ".join(map(repr, self._servers)) or "none"
@@ -371,9 +326,7 @@ class MCPToolManager:
         Args:
             registry: A `ToolRegistry`, or anything with `register(tool)` and `unregister(name)`.
         """
-        self._registries.add(registry)
-        for tool in self._tools:
-            registry.register(tool)
+        self._news.register(registry, self._tools)
 
     def get_stats(self) -> dict[str, Any]:
         """Give numbers: servers, tools, calls and errors, in all and by server."""
@@ -532,7 +485,7 @@ class MCPToolManager:
             server = self._servers.get(connection.name)
             if server is None or server.connection is not connection:
                 return
-            found, skipped, findings = _sifted(tools)
+            found, skipped, findings = sifted(tools)
             for name in refused.keys() & found.keys():
                 del found[name]
                 skipped[name] = refused[name]
@@ -542,7 +495,7 @@ class MCPToolManager:
                     found.pop(change.tool, None)
                     skipped[change.tool] = f"it is not as it was pinned: {_told(change)}"
             server.raw = tools, refused
-            server.listed = {n: one for n, one in found.items() if _is_wanted(server.config, n)}
+            server.keep(found)
             server.skipped, server.findings = skipped, findings
             news = () if changes == server.changes else tuple(changes)
             server.changes = changes
@@ -558,14 +511,14 @@ class MCPToolManager:
                     "Tool %r of MCP server %r is left out: %s", name, server.config.name, reason
                 )
             told = self._rebuild(server, news)
-        self._tell(told)
+        self._news.tell(told)
 
-    def _drop(self, server: _Server) -> None:
+    def _drop(self, server: Listing) -> None:
         """Take the tools of a server away that is known no more."""
         with self._lock:
             server.listed = {}
             told = self._rebuild(server, ())
-        self._tell(told)
+        self._news.tell(told)
 
     def _differences(self, server: str, tools: list[dict[str, Any]]) -> list[PinChange]:
         try:
@@ -587,17 +540,17 @@ class MCPToolManager:
         self._first[server] = [*first, *(tool for tool in tools if tool["name"] not in known)]
         return changes
 
-    def _is_usable(self, server: _Server, change: PinChange) -> bool:
+    def _is_usable(self, server: Listing, change: PinChange) -> bool:
         """Whether a changed tool may be used; while a person is asked about it, it may not."""
         if self._pins is None or self._pins.on_change == "warn":
             return True
         if self._pins.on_change == "ask" and self._ask is not None and change not in server.asked:
             server.asked.add(change)
-            self._later(self._ask_about(server, change, self._ask))
+            self._news.later(self._ask_about(server, change, self._ask))
         return False
 
     async def _ask_about(
-        self, server: _Server, change: PinChange, ask: Callable[[Question], Any]
+        self, server: Listing, change: PinChange, ask: Callable[[Question], Any]
     ) -> None:
         from agents_tools.context import Question
 
@@ -616,18 +569,7 @@ class MCPToolManager:
             self._pins.approve(change.server, change.tool)
             self.listed(server.connection, *server.raw)
 
-    def _later(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do something beside the connection, which does not wait for it."""
-        task = asyncio.ensure_future(work)
-        self._beside.add(task)
-        task.add_done_callback(self._done)
-
-    def _done(self, task: asyncio.Task[None]) -> None:
-        self._beside.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            logger.error("What was to be told of MCP servers has failed.", exc_info=error)
-
-    def _rebuild(self, changed: _Server, pins: tuple[PinChange, ...]) -> ToolListChange:
+    def _rebuild(self, changed: Listing, pins: tuple[PinChange, ...]) -> ToolListChange:
         """Name all tools anew, and say what is different."""
         old = {tool.name: tool for tool in changed.tools.values()}
         taken = {
@@ -636,9 +578,9 @@ class MCPToolManager:
             for wire_name, tool in server.tools.items()
             if wire_name in server.listed
         }  # a tool keeps its name, whatever others are called later
-        changed.tools = self._named(changed, taken)
+        changed.name_tools(taken, self._made)
         self._tools = [tool for server in self._servers.values() for tool in server.tools.values()]
-        self._tell_registries()
+        self._news.tell_registries(self._tools)
         new = {tool.name: tool for tool in changed.tools.values()}
         return ToolListChange(
             server=changed.config.name,
@@ -654,48 +596,9 @@ class MCPToolManager:
         Args:
             callback: Called without arguments, in the thread of the server's connection.
         """
-        self._subscribers.append(callback)
+        self._news.subscribe(callback)
 
-    def _tell(self, change: ToolListChange) -> None:
-        if not (change.added or change.removed or change.changed or change.pins):
-            return
-        told: list[Any] = []
-        calls = [partial(one) for one in self._subscribers]
-        if self._on_change is not None:
-            calls.append(partial(self._on_change, change))
-        for call in calls:
-            try:
-                told.append(call())
-            except Exception:  # whoever listens never breaks a connection
-                logger.exception("A listener failed on changes of MCP server %r.", change.server)
-        for result in told:
-            if inspect.isawaitable(result):
-                self._later(_awaited(result))
-
-    def _named(self, server: _Server, taken: dict[str, tuple[_Server, str]]) -> dict[str, AnyTool]:
-        """Give the tools of a server by their names there, each with a name nobody else has."""
-        config = server.config
-        wanted = public_names(config.name, list(server.listed), prefix=config.prefix)
-        tools: dict[str, AnyTool] = {}
-        for wire_name, wire in server.listed.items():
-            tool = server.tools.get(wire_name)
-            name = tool.name if tool is not None else wanted[wire_name]
-            if name in taken and taken[name] != (server, wire_name) and config.prefix is None:
-                name = public_names(config.name, [wire_name], prefix=config.name)[wire_name]
-            if name in taken and taken[name] != (server, wire_name):
-                mark = hashlib.sha256(f"{config.name}\0{wire_name}".encode()).hexdigest()[:8]
-                name = f"{name[:55]}_{mark}"
-            if tool is None or _WIRES.get(tool) != wire:
-                try:
-                    tool = self._made(server, name, wire)
-                except UserError as error:
-                    server.skipped[wire_name] = str(error)
-                    continue
-            taken[name] = server, wire_name
-            tools[wire_name] = tool
-        return tools
-
-    def _made(self, server: _Server, name: str, wire: dict[str, Any]) -> AnyTool:
+    def _made(self, server: Listing, name: str, wire: dict[str, Any]) -> AnyTool:
         connection, config = server.connection, server.config
         hints = an_object(wire.get("annotations"))
         repeatable = config.trusted and (
@@ -707,33 +610,15 @@ class MCPToolManager:
                 connection, wire["name"], arguments, context, repeatable=repeatable
             )
 
-        tool = function_tool_of(
+        return function_tool_of(
             wire,
             name=name,
             server=config.name,
             perform=perform,
             validate_arguments=config.validate_arguments,
         )
-        _WIRES[tool] = wire
-        return tool
-
-    def _tell_registries(self) -> None:
-        now = {tool.name: tool for tool in self._tools}
-        gone = [name for name, tool in self._registered.items() if now.get(name) is not tool]
-        fresh = [tool for name, tool in now.items() if self._registered.get(name) is not tool]
-        for registry in list(self._registries):
-            changes = [partial(registry.unregister, name) for name in gone]
-            changes += [partial(registry.register, tool) for tool in fresh]
-            for change in changes:
-                try:
-                    change()
-                except Exception as error:  # noqa: BLE001 - one refusal never costs the others
-                    logger.warning("A registry has refused a tool of an MCP server: %s", error)
-        self._registered = now
 
 
-_WIRES: weakref.WeakKeyDictionary[AnyTool, dict[str, Any]] = weakref.WeakKeyDictionary()
-"""What each tool was made of."""
 _MOST_PAGES = 100
 
 
@@ -741,44 +626,3 @@ def _told(change: PinChange) -> str:
     """Say what differs, and how it is accepted."""
     what = ", ".join(change.fields) or change.kind
     return f"{what}; ToolPins.approve({change.server!r}, {change.tool!r}) accepts it"
-
-
-def _sifted(
-    tools: list[dict[str, Any]],
-) -> tuple[dict[str, dict[str, Any]], dict[str, str], dict[str, list[str]]]:
-    """Give the tools that can be used by their names, why others cannot, and what was cleaned."""
-    found: dict[str, dict[str, Any]] = {}
-    skipped: dict[str, str] = {}
-    findings: dict[str, list[str]] = {}
-    for number, tool in enumerate(tools):
-        label = clean_text(text_or_none(tool.get("name")) or "", 128)[0] or f"(number {number})"
-        try:
-            clean = clean_tool(tool)
-        except UnusableTool as error:
-            skipped[label] = str(error)
-            continue
-        name: str = clean.wire["name"]
-        if name in found:
-            skipped[name] = "the server lists two tools of this name; the first one is used"
-            continue
-        if _needs_tasks(clean.wire):
-            skipped[name] = "it can only be called through the tasks extension of the protocol"
-            continue
-        if clean.findings:
-            findings[name] = list(clean.findings)
-        found[name] = clean.wire
-    return found, skipped, findings
-
-
-def _is_wanted(config: MCPServerConfig, name: str) -> bool:
-    if any(fnmatchcase(name, pattern) for pattern in config.deny):
-        return False
-    return config.allow is None or any(fnmatchcase(name, pattern) for pattern in config.allow)
-
-
-def _needs_tasks(wire: Mapping[str, Any]) -> bool:
-    return an_object(wire.get("execution")).get("taskSupport") == "required"
-
-
-async def _awaited(work: Awaitable[Any]) -> None:
-    await work
