@@ -44,7 +44,7 @@ def _bodies(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def tied() -> list[str]:
-    """Give the modules of a circle of imports, those at first use included; none where there is none."""
+    """Give the modules of a circle of imports, those at first use included."""
     graph = grimp.build_graph("agents_tools", exclude_type_checking_imports=True)
     imports = {one: graph.find_modules_directly_imported_by(one) for one in graph.modules}
     try:

@@ -29,7 +29,7 @@ from agents_tools.items import (
     item_from_dict,
 )
 from agents_tools.model import ModelRequest, ModelSettings, OutputFormat, load_model
-from agents_tools.models import anthropic as adapter
+from agents_tools.models import _anthropic_request, anthropic as adapter
 from agents_tools.models.anthropic import DEFAULT_MAX_TOKENS, AnthropicModel
 from agents_tools.outputs import (
     ContentBlock,
@@ -897,7 +897,7 @@ def test_any_history_is_written_within_the_rules_of_the_api(history: list[Item])
     """A history may come from anywhere; what is sent of it must not be refused as a whole."""
     before, seen = None, set[str]()
     called_: list[str] = []
-    for message in adapter._messages(history):
+    for message in _anthropic_request._messages(history):
         check(MESSAGE, message)
         assert message["content"]
         assert message["role"] != before, "user and assistant take turns"

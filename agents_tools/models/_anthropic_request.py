@@ -1,0 +1,359 @@
+"""What the Messages API is asked: a request in its own words."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import re
+from collections import defaultdict, deque
+from typing import TYPE_CHECKING, Any
+
+from agents_tools._strict import ANTHROPIC_STRICT, to_strict
+from agents_tools._text import shorten
+from agents_tools.errors import (
+    UserError,
+    UserValueError,
+)
+from agents_tools.items import (
+    MessageInputItem,
+    MessageOutputItem,
+    ReasoningItem,
+    ToolCallItem,
+    ToolCallOutputItem,
+)
+from agents_tools.models._anthropic_values import PROVIDER, an_object, json_object
+from agents_tools.models._common import (
+    Offer,
+    base64_text,
+    merged,
+)
+from agents_tools.outputs import (
+    ContentBlock,
+    ToolOutputAudio,
+    ToolOutputFileContent,
+    ToolOutputImage,
+    ToolOutputText,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from agents_tools.items import Item
+    from agents_tools.model import ModelRequest, ModelSettings, OutputFormat
+
+__all__ = [
+    "CALL_FIELDS",
+    "DEFAULT_MAX_TOKENS",
+    "THOUGHTS",
+    "block_of",
+    "call_block",
+    "request_body",
+    "schema_of",
+]
+
+DEFAULT_MAX_TOKENS = 16_384
+"""The most tokens of an answer where `ModelSettings(max_tokens=)` says nothing: the API insists on
+a figure. Thinking counts towards it."""
+
+
+def request_body(request: ModelRequest, offer: Offer, schema: Any) -> dict[str, Any]:
+    """Write a request; `schema` is that of its form in the API's own dialect, where it has one."""
+    settings, form = request.settings, request.output
+    messages = _messages(request.input)
+    if not messages:
+        raise UserValueError(
+            "There is nothing to answer: the Messages API takes conversations with at least one "
+            "message that is not empty, besides the system prompt."
+        )
+    limit = settings.max_tokens
+    body: dict[str, Any] = {
+        "max_tokens": DEFAULT_MAX_TOKENS if limit is None else limit,
+        "messages": messages,
+    }
+    system = [request.instructions, *_system_texts(request.input)]
+    if form is not None and schema is None:
+        told = json.dumps(dict(form.schema), ensure_ascii=False)
+        system.append(f"Answer with nothing but JSON that fits this JSON Schema:\n{told}")
+    if any(map(str.strip, system)):
+        body["system"] = "\n\n".join(text for text in system if text.strip())
+    if offer.wire:
+        body["tools"] = offer.wire
+        choice = _tool_choice(settings, offer)
+        if choice is not None:
+            body["tool_choice"] = choice
+    else:
+        _tool_choice(settings, offer)
+    if settings.temperature is not None:
+        body["temperature"] = settings.temperature
+    if settings.top_p is not None:
+        body["top_p"] = settings.top_p
+    if settings.stop:
+        body["stop_sequences"] = list(settings.stop)
+    output: dict[str, Any] = {}
+    if settings.reasoning_effort is not None:
+        output["effort"] = settings.reasoning_effort
+    if schema is not None:
+        output["format"] = {"type": "json_schema", "schema": schema}
+    if output:
+        body["output_config"] = output
+    return merged(body, settings.extra_body)
+
+
+def schema_of(form: OutputFormat) -> dict[str, Any] | None:
+    """Give the schema of a form in the dialect of the API; `None` if it has no such form."""
+    if not form.strict:
+        return None
+    try:
+        return to_strict(form.schema, ANTHROPIC_STRICT)[0]
+    except UserError:
+        return None
+
+
+def _tool_choice(settings: ModelSettings, offer: Offer) -> dict[str, Any] | None:
+    chosen, single = settings.tool_choice, settings.parallel_tool_calls is False
+    if chosen == "none":
+        return {"type": "none"}
+    if chosen is None and not single:
+        return None
+    if chosen is not None and chosen not in {"auto", "required", *offer.names}:
+        known = ", ".join(offer.names) or "none"
+        raise UserValueError(
+            f"ModelSettings(tool_choice={chosen!r}): there is no such tool to call. Choose auto, "
+            f"required, none, or one of the tools: {known}."
+        )
+    kinds = {None: "auto", "auto": "auto", "required": "any"}
+    choice: dict[str, Any] = {"type": kinds.get(chosen, "tool")}
+    if choice["type"] == "tool":
+        choice["name"] = chosen
+    if single:
+        choice["disable_parallel_tool_use"] = True
+    return choice
+
+
+def _system_texts(items: Sequence[Item]) -> list[str]:
+    texts: list[str] = []
+    for index, item in enumerate(items):
+        if not isinstance(item, MessageInputItem) or item.role == "user":
+            continue
+        if isinstance(item.content, str):
+            texts.append(item.content)
+            continue
+        for place, block in enumerate(item.content):
+            if not isinstance(block, ToolOutputText):
+                raise UserValueError(
+                    f"input[{index}].content[{place}]: a message of role {item.role!r} holds text "
+                    "only."
+                )
+            texts.append(block.text)
+    return texts
+
+
+_Said = MessageOutputItem | ReasoningItem | ToolCallItem
+
+
+def _messages(items: Sequence[Item]) -> list[dict[str, Any]]:
+    """Write the conversation as messages of user and assistant that take turns."""
+    outputs: defaultdict[str, deque[ToolCallOutputItem]] = defaultdict(deque)
+    for item in items:
+        if isinstance(item, ToolCallOutputItem):
+            outputs[item.call_id].append(item)
+    messages: list[dict[str, Any]] = []
+    ids: set[str] = set()
+    turn: list[_Said] = []
+    for index, item in enumerate(items):
+        match item:
+            case MessageOutputItem() | ReasoningItem() | ToolCallItem():
+                turn.append(item)
+            case MessageInputItem(role="user"):
+                _end_turn(turn, outputs, ids, messages)
+                _add(messages, "user", _input_blocks(item, f"input[{index}].content"))
+            case ToolCallOutputItem():  # stands behind its call, wherever it was recorded
+                _end_turn(turn, outputs, ids, messages)
+            case MessageInputItem():
+                pass  # is in the system prompt
+    _end_turn(turn, outputs, ids, messages)
+    if messages and messages[-1]["role"] == "assistant":
+        last = messages[-1]["content"][-1]
+        if last["type"] == "text":  # what the model is to go on from must not end in blanks
+            messages[-1]["content"][-1] = {**last, "text": last["text"].rstrip()}
+    return messages
+
+
+def _add(messages: list[dict[str, Any]], role: str, blocks: list[dict[str, Any]]) -> None:
+    if not blocks:
+        return
+    if messages and messages[-1]["role"] == role:
+        messages[-1]["content"] += blocks
+    else:
+        messages.append({"role": role, "content": blocks})
+
+
+def _end_turn(
+    turn: list[_Said],
+    outputs: Mapping[str, deque[ToolCallOutputItem]],
+    ids: set[str],
+    messages: list[dict[str, Any]],
+) -> None:
+    """Add what the model said in one turn, and the outputs of its calls behind it."""
+    said: list[dict[str, Any]] = []
+    results: list[dict[str, Any]] = []
+    for item in turn:
+        if not isinstance(item, ToolCallItem) or not item.needs_answer:
+            said += _said(item)
+            continue
+        call_id = _unique_id(item.call_id, ids)
+        said.append(call_block(item, call_id))
+        waiting = outputs.get(item.call_id)
+        results.append(_result(waiting.popleft() if waiting else None, call_id))
+    turn.clear()
+    if all(block["type"] in THOUGHTS for block in said):
+        return  # a thought alone is no message
+    _add(messages, "assistant", said)
+    _add(messages, "user", results)
+
+
+THOUGHTS = {"thinking", "redacted_thinking"}
+
+
+def _said(item: _Said) -> list[dict[str, Any]]:
+    own = an_object((item.provider_data or {}).get(PROVIDER))
+    match item:
+        case MessageOutputItem() if isinstance(own.get("blocks"), list):
+            return [
+                dict(block) for block in own["blocks"] if an_object(block).get("type") == "text"
+            ]
+        case MessageOutputItem():
+            words = item.text if item.refusal is None else item.refusal
+            return [_text_block(words)] if words.strip() else []
+        case ReasoningItem() if isinstance(own.get("signature"), str):
+            return [{"type": "thinking", "thinking": item.text, "signature": own["signature"]}]
+        case ReasoningItem() if isinstance(own.get("redacted"), str):
+            return [{"type": "redacted_thinking", "data": own["redacted"]}]
+        case ToolCallItem() if isinstance(own.get("block"), dict):
+            return [own["block"]]
+        case _:
+            return []
+
+
+def _unique_id(call_id: str, taken: set[str]) -> str:
+    """Give the id of a call in a form that the API takes, and that no other call has."""
+    number, wanted = 0, call_id
+    while not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", wanted) or wanted in taken:
+        wanted = f"call_{hashlib.sha256(f'{call_id}/{number}'.encode()).hexdigest()[:32]}"
+        number += 1
+    taken.add(wanted)
+    return wanted
+
+
+def call_block(item: ToolCallItem, call_id: str) -> dict[str, Any]:
+    given = json_object(item.arguments or "{}")
+    if given is None:
+        given = {"invalid_json": item.arguments}
+    name = re.sub(r"[^A-Za-z0-9_-]", "_", item.name)[:64] or "_"
+    own = an_object((item.provider_data or {}).get(PROVIDER))
+    kept = {field: own[field] for field in CALL_FIELDS if field in own}
+    return {"type": "tool_use", "id": call_id, "name": name, "input": given, **kept}
+
+
+CALL_FIELDS = ("caller", "toolset_name")
+"""What the API may say of a call besides, and wants back with it."""
+
+
+def _result(item: ToolCallOutputItem | None, call_id: str) -> dict[str, Any]:
+    result: dict[str, Any] = {"type": "tool_result", "tool_use_id": call_id}
+    if item is None:  # every call must be answered
+        return {**result, "content": "No output was recorded.", "is_error": True}
+    content: Any = item.output
+    if not isinstance(content, str):
+        blocks: list[dict[str, Any]] = []
+        for block in content:
+            # Errors are told in text alone.
+            told = block_of(block, None) if item.status == "ok" else _text_block(_as_text(block))
+            if told["type"] != "text" or told["text"].strip():
+                blocks.append(told)
+        content = blocks or ""
+    if item.status != "ok":
+        result["is_error"] = True
+    return {**result, "content": content}
+
+
+def _input_blocks(item: MessageInputItem, at: str) -> list[dict[str, Any]]:
+    if isinstance(item.content, str):
+        return [_text_block(item.content)] if item.content.strip() else []
+    blocks = [block_of(block, f"{at}[{index}]") for index, block in enumerate(item.content)]
+    return [block for block in blocks if block["type"] != "text" or block["text"].strip()]
+
+
+def _text_block(words: str) -> dict[str, Any]:
+    return {"type": "text", "text": words}
+
+
+def block_of(block: ContentBlock, at: str | None) -> dict[str, Any]:
+    """Write a content block; `at` is where the user wrote it, `None` for what a tool answered."""
+    source = _source(block)
+    if isinstance(block, ToolOutputText):
+        return _text_block(block.text)
+    if source is None:
+        if at is not None:
+            raise UserValueError(f"{at}: {_REMEDIES[block.type]}")
+        return _text_block(_as_text(block))
+    if isinstance(block, ToolOutputImage):
+        return {"type": "image", "source": source}
+    name = getattr(block, "filename", None)
+    return {"type": "document", "source": source, **({"title": name[:500]} if name else {})}
+
+
+def _source(block: ContentBlock) -> dict[str, Any] | None:
+    """Say where the data of a block is; `None` for data that the API does not take."""
+    match block:
+        case ToolOutputText() | ToolOutputAudio():
+            return None
+        case _ if block.file_id is not None:
+            return {"type": "file", "file_id": block.file_id}
+        case _ if block.url is not None:
+            held = _DATA_URL.fullmatch(block.url)
+            if held is None:
+                return {"type": "url", "url": block.url}
+            kind, data = held[1].lower(), held[2]
+        case _:
+            kind, data = block.mime_type or "", base64_text(block.data or b"")
+    if kind in (_IMAGES if isinstance(block, ToolOutputImage) else {"application/pdf"}):
+        return {"type": "base64", "media_type": kind, "data": data}
+    if isinstance(block, ToolOutputFileContent) and block.data is not None:
+        words = _decoded(block.data)
+        if words is not None and words.strip():
+            return {"type": "text", "media_type": "text/plain", "data": words}
+    return None
+
+
+_DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)(?:;[\w=.+-]+)*;base64,([A-Za-z0-9+/=\s]*)")
+
+_IMAGES = {"image/jpeg", "image/png", "image/gif", "image/webp"}
+
+
+_REMEDIES = {
+    "image": "Anthropic takes images of type image/jpeg, image/png, image/gif or image/webp.",
+    "audio": "Anthropic's models take no sound; give them its words.",
+    "file": "Anthropic takes files that are PDF documents or text.",
+}
+
+
+def _as_text(block: ContentBlock) -> str:
+    """Say in words what a block holds: text in full."""
+    if isinstance(block, ToolOutputText):
+        return block.text
+    name = getattr(block, "filename", None) or block.type
+    if block.data is None:
+        return f"[{name}: {shorten(block.url or block.file_id or '', 200)}]"
+    words = _decoded(block.data) if isinstance(block, ToolOutputFileContent) else None
+    if words is not None:
+        return words
+    return f"[{name}: {len(block.data):,} bytes of {block.mime_type}, not shown]"
+
+
+def _decoded(data: bytes) -> str | None:
+    with contextlib.suppress(UnicodeDecodeError):
+        words = data.decode()
+        return None if "\0" in words else words
+    return None
