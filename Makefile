@@ -1,6 +1,6 @@
 # Every target sets up what it needs in .venv, from nothing but a Python (3.11 or newer) and its pip.
 #   make demo | setup | test | test-mcp1 | conformance | ui-conformance | frameworks | check
-#   make docs | cov | mutants | soak
+#   make docs | pictures | reference | cov | mutants | soak
 #   make bench | bench-gate | figures | corpus | clean
 #   PYTHON=/path/to/python   the interpreter to build .venv with
 #   ARGS="-k name"           further arguments for the command that runs
@@ -34,7 +34,7 @@ FRAMEWORKS := .frameworks/.stamp-1
 
 PHONY_TESTS := test test-all test-long test-mcp1 conformance ui-conformance frameworks
 .PHONY: help setup demo $(PHONY_TESTS) cov corpus check
-.PHONY: format docs docs-serve bench bench-gate figures clean
+.PHONY: format docs docs-serve pictures reference bench bench-gate figures clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -115,6 +115,14 @@ bench-gate: $(DEV)
 # All figures of docs/performance.md anew: three quarters of an hour, best on a quiet machine.
 figures: $(DEV) $(FRAMEWORKS)
 	@$(BIN)/python -m tests.benchmarks.page $(ARGS)
+
+# The pictures and the generated pages of the docs anew.
+pictures: $(DEV)
+	@$(BIN)/python -m tools.pictures $(ARGS)
+
+reference: $(DEV)
+	@$(BIN)/python -m tools.reference
+	@$(BIN)/python -m tests.requirements --write
 
 # Everything that the other targets made, environments included.
 clean:

@@ -12,6 +12,7 @@ from agents_tools._callable import EMPTY
 from agents_tools._json import JsonFault, check_bounds, check_keys, harmless, may_hold_more_keys
 from agents_tools._leaf import Leaf, no_keys, null_means
 from agents_tools._problem import ArgumentProblem
+from agents_tools._secrets import MASK
 from agents_tools._signature import LEFT_OUT
 from agents_tools._text import describe_value, shorten
 from agents_tools.errors import ModelBehaviorError, UserError
@@ -99,6 +100,7 @@ class ArgumentReader:
         self.read = self._reader()
 
     _fast: Callable[[str], Arguments]
+    _secret_keys: frozenset[str] | None = None
 
     def _reader(self) -> Callable[[str], Arguments]:
         # The fast validator reads what is written just as the schema says, and passes over
@@ -220,19 +222,21 @@ class ArgumentReader:
     def _error(self, problems: Sequence[ArgumentProblem]) -> ModelBehaviorError:
         return arguments_error(self._tool, problems)
 
-    def known_keys(self, path: Sequence[str | int]) -> list[str] | None:
+    def known_keys(self, path: Sequence[str | int]) -> list[str]:
         """List the keys that the schema names for the object at a path."""
         root = self._json_schema()
         found = list(_schemas_at(root, path))
-        names = [name for schema in found for name in schema.get("properties", ())]
-        return names or None
+        return [name for schema in found for name in schema.get("properties", ())]
 
-    def is_secret(self, path: Sequence[str | int]) -> bool:
-        """Whether the schema says that what stands at a path is not to be shown."""
-        return any(
-            schema.get("writeOnly") or schema.get("format") == "password"
-            for schema in _schemas_at(self._json_schema(), path)
-        )
+    def described(self, value: Any, path: Sequence[str | int]) -> str:
+        """Describe what stands at a path, without what the schema says is not to be shown."""
+        keys = self._secret_keys
+        if keys is None:
+            keys = self._secret_keys = _secret_keys(self._json_schema())
+        root = self._json_schema()
+        if not keys.isdisjoint(path) or any(map(_is_secret, _schemas_at(root, path))):
+            return "another secret"
+        return describe_value(_without(keys, value) if keys else value)
 
     def settled(self, text: str) -> str:
         """Read a text, and give it back written just as the schema says.
@@ -249,7 +253,8 @@ class ArgumentReader:
         from pydantic_core import ValidationError
 
         try:
-            self._fast(text)
+            # Strictly, for a pydantic model converts by itself: a text into a number, say.
+            typing.cast("Any", self._fast)(text, strict=True)
         except (TypeError, ValidationError):
             return False
         return isinstance(text, str)
@@ -319,6 +324,12 @@ class TypeReader(ArgumentReader):
     def _counter(self) -> Callable[[Any], int]:
         return self._leaf.count_keys or _nothing
 
+    def _as_written(self, text: Any) -> bool:
+        if not super()._as_written(text):
+            return False
+        others = self._other_keys.difference(self.known_keys(()))
+        return not others or others.isdisjoint(_parsed(text))
+
     def _look_closely(self, text: str) -> Arguments:
         """Refuse unknown keys even where a pydantic model would pass over them."""
         arguments = super()._look_closely(text)
@@ -372,7 +383,11 @@ class SchemaReader(ArgumentReader):
                 "validate_arguments=False and check the arguments in the tool."
             ) from error
         try:
-            self._enforce = validator_for(json_schema, retriever=_fetch_nothing)
+            self._enforce = validator_for(
+                json_schema,
+                retriever=_fetch_nothing,
+                mask="the value" if _secret_keys(json_schema) else None,
+            )
         except (ValueError, ValidationError) as error:
             reason = shorten(str(error).strip().partition("\n")[0].removesuffix("."), 300)
             raise UserError(f"The JSON Schema of tool {tool!r} is not valid: {reason}.") from None
@@ -653,16 +668,13 @@ def _problem(
     path: tuple[str | int, ...], value: Any, item: Any, reader: ArgumentReader
 ) -> ArgumentProblem:
     kind: str = item["type"]
-    got = "nothing" if value is _NOT_GIVEN else describe_value(value)
-    if reader.is_secret(path):
-        got = "another secret"
+    got = "nothing" if value is _NOT_GIVEN else reader.described(value, path)
     if kind in _MISSING_KINDS:
         return ArgumentProblem(
             path=path, expected=f"{reader.wanted(path)} (required)", got=got, kind="missing"
         )
     if kind in _UNKNOWN_KINDS:
-        known = reader.known_keys(path[:-1])
-        expected = _nearest(str(path[-1]), known) if known else _LEAVE_OUT
+        expected = _nearest(str(path[-1]), reader.known_keys(path[:-1]))
         return ArgumentProblem(path=path, expected=expected, got=got, kind="unknown_key")
     if kind == _RESERVED:
         return ArgumentProblem(path=path, expected=_LEAVE_OUT, got=got, kind="unknown_key")
@@ -685,7 +697,7 @@ def _nearest(key: str, known: list[str]) -> str:
         return _LEAVE_OUT
     from difflib import get_close_matches
 
-    close = get_close_matches(key[:64], known, n=1, cutoff=0.6)
+    close = get_close_matches(key[:64], known, n=1)
     lowered = {name.lower().replace("_", ""): name for name in known}
     match = close[0] if close else lowered.get(key.lower().replace("_", "").replace("-", ""))
     if match:
@@ -804,7 +816,7 @@ def _decoded(data: Arguments, problems: Sequence[ArgumentProblem]) -> str | None
 
 def _schemas_at(root: dict[str, Any], path: Sequence[str | int]) -> Iterator[Mapping[str, Any]]:
     """Find the schemas of what stands at a path: several where a union leaves it open."""
-    current = list(_arms(root, root, 0))
+    current: list[Mapping[str, Any]] = list(_arms(root, root, 0))
     for step in path:
         below: list[Mapping[str, Any]] = []
         for schema in current:
@@ -821,22 +833,69 @@ def _schemas_at(root: dict[str, Any], path: Sequence[str | int]) -> Iterator[Map
     return iter(current)
 
 
-def _arms(
-    root: dict[str, Any], schema: Mapping[str, Any], depth: int
-) -> Iterator[Mapping[str, Any]]:
-    if depth > 8:  # noqa: PLR2004 - a reference may point at itself
+def _arms(root: dict[str, Any], given: Any, depth: int) -> Iterator[dict[str, Any]]:
+    if depth > 8 or not isinstance(given, dict):  # noqa: PLR2004 - a reference may point at itself
         return
+    schema = typing.cast("dict[str, Any]", given)
     reference = schema.get("$ref")
     if isinstance(reference, str) and reference.startswith("#/$defs/"):
-        target = root.get("$defs", {}).get(reference.removeprefix("#/$defs/"), {})
+        named = root.get("$defs")
+        name = reference.removeprefix("#/$defs/")
+        target: Any = typing.cast("Arguments", named).get(name) if isinstance(named, dict) else None
         yield from _arms(root, target, depth + 1)
         return
     arms = schema.get("anyOf") or schema.get("oneOf")
-    if not arms:
+    if not isinstance(arms, list):
         yield schema
         return
-    for arm in arms:
+    for arm in typing.cast("list[Any]", arms):
         yield from _arms(root, arm, depth + 1)
+
+
+def _is_secret(schema: Mapping[str, Any]) -> bool:
+    return bool(schema.get("writeOnly")) or schema.get("format") == "password"
+
+
+def _secret_keys(root: dict[str, Any]) -> frozenset[str]:
+    """Find the keys under which secrets stand, alone or as lists and maps of them."""
+    found: set[str] = set()
+    pending: list[Any] = [root]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, dict):
+            schema = typing.cast("dict[str, Any]", node)
+            if isinstance(named := schema.get("properties"), dict):
+                properties = typing.cast("dict[str, Any]", named)
+                found.update(key for key, one in properties.items() if _holds_secret(root, one, 0))
+            pending.extend(schema.values())
+        elif isinstance(node, list):
+            pending.extend(typing.cast("list[Any]", node))
+    return frozenset(found)
+
+
+def _holds_secret(root: dict[str, Any], schema: Any, depth: int) -> bool:
+    if isinstance(schema, list):
+        return any(_holds_secret(root, one, depth) for one in typing.cast("list[Any]", schema))
+    if not isinstance(schema, dict):
+        return False
+    return any(
+        _is_secret(arm)
+        or any(
+            _holds_secret(root, arm.get(key), depth + 1)
+            for key in ("items", "prefixItems", "additionalProperties", "allOf")
+        )
+        for arm in _arms(root, typing.cast("dict[str, Any]", schema), depth)
+    )
+
+
+def _without(keys: frozenset[str], value: Any) -> Any:
+    """Give a JSON value without what stands under some keys."""
+    if isinstance(value, dict):
+        held = typing.cast("Arguments", value)
+        return {key: MASK if key in keys else _without(keys, one) for key, one in held.items()}
+    if isinstance(value, list):
+        return [_without(keys, one) for one in typing.cast("list[Any]", value)]
+    return value
 
 
 _WORDS = {

@@ -56,7 +56,13 @@ class Docstring:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FuncDocumentation:
-    """The documentation of a function: its name, its description, a text for each parameter."""
+    """The documentation of a function, as its docstring has it.
+
+    Attributes:
+        name: The name of the function.
+        description: What it does; `None` where nothing says so.
+        param_descriptions: The text of each parameter that has one.
+    """
 
     name: str
     description: str | None

@@ -19,6 +19,19 @@ TEMPORARY = "agents-tools-"
 """How the names of directories begin that are removed with all that is in them."""
 
 _SCRIPT = """
+members() {
+  for stat in /proc/[0-9]*/stat; do
+    read -r line < "$stat" || continue
+    set -- ${line##*) }
+    for one in $groups; do
+      if [ "$4" = "$one" ]; then stat=${stat%/stat}; echo "${stat#/proc/}"; fi
+    done
+  done
+}
+end() {
+  for one in $groups; do kill -s "$1" -- "-$one"; done
+  for one in $(members); do kill -s "$1" -- "$one"; done
+}
 groups=
 while read -r what which; do
   case $what in
@@ -36,9 +49,9 @@ while read -r what which; do
   esac
 done
 if [ -n "$groups" ]; then
-  for one in $groups; do kill -s TERM -- "-$one"; done
+  end TERM
   sleep 2
-  for one in $groups; do kill -s KILL -- "-$one"; done
+  end KILL
 fi
 for one; do
   path=${one#* }
@@ -59,9 +72,10 @@ done
 """
 """Reads `watch N` and `forget N`, `all PATH/`, `empty PATH/` and `cleared PATH/`.
 
-At the end of its input it ends the groups that are still watched, and then removes what is left: a
-directory with all that is in it where its name is one of ours, otherwise only what is empty; a file
-with nothing but a dot counts as such.
+At the end of its input it ends the groups that are still watched, and what is in the sessions of
+those ids as far as there is a `/proc`: a shell gives each of its jobs a group of its own. Then it
+removes what is left: a directory with all that is in it where its name is one of ours, otherwise
+only what is empty; a file with nothing but a dot counts as such.
 """
 
 _SHELL = "/bin/sh"
@@ -114,7 +128,7 @@ _guardian = _Guardian()
 
 
 def watch(group: int) -> None:
-    """End a process group when this process ends.
+    """End a process group, and the session of the same id, when this process ends.
 
     Args:
         group: The id of the group; nothing happens where there are none (Windows).

@@ -642,9 +642,12 @@ def _in_words(values: Iterable[Any]) -> str:
 
 def _enumeration(schema: Schema) -> Schema:
     """Keep booleans from members that are numbers, and numbers from members that are booleans."""
+    if "missing" in schema:
+        return schema
     values = [member.value for member in schema["members"]]
     kinds = set(map(_kind, values))
-    if "missing" in schema or not kinds & {int, float, bool} or kinds - _JSON_KINDS:
+    _check_kinds(kinds)
+    if not kinds & {int, float, bool} or kinds - _JSON_KINDS:
         return schema
     choices: list[Schema] = []
     if kinds & {int, float}:
@@ -667,6 +670,12 @@ def _kind(value: Any) -> Any:
     return typing.cast("Any", type(value))
 
 
+def _check_kinds(kinds: set[Any]) -> None:
+    """Refuse fixed values that no JSON value equals: nobody could ever send them."""
+    if bytes in kinds:
+        raise NoSchemaError("its values are bytes, and no JSON value equals those")
+
+
 def _literal(schema: Schema) -> Schema:
     """Tell numbers from booleans, and let members of enumerations go by their values."""
     import enum
@@ -679,6 +688,7 @@ def _literal(schema: Schema) -> Schema:
         for item, value in zip(expected, values, strict=True)
         if type(value) in _JSON_KINDS and isinstance(item, enum.Enum)
     }
+    _check_kinds(kinds)
     if kinds - _JSON_KINDS or (kinds == {str} and not members):
         return schema
     choices: list[Schema] = []

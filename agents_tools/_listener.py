@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol, TypeAlias
 
-from agents_tools._secrets import MASK, mask
+from agents_tools._secrets import MASK, guard_logs, mask
 from agents_tools._text import escape_for_model, safe_text, shorten, type_name
 from agents_tools.errors import UserError, UserTypeError, UserValueError
 
@@ -29,9 +29,11 @@ __all__ = [
     "bound_socket",
     "check_binding",
     "current_principal",
+    "is_other_machine",
 ]
 
 logger = logging.getLogger("agents_tools")
+guard_logs()
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -194,6 +196,8 @@ class Guarded:
         metadata_url: Where clients learn how to get a token (RFC 9728).
         resource: What tokens are for. One that is for something else is not taken; where the
             verifier does not say what a token is for, it has to check that itself.
+        local_only: Whether requests of other machines are refused, as far as the server around
+            says where one comes from.
 
     Raises:
         UserError: The token cannot be sent or is too short, `auth` is neither a token nor a
@@ -214,7 +218,9 @@ class Guarded:
         protect: Callable[[str], bool] | None = None,
         metadata_url: str | None = None,
         resource: str | None = None,
+        local_only: bool = False,
     ) -> None:
+        self._local_only = local_only
         self._app = app
         self._host = host
         self._hosts = tuple(map(_host_rule, _listed("allowed_hosts", allowed_hosts)))
@@ -321,6 +327,14 @@ class Guarded:
 
     def _check_place(self, scope: Scope) -> str | None:
         """Check Host and Origin; give the origin where it is one that may read the answer."""
+        client: Any = scope.get("client")
+        if self._local_only and client and is_other_machine(str(client[0])):
+            raise Refused(
+                403,
+                f"This server takes no requests of other machines, such as {_shown(client[0])}, "
+                "since everybody could call the tools. Give it auth=, or say with allowed_hosts= "
+                "under which name it may be reached.",
+            )
         host = self._checked_host(_values(scope, b"host"))
         origins = _values(scope, b"origin")
         if not origins:
@@ -639,6 +653,16 @@ def _origin_message(origins: list[str]) -> str:
         f"Web pages with the Origin header {shown} may not call this server. If they should, add "
         "it to allowed_origins=."
     )
+
+
+def is_other_machine(address: str) -> bool:
+    """Tell whether a client's address is one of another machine."""
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return False  # a socket of this machine, or a client of a test
+    mapped = getattr(found, "ipv4_mapped", None)
+    return not (mapped or found).is_loopback
 
 
 def _is_loopback(name: str) -> bool:

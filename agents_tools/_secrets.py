@@ -13,6 +13,7 @@ from agents_tools.errors import UserTypeError, UserValueError
 
 if TYPE_CHECKING:
     from array import array
+    from logging import LogRecord
 
     class HiddenValue(Protocol):
         """An object that holds a secret back, such as pydantic's `SecretStr`."""
@@ -31,10 +32,13 @@ __all__ = [
     "View",
     "forget_secret",
     "forms_of",
+    "guard_logs",
     "has_secrets",
     "mask",
+    "mask_encoded",
     "mask_json",
     "mask_registered",
+    "mask_registered_json",
     "places_of",
     "register_secret",
     "registered_forms",
@@ -76,6 +80,7 @@ def register_secret(value: str | bytes | HiddenValue) -> None:
             "the whole secret, and only where one is set."
         )
     forms = tuple(forms_of(secret))
+    guard_logs()
     with _lock:
         _registered[secret] = forms
         _refresh()
@@ -125,6 +130,30 @@ def mask_registered(text: str) -> str:
     return _without(text, spans) if spans else text
 
 
+def mask_encoded(text: str) -> str:
+    """Replace the registered secrets that are percent-encoded or escaped, and none that is not."""
+    if not _forms_now:
+        return text
+    plain = set(_registered_spans(text))
+    spans = [span for view in views(text) for span in _spans_behind(view, _registered_spans)]
+    spans = [span for span in spans if span not in plain]
+    return _without(text, spans) if spans else text
+
+
+def mask_registered_json(value: Any) -> Any:
+    """Copy a JSON value without the registered secrets, in keys and numbers as well."""
+    if not _forms_now:
+        return value
+    if isinstance(value, str):
+        return mask_registered(value)
+    if isinstance(value, dict):
+        members = cast("dict[str, Any]", value).items()
+        return {mask_registered(key): mask_registered_json(one) for key, one in members}
+    if isinstance(value, list):
+        return [mask_registered_json(one) for one in cast("list[Any]", value)]
+    return MASK if _is_secret_number(value) else value
+
+
 def mask_json(value: Any) -> Any:
     """Copy a JSON value with every secret in it masked, keys of objects included.
 
@@ -133,6 +162,40 @@ def mask_json(value: Any) -> Any:
     masked as a whole.
     """
     return _masked(value, _DEEPEST, named=False)
+
+
+# What is logged
+
+_LOGGERS = tuple(
+    f"agents_tools{name}" for name in ("", ".mcp", ".playground", ".sandbox", ".skills", ".ui")
+)
+
+
+def guard_logs() -> None:
+    """Mask what the library logs from now on, tracebacks included; to do so again is no harm."""
+    import logging
+
+    for name in _LOGGERS:
+        logging.getLogger(name).addFilter(_masked_record)
+
+
+def _masked_record(record: LogRecord) -> bool:
+    """Mask a record; one without a secret is left as it is, with its exception."""
+    try:
+        said = record.getMessage()
+    except Exception:  # noqa: BLE001 - arguments that do not fit; whoever writes the record says so
+        return True
+    masked = mask(said)
+    if masked != said:
+        record.msg, record.args = masked, None
+    if record.exc_info and record.exc_info[0] is not None:
+        from traceback import format_exception
+
+        trace = "".join(format_exception(*record.exc_info)).rstrip("\n")
+        masked = mask(trace)
+        if masked != trace:  # handlers write the text, and would find the secret in the exception
+            record.exc_info, record.exc_text = None, masked
+    return True
 
 
 # What is registered

@@ -68,7 +68,7 @@ def place_of(func: Callable[..., Any], tool: str) -> Place:
 
 
 def read_parameters(
-    func: Callable[..., Any], place: Place, *, local_names: Names | None = None, skip: int = 0
+    func: Callable[..., Any], place: Place, *, local_names: Names, skip: int
 ) -> list[Param]:
     """Read the parameters of a callable with their annotations resolved.
 
@@ -82,7 +82,7 @@ def read_parameters(
         UserError: The signature cannot be read, or an annotation cannot be resolved.
     """
     signature = read_signature(func, place)
-    resolve = _Resolver(func, local_names or {})
+    resolve = _Resolver(func, local_names)
     found: list[Param] = []
     for parameter in list(signature.parameters.values())[skip:]:
         annotation = parameter.annotation

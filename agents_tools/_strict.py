@@ -556,7 +556,7 @@ class _Conversion:
 
     def node(self, schema: object, at: str, depth: int, nest: int) -> JsonSchema:
         self.nodes += 1
-        if self.nodes > MAX_NODES or depth > MAX_DEPTH // 2:
+        if self.nodes > MAX_NODES:
             self.refuse(at, "unfolds without end", "refer to shared parts without a description")
         if not isinstance(schema, dict) or not schema:
             self.refuse(at, "takes a value of any type", "give it a type")

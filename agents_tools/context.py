@@ -261,9 +261,9 @@ class ToolContext(RunContextWrapper[ContextT]):
             for veil in self.veils:
                 events = [seen for one in events for seen in veil(self, one)]
         except Exception:  # noqa: BLE001 - better unheard than heard by those who should not
-            _log().exception("A policy failed on %r, which is left out.", event.type)
-            root.dropped += 1
-            return
+            _log().exception("A policy failed on %r; what it says is left out.", event.type)
+            events = _bare(event)
+            root.dropped += not events
         root.unveiled = True
         try:
             for one in events:
@@ -763,6 +763,24 @@ def is_context_annotation(annotation: Any) -> bool:
             return bool(arms) and all(map(is_context_annotation, arms))
         annotation = typing.get_args(annotation)[0] if origin is typing.Annotated else origin
     return isinstance(annotation, type) and issubclass(annotation, RunContextWrapper)
+
+
+def _bare(event: Event) -> list[Event]:
+    """Give what is left of an event without what anybody has put in it: that a call begins or ends.
+
+    Whoever watches waits for the end of each call, so that has to be heard in any case.
+    """
+    from agents_tools.events import RunFinishedEvent, ToolStreamEndEvent, ToolStreamStartEvent
+
+    match event:
+        case ToolStreamStartEvent():
+            return [event.replace(input_args={})]
+        case RunFinishedEvent():
+            return [event.replace(output=None, error=None)]
+        case ToolStreamEndEvent():
+            return [event]
+        case _:
+            return []
 
 
 def _without_secrets(event: Event) -> Event:

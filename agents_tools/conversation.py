@@ -134,14 +134,23 @@ class Agent(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workspace:
-    """Where the tools of a conversation work: `working_dir`."""
+    """Where the tools of a conversation work.
+
+    Attributes:
+        working_dir: The directory.
+    """
 
     working_dir: str
 
 
 @dataclass(slots=True, kw_only=True)
 class ConversationState:
-    """What the tools of a conversation may know of it: its `workspace` and its `events`."""
+    """What the tools of a conversation may know of it.
+
+    Attributes:
+        workspace: Where they work.
+        events: What has happened so far, in order.
+    """
 
     workspace: Workspace
     events: list[Event] = field(default_factory=list["Event"])
@@ -149,7 +158,12 @@ class ConversationState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Something that happened; `source` is `user`, `agent` or `environment`."""
+    """Something that happened in a conversation.
+
+    Attributes:
+        source: Who said it: `user`, `agent` or `environment`.
+        timestamp: When, in UTC.
+    """
 
     source: str
     timestamp: datetime = field(default_factory=lambda: datetime.now(UTC))
@@ -157,7 +171,11 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LLMConvertibleEvent(Event):
-    """An event that the model is told of, by a message of the Chat Completions API."""
+    """An event that the model is told of.
+
+    Attributes:
+        message: The message of the Chat Completions API that tells of it.
+    """
 
     message: Mapping[str, Any]
 
@@ -173,7 +191,13 @@ class MessageEvent(LLMConvertibleEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionEvent(LLMConvertibleEvent):
-    """The model calls a tool; `action` holds the arguments, as the tool's action if it has one."""
+    """The model calls a tool.
+
+    Attributes:
+        tool_name: The tool.
+        tool_call_id: The id of the call.
+        action: The arguments, as the action of the tool if it has one.
+    """
 
     tool_name: str
     tool_call_id: str
@@ -182,7 +206,13 @@ class ActionEvent(LLMConvertibleEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservationEvent(LLMConvertibleEvent):
-    """A tool has answered the call of that id."""
+    """A tool has answered a call.
+
+    Attributes:
+        tool_name: The tool.
+        tool_call_id: The id of the call.
+        observation: What it answered.
+    """
 
     tool_name: str
     tool_call_id: str
@@ -191,7 +221,11 @@ class ObservationEvent(LLMConvertibleEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentErrorEvent(ObservationEvent):
-    """A call could not be made; `error` is what the model is told."""
+    """A call could not be made.
+
+    Attributes:
+        error: What the model is told.
+    """
 
     error: str = ""
 

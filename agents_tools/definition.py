@@ -8,7 +8,7 @@ import re
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, cast, runtime_checkable
 
 from pydantic import (
@@ -21,6 +21,7 @@ from pydantic import (
     model_serializer,
     model_validator,
 )
+from pydantic.json_schema import SkipJsonSchema  # noqa: TC002 - read at run time
 from pydantic_core import to_json
 from typing_extensions import TypeVar
 
@@ -44,7 +45,7 @@ from agents_tools.tool import FunctionTool, check_tool_name
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pydantic import SerializerFunctionWrapHandler
+    from pydantic import SerializationInfo, SerializerFunctionWrapHandler
 
     from agents_tools.context import ToolContext
 
@@ -67,6 +68,9 @@ logger = logging.getLogger("agents_tools")
 ActionT = TypeVar("ActionT", bound=Action, default=Any)
 ObservationT = TypeVar("ObservationT", default=Any)
 AnyTool = FunctionTool[..., Any]
+
+_dumped: ContextVar[object] = ContextVar("_dumped", default=None)
+"""The tool that is just dumped with the fields of its own class."""
 
 
 class NotExecutableError(UserError, NotImplementedError):
@@ -133,7 +137,7 @@ class ToolDefinition(ToolBase[ActionT, ObservationT], Generic[ActionT, Observati
     description: str
     action_type: Any
     observation_type: Any = None
-    executor: Any = Field(default=None, exclude=True, repr=False)
+    executor: SkipJsonSchema[Any] = Field(default=None, exclude=True, repr=False)
     annotations: ToolAnnotations | None = None
     meta: dict[str, Any] | None = None
     given_title: str | None = Field(default=None, alias="title")
@@ -434,8 +438,24 @@ class ToolDefinition(ToolBase[ActionT, ObservationT], Generic[ActionT, Observati
         return None if value is None else value.__name__
 
     @model_serializer(mode="wrap")
-    def _dump(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _dump(self, handler: SerializerFunctionWrapHandler, info: SerializationInfo) -> Any:
         data = handler(self)
+        own = set(type(self).model_fields) - set(ToolDefinition.model_fields)
+        if not own <= data.keys() and _dumped.get() is not self:  # in a list of tools of all kinds
+            token = _dumped.set(self)
+            try:
+                return self.model_dump(
+                    mode=info.mode,
+                    include=cast("Any", info.include),
+                    exclude=cast("Any", info.exclude),
+                    context=info.context,
+                    by_alias=info.by_alias,
+                    exclude_unset=info.exclude_unset,
+                    exclude_defaults=info.exclude_defaults,
+                    exclude_none=info.exclude_none,
+                )
+            finally:
+                _dumped.reset(token)
         title = data.pop("given_title", None) or data.pop("title", None)
         return {"kind": type(self).__name__, "name": self.name, **data, "title": title}
 
@@ -443,11 +463,14 @@ class ToolDefinition(ToolBase[ActionT, ObservationT], Generic[ActionT, Observati
     @classmethod
     def _load(cls, data: Any, handler: Callable[[Any], Any]) -> Any:
         """Make the tool that a dump tells of: an instance of the class it names."""
+        wanted = cls.__pydantic_generic_metadata__["origin"] or cls  # whatever its parameters are
+        if isinstance(data, wanted):
+            return data
         if not isinstance(data, Mapping) or "kind" not in data:
             return handler(data)
         given = dict(cast("Mapping[str, Any]", data))
         kind = cls.resolve_kind(given.pop("kind"))
-        if not issubclass(kind, cls):
+        if not issubclass(kind, wanted):
             raise UserValueError(f"The dump is one of a {kind.__name__}, not of a {cls.__name__}.")
         for field, base in (("action_type", Action), ("observation_type", Observation)):
             if isinstance(given.get(field), str):

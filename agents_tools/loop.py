@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 from agents_tools._calls import Call, Calls
 from agents_tools._channel import listeners
+from agents_tools._secrets import guard_logs
 from agents_tools._supervisor import finish
 from agents_tools.context import RunScope, ToolContext, current_context
 from agents_tools.errors import (
     BudgetExceeded,
+    EventStoreError,
     MaxTurnsExceeded,
     ModelBehaviorError,
     ModelError,
@@ -172,7 +174,7 @@ class Run:
             self.usages += self.kept.usages
         if state is not None:
             run_id = state.run_id
-        heard = sinks + tuple(sink for sink in listeners() if sink not in sinks)
+        heard = sinks + listeners()
         if parent is not None:
             if outer is not None:
                 self.usages += cast("Run", outer.run).usages
@@ -606,13 +608,29 @@ class Run:
         a failure nothing more is.
         """
         if self._saving is not None:
-            await asyncio.shield(self._saving)
+            await self._saved(self._saving)
         if self.session is not None and self._unsaved:
             events, self._unsaved = self._unsaved, []
             if self._is_published:
                 events = []
-            self._saving = asyncio.ensure_future(_given(self.session.append(events)))
-            await asyncio.shield(self._saving)
+            given = self.session.append(events)
+            self._saving = asyncio.ensure_future(
+                given if hasattr(given, "__await__") else _given(given)
+            )
+            await self._saved(self._saving)
+
+    async def _saved(self, saving: asyncio.Future[Any]) -> None:
+        """Wait until it is saved; a session that stops by itself is no cancellation of the run."""
+        try:
+            await asyncio.shield(saving)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if not saving.cancelled() or task is None or task.cancelling():
+                raise
+            raise EventStoreError(
+                f"The session of agent {self.agent.name!r} cancelled what it was to keep.",
+                store=type(self.session).__name__,
+            ) from None
 
     async def _save_the_rest(self) -> None:
         if not self._unsaved and (self._saving is None or self._saving.done()):
@@ -734,6 +752,7 @@ class Run:
 
 _PLAIN = ModelSettings()
 _log = logging.getLogger("agents_tools")
+guard_logs()
 
 
 def _first_good(calls: Sequence[Call]) -> tuple[Any] | None:

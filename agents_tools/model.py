@@ -170,7 +170,8 @@ class ModelResponse:
         Raises:
             UserError: It is something else.
         """
-        if not isinstance(data.get("items"), list) or not isinstance(data.get("usage"), dict):
+        known = isinstance(data, Mapping)  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not known or (type(data.get("items")), type(data.get("usage"))) != (list, dict):
             raise UserValueError("An answer of a model has items and a usage in its JSON form.")
         return cls(
             items=input_items(data["items"], "answer.items"),

@@ -875,11 +875,16 @@ class FunctionTool(Generic[P, R_co]):
         function = _default_function if self._failure is DEFAULT else self._failure
         try:
             text = function(context, error)
-            if not isinstance(text, str) and not isinstance(raised, GeneratorExit):
+            if not isinstance(text, str) and isinstance(raised, GeneratorExit):
+                _close_unawaited(text)  # the call may just be closed: then it cannot wait
+                text = default_tool_error_function(context, error)
+            elif not isinstance(text, str):
                 text = await text
         except Exception:  # noqa: BLE001 - the model gets an answer whatever the function does
             _log().exception("The failure function of tool %r failed itself.", self._name)
             text = default_tool_error_function(context, error)
+        if self._failure is not DEFAULT and isinstance(text, str):
+            text = mask_registered(text)
         try:
             text = self._replied(context, text)
         except Exception:  # noqa: BLE001 - better untold than told to those who should not know
@@ -1097,7 +1102,17 @@ def _checked_schema(name: str, schema: Any) -> dict[str, Any]:
             f"The params_json_schema of tool {name!r} must be the JSON Schema of an object, as "
             f'a mapping with "type": "object"; it is {schema!r:.80}.'
         )
-    return typing.cast("dict[str, Any]", copy_json(dict(typing.cast("Any", schema))))
+    import json
+
+    try:
+        copied = typing.cast("dict[str, Any]", copy_json(dict(described)))
+        json.dumps(copied, allow_nan=False)
+    except (RecursionError, TypeError, ValueError) as error:
+        raise UserValueError(
+            f"The params_json_schema of tool {name!r} holds what JSON cannot ({error}). Give it "
+            "only text, finite numbers, booleans, None, lists, and mappings from text to these."
+        ) from None
+    return copied
 
 
 def copy_json(value: Any) -> Any:
@@ -1176,6 +1191,12 @@ def _is_plain(text: str) -> bool:
     return text.isascii() and "\x1b" not in text and "\0" not in text
 
 
+def _close_unawaited(given: Any) -> None:
+    close = getattr(given, "close", None) or getattr(given, "cancel", None)
+    if close is not None:
+        close()
+
+
 def _as_exception(raised: BaseException, context: ToolContext[Any]) -> Exception:
     """Give an `Exception` for what a tool raised; raise on what is not the tool's."""
     import asyncio
@@ -1185,7 +1206,7 @@ def _as_exception(raised: BaseException, context: ToolContext[Any]) -> Exception
     error = raised
     if isinstance(raised, Interruption):
         raise raised
-    if type_name(type(raised)) == "ThreadRaised":
+    if type_name(type(raised)) == "agents_tools._threads.ThreadRaised":
         error = typing.cast("Any", raised).error
     if isinstance(error, asyncio.CancelledError):
         context.cancel()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from agents_tools.errors import UserValueError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from typing import Self
 
 __all__ = ["Usage"]
@@ -56,8 +56,12 @@ class Usage:
         Raises:
             UserError: A figure is unknown or no whole number.
         """
+        if not isinstance(data, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UserValueError(f"usage: expected an object of figures, got {data!r:.80}.")
         known = {field.name for field in fields(cls)}
         for name, value in data.items():
             if name not in known or type(value) is not int or value < 0:
-                raise UserValueError(f"usage.{name}: expected a known whole number, got {value!r}.")
+                raise UserValueError(
+                    f"usage.{name}: expected a known whole number, got {value!r:.80}."
+                )
         return cls(**data)

@@ -1,5 +1,8 @@
 """Agents as tools: an orchestrator has translators, and calls those that a request is for.
 
+Run it: python examples/agents_as_tools.py. It prints the answer, the conversation of the
+orchestrator, in which a translator is one call, and how many requests were made.
+
 A script stands in for the language model, so that this runs offline. For a real one give its name
 instead: `MODEL = "openai/gpt-5"`, with OPENAI_API_KEY set.
 """

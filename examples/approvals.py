@@ -1,5 +1,8 @@
 """Calls that need a person's approval: the run stops, the person decides, the run goes on.
 
+Run it: python examples/approvals.py. It prints which payments wait, and what the model reads: one
+was small, one was refused, one was approved.
+
 A script stands in for the language model, so that this runs offline. For a real one give its name
 instead: `MODEL = "openai/gpt-5"`, with OPENAI_API_KEY set.
 """

@@ -1,4 +1,8 @@
-"""A class-based tool: what goes in, what comes out, and an executor that lasts between calls."""
+"""A class-based tool: what goes in, what comes out, and an executor that lasts between calls.
+
+Run it: python examples/class_based_tool.py. It prints a query that the database refuses, the one
+that the model mends it to, and, at the end of the block, that the database is closed.
+"""
 
 from __future__ import annotations
 

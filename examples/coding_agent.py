@@ -1,4 +1,8 @@
-"""An agent with the built-in tools mends a program; the shell is watched while it works."""
+"""An agent with the built-in tools mends a program; the shell is watched while it works.
+
+Run it: python examples/coding_agent.py. It prints what the shell says while it works, then what
+each tool gives: a test that fails, a line that is found and mended, a test that passes.
+"""
 
 from __future__ import annotations
 

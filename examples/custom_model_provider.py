@@ -1,5 +1,8 @@
 """Models of one's own: a provider finds them by name, and an agent used as a tool has another one.
 
+Run it: python examples/custom_model_provider.py. It prints what a model of the house answers a
+sub-agent and a run, and what is said of a name that nobody knows.
+
 `EchoModel` shows all that a model has to do, offline. A real one asks a server in `respond`; for
 one that speaks OpenAI's protocol there is `agents_tools.models.openai_chat`.
 """

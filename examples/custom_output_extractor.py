@@ -1,5 +1,8 @@
 """`custom_output_extractor`: what an agent hands back as a tool is not always what it said last.
 
+Run it: python examples/custom_output_extractor.py. It prints the JSON that the caretaker reads in
+place of the other agent's words.
+
 A script stands in for the language model, so that this runs offline. For a real one give its name
 instead: `MODEL = "openai/gpt-5"`, with OPENAI_API_KEY set.
 """

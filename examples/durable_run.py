@@ -1,5 +1,8 @@
 """A run that is kept step by step: its process is killed in the middle, and another one goes on.
 
+Run it: python examples/durable_run.py. It prints what two processes do: the first one dies while it
+pays, the second tells the model that this call was lost.
+
 What was done is not done again. What was going on at that moment may or may not have happened: the
 model is told so. This program starts itself twice; a script stands in for the language model, so
 that it runs offline. For a real one give its name instead: `model="openai/gpt-5"`, with

@@ -1,4 +1,8 @@
-"""A failed call is answered with a text by which the model can correct itself."""
+"""A failed call is answered with a text by which the model can correct itself.
+
+Run it: python examples/errors_for_models.py. It prints what a model is told: of bad arguments, a
+refusal, broken JSON, and a crash with a secret in it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""An agent, its tools and whoever watches share nothing but a stream of events."""
+"""An agent, its tools and whoever watches share nothing but a stream of events.
+
+Run it: python examples/event_driven.py. It prints who says what, each with the number of the event
+that led to it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A function becomes a tool: what a model is told of it, and how it is called."""
+"""A function becomes a tool: what a model is told of it, and how it is called.
+
+Run it: python examples/first_tool.py. It prints the schema that a model is told, and three results.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 """Hosted tools: what the provider runs is a record, what runs here is a function of yours.
 
+Run it: python examples/hosted_tools.py. It prints the tools as the Responses API is told of them,
+and what the model reads of two commands, one of them refused.
+
 Nothing is sent: this prints what the Responses API is told, and a script stands in for a model that
 asks for a command. With `model="openai/gpt-5"` and OPENAI_API_KEY the same agents are real.
 """

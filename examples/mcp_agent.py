@@ -1,5 +1,8 @@
 """An agent brings its MCP servers along as a configuration, as editors have it in a file.
 
+Run it: python examples/mcp_agent.py. It prints what two tools of the server gave, then the agent's
+answer.
+
 They are connected when the agent first runs, and end with the program. `local/rules` stands in for
 a language model; the server is this file itself, started once more with the word `serve`.
 """

@@ -1,5 +1,8 @@
 """Tools of an MCP server are function tools: called, watched, and safe when the server dies.
 
+Run it: python examples/mcp_client.py. It prints how four calls end: well, refused before they are
+sent, lost with the server, and well again, since it is started anew. Then a call is watched.
+
 The server is this file itself, started once more with the word `serve`.
 """
 

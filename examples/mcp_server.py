@@ -1,5 +1,8 @@
 """Function tools as an MCP server, and what a client is told of them.
 
+Run it: python examples/mcp_server.py. It prints the tools, a failure, two reports of progress and a
+result.
+
 `python mcp_server.py serve` is the server on standard input and output, as an editor starts it. Run
 without a word, this starts itself so and prints what comes over the wire, as plain JSON.
 """

@@ -1,4 +1,8 @@
-"""Methods are tools of their instance, and the context carries what a model must not see."""
+"""Methods are tools of their instance, and the context carries what a model must not see.
+
+Run it: python examples/methods_and_context.py. It prints what two baskets hold, the one parameter
+that a model is told of, and a greeting with the name from the context.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 """One tool for three frameworks: what it checks, answers and says is the same in each of them.
 
+Run it: python examples/other_frameworks.py. For each framework it prints what the tool says while
+it works, and what the model reads.
+
 The calls are made as the agents of the frameworks make them. What is not installed is left out.
 """
 

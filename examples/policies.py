@@ -1,4 +1,8 @@
-"""Policies go around a tool: a deadline, further attempts, a bound on how often it is used."""
+"""Policies go around a tool: a deadline, further attempts, a bound on how often it is used.
+
+Run it: python examples/policies.py. It prints a tool with its policies, a call that worked the
+third time, one that was too slow, and one too many.
+"""
 
 from __future__ import annotations
 

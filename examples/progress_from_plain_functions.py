@@ -1,4 +1,8 @@
-"""Ordinary functions report progress too, from as deep in the code as the work is done."""
+"""Ordinary functions report progress too, from as deep in the code as the work is done.
+
+Run it: python examples/progress_from_plain_functions.py. It prints the result, then all that was
+said on the way to it.
+"""
 
 from __future__ import annotations
 

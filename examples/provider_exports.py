@@ -1,4 +1,8 @@
-"""One tool in the form of each provider: plain dictionaries, and no provider's own package."""
+"""One tool in the form of each provider: plain dictionaries, and no provider's own package.
+
+Run it: python examples/provider_exports.py. It prints six definitions of one tool, and why another
+one cannot be strict.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 """A tool whose body runs in another process, by rights on another machine; then that one dies.
 
+Run it: python examples/remote_tools.py. It prints the progress of the first call as the worker
+reports it; the second call is lost with its worker, the third finds none.
+
 The worker is this file itself, started once more with the word `serve`; it listens on loopback.
 """
 
@@ -66,6 +69,6 @@ def say_where(url: str) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["serve"]:
-        serve([render], "http", port=0, worker=True, on_ready=say_where)
+        serve([render], "http", port=0, auth=False, worker=True, on_ready=say_where)
     else:
         asyncio.run(main())

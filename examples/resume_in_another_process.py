@@ -1,5 +1,8 @@
 """A run that waits for approval is JSON: another process, hours later, goes on with it.
 
+Run it: python examples/resume_in_another_process.py. It prints which process does what: the first
+one writes a letter, the second one sends it.
+
 This program starts itself again for that. A script stands in for the language model, so that it
 runs offline. For a real one give its name instead: `model="openai/gpt-5"`, with OPENAI_API_KEY set.
 """

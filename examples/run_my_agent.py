@@ -1,5 +1,8 @@
 """A tool that runs an agent itself, for what `as_tool` does not offer: here, a second try.
 
+Run it: python examples/run_my_agent.py. It prints the answer of the second try, and how many
+requests both together made.
+
 A script stands in for the language model, so that this runs offline. For a real one give its name
 instead: `MODEL = "openai/gpt-5"`, with OPENAI_API_KEY set.
 """

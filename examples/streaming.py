@@ -1,4 +1,8 @@
-"""A streaming tool yields what it is doing, then its result; a reader sees the events live."""
+"""A streaming tool yields what it is doing, then its result; a reader sees the events live.
+
+Run it: python examples/streaming.py. It prints the events of one call from its start to its end,
+then the result.
+"""
 
 from __future__ import annotations
 

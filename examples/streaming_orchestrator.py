@@ -1,5 +1,8 @@
 """`as_tool(streaming=True)`: what happens inside an agent that is a tool is seen from outside.
 
+Run it: python examples/streaming_orchestrator.py. It prints the events of the agent, of the agent
+inside and of its tool, each further to the right.
+
 The model is a handful of rules that choose a tool by its words, so that this runs offline. For a
 language model give its name instead: `MODEL = "openai/gpt-5"`, with OPENAI_API_KEY set.
 """

@@ -1,5 +1,8 @@
 """`output_type`: the final answer is an object; a model that gets it wrong is told what to mend.
 
+Run it: python examples/structured_output.py. It prints what the model was told of its first answer,
+then the object.
+
 A script stands in for the language model, so that this runs offline. For a real one give its name
 instead: `MODEL = "openai/gpt-5"`, with OPENAI_API_KEY set.
 """

@@ -1,4 +1,8 @@
-"""How to test a tool: its result, what it says, and what a model is told when a call is wrong."""
+"""How to test a tool: its result, what it says, and what a model is told when a call is wrong.
+
+Run it: python examples/testing_your_tools.py. It prints `4 tests passed`; `pytest
+examples/testing_your_tools.py` runs the same tests.
+"""
 # ruff: noqa: S101 - pytest is built on assert
 
 from __future__ import annotations

@@ -1,5 +1,8 @@
 """Many tools behind one that finds them: the model reads two definitions instead of hundreds.
 
+Run it: python examples/tool_search.py. It prints what 42 definitions cost in each turn, what two
+cost, and how the model finds the one that it needs.
+
 A script stands in for the language model, so that this runs offline. For a real one give its name
 instead: `MODEL = "openai/gpt-5"`, with OPENAI_API_KEY set.
 """

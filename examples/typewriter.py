@@ -1,4 +1,7 @@
-"""Deltas are pieces of one text: a user interface puts them together as they come."""
+"""Deltas are pieces of one text: a user interface puts them together as they come.
+
+Run it: python examples/typewriter.py. It prints a sentence word by word, then what the model gets.
+"""
 
 from __future__ import annotations
 

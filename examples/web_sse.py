@@ -1,9 +1,10 @@
 """A run over HTTP: watched, cut off, and gone on with where it was.
 
+Run it: python examples/web_sse.py. It prints what a client sees before it is cut off, and the rest
+when it is back. It needs the extra `ui`, and httpx as a client.
+
 The server is `sse.app` under uvicorn, on a free port of this machine. The client reads a few
 frames, loses its connection, and comes back with the id of the last one that it has.
-
-Run it: python examples/web_sse.py (needs the extra `ui`, and httpx as a client)
 """
 
 from __future__ import annotations

@@ -26,7 +26,8 @@ from agents_tools.policies._change import change_around
 from agents_tools.testing import ScriptedModel, tool_call
 from tests import hostile_tools as hostile, isolated_tools as tools
 from tests.test_backend import heard_from, last
-from tests.test_isolate import eventually, is_gone, pid_in
+from tests.test_isolate import is_gone, pid_in
+from tests.waiting import comes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -104,7 +105,7 @@ async def test_a_fork_of_a_worker_does_not_keep_its_connection(
         outcome = await tool.call(None, json.dumps({"folder": str(tmp_path)}))
     assert (outcome.status, "exit code 3" in str(outcome.output)) == ("lost", True)
     child = await pid_in(tmp_path, "child")
-    await eventually(lambda: is_gone(child))
+    await comes(lambda: is_gone(child))
 
 
 @pytest.mark.requirement("S31")
@@ -192,7 +193,7 @@ async def test_a_place_in_a_line_can_be_used_again() -> None:
     ticket: Ticket[str] = Ticket()
     for thing in ("first", "second"):
         taken = asyncio.create_task(line.take(ticket))
-        await eventually(lambda: line.waiting)
+        await comes(lambda: line.waiting)
         assert not taken.done()
         line.put(thing)
         assert await taken == thing
@@ -244,7 +245,7 @@ async def test_calls_in_a_long_line_end_at_their_deadlines(tmp_path: Path) -> No
             for number in (1, 2)
         ]
         await pid_in(tmp_path)
-        await eventually(lambda: backend._pool.waiting == 0)
+        await comes(lambda: backend._pool.waiting == 0)
         late, soon = time.time() + 60, time.time() + 0.5
         calls = [
             CallEnvelope(
@@ -254,7 +255,7 @@ async def test_calls_in_a_long_line_end_at_their_deadlines(tmp_path: Path) -> No
         ]
         running = [asyncio.create_task(submitted(backend, call)) for call in calls]
         cancelled = running[::4]
-        await eventually(lambda: backend._pool.waiting > 0)
+        await comes(lambda: backend._pool.waiting > 0)
         for task in cancelled:
             task.cancel()
         await asyncio.gather(*running[1::2])
@@ -338,7 +339,7 @@ async def test_a_worker_of_a_worker_ends_with_it(backend: ProcessBackend, tmp_pa
     outer = int(_stat_of(inner)[1])
     os.kill(outer, signal.SIGKILL)
     assert (await call).status == "lost"
-    await eventually(lambda: is_gone(inner))
+    await comes(lambda: is_gone(inner))
 
 
 def _stat_of(pid: int) -> list[str]:
@@ -459,4 +460,4 @@ async def test_a_worker_that_never_comes_up_ends_with_its_program(how: str, tmp_
             program.communicate(b"\n", timeout=50)
         else:
             program.kill()
-    await eventually(lambda: is_gone(worker))
+    await comes(lambda: is_gone(worker))

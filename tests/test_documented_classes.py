@@ -135,7 +135,7 @@ def project(tmp_path: Path) -> Iterator[Path]:
     default_registry.unregister("BashAndGrepToolSet")
 
 
-@pytest.mark.requirement("B12", "B55", "B58", "B64", "B65", "B66", "B67", "B28")
+@pytest.mark.requirement("B12", "B55", "B58", "B64", "B65", "B66", "B67", "B28", "B7")
 def test_the_custom_grep_program_runs(project: Path) -> None:
     """Registration, factory, shared terminal, formatting."""
     script = [

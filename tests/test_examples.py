@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib.util
+import json
 import os
+import re
+import shlex
 import shutil
+import socket
 import subprocess
 import sys
+from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 
+from agents_tools.testing.ag_ui import check_ag_ui
+from agents_tools.testing.vercel import check_vercel
+
 ROOT = Path(__file__).parents[1]
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 
 MARKERS = {
     "agents_as_tools.py": "4 requests, those of the translators included",
@@ -40,10 +53,13 @@ MARKERS = {
     "streaming_orchestrator.py": "    count_stock is called with {'shelf': 'top'}",
     "structured_output.py": "Tea, 05 March 2027, 4 guests",
     "testing_your_tools.py": "4 tests passed",
+    "terminal_tree.py": "Host > ask_waiter: done in",
     "tool_search.py": "  -> no sign of the herons any more: they flew away",
     "typewriter.py": "the model gets: Three things are known about owls.",
     "web_sse.py": "Cut off. Back again:\n  shelf 3",
 }
+SERVERS = {"fastapi_ag_ui.py", "fastapi_vercel.py", "web_page.py"}
+"""Those that serve until they are ended."""
 
 
 def run(
@@ -64,7 +80,23 @@ def run(
 
 def test_every_example_has_a_marker() -> None:
     """An example without one would run unseen."""
-    assert {path.name for path in (ROOT / "examples").glob("*.py")} == set(MARKERS)
+    assert {path.name for path in (ROOT / "examples").glob("*.py")} == {*MARKERS, *SERVERS}
+
+
+def test_the_index_has_each_example_once() -> None:
+    """What is not in the index is not found, and a link to nothing costs trust."""
+    text = (ROOT / "examples" / "README.md").read_text(encoding="utf-8")
+    links = re.findall(r"\]\(([\w/]+(?:\.py)?)\)", text)
+    assert sorted(links) == sorted([*MARKERS, *SERVERS, "demo", "playground/bakery.py"])
+    assert all((ROOT / "examples" / link).exists() for link in links)
+
+
+@pytest.mark.parametrize("name", [*MARKERS, *SERVERS])
+def test_an_example_says_what_to_run_and_what_one_sees(name: str) -> None:
+    """Whoever opens a file wants to know first what comes of it."""
+    source = (ROOT / "examples" / name).read_text(encoding="utf-8")
+    opening = source.split('"""')[1]
+    assert f"python examples/{name}" in opening
 
 
 @pytest.mark.parametrize("name", MARKERS)
@@ -82,6 +114,103 @@ def test_an_example_runs_and_shows_its_point(name: str, tmp_path: Path) -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert MARKERS[name] in done.stdout
+
+
+@contextlib.contextmanager
+def serving(name: str, folder: Path) -> Generator[tuple[str, str]]:
+    """Run an example that serves, on a free port; give what it prints, and the address in it."""
+    shutil.copy(ROOT / "examples" / name, folder)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    command = [sys.executable, "-W", "error", name, port]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with (
+        (folder / "shown.txt").open("w", encoding="utf-8") as shown,
+        subprocess.Popen(  # noqa: S603 - our own programs
+            command, cwd=folder, env=environment, stdout=shown, stderr=subprocess.STDOUT
+        ) as process,
+    ):
+        try:
+            with httpx.Client(transport=httpx.HTTPTransport(retries=6), trust_env=False) as client:
+                assert client.get(f"http://127.0.0.1:{port}/", timeout=20).status_code == 200
+            printed = (folder / "shown.txt").read_text(encoding="utf-8")
+            yield printed, re.findall(rf"http://127\.0\.0\.1:{port}/[\w/]*", printed)[0]
+        finally:
+            process.terminate()
+            process.wait(20)
+    assert (folder / "shown.txt").read_text(encoding="utf-8") == printed, "nothing went wrong"
+
+
+def typed(printed: str) -> httpx.Response:
+    """Do what the line for curl does that an example prints."""
+    text = printed[printed.index("curl ") : printed.rindex("'") + 1]
+    words = shlex.split(text[: text.index("\n\n")] if "\n\n" in text else text)
+    assert words[:2] == ["curl", "-N"]
+    name, _, value = words[words.index("-H") + 1].partition(": ")
+    body = words[words.index("-d") + 1].encode()
+    headers = {name: value, "host": httpx.URL(words[2]).netloc.decode()}
+    return httpx.post(words[2], content=body, headers=headers, trust_env=False, timeout=20)
+
+
+needs_fastapi = pytest.mark.skipif(
+    importlib.util.find_spec("fastapi") is None, reason="FastAPI is not installed"
+)
+
+
+@needs_fastapi
+def test_fastapi_serves_an_agent_to_ag_ui(tmp_path: Path) -> None:
+    """Frames that keep the laws of the protocol, and the tool heard while it works."""
+    with serving("fastapi_ag_ui.py", tmp_path) as (printed, url):
+        answer = typed(printed)
+        assert f'new HttpAgent({{ url: "{url}" }})' in printed
+    check_ag_ui([answer.text])
+    frames = [json.loads(line[6:]) for line in answer.text.splitlines() if line]
+    assert [each["content"] for each in frames if each["type"] == "TOOL_CALL_RESULT"] == [
+        "3 rolls, still warm"
+    ]
+    shown = [each["content"] for each in frames if each["type"] == "ACTIVITY_SNAPSHOT"]
+    assert {"current": 2, "total": 3, "message": "rolls"} in [each["progress"] for each in shown]
+
+
+@needs_fastapi
+def test_fastapi_serves_an_agent_to_the_ai_sdk(tmp_path: Path) -> None:
+    """Chunks that keep the laws of the protocol, and the tool heard while it works."""
+    with serving("fastapi_vercel.py", tmp_path) as (printed, url):
+        answer = typed(printed)
+        assert f'new DefaultChatTransport({{ api: "{url}" }})' in printed
+    check_vercel([answer.text], version=7)
+    chunks = [json.loads(line[6:]) for line in answer.text.splitlines() if line[:7] == "data: {"]
+    assert [each["output"] for each in chunks if "output" in each] == ["3 rolls, still warm"]
+    said = [each["data"] for each in chunks if each["type"] == "data-agents-tool"]
+    assert {"current": 2, "total": 3, "message": "rolls"} in [each.get("progress") for each in said]
+
+
+def test_the_page_of_a_streaming_tool_is_served_beside_the_tool(tmp_path: Path) -> None:
+    """One program gives the page and answers it."""
+    with serving("web_page.py", tmp_path) as (_, url), httpx.Client(trust_env=False) as client:
+        assert "Bake six rolls" in client.get(url).text
+        assert client.get(f"{url}tools").json()["tools"][0]["name"] == "bake"
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium here")
+def test_a_browser_shows_what_a_streaming_tool_says(tmp_path: Path) -> None:
+    """The button is pressed, the bar fills, the result stands there."""
+    sync_api: Any = pytest.importorskip("playwright.sync_api")
+    with serving("web_page.py", tmp_path) as (_, url), sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        try:
+            page = browser.new_page()
+            faults: list[str] = []
+            page.on("pageerror", lambda error: faults.append(str(error)))
+            page.goto(url)
+            page.get_by_role("button").click()
+            sync_api.expect(page.locator("li")).to_have_text(
+                ["heating up", "6 rolls, still warm"], timeout=20_000
+            )
+            assert page.locator("progress").evaluate("bar => [bar.value, bar.max]") == [6, 6]
+            assert faults == []
+        finally:
+            browser.close()
 
 
 @pytest.fixture(scope="module")

@@ -1,8 +1,4 @@
-"""What stands around every HTTP listener: who comes in, with how much, and what refusals say.
-
-Covers S1 (names of the server and of web pages), S2 (what refusals say), S3 (no token, no entry),
-S4 (content types), S23 (whose a token is) and S25 (a fault costs its request only).
-"""
+"""What stands around every HTTP listener: who comes in, with how much, and what refusals say."""
 
 from __future__ import annotations
 

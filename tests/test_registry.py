@@ -285,7 +285,7 @@ def test_names_may_be_patterns() -> None:
         registry.resolve("nope_*")
 
 
-@pytest.mark.requirement("B86")
+@pytest.mark.requirement("B86", "B5")
 def test_what_fails_to_make_tools_is_named() -> None:
     """The name, the source and what went wrong."""
     registry = ToolRegistry()

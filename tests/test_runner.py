@@ -794,6 +794,7 @@ async def test_without_a_limit_a_run_goes_on() -> None:
         await run(agent_of(*[_for_ever] * 30, tools=[add]))
 
 
+@pytest.mark.requirement("S33")
 async def test_calls_over_the_budget_are_denied_and_end_the_run() -> None:
     """None of the turn's calls runs: which ones would be arbitrary."""
     ran: list[int] = []
@@ -817,6 +818,7 @@ async def test_calls_over_the_budget_are_denied_and_end_the_run() -> None:
     assert [status for _, status, _ in outputs(caught.value.run_result)] == ["ok"] + ["denied"] * 2
 
 
+@pytest.mark.requirement("S33")
 async def test_tokens_over_the_budget_end_the_run_before_the_next_request() -> None:
     """The figure counts what inner runs used, too."""
     spent = Usage(requests=1, input_tokens=40, output_tokens=10)

@@ -425,7 +425,7 @@ def fail(canaries: list[str]) -> None:
 
 
 def plant(canaries: list[str]) -> str:
-    """Give what a broken program shows of its secrets: all the sinks of rule S20 as one text."""
+    """Give what a broken program shows of its secrets: all the sinks as one text."""
     places = {
         "env": "\n".join(f"VALUE_{n}={canary}" for n, canary in enumerate(canaries)),
         "args": json.dumps([{"query": canary, "nested": [canary]} for canary in canaries]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import secrets
 import sys
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Literal
@@ -51,8 +52,10 @@ __all__ = ["command"]
 @click.option(
     "--auth-token-env",
     metavar="NAME",
-    help="http: the variable with the bearer token that clients have to send.",
+    help="http: the variable with the bearer token that clients have to send; a random one for "
+    "each start by default.",
 )
+@click.option("--no-auth", is_flag=True, help="http: take calls of every program of this machine.")
 @click.option(
     "--allow-host",
     "hosts",
@@ -90,6 +93,7 @@ def command(
     port: int,
     path: str,
     auth_token_env: str | None,
+    no_auth: bool,
     hosts: tuple[str, ...],
     origins: tuple[str, ...],
     stateful: bool,
@@ -107,9 +111,14 @@ def command(
     """
     del debug
     require_mcp()
+    if no_auth and auth_token_env is not None:
+        raise click.UsageError("--no-auth and --auth-token-env exclude each other.", ctx)
     token = _token(auth_token_env)
+    made = None
     if transport == "http":
         _check_host(host, token)
+        if token is None and not no_auth:
+            token = made = secrets.token_urlsafe(32)
         tools = _tools(target, only)
     else:
         _refuse_http_options(ctx)
@@ -119,7 +128,7 @@ def command(
             say(f"Serving {_counted(tools)} on standard input and output; Ctrl-D ends.")
     options: dict[str, Any] = {
         "name": name,
-        "auth": token,
+        "auth": token or False,
         "allowed_hosts": hosts,
         "allowed_origins": origins,
         "stateless": not stateful,
@@ -127,7 +136,7 @@ def command(
         "errors": "show" if show_errors else "hide",
         "path": path,
     }
-    ready = _announcement(tools, safe=token is not None, as_json=as_json)
+    ready = _announcement(tools, safe=token is not None, made=made, as_json=as_json)
 
     def work() -> Coroutine[Any, Any, None]:
         return _served(tools, transport, host=host, port=port, on_ready=ready, **options)
@@ -148,16 +157,21 @@ async def _served(tools: Any, transport: Literal["stdio", "http"], **options: An
         await serve_async(tools, transport, **options)
 
 
-def _announcement(tools: Any, *, safe: bool, as_json: bool) -> Callable[[str], None]:
-    """Give what says where the server is, to a person and to a program."""
+def _announcement(
+    tools: Any, *, safe: bool, made: str | None, as_json: bool
+) -> Callable[[str], None]:
+    """Give what says where the server is, and with which token, to a person and to a program."""
     out = sys.stdout
+    header = {} if made is None else {"authorization": f"Bearer {made}"}
 
     def ready(address: str) -> None:
         open_to = "" if safe else ", without a token: to every program on this machine"
         say(f"Serving {_counted(tools)} at {address}{open_to}; Ctrl-C ends.")
+        if made is not None:
+            say(f"Clients have to send: Authorization: Bearer {made}")
         if as_json:
             with contextlib.redirect_stdout(out):  # what tools print goes to standard error
-                print_json({"url": address, "token": safe}, compact=True)
+                print_json({"url": address, "token": safe, **header}, compact=True)
 
     return ready
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast, get_type_hints
 from urllib.parse import quote
 
 from agents_tools._records import CallOutcome
-from agents_tools._secrets import mask_json
+from agents_tools._secrets import has_secrets, mask_encoded, mask_json
 from agents_tools.durable._store import DurableStep, KeptRun
 from agents_tools.errors import (
     AgentsToolsError,
@@ -317,8 +317,21 @@ def _record(
     if outcome.metadata and _is_plain(outcome.metadata):
         record["metadata"] = outcome.metadata
     if outcome.value is not None and outcome.value is not outcome.output:
-        record.update(_value(outcome.value))
+        value = _value(outcome.value)
+        record.update(_without_encoded(value) if has_secrets() else value)
     return record
+
+
+def _without_encoded(value: Any) -> Any:
+    """Mask the secrets that the store would not know again: it puts marks for the others."""
+    if isinstance(value, str):
+        return mask_encoded(value)
+    if isinstance(value, dict):
+        members = cast("dict[str, Any]", value).items()
+        return {mask_encoded(key): _without_encoded(member) for key, member in members}
+    if isinstance(value, list):
+        return [_without_encoded(item) for item in cast("list[Any]", value)]
+    return value
 
 
 def _value(value: Any) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from agents_tools.errors import UserError
+from agents_tools.export._missing import missing
 
 if TYPE_CHECKING:
     from agents_tools.export.agent_framework import from_agent_framework, to_agent_framework
@@ -102,14 +102,7 @@ def _framework(direction: str, target: str) -> Any:
     except ImportError as error:
         if (error.name or "").startswith("agents_tools"):
             raise
-        if isinstance(error, ModuleNotFoundError):
-            trouble = f"and there is no module {error.name!r}"
-        else:
-            trouble = f"and what is installed does not fit ({error})"
-        raise UserError(
-            f"{direction}_{target} needs a framework that is not part of this library, {trouble}. "
-            f"Install it: pip install -U 'agents-tools[{_FRAMEWORKS[target][0]}]'"
-        ) from error
+        raise missing(f"{direction}_{target}", _FRAMEWORKS[target][0], error) from error
 
 
 def _wire(target: str) -> Any:

@@ -10,13 +10,18 @@ from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, cast, overload
 
-from agent_framework import (
-    ChatMiddleware,
-    Content,
-    FunctionInvocationContext,
-    FunctionMiddleware,
-    FunctionTool as ForeignTool,
-)
+from agents_tools.export._missing import missing
+
+try:
+    from agent_framework import (
+        ChatMiddleware,
+        Content,
+        FunctionInvocationContext,
+        FunctionMiddleware,
+        FunctionTool as ForeignTool,
+    )
+except ImportError as error:
+    raise missing("agents_tools.export.agent_framework", "agent-framework", error) from error
 
 from agents_tools._supervisor import finish
 from agents_tools._text import shorten

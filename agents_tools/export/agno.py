@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast, overload
 
-from agno.tools import Function, Toolkit
+from agents_tools.export._missing import missing
+
+try:
+    from agno.tools import Function, Toolkit
+except ImportError as error:
+    raise missing("agents_tools.export.agno", "agno", error) from error
 
 from agents_tools.export._agno_agents import run_of
 from agents_tools.export._agno_calls import ToolEvent, function_of

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, overload
 
-from claude_agent_sdk import ClaudeAgentOptions, SdkMcpTool, create_sdk_mcp_server
+from agents_tools.export._missing import missing
+
+try:
+    from claude_agent_sdk import ClaudeAgentOptions, SdkMcpTool, create_sdk_mcp_server
+except ImportError as error:
+    raise missing("agents_tools.export.claude_agent_sdk", "claude-agent-sdk", error) from error
 
 from agents_tools.export._claude_agent_sdk_agents import run_of
 from agents_tools.export._claude_agent_sdk_calls import SERVERS, Calls, tool_there

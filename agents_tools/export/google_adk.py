@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, overload
 
-from google.adk.tools import BaseTool
+from agents_tools.export._missing import missing
+
+try:
+    from google.adk.tools import BaseTool
+except ImportError as error:
+    raise missing("agents_tools.export.google_adk", "google-adk", error) from error
 
 from agents_tools.export._foreign import foreign_tool
 from agents_tools.export._google_adk_agents import run_of

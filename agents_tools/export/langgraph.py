@@ -5,7 +5,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, cast
 
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolMessage
+from agents_tools.export._missing import missing
+
+try:
+    from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolMessage
+except ImportError as error:
+    raise missing("agents_tools.export.langgraph", "langgraph", error) from error
 
 from agents_tools._text import shorten
 from agents_tools.export._foreign import (

@@ -9,16 +9,21 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, cast, overload
 
-from llama_index.core.agent.workflow import AgentOutput, AgentStream, ToolCall, ToolCallResult
-from llama_index.core.base.llms.types import AudioBlock, DocumentBlock, ImageBlock, TextBlock
-from llama_index.core.tools import (
-    BaseTool,
-    FunctionTool as ForeignTool,
-    ToolMetadata,
-    ToolOutput as ForeignOutput,
-    adapt_to_async_tool,
-)
-from llama_index.core.workflow import Context, Event, InputRequiredEvent
+from agents_tools.export._missing import missing
+
+try:
+    from llama_index.core.agent.workflow import AgentOutput, AgentStream, ToolCall, ToolCallResult
+    from llama_index.core.base.llms.types import AudioBlock, DocumentBlock, ImageBlock, TextBlock
+    from llama_index.core.tools import (
+        BaseTool,
+        FunctionTool as ForeignTool,
+        ToolMetadata,
+        ToolOutput as ForeignOutput,
+        adapt_to_async_tool,
+    )
+    from llama_index.core.workflow import Context, Event, InputRequiredEvent
+except ImportError as error:
+    raise missing("agents_tools.export.llama_index", "llama-index", error) from error
 
 from agents_tools._bridge import run_sync
 from agents_tools._text import shorten

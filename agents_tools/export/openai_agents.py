@@ -5,20 +5,25 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, cast, overload
 
-from agents import FunctionTool as ForeignTool, RunContextWrapper as ForeignContext, Runner
-from agents.items import ToolCallItem, ToolCallOutputItem
-from agents.stream_events import (
-    AgentUpdatedStreamEvent as ForeignUpdate,
-    RawResponsesStreamEvent,
-    RunItemStreamEvent,
-)
-from agents.tool import (
-    ToolOutputFileContent as ForeignFile,
-    ToolOutputImage as ForeignImage,
-    ToolOutputText as ForeignText,
-)
-from agents.tool_context import ToolContext as ForeignToolContext
-from agents.usage import Usage as ForeignUsage
+from agents_tools.export._missing import missing
+
+try:
+    from agents import FunctionTool as ForeignTool, RunContextWrapper as ForeignContext, Runner
+    from agents.items import ToolCallItem, ToolCallOutputItem
+    from agents.stream_events import (
+        AgentUpdatedStreamEvent as ForeignUpdate,
+        RawResponsesStreamEvent,
+        RunItemStreamEvent,
+    )
+    from agents.tool import (
+        ToolOutputFileContent as ForeignFile,
+        ToolOutputImage as ForeignImage,
+        ToolOutputText as ForeignText,
+    )
+    from agents.tool_context import ToolContext as ForeignToolContext
+    from agents.usage import Usage as ForeignUsage
+except ImportError as error:
+    raise missing("agents_tools.export.openai_agents", "openai-agents", error) from error
 
 from agents_tools import policies
 from agents_tools._supervisor import finish

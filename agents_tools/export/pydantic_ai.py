@@ -6,34 +6,39 @@ import contextlib
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, cast, overload
 
-from pydantic_ai import (
-    AgentRunResultEvent,
-    ApprovalRequired,
-    BinaryContent,
-    DeferredToolRequests,
-    FunctionToolCallEvent,
-    FunctionToolResultEvent,
-    ModelRetry,
-    PartDeltaEvent,
-    PartStartEvent,
-    RunContext,
-    Tool as ForeignTool,
-    ToolFailed,
-    ToolReturn,
-)
-from pydantic_ai.exceptions import UserError as ForeignUserError
-from pydantic_ai.messages import (
-    AudioUrl,
-    CustomEvent,
-    DocumentUrl,
-    FileUrl,
-    ImageUrl,
-    TextPart,
-    TextPartDelta,
-)
-from pydantic_ai.models.test import TestModel
-from pydantic_ai.usage import RunUsage, UsageLimits
-from pydantic_core import SchemaValidator, core_schema
+from agents_tools.export._missing import missing
+
+try:
+    from pydantic_ai import (
+        AgentRunResultEvent,
+        ApprovalRequired,
+        BinaryContent,
+        DeferredToolRequests,
+        FunctionToolCallEvent,
+        FunctionToolResultEvent,
+        ModelRetry,
+        PartDeltaEvent,
+        PartStartEvent,
+        RunContext,
+        Tool as ForeignTool,
+        ToolFailed,
+        ToolReturn,
+    )
+    from pydantic_ai.exceptions import UserError as ForeignUserError
+    from pydantic_ai.messages import (
+        AudioUrl,
+        CustomEvent,
+        DocumentUrl,
+        FileUrl,
+        ImageUrl,
+        TextPart,
+        TextPartDelta,
+    )
+    from pydantic_ai.models.test import TestModel
+    from pydantic_ai.usage import RunUsage, UsageLimits
+    from pydantic_core import SchemaValidator, core_schema
+except ImportError as error:
+    raise missing("agents_tools.export.pydantic_ai", "pydantic-ai", error) from error
 
 from agents_tools import policies
 from agents_tools.context import RunContextWrapper

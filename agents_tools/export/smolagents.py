@@ -12,12 +12,17 @@ from contextvars import Context, copy_context
 from keyword import iskeyword
 from typing import TYPE_CHECKING, Any, cast, overload
 
-from PIL import Image  # type: ignore[import-not-found, unused-ignore]
-from smolagents import Tool as ForeignTool
-from smolagents.agent_types import AgentAudio, AgentImage, AgentText, AgentType
-from smolagents.agents import ToolOutput
-from smolagents.memory import ActionStep, FinalAnswerStep, PlanningStep, ToolCall
-from smolagents.models import ChatMessageStreamDelta
+from agents_tools.export._missing import missing
+
+try:
+    from PIL import Image  # type: ignore[import-not-found, unused-ignore]
+    from smolagents import Tool as ForeignTool
+    from smolagents.agent_types import AgentAudio, AgentImage, AgentText, AgentType
+    from smolagents.agents import ToolOutput
+    from smolagents.memory import ActionStep, FinalAnswerStep, PlanningStep, ToolCall
+    from smolagents.models import ChatMessageStreamDelta
+except ImportError as error:
+    raise missing("agents_tools.export.smolagents", "smolagents", error) from error
 
 from agents_tools._bridge import run_sync
 from agents_tools._supervisor import finish

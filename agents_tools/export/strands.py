@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, overload
 
-from strands.types.tools import AgentTool
+from agents_tools.export._missing import missing
+
+try:
+    from strands.types.tools import AgentTool
+except ImportError as error:
+    raise missing("agents_tools.export.strands", "strands", error) from error
 
 from agents_tools.errors import UserValueError
 from agents_tools.export._foreign import foreign_tool

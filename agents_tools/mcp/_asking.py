@@ -8,11 +8,11 @@ client makes next.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import secrets
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agents_tools._listener import current_principal
+from agents_tools._supervisor import finish
 from agents_tools.mcp._offer import RequestError
 from agents_tools.mcp._shapes import an_object
 
@@ -128,8 +128,7 @@ class _Interview:
         if self.expiry is not None:
             self.expiry.cancel()
         self.task.cancel()
-        with contextlib.suppress(BaseException):
-            await asyncio.wait({self.task}, timeout=5)
+        await finish(self.task, name="a server, while it waits for an answer")
 
 
 class Interviews:
@@ -174,7 +173,7 @@ class Interviews:
     def _begun(self, perform: Perform, report: Report | None) -> _Interview:
         interview = _Interview()
         heard = None if report is None else interview.forward
-        interview.task = asyncio.ensure_future(_awaited(perform(interview.ask, heard)))
+        interview.task = asyncio.ensure_future(_performed(perform, interview.ask, heard))
         return interview
 
     def _taken(self, state: str) -> _Interview:
@@ -210,5 +209,5 @@ def _caller() -> tuple[str, str | None] | None:
     return None if principal is None else (principal.client_id, principal.subject)
 
 
-async def _awaited(result: Awaitable[dict[str, Any]]) -> dict[str, Any]:
-    return await result
+async def _performed(perform: Perform, ask: Ask, report: Report | None) -> dict[str, Any]:
+    return await perform(ask, report)

@@ -281,7 +281,7 @@ def _npm(program: str, args: list[str]) -> Iterator[ConfigFinding]:
 
 
 def _npm_package(program: str, package: str) -> Iterator[ConfigFinding]:
-    if _is_local(package) or re.match(r"https?://", package):
+    if not package or _is_local(package) or re.match(r"https?://", package):
         return
     if re.match(r"(git[+:@]|github:|gitlab:|bitbucket:|gist:|ssh:)|[\w.-]+/[\w.-]+(#|$)", package):
         if not _COMMIT.fullmatch(package.partition("#")[2]):

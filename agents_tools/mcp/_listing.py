@@ -43,7 +43,9 @@ class Listing:
         """Take what can be used, as far as it is wanted."""
         self.listed = {n: wire for n, wire in found.items() if _is_wanted(self.config, n)}
 
-    def name_tools(self, taken: Taken, make: Callable[[Listing, str, dict[str, Any]], AnyTool]) -> None:
+    def name_tools(
+        self, taken: Taken, make: Callable[[Listing, str, dict[str, Any]], AnyTool]
+    ) -> None:
         """Make the tools, each under a name that nobody else has; what is as it was stays.
 
         Args:

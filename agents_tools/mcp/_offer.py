@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from agents_tools._channel import Channel
+from agents_tools._secrets import mask_registered_json
 from agents_tools._text import type_name
 from agents_tools.context import ToolContext, enter_scope, leave_scope
 from agents_tools.errors import AgentsToolsError, UserError, UserTypeError, UserValueError
@@ -287,15 +288,15 @@ class Offer:
                 return {"content": content, "isError": True}
             meta = (given.metadata or {}).get("_meta")
             if isinstance(meta, Mapping):
-                result["_meta"] = dict(cast("Mapping[str, Any]", meta))
+                result["_meta"] = mask_registered_json(dict(cast("Mapping[str, Any]", meta)))
             value = given.structured
         schema = tool.output_json_schema
         if schema is not None:
-            structured = json.loads(tool.to_json(value))
+            structured = mask_registered_json(json.loads(tool.to_json(value)))
             wrapped = output_is_wrapped(schema, version)
             result["structuredContent"] = {"result": structured} if wrapped else structured
         elif given is not None and isinstance(value, Mapping):
-            result["structuredContent"] = json.loads(to_json(value))
+            result["structuredContent"] = mask_registered_json(json.loads(to_json(value)))
         return result
 
     def _error_text(self, tool: AnyTool, outcome: CallOutcome, error: Exception) -> str:

@@ -59,6 +59,7 @@ class SdkServer:
     ) -> None:
         self.interviews = Interviews()
         self.plain = plain
+        line = sdk_line()  # or it is told what to install
         self._offer = offer
         self._changes = changes
         self._types: Any = importlib.import_module("mcp.types")
@@ -66,7 +67,6 @@ class SdkServer:
         self._sessions: dict[str, Any] = {}
         self._bus: Any = None
         self._lists: dict[int, Any] = {}
-        line = sdk_line()
         self._error: Any = getattr(
             importlib.import_module("mcp"), "McpError" if line == 1 else "MCPError"
         )

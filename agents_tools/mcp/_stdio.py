@@ -185,6 +185,7 @@ class _Process(asyncio.SubprocessProtocol):
         self._stderr: deque[bytes] = deque(maxlen=_STDERR_LINES)
         self._stderr_piece = b""
         self._asked: int | str | None = None
+        self._timers: list[asyncio.TimerHandle] = []
         self._transport: asyncio.SubprocessTransport
         self._input: asyncio.WriteTransport
 
@@ -215,7 +216,8 @@ class _Process(asyncio.SubprocessProtocol):
         self.exit_code = self._transport.get_returncode()
         self._exited.set()
         self._writable.set()
-        self._loop.call_later(0.2, self._finish)  # somebody else may hold its pipes open
+        if not self.over:  # somebody else may hold its pipes open
+            self._timers.append(self._loop.call_later(0.2, self._finish))
 
     def pause_writing(self) -> None:
         """Learn that it does not read as fast as it is written to."""
@@ -312,7 +314,8 @@ class _Process(asyncio.SubprocessProtocol):
         """
         self._asked = number
         head = f'{{"jsonrpc": "2.0", "id": {number}}}'.encode()
-        self._loop.call_later(_UNKNOWN, self._put, (head, "no answer to server/discover"))
+        late = (head, "no answer to server/discover")
+        self._timers.append(self._loop.call_later(_UNKNOWN, self._put, late))
 
     def is_asked(self, number: object) -> bool:
         """Whether this is the id of the first question."""
@@ -363,6 +366,8 @@ class _Process(asyncio.SubprocessProtocol):
     def close(self) -> None:
         """Let go of the pipes."""
         self._finish()
+        for timer in self._timers:
+            timer.cancel()
         self._transport.close()
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 from urllib.parse import urlsplit
 
 from agents_tools._json import check_bounds
-from agents_tools._secrets import mask
+from agents_tools._secrets import guard_logs, mask
 from agents_tools.errors import UserError, UserTypeError, UserValueError
 from agents_tools.mcp._commands import ConfigFinding, findings_of_command
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["MCPServerConfig", "Transport", "load_config", "server_config", "without_secrets"]
 
 logger = logging.getLogger("agents_tools.mcp")
+guard_logs()
 
 Transport: TypeAlias = Literal["stdio", "http", "sse", "memory"]
 """How a server is reached."""
@@ -263,6 +264,8 @@ def server_config(name: str, transport: str | None = None, **connection: Any) ->
     for key in ("args", "inherit_env", "allow", "deny"):
         if values.get(key) is not None:
             values[key] = _texts(name, key, values[key])
+        else:
+            values.pop(key, None)
     for key in ("env", "headers"):
         if values.get(key) is not None:
             values[key] = _mapping(name, key, values[key])

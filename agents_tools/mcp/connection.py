@@ -50,6 +50,8 @@ _PATIENCE = 5.0
 """The longest wait that a server may ask for before a request is sent once more."""
 _GOODBYE = 2.0
 """Seconds that a call which was cancelled gets on another loop to tell its server so."""
+_LOOK = 1.0
+"""Seconds after which a call that waits for another loop looks whether that still runs."""
 _CLOSING = 8.0
 """Seconds that a connection may take to close."""
 _FIRST_PAUSE = 0.1
@@ -257,11 +259,12 @@ class Connection:
     async def _here(self, make: Callable[[], Awaitable[Any]]) -> Any:
         """Await something on the loop that has the connection."""
         loop = asyncio.get_running_loop()
-        owner = self._loop
-        if owner is None or not owner.is_running():
-            self._adopt(loop)
-        elif owner is not loop:
-            return await elsewhere(owner, make)
+        while (owner := self._loop) is not loop:
+            if owner is None or not owner.is_running():
+                self._adopt(loop)
+                break
+            with contextlib.suppress(_LoopEndedError):  # nothing has happened: belong to this loop
+                return await elsewhere(owner, make, server=self.name)
         return await make()
 
     def _adopt(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -368,11 +371,15 @@ class Connection:
             logger.warning("MCP server %r did not close within %g s.", self.name, _CLOSING)
 
 
-async def elsewhere(loop: asyncio.AbstractEventLoop, make: Callable[[], Awaitable[Any]]) -> Any:
-    """Await something on another loop; a cancellation here reaches it there.
+async def elsewhere(
+    loop: asyncio.AbstractEventLoop, make: Callable[[], Awaitable[Any]], *, server: str
+) -> Any:
+    """Await something of a server on another loop; a cancellation here reaches it there.
 
     Raises:
         UserError: That loop waits for what runs here.
+        MCPConnectionError: That loop has ended before it came to this; nothing has happened.
+        ToolLostError: That loop has ended in the middle of it.
     """
     if is_blocked(loop):
         raise UserError(
@@ -381,28 +388,94 @@ async def elsewhere(loop: asyncio.AbstractEventLoop, make: Callable[[], Awaitabl
             "`await tool.invoke(...)` there, or run the sync code in a thread: "
             "`await asyncio.to_thread(...)`."
         )
-    ended: concurrent.futures.Future[None] = concurrent.futures.Future()
-
-    async def run() -> Any:
-        try:
-            return await make()
-        finally:
-            ended.set_result(None)
-
-    future = asyncio.run_coroutine_threadsafe(run(), loop)
+    job = _Job(loop, make, server)
+    answer = asyncio.wrap_future(job.answer)
+    answer.add_done_callback(_seen)
     try:
-        return await asyncio.wrap_future(future)
+        loop.call_soon_threadsafe(job.begin)
+        while not answer.done():
+            await asyncio.wait({answer}, timeout=_LOOK)
+            job.look()
     except asyncio.CancelledError:
-        task = asyncio.current_task()
-        if task is not None and not task.cancelling():
-            raise ToolLostError(
-                "The event loop that had the connection to the MCP server has ended during the "
-                "call, which may have taken effect or not; nobody knows."
-            ) from None
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_GOODBYE):
-                await asyncio.wrap_future(ended)
+        if not job.answer.cancel():
+            with contextlib.suppress(RuntimeError):  # it is closed
+                loop.call_soon_threadsafe(job.stop)
+            await asyncio.wait({answer}, timeout=_GOODBYE)
         raise
+    except RuntimeError:  # the loop is closed
+        raise _LoopEndedError(server) from None
+    return answer.result()
+
+
+class _LoopEndedError(MCPConnectionError):
+    """A loop has ended, or stands still, before it came to what it was to do."""
+
+    def __init__(self, server: str) -> None:
+        super().__init__(
+            f"The event loop that has the connection to MCP server {server!r} has ended; nothing "
+            "was sent. Open it on a loop that runs as long as its tools are used.",
+            server=server,
+        )
+
+
+class _Job:
+    """Something that another loop is to await. A loop that ends drops what it was told to begin."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, make: Callable[[], Awaitable[Any]], server: str
+    ) -> None:
+        self.answer: concurrent.futures.Future[Any] = concurrent.futures.Future()
+        self._loop = loop
+        self._make = make
+        self._server = server
+        self._task: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        """Begin, on that loop, unless it is not wanted any more."""
+        if self.answer.set_running_or_notify_cancel():
+            self._task = self._loop.create_task(self._run())
+            self._task.add_done_callback(self._end)
+
+    def stop(self) -> None:
+        """Cancel it, on that loop."""
+        if self._task is not None:
+            self._task.cancel()
+
+    def look(self) -> None:
+        """See whether that loop still comes to it, or to its end.
+
+        Raises:
+            MCPConnectionError: It was not begun, and never is.
+            ToolLostError: It has no end.
+        """
+        if self.answer.done() or self._loop.is_running():
+            return
+        if self.answer.cancel():
+            raise _LoopEndedError(self._server)
+        if self._loop.is_closed():
+            raise _lost_with_its_loop()
+
+    async def _run(self) -> None:
+        try:
+            value = await self._make()
+        except asyncio.CancelledError:
+            self.answer.set_exception(_lost_with_its_loop())
+            raise
+        except BaseException as error:  # noqa: BLE001 - told to whoever waits for it
+            self.answer.set_exception(error)
+        else:
+            self.answer.set_result(value)
+
+    def _end(self, task: asyncio.Task[None]) -> None:
+        if task.cancelled() and not self.answer.done():  # before its first step
+            self.answer.set_exception(_lost_with_its_loop())
+
+
+def _lost_with_its_loop() -> ToolLostError:
+    return ToolLostError(
+        "The event loop that had the connection to the MCP server has ended during the call, which "
+        "may have taken effect or not; nobody knows."
+    )
 
 
 class _Link:
@@ -603,19 +676,20 @@ class _Link:
             if not isinstance(page.get("tools"), list):
                 raise self._nonsense("its list of tools is no list")
             tools += objects(page["tools"])
-            cursor = page.get("nextCursor")
-            if not isinstance(cursor, str) or not cursor:
-                return tools[:MAX_TOOLS]
+            given = page.get("nextCursor")
+            cursor = given if isinstance(given, str) and given else None
             if cursor in seen:
                 raise self._nonsense(f"its list of tools goes in a circle at cursor {cursor!r:.60}")
-            seen.add(cursor)
-            if len(tools) >= MAX_TOOLS:
+            if len(tools) > MAX_TOOLS - (cursor is not None):
                 logger.warning(
                     "MCP server %r has more than %d tools; the rest is left out.",
                     self.config.name,
                     MAX_TOOLS,
                 )
                 return tools[:MAX_TOOLS]
+            if cursor is None:
+                return tools
+            seen.add(cursor)
         raise self._nonsense(
             f"its list of tools has more than {MAX_PAGES} pages; the last cursor was {cursor!r:.60}"
         )

@@ -189,7 +189,9 @@ class _OnSession:
                 "not run. Open it on a loop that runs as long as its tools are used.",
                 server=self.server,
             )
-        return await elsewhere(owner, lambda: self._call(context, name, arguments))
+        return await elsewhere(
+            owner, lambda: self._call(context, name, arguments), server=self.server
+        )
 
     async def _call(
         self, context: ToolContext[Any], name: str, arguments: dict[str, Any]

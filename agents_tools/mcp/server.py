@@ -71,7 +71,8 @@ def mcp_server(
         host: The address that it will listen on; other than loopback needs `auth`.
         path: Where it is.
         auth: A bearer token, as text; or an object with `verify_token(token)`, such as a
-            `TokenVerifier` of the SDK.
+            `TokenVerifier` of the SDK. Without it, and without `allowed_hosts`, requests of other
+            machines are refused, whatever address the server around listens on.
         required_scopes: Scopes that a token has to have.
         authorization_servers: Who gives tokens; told to clients that come without one.
         resource_url: What tokens are for: the address of this server as clients know it.
@@ -140,7 +141,8 @@ def serve(
             `http`: on an address.
         host: http: the address; other than loopback needs `auth`.
         port: http: the port.
-        **options: What `mcp_server` takes.
+        **options: What `mcp_server` takes. Over HTTP `auth` is needed; `auth=False` takes calls of
+            every program of this machine.
 
     Raises:
         UserError: What is given cannot work.
@@ -166,12 +168,13 @@ async def serve_async(
         host: http: the address.
         port: http: the port; 0 takes a free one.
         on_ready: http: called with the address when it listens.
-        **options: What `mcp_server` takes.
+        **options: What `mcp_server` takes; `auth` as for `serve`.
 
     Raises:
         UserError: What is given cannot work.
     """
     over_stdio = transport == "stdio"
+    options["auth"] = _chosen_auth(options.get("auth"), needed=transport == "http")
     app = mcp_server(tools, host="127.0.0.1" if over_stdio else host, **options)
     if over_stdio:
         await app.run_stdio()
@@ -179,6 +182,18 @@ async def serve_async(
         await _listen(app, host, port, on_ready)
     else:
         raise UserValueError(f"serve(transport=...) is 'stdio' or 'http', not {transport!r:.60}.")
+
+
+def _chosen_auth(auth: Any, *, needed: bool) -> Any:
+    """Give what lets clients in; that there is nothing has to be said."""
+    if auth is None and needed:
+        raise UserValueError(
+            "A server over HTTP lets nobody in without a token, since every program and every "
+            "user of this machine could call the tools. Give auth= a token of at least 16 "
+            "characters, such as secrets.token_urlsafe() makes, or a verifier. auth=False leaves "
+            "the tools open to this machine."
+        )
+    return None if auth is False else auth
 
 
 class MCPApp:
@@ -234,6 +249,7 @@ class MCPApp:
             protect=lambda where: where not in {"/healthz", self._well_known},
             metadata_url=metadata_url,
             resource=resource_url,
+            local_only=auth is None and not allowed_hosts,
         )
 
     async def tools_changed(self) -> None:
@@ -311,7 +327,7 @@ class MCPApp:
         elif where.rstrip("/") == self.path.rstrip("/"):
             manager = await self._started()
             handle = getattr(manager, "asgi_app", None) or manager.handle_request
-            await handle(self._server.owned(scope), receive, send)
+            await handle(self._server.owned(_without_last_event(scope)), receive, send)
         else:
             message = f"There is nothing at {where!r:.100}; the MCP server is at {self.path!r}."
             await _respond(send, 404, {"error": {"message": message}})
@@ -347,6 +363,12 @@ class _Running:
             if not self.ready.done():
                 self.ready.set_exception(error)
             logger.exception("The MCP server has ended.")
+
+
+def _without_last_event(scope: Scope) -> Scope:
+    """Leave out what event a client has seen last: none is kept, and the SDK has no answer then."""
+    kept = [(name, value) for name, value in scope["headers"] if name != b"last-event-id"]
+    return {**scope, "headers": kept}
 
 
 def _inner_path(scope: Scope) -> str:

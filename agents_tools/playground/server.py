@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Any
 
+from agents_tools.errors import UserError
+
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Generator
@@ -30,8 +32,18 @@ async def serve(
         app: The playground.
         listener: A socket that listens already.
         on_ready: Called once requests are answered.
+
+    Raises:
+        UserError: The extra `ui` is not installed.
     """
-    import uvicorn
+    try:
+        import uvicorn
+    except ModuleNotFoundError as error:
+        if error.name != "uvicorn":
+            raise
+        raise UserError(
+            "Serving the playground takes uvicorn: pip install 'agents-tools[ui]'."
+        ) from error
 
     class Server(uvicorn.Server):
         """Leaves signals to whoever runs it."""

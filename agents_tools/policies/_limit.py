@@ -226,7 +226,10 @@ class _Gate:
                 loop, turn = self._waiting.popleft()
                 if turn.cancelled() or loop.is_closed():
                     continue
-                loop.call_soon_threadsafe(self._hand_over, turn)
+                try:
+                    loop.call_soon_threadsafe(self._hand_over, turn)
+                except RuntimeError:  # the loop was closed just now
+                    continue
                 return
             self._free += 1
 

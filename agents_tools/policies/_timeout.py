@@ -58,7 +58,7 @@ async def _until(
     told = text or f"Tool {context.tool_name!r} took longer than {seconds:g} s and was stopped."
     loop = asyncio.get_running_loop()
     over: asyncio.Future[None] = loop.create_future()
-    task = loop.create_task(_guarded(inner(context, args_json)))
+    task = loop.create_task(_guarded(inner, context, args_json))
 
     def wake(_: object = None) -> None:
         if not over.done():
@@ -91,12 +91,14 @@ async def _until(
     return value
 
 
-async def _guarded(call: Any) -> tuple[Any, BaseException | None]:
+async def _guarded(
+    inner: Call, context: ToolContext[Any], args_json: str
+) -> tuple[Any, BaseException | None]:
     """Carry what a body raises out of its task: some of it would end the event loop instead."""
     import asyncio
 
     try:
-        return await call, None
+        return await inner(context, args_json), None
     except asyncio.CancelledError:
         task = asyncio.current_task()
         if task is not None and task.cancelling():

@@ -34,9 +34,23 @@ _LATE = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a store, and what goes with it, when it is first asked for."""
+    """Import a store, and what goes with it, when it is first asked for.
+
+    Raises:
+        UserError: The extra that it needs is not installed.
+    """
     if name not in _LATE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(f"{__name__}.{_LATE[name]}"), name)
+    try:
+        return getattr(import_module(f"{__name__}.{_LATE[name]}"), name)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != "redis":
+            raise
+        from agents_tools.errors import UserError
+
+        raise UserError(
+            f"{name} needs the package redis: pip install 'agents-tools[redis]'. SQLiteEventStore "
+            "needs nothing."
+        ) from error

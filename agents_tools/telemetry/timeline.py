@@ -33,7 +33,9 @@ _PROCESS = 1
 
 
 def write_chrome_trace(path: str | os.PathLike[str], events: Iterable[Event]) -> Path:
-    """Write a timeline to a file, to be opened in `chrome://tracing` or in Perfetto.
+    """Write a timeline to a file, to be opened in Perfetto or in `chrome://tracing`.
+
+    Recent versions of Chrome open the latter once it is allowed on `chrome://chrome-urls`.
 
     Args:
         path: The file; what it held is replaced.

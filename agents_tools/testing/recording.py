@@ -165,23 +165,20 @@ class ToolRecorder:
             read: Any = json.loads(Path(path).read_text(encoding="utf-8"))
         except OSError as error:
             raise UserError(f"{path} cannot be read: {error.strerror}.") from error
-        except ValueError as error:
+        except (RecursionError, ValueError) as error:
             raise UserValueError(f"{path} is no JSON: {error}.") from error
         document = cast("dict[str, Any]", read) if isinstance(read, dict) else {}
         if (document.get("format"), document.get("version")) != (_FORMAT, _VERSION):
             raise UserValueError(
                 f"{path} holds no calls that ToolRecorder.save of this version wrote. Record anew."
             )
-        return cls(
-            RecordedCall(
-                tool=call["tool"],
-                arguments=call["arguments"],
-                output=call["output"],
-                error=None if call["error"] is None else (call["error"][0], call["error"][1]),
-                events=tuple(call["events"]),
-            )
-            for call in cast("list[dict[str, Any]]", document["calls"])
-        )
+        try:
+            return cls([_recorded(call) for call in document["calls"]])
+        except (IndexError, KeyError, TypeError) as error:
+            raise UserValueError(
+                f"{path} is damaged: a call in it is not as ToolRecorder.save writes it ({error}). "
+                "Record anew."
+            ) from None
 
     def replay(self, tools: Any) -> list[FakeTool]:
         """Give fakes of tools that answer as they did.
@@ -215,6 +212,17 @@ class ToolRecorder:
             return _output_of(call.output)
 
         return FakeTool(tool, body)
+
+
+def _recorded(call: dict[str, Any]) -> RecordedCall:
+    error = None if call["error"] is None else (str(call["error"][0]), str(call["error"][1]))
+    return RecordedCall(
+        tool=str(call["tool"]),
+        arguments=call["arguments"],
+        output=call["output"],
+        error=error,
+        events=tuple(call["events"]),
+    )
 
 
 def _json_of(text: str) -> Any:

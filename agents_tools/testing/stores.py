@@ -126,7 +126,7 @@ class EventStoreContract:
             _is("the last id", _got(store.append([], expect_seq=1)), 0)
 
     def test_a_writer_may_say_how_many_events_there_have_to_be(self) -> None:
-        """F25: of two writers that read the same state one is told that it has moved on."""
+        """F38: of two writers that read the same state one is told that it has moved on."""
         with closing(self.make_store()) as store:
             _got(store.append([_said("a", 4), _said("b", 9)], expect_seq=0))
             _fails(store.append([_said("c")], expect_seq=0), EventConflictError)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ipaddress
 import json
 import logging
 import re
@@ -20,7 +19,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from urllib.parse import parse_qsl
 
 from agents_tools._json import JsonFault, JsonLimits, check_bounds, check_keys
-from agents_tools._listener import Guarded, ListenerLimits, Principal, check_binding
+from agents_tools._listener import (
+    Guarded,
+    ListenerLimits,
+    Principal,
+    check_binding,
+    is_other_machine,
+)
 from agents_tools._text import safe_text, shorten
 from agents_tools.errors import UserError
 from agents_tools.ui._outlet import Outlet
@@ -286,7 +291,7 @@ class App:
     def _check_client(self, scope: Scope) -> None:
         """Refuse other machines where nothing says that they may come."""
         client: Any = scope.get("client")
-        if self._only_local and client and _is_other_machine(str(client[0])):
+        if self._only_local and client and is_other_machine(str(client[0])):
             raise HttpError(
                 403,
                 f"The {self._name} takes no requests of other machines, such as {client[0]}, since "
@@ -497,15 +502,6 @@ def _headers(scope: Scope) -> dict[str, str]:
         if name not in _CREDENTIALS:
             headers[name] = value.decode("latin-1")
     return headers
-
-
-def _is_other_machine(address: str) -> bool:
-    try:
-        found = ipaddress.ip_address(address.partition("%")[0])
-    except ValueError:
-        return False  # a socket of this machine, or a client of a test
-    mapped = getattr(found, "ipv4_mapped", None)
-    return not (mapped or found).is_loopback
 
 
 def _pairs(headers: Headers) -> list[tuple[str, str]]:

@@ -14,8 +14,10 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 
+from agents_tools._secrets import has_secrets
 from agents_tools.errors import UserTypeError, UserValueError
 from agents_tools.events import RunFinishedEvent, RunStartedEvent, ToolStreamEndEvent
+from agents_tools.stream._masking import Masker
 from agents_tools.ui._run_views import RunView, choose_run_view
 
 if TYPE_CHECKING:
@@ -57,9 +59,10 @@ class Console:
         self._is_open = False
         self._has_failed = False
         self._lock = threading.Lock()
+        self._masker = Masker({})
 
     def publish(self, event: Event, /) -> None:
-        """Show an event; callable from any thread."""
+        """Show an event, without secrets; callable from any thread."""
         with self._lock:
             if self._closed:
                 return
@@ -67,6 +70,14 @@ class Console:
                 self._is_open = True
                 self._shown.open()
         self._note_status(event)
+        if not (has_secrets() or self._masker.is_needed):
+            self._show(event)
+            return
+        with self._masker.lock:
+            for one in self._masker.clean(event):
+                self._show(one)
+
+    def _show(self, event: Event) -> None:
         try:
             self._shown.hear(event)
         except Exception as error:  # noqa: BLE001 - what is watched does not fail because of that
@@ -91,6 +102,9 @@ class Console:
         with self._lock:
             closed, self._closed = self._closed, True
         if not closed:
+            with self._masker.lock:
+                for one in self._masker.release():
+                    self._show(one)
             self._shown.close(self._status or status or "ok", time.monotonic() - self._begun)
 
     def __enter__(self) -> Self:

@@ -63,7 +63,7 @@ def drop(height_m: Annotated[float, Field(gt=0, le=1000)] = 100) -> Iterator[Eve
 
 
 @streaming_tool
-def survey(folder: str = ".") -> Iterator[Event | str]:
+def survey(folder: str = "examples") -> Iterator[Event | str]:
     """Read the Python files of a project and its history, and sum up what is there.
 
     Args:

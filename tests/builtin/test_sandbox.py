@@ -669,7 +669,6 @@ def test_codes_and_streams_come_through(level, inside):
 # --- signals, and the end of processes
 
 
-@pytest.mark.requirement("S9")
 def test_signals_do_not_leave(confined, inside):
     """Other programs of the user are not to be ended."""
     other = subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE)
@@ -696,7 +695,6 @@ print(resource.getrlimit(resource.RLIMIT_NOFILE))
 """
 
 
-@pytest.mark.requirement("S9")
 @pytest.mark.parametrize("network", [True, False])
 def test_other_programs_are_not_limited(confined, inside, network):
     """A limit ends a program as well as a signal does; one's own can be set."""

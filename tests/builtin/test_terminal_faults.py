@@ -179,7 +179,7 @@ def test_a_process_limit_stops_a_fork_bomb(tmp_path: Path) -> None:
     executor.close()
 
 
-@pytest.mark.requirement("S21")
+@pytest.mark.requirement("S29")
 def test_limits_reach_the_commands(tmp_path: Path) -> None:
     """Those of the executor take the place of the sandbox's."""
     executor = TerminalExecutor(tmp_path, limits=Limits(open_files=77, file_size=1 << 20))

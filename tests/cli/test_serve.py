@@ -76,6 +76,7 @@ INITIALIZE = {
         "clientInfo": {"name": "a test", "version": "1"},
     },
 }
+HTTP = ["--transport", "http", "--port", "0"]
 INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 
 
@@ -227,7 +228,7 @@ def test_over_http_it_says_where_it_is_and_ends_at_a_signal(
     The exit code is 0: a supervisor asked for it.
     """
     more = ["--stateful"] if stateful else ["--json-response"]
-    with serving(FIXTURE, "--transport", "http", "--port", "0", "--json", *more) as process:
+    with serving(FIXTURE, *HTTP, "--json", "--no-auth", *more) as process:
         told = hear(process)
         assert told["token"] is False
         assert told["url"].startswith("http://127.0.0.1:")
@@ -242,7 +243,7 @@ def test_over_http_it_says_where_it_is_and_ends_at_a_signal(
 
 def test_what_tools_print_is_not_on_standard_output(noisy: str, run: Run) -> None:
     """There is the address for programs, and nothing else."""
-    with serving(noisy, "--transport", "http", "--port", "0", "--json") as process:
+    with serving(noisy, *HTTP, "--json", "--no-auth") as process:
         assert process.stdout is not None
         lines = [process.stdout.readline() for _ in range(2)]  # a child, and the system itself
         url = hear(process)["url"]
@@ -259,7 +260,7 @@ def test_other_names_of_the_machine_have_to_be_allowed() -> None:
     """A web page can make a browser send requests under a name of its own (DNS rebinding)."""
     import httpx
 
-    words = ["--transport", "http", "--port", "0", "--json", "--allow-host", "tools.example"]
+    words = [*HTTP, "--json", "--no-auth", "--allow-host", "tools.example"]
     words += ["--allow-origin", "https://good.example", "--path", "/here"]
     with serving(FIXTURE, *words) as process:
         url = hear(process)["url"]
@@ -277,13 +278,12 @@ def test_other_names_of_the_machine_have_to_be_allowed() -> None:
         process.communicate(timeout=15)
 
 
-HTTP = ["--transport", "http", "--port", "0"]
-
-
 @pytest.mark.parametrize(
     ("words", "told"),
     [
         ([*HTTP, "--host", "0.0.0.0"], "--auth-token-env NAME"),  # noqa: S104 - it is refused
+        ([*HTTP, "--no-auth", "--auth-token-env", "SHORT_TOKEN"], "exclude each other"),
+        (["--no-auth"], "--no-auth goes with --transport http"),
         ([*HTTP, "--auth-token-env", "NOT_SET_AT_ALL"], "NOT_SET_AT_ALL is not set"),
         ([*HTTP, "--auth-token-env", "s3cret-itself"], "not the token itself"),
         ([*HTTP, "--auth-token-env", "SHORT_TOKEN"], "16"),

@@ -146,7 +146,9 @@ async def main(transport: str) -> None:
         await serve_async(TOOLS, "stdio", **options)
     else:
         stateless = transport == "http"
-        await serve_async(TOOLS, "http", port=0, on_ready=ready, stateless=stateless, **options)
+        await serve_async(
+            TOOLS, "http", port=0, on_ready=ready, stateless=stateless, auth=False, **options
+        )
 
 
 if __name__ == "__main__":

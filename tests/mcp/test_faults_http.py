@@ -1,4 +1,4 @@
-"""Faults F32 and F33, and S17: servers over HTTP that fail below the protocol."""
+"""Servers over HTTP that fail below the protocol."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Faults F25 to F31 and F34, and S5, S17, S21, S33: servers in processes of their own."""
+"""Servers in processes of their own that fail, lie, flood or die."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A tool that is not as it was when it was first seen is noticed (S16)."""
+"""A tool that is not as it was when it was first seen is noticed."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ import importlib
 import json
 import logging
 import os
+import random
 import secrets
 import signal
 import sys
@@ -825,7 +826,7 @@ async def test_a_signal_ends_the_program_in_order(
                 await http.post(url, json=told, headers=headers)
             body = request("tools/call", name="wait", arguments={"folder": str(tmp_path)})
             task = asyncio.create_task(http.post(url, json=body, headers=headers))
-            assert await asyncio.to_thread(comes, (tmp_path / "began").exists)
+            await comes((tmp_path / "began").exists)
             program.process.send_signal(getattr(signal, signal_name))
             code = await asyncio.to_thread(program.process.wait, 30)
             with contextlib.suppress(httpx.HTTPError):
@@ -849,7 +850,9 @@ async def test_a_server_of_this_loop_ends_when_it_is_cancelled() -> None:
         return "never"
 
     address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    task = asyncio.create_task(serve_async([wait], "http", port=0, on_ready=address.set_result))
+    task = asyncio.create_task(
+        serve_async([wait], "http", port=0, auth=False, on_ready=address.set_result)
+    )
     async with asyncio.timeout(BOUND), httpx.AsyncClient(headers=HEADERS, timeout=60) as http:
         url = await address
         body = request("tools/call", name="wait", arguments={})
@@ -995,6 +998,33 @@ async def test_s25_a_thousand_lines_of_garbage_cost_only_themselves() -> None:
         await pipe.works()
 
 
+def _damaged(frame: bytes, chance: random.Random) -> bytes:
+    """Give a frame in which a few bytes are changed, left out or doubled."""
+    data = bytearray(frame)
+    for _ in range(chance.randrange(1, 4)):
+        at = chance.randrange(len(data))
+        data[at : at + chance.randrange(2)] = chance.choice(
+            [b"", bytes([chance.randrange(11, 256)]), b'"', b"{", b"]", data[at : at + 9]]
+        )
+    return bytes(data)
+
+
+@pytest.mark.requirement("S25")
+async def test_s25_after_each_of_many_damaged_frames_the_server_answers() -> None:
+    """Frames that are nearly right go further in than noise does."""
+    chance = random.Random(25)  # noqa: S311 - the same frames each time
+    call = request("tools/call", 7, name="add", arguments={"a": 1, "b": 2})
+    frames = [json.dumps(one).encode() for one in (call, request("ping", 7), request("tools/list"))]
+    async with piped() as pipe:
+        for number in range(300):
+            await pipe.send(_damaged(chance.choice(frames), chance))
+            ping = f"ping {number}"
+            await pipe.send(request("ping", ping))
+            while (await pipe.answer()).get("id") != ping:
+                pass  # what the damaged frame was answered with, if it was
+        await pipe.works()
+
+
 async def test_empty_lines_and_windows_line_ends_are_nothing() -> None:
     async with piped() as pipe:
         for line in (b"", b"  ", b"\r"):
@@ -1037,7 +1067,7 @@ async def test_a_program_on_a_pipe_ends_by_a_signal(tmp_path: Path, signal_name:
         stack.enter_context(contextlib.suppress(AssertionError))
         pipe = await stack.enter_async_context(piped())
         await pipe.send(request("tools/call", name="wait", arguments={"folder": str(tmp_path)}))
-        assert await asyncio.to_thread(comes, (tmp_path / "began").exists)
+        await comes((tmp_path / "began").exists)
         pipe.process.send_signal(getattr(signal, signal_name))
         await pipe.process.wait()
     assert pipe.process.returncode is not None
@@ -1048,6 +1078,7 @@ if __name__ == "__main__":
         [wait_in, words],
         "http",
         port=0,
+        auth=False,
         stateless=sys.argv[1] == "http",
         on_ready=lambda url: print(url, flush=True),  # noqa: T201 - tells the test where it is
     )

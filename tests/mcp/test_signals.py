@@ -32,7 +32,7 @@ async def slow() -> str:
 
 async def started(group: asyncio.TaskGroup) -> tuple[asyncio.Task[Any], str]:
     ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    serving = serve_async([add], "http", port=0, on_ready=ready.set_result)
+    serving = serve_async([add], "http", port=0, auth=False, on_ready=ready.set_result)
     task = group.create_task(serving)
     return task, await ready
 

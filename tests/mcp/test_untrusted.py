@@ -1,4 +1,4 @@
-"""What a server says about a tool is made harmless before a model or a person sees it (S15)."""
+"""What a server says about a tool is made harmless before a model or a person sees it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""F25, F41, F45: workers that are killed, hang, come back or are cut off, and what is told of it."""
+"""Workers that are killed, hang, come back or are cut off, and what is told of it."""
 
 from __future__ import annotations
 

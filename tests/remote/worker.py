@@ -105,7 +105,13 @@ def ready(url: str) -> None:
 
 async def main(options: dict[str, Any]) -> None:
     """Serve until a signal ends it."""
-    given: dict[str, Any] = {"port": 0, "worker": True, "max_concurrency": 2_000, **options}
+    given: dict[str, Any] = {
+        "port": 0,
+        "auth": False,
+        "worker": True,
+        "max_concurrency": 2_000,
+        **options,
+    }
     await serve_async(TOOLS, "http", on_ready=ready, **given)
 
 

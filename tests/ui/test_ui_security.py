@@ -1,8 +1,4 @@
-"""Who may reach the apps, with what, and what leaves them.
-
-Covers S1 (names of the server and of web pages), S2 (what refusals say), S3 (no token, no entry; no
-route takes commands), S4 (content types) and S20 (secrets), through `sse.app`.
-"""
+"""Who may reach the apps, with what, and what leaves them."""
 
 from __future__ import annotations
 

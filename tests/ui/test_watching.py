@@ -1,7 +1,4 @@
-"""Many people watch runs: they come and go, some do not read, and nothing is lost or held up.
-
-Covers F23 and D5, in memory and over real sockets of this machine.
-"""
+"""Many people watch runs: they come and go, some do not read, and nothing is lost or held up."""
 
 from __future__ import annotations
 

@@ -162,6 +162,7 @@ def test_a_tool_exported_without_strict_mode_says_nothing() -> None:
         EXPORTS[provider](made)
 
 
+@pytest.mark.requirement("A73")
 def test_a_recursive_tool_is_strict_only_with_references() -> None:
     """Cut at some depth it has an open end, which strict mode refuses."""
     schema = {**ONE, "properties": {"a": {"$ref": "#/$defs/N"}}}

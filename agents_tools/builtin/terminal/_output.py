@@ -10,6 +10,7 @@ from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
 
+from agents_tools import _guardian
 from agents_tools.builtin.terminal._cleaner import clean, unfinished
 
 __all__ = ["Files", "Output", "Shown"]
@@ -44,6 +45,7 @@ class Files:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.path = Path(tempfile.mkdtemp(prefix="agents-tools-output-")).resolve()
+        _guardian.clear(self.path)
         self._sizes: dict[Path, int] = {}
         self._count = 0
 
@@ -76,6 +78,7 @@ class Files:
     def close(self) -> None:
         """Remove them all."""
         shutil.rmtree(self.path, ignore_errors=True)
+        _guardian.cleared(self.path)
 
 
 class Output:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import logging
+import sys
 import threading
 import uuid
 from concurrent.futures import Future  # noqa: TC003 - the class of what is given
@@ -28,6 +29,9 @@ T = TypeVar("T")
 VERSION: Final = "agents-tools-1"
 """The application version that DBOS is told: all that share it take each other's work."""
 
+
+_SUBSECONDS: Final = (3, 42)
+"""The version of SQLite from which on it tells parts of seconds."""
 
 _GRACE: Final = 2.0
 
@@ -252,10 +256,22 @@ def explaining(url: str) -> Generator[None]:
     except (dbos_errors.DBOSException, SQLAlchemyError, OSError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise DurableStoreError(
-            f"DBOS could not use {_shown(url)} ({type(error).__name__}: {reason}). Look whether "
-            "the database runs and may be written to.",
+            f"DBOS could not use {_shown(url)} ({type(error).__name__}: {reason}). {_remedy(url)}",
             store=_shown(url),
         ) from error
+
+
+def _remedy(url: str) -> str:
+    if url.startswith("sqlite") and sys.version_info >= (3, 12):
+        import sqlite3
+
+        if sqlite3.sqlite_version_info < _SUBSECONDS:
+            return (
+                "From Python 3.12 on DBOS asks SQLite for parts of seconds, which SQLite 3.42 was "
+                f"the first to give, and this Python has {sqlite3.sqlite_version}. Use PostgreSQL, "
+                "Python 3.11, or LocalDurableStore, which needs neither."
+            )
+    return "Look whether the database runs and may be written to."
 
 
 async def started(workflow: Callable[..., Any], workflow_id: str, *given: Any) -> Any:

@@ -1,0 +1,25 @@
+"""Says what to install where a framework is not there, or is one that does not fit."""
+
+from __future__ import annotations
+
+from agents_tools.errors import UserError
+
+__all__ = ["missing"]
+
+
+def missing(what: str, extra: str, error: ImportError) -> UserError:
+    """Make the error for an import that has failed.
+
+    Args:
+        what: What was asked for.
+        extra: The extra of this library that brings the framework.
+        error: Why it cannot be imported.
+    """
+    if isinstance(error, ModuleNotFoundError):
+        trouble = f"and there is no module {error.name!r}"
+    else:
+        trouble = f"and what is installed does not fit ({error})"
+    return UserError(
+        f"{what} needs a framework that is not part of this library, {trouble}. "
+        f"Install it: pip install -U 'agents-tools[{extra}]'"
+    )

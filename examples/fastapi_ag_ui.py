@@ -1,0 +1,67 @@
+"""FastAPI and AG-UI: an agent for pages made with CopilotKit, or another client of that protocol.
+
+Run it: python examples/fastapi_ag_ui.py (needs the extra `ui`, and fastapi). It prints a line for
+curl and one for a page, and serves until Ctrl-C. What curl shows is what a page gets: the call of
+the tool, its progress as snapshots, the answer.
+
+A handful of rules stands in for the language model, so that this runs offline. For a real one give
+its name instead: `MODEL = "openai/gpt-5"`, with OPENAI_API_KEY set.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+
+import uvicorn
+from fastapi import FastAPI
+
+from agents_tools import Agent, Event, NotifyStreamEvent, ToolProgressEvent, streaming_tool
+from agents_tools.ui import ag_ui
+
+MODEL = "local/rules"
+
+
+@streaming_tool
+async def bake(rolls: int) -> AsyncIterator[Event | str]:
+    """Bake rolls.
+
+    Args:
+        rolls: How many.
+    """
+    yield NotifyStreamEvent("heating up")
+    for done in range(1, rolls + 1):
+        await asyncio.sleep(0.2)
+        yield ToolProgressEvent(done, total=rolls, message="rolls")
+    yield f"{rolls} rolls, still warm"
+
+
+baker = Agent("Baker", instructions="You bake what you are asked for.", tools=[bake], model=MODEL)
+agent = ag_ui.app(
+    baker,
+    allowed_origins=["http://localhost:3000"],  # where the page is served while you write it
+)
+site = FastAPI(lifespan=agent.lifespan)  # so that runs end with the server
+site.mount("/agent", agent)
+
+
+@site.get("/")
+def health() -> dict[str, str]:
+    """Stand for the rest of the application."""
+    return {"status": "ok"}
+
+
+HOW_TO_TRY = """\
+Serving AG-UI until Ctrl-C. In another terminal:
+
+  curl -N {url} -H 'content-type: application/json' -d '{{"threadId": "t1", "runId": "r1",
+    "messages": [{{"id": "m1", "role": "user", "content": "bake 3 rolls"}}]}}'
+
+In a page: new HttpAgent({{ url: "{url}" }})"""
+
+
+if __name__ == "__main__":
+    port = int(sys.argv[1]) if sys.argv[1:] else 8000
+    print(HOW_TO_TRY.format(url=f"http://127.0.0.1:{port}/agent/"), flush=True)
+    uvicorn.run(site, port=port, log_level="warning", timeout_graceful_shutdown=5)

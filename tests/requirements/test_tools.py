@@ -1,0 +1,108 @@
+"""What rows of functions and agents say that no other test looks at."""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import inspect
+import json
+import threading
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from agents_tools import function_tool, streaming_tool
+from agents_tools.policies import limit, timeout
+
+PATIENCE = 10.0
+DAY = 86_400.0
+
+
+@pytest.mark.requirement("A45")
+def test_streaming_tools_take_all_options_of_function_tools() -> None:
+    """Whoever turns one into the other changes the name of the decorator; brackets are extra."""
+    plain = inspect.signature(function_tool).parameters
+    streaming = inspect.signature(streaming_tool).parameters
+    # A sync generator has a thread anyway, and no annotation says what the last value is.
+    assert set(plain) - set(streaming) == {"output_schema", "run_in_thread"}
+    assert set(streaming) - set(plain) == {"enable_bracketing"}
+    assert streaming["enable_bracketing"].default is True
+    shared = set(plain) & set(streaming)
+    assert {name: streaming[name].default for name in shared} == {
+        name: plain[name].default for name in shared
+    }
+
+
+@pytest.mark.requirement("A45")
+def test_docstrings_of_streaming_tools_are_read_as_those_of_functions() -> None:
+    """The style that is stated, or nothing at all."""
+
+    async def told(a: int) -> AsyncIterator[str]:
+        """Do it.
+
+        :param a: a number
+        """
+        yield str(a)
+
+    described: dict[str, Any] = streaming_tool(docstring_style="sphinx")(told).params_json_schema
+    assert described["properties"]["a"]["description"] == "a number"
+    other = streaming_tool(docstring_style="google")(told)
+    assert "description" not in other.params_json_schema["properties"]["a"]
+    silent = streaming_tool(use_docstring_info=False)(told)
+    assert not silent.description
+    assert "description" not in json.dumps(silent.params_json_schema)
+
+
+@pytest.mark.requirement("F39")
+@pytest.mark.parametrize("jump", [DAY, -DAY])
+async def test_a_clock_that_jumps_moves_no_deadline(
+    monkeypatch: pytest.MonkeyPatch, jump: float
+) -> None:
+    """A call that has time keeps it, and one that has none left still ends."""
+    begun, go = asyncio.Event(), asyncio.Event()
+
+    @function_tool
+    async def waits() -> str:
+        begun.set()
+        await go.wait()
+        return "in time"
+
+    real = time.time
+    call = asyncio.create_task(timeout(PATIENCE)(waits).call(None, "{}"))
+    async with asyncio.timeout(PATIENCE):
+        await begun.wait()
+        monkeypatch.setattr(time, "time", lambda: real() + jump)
+        late = await timeout(0.02)(waits).call(None, "{}")
+        assert not call.done()
+        go.set()
+        assert (await call).output == "in time"
+    assert late.status == "timeout"
+
+
+@pytest.mark.requirement("F24")
+async def test_sync_calls_that_find_no_place_are_refused_while_eight_run() -> None:
+    """Threads are not there for all: eight run, a hundred wait, and the rest is told at once."""
+    gate, running = threading.Event(), threading.Semaphore(0)
+
+    @limit(concurrent=8, queue=100)
+    @function_tool
+    def guarded() -> str:
+        running.release()
+        assert gate.wait(PATIENCE)
+        return "done"
+
+    calls = [asyncio.create_task(guarded.call(None, "{}")) for _ in range(1_000)]
+    try:
+        for _ in range(8):
+            assert await asyncio.to_thread(running.acquire, timeout=PATIENCE)
+        refused = [call for call in calls if call.done()]
+        assert len(refused) == 892
+        assert not running.acquire(blocking=False)  # no ninth one
+    finally:
+        gate.set()
+    async with asyncio.timeout(2 * PATIENCE):
+        outcomes = await asyncio.gather(*calls)
+    counts = collections.Counter(outcome.status for outcome in outcomes)
+    assert counts == {"ok": 108, "overloaded": 892}

@@ -1,0 +1,302 @@
+"""What is told of arguments at the edges: required nulls, long keys and texts, keys left out."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, NotRequired
+
+import pytest
+from inline_snapshot import snapshot
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from typing_extensions import TypedDict, Unpack
+
+from agents_tools import FunctionTool, ModelBehaviorError, UserError, function_tool
+
+
+class Filters(TypedDict):
+    since: NotRequired[int]
+    until: int
+
+
+def refused(tool: Any, **arguments: Any) -> str:
+    """Call a tool with arguments that it must refuse, and say what it tells."""
+    with pytest.raises(ModelBehaviorError) as caught:
+        tool.invoke_sync(json.dumps(arguments))
+    return str(caught.value)
+
+
+def test_null_for_a_required_argument_is_refused() -> None:
+    """There is no default that it could mean, and no inner mark may reach the function."""
+
+    @function_tool
+    def add(a: int, b: int = 2) -> int:
+        return a + b
+
+    assert refused(add, a=None) == snapshot("""\
+Invalid arguments for tool 'add':
+- a: expected an integer, got null\
+""")
+    assert add.invoke_sync('{"a": 1, "b": null}') == 3
+
+
+def test_a_key_that_is_left_out_does_not_reach_a_function_with_filled_defaults() -> None:
+    """Parameters by position are filled in; a key of a TypedDict that may be absent is not."""
+
+    @function_tool
+    def find(text: str = "all", /, **filters: Unpack[Filters]) -> dict[str, Any]:
+        return {"text": text, **filters}
+
+    assert find.invoke_sync('{"until": 5}') == {"text": "all", "until": 5}
+    assert find.invoke_sync('{"text": "x", "until": 5, "since": 1}') == {
+        "text": "x",
+        "until": 5,
+        "since": 1,
+    }
+
+
+def test_further_arguments_are_read_by_the_same_rules() -> None:
+    """A number in a text, or a whole float, is an integer there as well; others are refused."""
+
+    @function_tool
+    def total(**numbers: int) -> int:
+        return sum(numbers.values())
+
+    assert total.invoke_sync('{"a": "5", "b": 2.0}') == 7
+    assert refused(total, a=True) == snapshot("""\
+Invalid arguments for tool 'total':
+- a: expected an integer, got true\
+""")
+
+
+def test_a_union_with_null_names_only_what_is_wanted() -> None:
+    """That null would do as well is no help to a model that sent a text for a number."""
+
+    @function_tool
+    def wait(seconds: int | list[int] | None = None) -> None: ...
+
+    assert refused(wait, seconds="soon") == snapshot("""\
+Invalid arguments for tool 'wait':
+- seconds: expected an integer or an array, got "soon"\
+""")
+
+
+def test_a_message_is_bounded_whatever_is_wrong() -> None:
+    """Ten faults at long places with long reasons would fill a model's context."""
+
+    def never(value: int) -> int:
+        raise ValueError("because " * 100)
+
+    @function_tool
+    def count(numbers: dict[str, Annotated[int, AfterValidator(never)]]) -> None: ...
+
+    told = refused(count, numbers={f"{'k' * 60}{i}": i for i in range(12)})
+    assert len(told) <= 2_048
+    one = refused(count, numbers={"k": 1})
+    assert one.count("because") == 20
+
+
+def test_a_long_unknown_key_is_compared_by_its_beginning() -> None:
+    """The comparison costs the square of the length, and the model chooses the length."""
+    known = "distance_between_the_two_places_in_metres"
+
+    @function_tool
+    def go(distance_between_the_two_places_in_metres: int = 1) -> None: ...
+
+    assert f"did you mean '{known}'?" in refused(go, **{known + "z" * 100: 1})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"n": 1e999}',
+        '{"n": NaN}',
+        '{"n": [-Infinity]}',
+        '{"n": [[-1E999]]}',
+        '{"n": {"m": [1, 1e999]}}',
+        f'{{"n": {"9" * 400}.0}}',
+    ],
+)
+def test_a_number_too_large_for_a_double_is_refused_by_a_raw_schema(text: str) -> None:
+    """It would arrive as infinity, which is no JSON: wherever it stands."""
+
+    async def run(ctx: Any, arguments: str) -> str:
+        return arguments
+
+    tool = FunctionTool.from_schema(name="raw", schema={"type": "object"}, on_invoke_tool=run)
+    with pytest.raises(ModelBehaviorError, match="too large for a double"):
+        tool.invoke_sync(text)
+    assert tool.invoke_sync('{"n": [1e3, {"m": [2E5]}]}') == '{"n": [1e3, {"m": [2E5]}]}'
+
+
+def test_a_raw_schema_never_reads_what_lies_outside_it() -> None:
+    """A `$ref` to a file or an address is refused when the tool is made, in our words."""
+
+    async def run(ctx: Any, arguments: str) -> str:
+        return arguments
+
+    schema = {"type": "object", "properties": {"a": {"$ref": "file:///etc/hostname"}}}
+    with pytest.raises(UserError, match="points out of the schema"):
+        FunctionTool.from_schema(name="raw", schema=schema, on_invoke_tool=run)
+
+
+def test_a_key_twice_in_json_text_that_stands_for_a_list_is_refused() -> None:
+    """The text is decoded only where it is whole: the last of two values would win unseen."""
+
+    @function_tool
+    def take(items: list[dict[str, int]]) -> list[dict[str, int]]:
+        return items
+
+    assert take.invoke_sync(json.dumps({"items": '[{"a": 1}]'})) == [{"a": 1}]
+    assert refused(take, items='[{"a": 1, "a": 2}]') == snapshot("""\
+Invalid arguments for tool 'take':
+- items: expected an array, got "[{\\"a\\": 1, \\"a\\": 2}]"\
+""")
+
+
+class Cat(BaseModel):
+    kind: Literal["cat"] = "cat"
+    lives: int
+
+
+class Dog(BaseModel):
+    kind: Literal["dog"] = "dog"
+    barks: bool
+
+
+class Tree(TypedDict):
+    label: str
+    below: NotRequired[list[Tree]]
+
+
+def test_what_is_missing_in_one_kind_of_object_is_described() -> None:
+    """The kinds of a tagged union stand under `oneOf`; each has its own keys."""
+
+    @function_tool
+    def adopt(pet: Annotated[Cat | Dog, Field(discriminator="kind")]) -> None: ...
+
+    assert refused(adopt, pet={"kind": "cat"}) == snapshot("""\
+Invalid arguments for tool 'adopt':
+- pet.lives: missing, expected an integer (required)\
+""")
+
+
+def test_a_type_that_holds_itself_is_told_at_any_depth() -> None:
+    """Its schema refers to itself: looking things up in it has to end."""
+
+    @function_tool
+    def plant(tree: Tree) -> None: ...
+
+    wrong = {"label": "a", "below": [{"label": "b", "below": [{"label": 3}]}]}
+    assert refused(plant, tree=wrong) == snapshot("""\
+Invalid arguments for tool 'plant':
+- tree.below[0].below[0].label: expected a string, got 3\
+""")
+
+
+def test_a_reference_to_itself_in_a_raw_schema_ends() -> None:
+    """Nothing but the reference stands there: no type, no end, and no recursion error."""
+
+    async def run(ctx: Any, arguments: str) -> str:
+        return arguments
+
+    schema = {
+        "type": "object",
+        "properties": {"a": {"$ref": "#/$defs/a"}, "b": {"$ref": "#/$defs/b"}},
+        "$defs": {
+            "a": {"$ref": "#/$defs/a"},
+            "b": {"anyOf": [{"type": "integer"}, {"items": {"$ref": "#/$defs/b"}}]},
+        },
+    }
+    tool = FunctionTool.from_schema(name="raw", schema=schema, on_invoke_tool=run)
+    assert tool.invoke_sync('{"b": [[1]]}') == '{"b": [[1]]}'
+
+
+def test_a_type_that_holds_itself_has_an_end_all_the_same() -> None:
+    """How deeply a text nests is looked at before anything is built from it."""
+
+    @function_tool
+    def plant(tree: Tree) -> str:
+        return tree["label"]
+
+    def deep(levels: int) -> str:
+        return (
+            '{"tree": '
+            + '{"label": "a", "below": [' * levels
+            + '{"label": "b"}'
+            + "]}" * levels
+            + "}"
+        )
+
+    assert plant.invoke_sync(deep(20)) == "a"
+    for levels in (200, 5_000):
+        with pytest.raises(ModelBehaviorError, match="nested"):
+            plant.invoke_sync(deep(levels))
+
+
+class Renamed(BaseModel):
+    model_config = ConfigDict(populate_by_name=True)
+    number: int = Field(alias="n")
+    words: list[str] = []
+
+
+@dataclass
+class Plain:
+    n: int
+    words: list[str] = field(default_factory=list)
+
+
+@pytest.mark.parametrize("schema", [Renamed, Plain])
+def test_a_tool_made_from_a_type_gets_what_its_schema_says(schema: Any) -> None:
+    """Whatever the model wrote, a number in quotes or another name: its function reads one form."""
+
+    async def run(ctx: Any, arguments: str) -> str:
+        return arguments
+
+    tool = FunctionTool.from_schema(name="t", schema=schema, on_invoke_tool=run)
+    assert list(tool.params_json_schema["properties"]) == ["n", "words"]
+    texts = ['{"n": 5}', '{"n": "5"}', ' {"n": 5.0} ', '{"n": "5", "words": "[]"}']
+    texts += ['{"number": 5}', '{"number": "5"}'] if schema is Renamed else []
+    for text in texts:
+        found = json.loads(tool.invoke_sync(text))
+        assert type(found["n"]) is int
+        assert {"words": [], **found} == {"n": 5, "words": []}
+    assert tool.invoke_sync(' {"n":5}') == ' {"n":5}'  # what is as it should be is left alone
+
+
+@pytest.mark.parametrize("key", ["MAX_COUNT", "MAX-COUNT", "MAXCOUNT", "maxCount", "max_cuont"])
+def test_a_key_in_another_spelling_is_recognised(key: str) -> None:
+    """Models mix the habits of languages; the name is told, and the call is not made."""
+
+    @function_tool
+    def take(max_count: int = 1) -> None: ...
+
+    assert f"{key}" in refused(take, **{key: 2})
+    assert "did you mean 'max_count'?" in refused(take, **{key: 2})
+
+
+def test_a_key_for_a_tool_without_parameters_is_to_be_left_out() -> None:
+    """There is no other name to offer."""
+
+    @function_tool
+    def ping() -> None: ...
+
+    assert refused(ping, x=1) == snapshot("""\
+Invalid arguments for tool 'ping':
+- x: unknown, leave it out\
+""")
+
+
+def test_faults_beyond_those_that_are_told_are_known_by_their_kind() -> None:
+    """A program that reads them has all of them; a model has the first ten."""
+
+    @function_tool
+    def take(number: Annotated[int, Field(alias="n")], wanted: int, **more: list[int]) -> None: ...
+
+    wrong: dict[str, Any] = {f"key{index}": [index, "x"] for index in range(11)}
+    with pytest.raises(ModelBehaviorError) as caught:
+        take.invoke_sync(json.dumps({**wrong, "number": 1}))
+    kinds = sorted({problem.kind for problem in caught.value.problems or ()})
+    assert kinds == ["int_type", "missing", "unknown_key"]
+    assert len(caught.value.problems or ()) == 14
+    assert "and 4 more" in str(caught.value)

@@ -1,0 +1,437 @@
+"""Runs at the edges: calls begun early that no answer holds, ends within ends, ends that fail."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from agents_tools import (
+    Agent,
+    Event,
+    EventSource,
+    FunctionToolResult,
+    MessageEvent,
+    MessageOutputItem,
+    ModelRequest,
+    ModelResponse,
+    RunConfig,
+    RunFinishedEvent,
+    RunHooks,
+    Runner,
+    RunTimeoutError,
+    ToolAnnotations,
+    ToolCallItem,
+    ToolCallOutputItem,
+    ToolContext,
+    ToolsToFinalOutputResult,
+    Usage,
+    function_tool,
+)
+from agents_tools.testing import ScriptedModel, tool_call
+
+WITHIN = 5.0
+"""Seconds that anything here may take at most."""
+
+
+class Written:
+    """A model whose answers are functions of the request."""
+
+    provider = None
+
+    def __init__(self, *answers: Any) -> None:
+        self.answers = list(answers)
+
+    async def respond(self, request: ModelRequest, emit: Any) -> ModelResponse:
+        items = await self.answers.pop(0)(request)
+        return ModelResponse(items=items)
+
+
+class Endless:
+    """A harmless tool that runs until it is cancelled, and notes that it was."""
+
+    def __init__(self, *, slow_to_leave: bool = False) -> None:
+        self.entered = asyncio.Event()
+        self.leaving = asyncio.Event()
+        self.over = False
+        self.may_leave = asyncio.Event()
+        if not slow_to_leave:
+            self.may_leave.set()
+
+        @function_tool(name_override="look", annotations=ToolAnnotations(readOnlyHint=True))
+        async def look() -> str:
+            """Look."""
+            self.entered.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                self.leaving.set()
+                await self.may_leave.wait()
+                self.over = True
+            return "seen"
+
+        self.tool = look
+
+
+async def test_a_call_begun_early_ends_with_an_answer_that_does_not_hold_it() -> None:
+    """The answer is the last of the turn: nothing of it runs on while the model is asked again."""
+    tool = Endless()
+    seen: list[bool] = []
+
+    async def first(request: ModelRequest) -> list[Any]:
+        assert request.on_call is not None
+        request.on_call(tool_call("look", call_id="c1"))
+        async with asyncio.timeout(WITHIN):
+            await tool.entered.wait()
+        return [MessageOutputItem(text="no number")]
+
+    async def second(request: ModelRequest) -> list[Any]:
+        seen.append(tool.over)
+        return [MessageOutputItem(text='{"response": 4}')]
+
+    agent = Agent("A", model=Written(first, second), tools=[tool.tool], output_type=int)
+    async with asyncio.timeout(WITHIN):
+        result = await Runner.run(agent, "go", run_config=RunConfig(start_calls_early=True))
+    assert (result.final_output, seen) == (4, [True])
+
+
+async def test_a_call_begun_early_ends_with_the_run() -> None:
+    """A hook that fails on the answer ends the run: nothing may run on without one."""
+    tool = Endless()
+
+    async def first(request: ModelRequest) -> list[Any]:
+        assert request.on_call is not None
+        request.on_call(call)
+        async with asyncio.timeout(WITHIN):
+            await tool.entered.wait()
+        return [call]
+
+    class Fails(RunHooks[Any]):
+        async def on_llm_end(self, context: Any, agent: Any, response: Any) -> None:
+            raise RuntimeError("the hook failed")
+
+    call = tool_call("look", call_id="c1")
+    agent = Agent("A", model=Written(first), tools=[tool.tool])
+    config = RunConfig(start_calls_early=True)
+    with pytest.raises(RuntimeError, match="the hook failed"):
+        await asyncio.wait_for(Runner.run(agent, "go", run_config=config, hooks=Fails()), WITHIN)
+    assert tool.over
+
+
+async def test_a_model_is_told_the_form_of_the_output() -> None:
+    """Providers write by it; an agent without one gets plain text."""
+    told: list[Any] = []
+
+    async def answer(request: ModelRequest) -> list[Any]:
+        told.append(request.output)
+        return [MessageOutputItem(text='{"response": 4}')]
+
+    await Runner.run(Agent("A", model=Written(answer)), "go")
+    await Runner.run(Agent("A", model=Written(answer), output_type=int), "go")
+    assert told[0] is None
+    assert told[1].schema["properties"]["response"]["type"] == "integer"
+
+
+async def test_what_a_run_was_given_is_said_with_who_said_it() -> None:
+    """Only what the user wrote comes from the user: an interface shows it on the other side."""
+    given = [
+        {"role": "system", "content": "Be short."},
+        {"role": "user", "content": "Hello"},
+        {"role": "developer", "content": "Be kind."},
+    ]
+    result = Runner.run_streamed(Agent("A", model=ScriptedModel(["Hi"])), given)
+    events = [event async for event in result.stream_events()]
+    said = [event for event in events if isinstance(event, MessageEvent)]
+    assert [(event.role, event.source) for event in said] == [
+        ("system", EventSource.AGENT),
+        ("user", EventSource.USER),
+        ("system", EventSource.AGENT),
+    ]
+
+
+async def test_a_run_that_is_cancelled_while_it_ends_says_its_end() -> None:
+    """Whoever watches waits for the last event; a second wish to stop must not take it away."""
+    tool = Endless(slow_to_leave=True)
+
+    async def first(request: ModelRequest) -> list[Any]:
+        assert request.on_call is not None
+        request.on_call(tool_call("look", call_id="c1"))
+        return await asyncio.Event().wait()  # pyright: ignore[reportReturnType]
+
+    agent = Agent("A", model=Written(first), tools=[tool.tool])
+    result = Runner.run_streamed(agent, "go", run_config=RunConfig(start_calls_early=True))
+    events: list[Any] = []
+
+    async def read() -> None:
+        events.extend([event async for event in result.stream_events()])
+
+    reading = asyncio.ensure_future(read())
+    async with asyncio.timeout(WITHIN):
+        await tool.entered.wait()
+        result.cancel()
+        await tool.leaving.wait()
+        result.cancel()
+        tool.may_leave.set()
+        await asyncio.wait([reading])
+    last = events[-1]
+    assert isinstance(last, RunFinishedEvent)
+    assert last.status == "cancelled"
+    assert tool.over
+
+
+@pytest.mark.parametrize("outer", [None, 60.0])
+async def test_an_inner_run_has_an_end_of_its_own(outer: float | None) -> None:
+    """A time limit for an agent that is a tool counts beside that of the run around it."""
+
+    async def never(request: ModelRequest) -> list[Any]:
+        return await asyncio.Event().wait()  # pyright: ignore[reportReturnType]
+
+    inner = Agent("Inner", model=Written(never))
+    tool = inner.as_tool(
+        tool_name="ask", tool_description="Ask.", run_config=RunConfig(timeout=0.05)
+    )
+    model = ScriptedModel([tool_call("ask", input="x"), "over"])
+    async with asyncio.timeout(WITHIN):
+        result = await Runner.run(
+            Agent("Outer", model=model, tools=[tool]), "go", run_config=RunConfig(timeout=outer)
+        )
+    [answer] = [item["output"] for item in result.to_input_list() if "output" in item]
+    assert "'Inner' took longer than 0.05 s" in answer
+    assert result.final_output == "over"
+
+
+async def test_an_inner_run_ends_with_the_one_around_it() -> None:
+    """It has no limit of its own: the outer one's error is told, once."""
+
+    async def never(request: ModelRequest) -> list[Any]:
+        return await asyncio.Event().wait()  # pyright: ignore[reportReturnType]
+
+    tool = Agent("Inner", model=Written(never)).as_tool(tool_name="ask", tool_description="Ask.")
+    outer = Agent("Outer", model=ScriptedModel([tool_call("ask", input="x")]), tools=[tool])
+    with pytest.raises(RunTimeoutError, match=r"'Outer' took longer than 0\.1 s"):
+        await asyncio.wait_for(Runner.run(outer, "go", run_config=RunConfig(timeout=0.1)), WITHIN)
+
+
+class Keeps:
+    """A session that keeps what it gets when it is let, or fails."""
+
+    def __init__(self, *, fails: bool = False) -> None:
+        self.kept: list[Event] = []
+        self.began = asyncio.Event()
+        self.may = asyncio.Event()
+        self.fails = fails
+
+    def read(self) -> list[Event]:
+        return []
+
+    async def append(self, events: Sequence[Event], /) -> None:
+        self.began.set()
+        await self.may.wait()
+        if self.fails:
+            raise OSError("the disk is full")
+        self.kept.extend(events)
+
+
+async def test_a_cancelled_run_ends_when_what_was_being_kept_is_kept() -> None:
+    """What the session has begun to keep comes to its end first: the next run reads it."""
+    session = Keeps()
+    running = asyncio.ensure_future(
+        Runner.run(Agent("A", model=ScriptedModel(["Hi"])), "go", session=session)
+    )
+    async with asyncio.timeout(WITHIN):
+        await session.began.wait()
+        running.cancel()
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert not running.done()
+        session.may.set()
+        await asyncio.wait([running])
+    assert running.cancelled()
+    assert [type(event).__name__ for event in session.kept[:2]] == [
+        "MessageEvent",
+        "RunItemStreamEvent",
+    ]
+
+
+async def test_what_a_session_did_not_keep_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    """A cancelled run can raise nothing more: that its session is not whole is in the log."""
+    session = Keeps(fails=True)
+    session.may.set()
+    asked = asyncio.Event()
+
+    async def never(request: ModelRequest) -> list[Any]:
+        asked.set()
+        return await asyncio.Event().wait()  # pyright: ignore[reportReturnType]
+
+    agent = Agent("A", model=Written(never))
+    running = asyncio.ensure_future(Runner.run(agent, "go", session=session))
+    async with asyncio.timeout(WITHIN):
+        await asked.wait()
+        running.cancel()
+        await asyncio.wait([running])
+    assert running.cancelled()
+    assert "The session of agent 'A' did not keep all of its run." in caplog.text
+
+
+@function_tool
+def weigh(of: str) -> dict[str, int]:
+    """Weigh something."""
+    return {of: 3}
+
+
+async def test_what_a_tool_returned_is_the_output_where_a_run_stops_at_it() -> None:
+    """The value itself, and not the text that a model would read."""
+    agent = Agent(
+        "A",
+        model=ScriptedModel([tool_call("weigh", of="tea")]),
+        tools=[weigh],
+        tool_use_behavior="stop_on_first_tool",
+    )
+    result = await asyncio.wait_for(Runner.run(agent, "go"), WITHIN)
+    assert result.final_output == {"tea": 3}
+
+
+async def test_a_decision_after_the_tools_sees_values_and_refusals() -> None:
+    """What cannot be run has the text for the model as its value, and says that it failed."""
+    seen: list[Any] = []
+
+    def decide(context: Any, results: list[FunctionToolResult]) -> ToolsToFinalOutputResult:
+        seen.extend((one.output, one.run_item.status, one.run_item.agent) for one in results)
+        return ToolsToFinalOutputResult(is_final_output=True, final_output="done")
+
+    calls = [tool_call("weigh", of="tea"), tool_call("wiegh", of="tea")]
+    model = ScriptedModel([calls])
+    agent = Agent("A", model=model, tools=[weigh], tool_use_behavior=decide)
+    result = await asyncio.wait_for(Runner.run(agent, "go"), WITHIN)
+    assert result.final_output == "done"
+    assert seen[0] == ({"tea": 3}, "ok", "A")
+    assert seen[1][0].startswith("There is no tool 'wiegh'. Did you mean 'weigh'?")
+    assert seen[1][1:] == ("invalid_args", "A")
+    made = [item for item in result.new_items if isinstance(item, ToolCallItem)]
+    assert [item.agent for item in made] == ["A", "A"]
+
+
+@pytest.mark.parametrize(("length", "times"), [(15, 2), (16, 1)])
+async def test_a_call_that_comes_again_is_answered_again(length: int, times: int) -> None:
+    """An id that is long enough is no number that starts anew: the call is the one of before."""
+    ran: list[str] = []
+
+    @function_tool
+    def send(text: str) -> str:
+        ran.append(text)
+        return f"sent {text}"
+
+    call = tool_call("send", text="x", call_id="c" * length)
+    agent = Agent("A", model=ScriptedModel([call, call, "over"]), tools=[send])
+    result = await asyncio.wait_for(Runner.run(agent, "go"), WITHIN)
+    answers = [item for item in result.new_items if isinstance(item, ToolCallOutputItem)]
+    assert [(one.output, one.status) for one in answers] == [("sent x", "ok")] * 2
+    assert len({one.call_id for one in answers}) == 2
+    assert len(ran) == times
+
+
+async def test_a_call_without_an_id_waits_for_the_whole_answer() -> None:
+    """It could not be found again in the answer, and would be made twice."""
+    ran: list[str] = []
+    before: list[int] = []
+
+    @function_tool(annotations=ToolAnnotations(readOnlyHint=True))
+    async def look() -> str:
+        ran.append("x")
+        return "seen"
+
+    call = tool_call("look", call_id="")
+
+    async def first(request: ModelRequest) -> list[Any]:
+        assert request.on_call is not None
+        request.on_call(call)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        before.append(len(ran))
+        return [call]
+
+    async def second(request: ModelRequest) -> list[Any]:
+        return [MessageOutputItem(text="over")]
+
+    agent = Agent("A", model=Written(first, second), tools=[look])
+    config = RunConfig(start_calls_early=True)
+    await asyncio.wait_for(Runner.run(agent, "go", run_config=config), WITHIN)
+    assert (before, len(ran)) == ([0], 1)
+
+
+@pytest.mark.parametrize("later", [False, True])
+async def test_a_model_reads_what_its_session_holds(later: bool) -> None:
+    """Before what the run was given; a session may read at once, or take its time."""
+
+    class Holds(Keeps):
+        def read(self) -> Any:
+            events = [MessageEvent("before", role="user"), MessageEvent("yes?", role="assistant")]
+            return self.slowly(events) if later else events
+
+        async def slowly(self, events: list[Any]) -> list[Any]:
+            await asyncio.sleep(0)
+            return events
+
+    seen: list[Any] = []
+
+    async def answer(request: ModelRequest) -> list[Any]:
+        seen.extend(request.input)
+        return [MessageOutputItem(text="over")]
+
+    session = Holds()
+    session.may.set()
+    await asyncio.wait_for(
+        Runner.run(Agent("A", model=Written(answer)), "now", session=session), WITHIN
+    )
+    texts = [item.to_dict()["content"] for item in seen]
+    assert [texts[0], texts[2]] == ["before", "now"]
+    assert "yes?" in str(texts[1])
+    assert "before" not in str([event.to_dict() for event in session.kept])
+
+
+async def test_a_call_begun_early_is_made_once() -> None:
+    """The answer that holds it takes it over: it is not made again when its turn comes."""
+    ran: list[Any] = []
+    entered = asyncio.Event()
+    may_end = asyncio.Event()
+
+    @function_tool(annotations=ToolAnnotations(readOnlyHint=True))
+    async def look(context: ToolContext[Any]) -> str:
+        ran.append(context.tool_call_id)
+        entered.set()
+        await may_end.wait()
+        return "seen"
+
+    call = tool_call("look", call_id="c1")
+
+    async def first(request: ModelRequest) -> list[Any]:
+        assert request.on_call is not None
+        request.on_call(call)
+        async with asyncio.timeout(WITHIN):
+            await entered.wait()
+        asyncio.get_running_loop().call_soon(may_end.set)
+        return [call]
+
+    async def second(request: ModelRequest) -> list[Any]:
+        return [MessageOutputItem(text="over")]
+
+    agent = Agent("A", model=Written(first, second), tools=[look])
+    config = RunConfig(start_calls_early=True)
+    await asyncio.wait_for(Runner.run(agent, "go", run_config=config), WITHIN)
+    assert ran == ["c1"]
+
+
+async def test_a_tool_sees_what_the_run_has_used() -> None:
+    """It may stop by itself before the budget does it."""
+    used: list[Usage | None] = []
+
+    @function_tool
+    async def look(context: ToolContext[Any]) -> str:
+        used.append(context.usage)
+        return "seen"
+
+    model = ScriptedModel([tool_call("look"), "over"])
+    result = await asyncio.wait_for(Runner.run(Agent("A", model=model, tools=[look]), "go"), WITHIN)
+    assert used[0] is result.usage

@@ -1,0 +1,482 @@
+"""The reference: every public name is on a page, told in a sentence, with all its parameters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, get_args, get_origin
+
+import griffe
+import pytest
+
+import agents_tools
+from agents_tools import (
+    ToolError,
+    ToolOutputFileContent,
+    ToolOutputImage,
+    ToolResult,
+    function_tool,
+)
+from agents_tools.events import (
+    ActionEvent,
+    AgentStateChangedEvent,
+    AgentUpdatedStreamEvent,
+    AnyEvent,
+    ErrorEvent,
+    Event,
+    MessageEvent,
+    NullEvent,
+    ObservationEvent,
+)
+from agents_tools.mcp import mcp_server
+from agents_tools.ui import ag_ui, vercel
+from tests.docs_runner import ROOT
+from tools import reference
+
+pytestmark = pytest.mark.timeout(120)  # reading the package takes a while on a machine at work
+
+DOCS = ROOT / "docs"
+REFERENCE = DOCS / "reference"
+_NOT_IMPORTED = ("agents_tools.cli", "agents_tools.playground")
+"""Programs: nobody imports what is in them."""
+
+_INSIDE = {
+    "agents_tools.action": "Schema close_at_exit close_executors kinds_of",
+    "agents_tools.builtin.finish": "FINISH_DESCRIPTION",
+    "agents_tools.builtin.task_tracker": "TASK_TRACKER_DESCRIPTION",
+    "agents_tools.builtin.think": "THINK_DESCRIPTION",
+    "agents_tools.context": "RunScope is_context_annotation",
+    "agents_tools.definition": "Schema ToolBase close_executors working_dir_of",
+    "agents_tools.events": (
+        "CONTENT COUNT FLAG INVALID_ID JSON NUMBER OBJECT TEXT WIRE_VERSION Shape field one_of "
+        "optional stamp"
+    ),
+    "agents_tools.export.google_adk": "EVENT",
+    "agents_tools.loop": "Run",
+    "agents_tools.mcp.adapter": "declared_of function_tool_of result_of",
+    "agents_tools.mcp.background": "BackgroundServers servers_of",
+    "agents_tools.mcp.config": "server_config without_secrets",
+    "agents_tools.mcp.connection": "Connection Owner ServerStats elsewhere",
+    "agents_tools.mcp.rounds": "perform_call said",
+    "agents_tools.model": "check_model overriding_model",
+    "agents_tools.models.anthropic": "DEFAULT_MAX_TOKENS load",
+    "agents_tools.models.local": "load",
+    "agents_tools.models.openai_chat": "load",
+    "agents_tools.models.openai_responses": "load",
+    "agents_tools.models.pydantic_ai": "load",
+    "agents_tools.outputs": "block_from_dict result_of to_json truncate_output",
+    "agents_tools.schema": "schema_of_type",
+    "agents_tools.state": "call_pin conversation open_calls pin_of waiting_calls",
+    "agents_tools.testing.fakes": "listed",
+    "agents_tools.tool": (
+        "aliases_of check_tool_name function_tools json_schema_of opened reader_of"
+    ),
+    "agents_tools.ui.ndjson": "json_of",
+    "agents_tools.wire.mcp": "FREE_OUTPUT_VERSION",
+    "agents_tools.wire.openai_chat": "refuse_hosted",
+}
+"""What modules of the library share, and nobody else needs: in an `__all__`, and on no page."""
+
+
+@cache
+def package() -> Any:
+    """Read the package as the documentation does: without importing what is not installed."""
+    return griffe.load("agents_tools", search_paths=[str(ROOT)], docstring_parser="google")
+
+
+def found(path: str) -> Any:
+    """Give what a path leads to, wherever it is defined."""
+    thing = (
+        package()[path.removeprefix("agents_tools").removeprefix(".")]
+        if path != "agents_tools"
+        else package()
+    )
+    return thing.final_target if thing.is_alias else thing
+
+
+def modules(of: Any) -> Iterator[Any]:
+    """Give the modules that may be imported."""
+    yield of
+    for module in of.modules.values():
+        if not module.is_alias and not module.name.startswith("_"):
+            yield from modules(module)
+
+
+def exported(module: Any) -> list[str]:
+    """Give the names in the `__all__` of a module."""
+    if module.path == "agents_tools":
+        return [name for name in agents_tools.__all__ if name not in {"__version__", "policies"}]
+    return [str(getattr(name, "name", name)) for name in module.exports or ()]
+
+
+def directives() -> Iterator[tuple[str, str]]:
+    """Give what the pages show, with the page."""
+    for page in sorted(REFERENCE.glob("*.md")):
+        for path in re.findall(r"^::: (\S+)", page.read_text(encoding="utf-8"), re.MULTILINE):
+            yield path, page.name
+
+
+@cache
+def shown() -> dict[str, Any]:
+    """Give all that the pages show, by where it is defined."""
+    things: dict[str, Any] = {}
+    for path, _ in directives():
+        thing = found(path)
+        inner = (
+            [found(f"{thing.path}.{name}") for name in exported(thing)]
+            if thing.is_module
+            else [thing]
+        )
+        things.update({one.path: one for one in inner})
+    return things
+
+
+def public() -> Iterator[tuple[str, str, Any]]:
+    """Give each public name: its module, itself, and what it stands for."""
+    for module in modules(package()):
+        if module.path.startswith(_NOT_IMPORTED):
+            continue
+        for name in exported(module):
+            thing = found(f"{module.path}.{name}")
+            if not thing.is_module:
+                yield module.path, name, thing
+
+
+def told() -> Iterator[Any]:
+    """Give all that the pages tell of: what they show, and the public members of that."""
+    for thing in shown().values():
+        yield thing
+        if thing.is_class:
+            for name, member in thing.members.items():
+                if not name.startswith("_") and not member.is_alias and not member.is_attribute:
+                    yield member
+
+
+# --- names
+
+
+def test_every_public_name_is_on_a_page() -> None:
+    """What can be imported and is nowhere described is found by accident, or never."""
+    missing: dict[str, set[str]] = {}
+    for module, name, thing in public():
+        if thing.path not in shown():
+            missing.setdefault(module, set()).add(name)
+    assert missing == {module: set(names.split()) for module, names in _INSIDE.items()}
+
+
+def test_pages_show_things_by_a_name_that_can_be_imported() -> None:
+    """The heading is what a reader copies into an import."""
+    hidden = {path for path, _ in directives() if "._" in path}
+    assert hidden == {"agents_tools._paths.Workspace"}  # is given to programs, and made by none
+
+
+def test_nothing_is_shown_twice() -> None:
+    """Of two places that tell the same one is wrong some day."""
+    paths = [found(path).path for path, _ in directives()]
+    assert sorted({path for path in paths if paths.count(path) > 1}) == []
+
+
+# --- sentences
+
+
+def test_every_name_is_told_in_a_sentence() -> None:
+    """The first line says what it is for, in a whole sentence."""
+    wrong = {
+        thing.path
+        for thing in told()
+        if not re.match(r"(?s)\S.*[.:?]$", _first(thing)) and not _is_other_name(thing)
+    }
+    assert wrong == set()
+
+
+def _first(thing: Any) -> str:
+    return thing.docstring.value.strip().partition("\n\n")[0].strip() if thing.docstring else ""
+
+
+def _is_other_name(thing: Any) -> bool:
+    """Whether it is another name of something that is told, which the page shows with its value."""
+    return bool(thing.is_attribute and re.fullmatch(r"[\w.]+", str(thing.value or "")))
+
+
+# --- parameters
+
+
+def _named(thing: Any, *kinds: str) -> set[str]:
+    if thing is None or thing.docstring is None:
+        return set()
+    parts = thing.docstring.parse("google", warnings=False)
+    return {
+        one.name.lstrip("*") for part in parts if part.kind.value in kinds for one in part.value
+    }
+
+
+def _parameters(function: Any) -> list[str]:
+    names = [one.name.lstrip("*") for one in function.parameters]
+    return [name for name in names if name not in {"self", "cls"} and not name.startswith("_")]
+
+
+def test_a_list_of_parameters_is_complete() -> None:
+    """Whoever documents some parameters of a function documents all of them."""
+    wrong: dict[str, list[str]] = {}
+    for thing in told():
+        function = thing.members.get("__init__") if thing.is_class else thing
+        if function is None or not function.is_function:
+            continue
+        named = _named(function, "parameters") | _named(thing, "parameters")
+        missing = [name for name in _parameters(function) if named and name not in named]
+        if missing:
+            wrong[thing.path] = missing
+    assert wrong == {}
+
+
+def test_each_field_of_a_record_is_told() -> None:
+    """The fields of a record are its parameters: each is in its docstring, or has its own."""
+    wrong: dict[str, list[str]] = {}
+    for thing in shown().values():
+        if not thing.is_class or not any("dataclass" in str(one.value) for one in thing.decorators):
+            continue
+        named = _named(thing, "attributes", "parameters")
+        fields = [
+            member
+            for name, member in thing.members.items()
+            if not name.startswith("_")
+            and member.is_attribute
+            and member.annotation is not None
+            and not re.match(r"ClassVar|InitVar", str(member.annotation))
+            and "property" not in member.labels
+            and name != "type"  # what tells the records of a union apart; nobody passes it
+        ]
+        missing = [one.name for one in fields if one.name not in named and not one.docstring]
+        if missing:
+            wrong[thing.path] = missing
+    assert wrong == {}
+
+
+# --- pages that are written
+
+
+def test_the_page_on_the_command_line_is_what_the_commands_say() -> None:
+    """After a change of an option: `python -m tools.reference`."""
+    assert reference.PAGE.read_text(encoding="utf-8") == reference.command_line()
+
+
+# --- protocols
+
+
+def _section(title: str) -> str:
+    text = (REFERENCE / "protocols.md").read_text(encoding="utf-8")
+    return text.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+
+
+def _written_in(pattern: str, *modules: str) -> set[str]:
+    """Give what stands in the sources of the encoders."""
+    folder = ROOT / "agents_tools" / "ui"
+    source = "".join(
+        file.read_text(encoding="utf-8") for name in modules for file in folder.glob(name)
+    )
+    return set(re.findall(pattern, source))
+
+
+def test_the_table_of_ag_ui_names_each_frame_that_is_sent() -> None:
+    """A client's author reads the table to know what to expect."""
+    sent = _written_in(
+        r'"((?:RUN|TEXT|REASONING|TOOL|MESSAGES|ACTIVITY|SUBAGENT)_[A-Z_]+)"', "_ag_ui*.py"
+    )
+    beginnings = {"TEXT_MESSAGE", "REASONING_MESSAGE"}  # of names that are put together
+    named = set(re.findall(r"`([A-Z]+_[A-Z_]+)`", _section("AG-UI"))) - {
+        "AGENTS_TOOL",
+        "AGENTS_ARTIFACT",
+    }
+    assert sent - beginnings == named
+
+
+def test_the_table_of_the_ai_sdk_names_each_chunk_that_is_sent() -> None:
+    """As above, for the AI SDK."""
+    sent = _written_in(r'"type": "([a-z-]+)"', "_vercel_[!m]*.py")
+    named = set(re.findall(r"`([a-z-]+)`", _section("The AI SDK of Vercel")))
+    assert sent - named == set()
+
+
+def _others(title: str) -> list[Event]:
+    """Give events of the kinds of which the table says: all others, nothing."""
+    rows = re.findall(r"^\| (.*?) \|", _section(title), re.MULTILINE)
+    named = {name for row in rows for name in re.findall(r"`(\w+_event)`", row)}
+    assert "all others" in rows
+    kinds = {(get_origin(kind) or kind).type for kind in get_args(AnyEvent)}
+    samples = {event.type: event for event in _SAMPLES}
+    return [samples[kind] for kind in sorted(kinds - named)]
+
+
+_SAMPLES: list[Event] = [
+    AgentUpdatedStreamEvent("helper"),
+    MessageEvent("hello"),
+    ActionEvent("run", {"command": "ls"}),
+    ObservationEvent("run", {"content": "a.txt"}),
+    AgentStateChangedEvent("running"),
+    ErrorEvent("it broke"),
+    NullEvent(),
+]
+
+
+@pytest.mark.parametrize("event", _others("AG-UI"), ids=lambda event: event.type)
+def test_all_other_events_are_nothing_in_ag_ui(event: Event) -> None:
+    """The last row of the table holds."""
+    assert ag_ui.Encoder().encode(event) == []
+
+
+@pytest.mark.parametrize("event", _others("The AI SDK of Vercel"), ids=lambda event: event.type)
+def test_all_other_events_are_nothing_in_the_ai_sdk(event: Event) -> None:
+    """The last row of the table holds."""
+    assert vercel.Encoder().encode(event) == []
+
+
+@function_tool(output_schema=False)
+def _text(text: str = "hi") -> str:
+    return text
+
+
+@function_tool
+def _number() -> int:
+    return 3
+
+
+@function_tool(output_schema=False)
+def _result(*, is_error: bool = False) -> ToolResult:
+    return ToolResult(
+        content="three", structured={"n": 3}, metadata={"_meta": {"m": 1}}, is_error=is_error
+    )
+
+
+@function_tool(output_schema=False)
+def _image(*, link: bool = False) -> ToolOutputImage:
+    if link:
+        return ToolOutputImage(url="https://there.example/a.png")
+    return ToolOutputImage(data=b"\x89PNG", mime_type="image/png")
+
+
+@function_tool(output_schema=False)
+def _file(mime_type: str) -> ToolOutputFileContent:
+    return ToolOutputFileContent(data=b"leaves", mime_type=mime_type, filename="tea")
+
+
+@function_tool
+def _fail(*, knowingly: bool) -> str:
+    raise ToolError("no tea") if knowingly else RuntimeError("the password is tea")
+
+
+async def _answers(*calls: tuple[str, dict[str, Any]]) -> list[Any]:
+    """Call tools over MCP, and give what is answered, as it is on the wire."""
+    import httpx
+
+    app = mcp_server([_text, _number, _result, _image, _file, _fail], json_response=True)
+    headers = {
+        "Accept": "application/json, text/event-stream",
+        "MCP-Protocol-Version": "2025-06-18",
+    }
+    transport = httpx.ASGITransport(app)
+    answers: list[Any] = []
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:1") as client:
+        for name, arguments in calls:
+            params = {"name": name, "arguments": arguments}
+            body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+            answers.append((await client.post("/mcp", json=body, headers=headers)).json())
+    await app.aclose()
+    return answers
+
+
+async def test_the_table_of_mcp_says_what_calls_are_answered() -> None:
+    """Each row, as it is on the wire: who writes a client for our servers has nothing else."""
+    rows = re.findall(
+        r"^\| (.*?) \|", _section("MCP").partition("| the call gave |")[2], re.MULTILINE
+    )
+    assert len(rows) == 11  # the line below the head, and ten: a new one belongs below as well
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("_text", {}),
+        ("_text", {"text": ""}),
+        ("_number", {}),
+        ("_result", {}),
+        ("_result", {"is_error": True}),
+        ("_image", {}),
+        ("_image", {"link": True}),
+        ("_file", {"mime_type": "text/plain"}),
+        ("_file", {"mime_type": "application/pdf"}),
+        ("_fail", {"knowingly": True}),
+        ("_fail", {"knowingly": False}),
+        ("_number", {"n": 3}),
+        ("_nunber", {}),
+    ]
+    (
+        text,
+        empty,
+        number,
+        result,
+        bad,
+        image,
+        link,
+        leaves,
+        pdf,
+        known,
+        unknown,
+        refused,
+        none,
+    ) = await _answers(*calls)
+    kinds = [
+        [block["type"] for block in one["result"]["content"]]
+        for one in (text, empty, number, image, link, leaves, pdf)
+    ]
+    of_pictures = [["image"], ["resource_link"], ["resource"], ["resource"]]
+    assert kinds == [["text"], [], ["text"], *of_pictures]
+    assert number["result"]["structuredContent"] == {"result": 3}
+    assert result["result"]["structuredContent"] == {"n": 3}
+    assert result["result"]["_meta"]["m"] == 1
+    assert (bad["result"]["isError"], bad["result"]["content"][0]["text"]) == (True, "three")
+    assert leaves["result"]["content"][0]["resource"]["text"] == "leaves"
+    assert "blob" in pdf["result"]["content"][0]["resource"]
+    said = [one["result"]["content"][0]["text"] for one in (known, unknown, refused)]
+    assert all(one["result"]["isError"] for one in (known, unknown, refused))
+    assert "no tea" in said[0]
+    assert "RuntimeError (error " in said[1]
+    assert "password" not in said[1]
+    assert said[2].startswith("Invalid arguments for tool '_number'")
+    assert none["error"]["code"] == -32602
+    assert "_number" in none["error"]["message"]
+
+
+# --- the index for programs
+
+
+def _pages() -> set[str]:
+    return {page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")}
+
+
+def test_the_index_for_models_names_every_page_once_with_a_line() -> None:
+    """`llms.txt` is how a model finds its way; a page that is not there is not read."""
+    text = (DOCS / "llms.txt").read_text(encoding="utf-8")
+    named = re.findall(r"\]\(([\w/-]+\.md)\)", text)
+    assert set(named) == _pages()
+    assert sorted({name for name in named if named.count(name) > 1}) == []
+    lines = [line for line in text.splitlines() if line.startswith("- [")]
+    assert [line for line in lines if not re.search(r"\.md\): \S.{9,}$", line)] == []
+
+
+def test_the_index_for_models_has_what_the_site_has() -> None:
+    """The pages of the site's menu are the pages of the index, and in its order by part."""
+    menu = re.findall(
+        r"([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    named = re.findall(r"\]\(([\w/-]+\.md)\)", (DOCS / "llms.txt").read_text(encoding="utf-8"))
+    assert set(menu) <= set(named)
+    for part in ("how-to/", "explanation/", "reference/"):
+        theirs = [name for name in menu if name.startswith(part) and not name.endswith("index.md")]
+        ours = [name for name in named if name in theirs]
+        assert ours == theirs
+
+
+@pytest.mark.parametrize("part", ["how-to", "explanation", "reference"])
+def test_each_part_lists_its_pages(part: str) -> None:
+    """The first page of a part leads to all others of it."""
+    text = (DOCS / part / "index.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"\]\(([\w-]+\.md)\)", text))
+    there = {page.name for page in (DOCS / part).glob("*.md")} - {"index.md"}
+    assert named == there

@@ -1,0 +1,319 @@
+"""Channels and streams at the edges: exactly full, exactly empty, exactly at the limit."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import UserDict
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from agents_tools._channel import Channel
+from agents_tools.events import (
+    Event,
+    GapEvent,
+    MessageEvent,
+    NotifyStreamEvent,
+    Origin,
+    RawResponseStreamEvent,
+    ToolProgressEvent,
+)
+from agents_tools.store import MemoryEventStore
+from agents_tools.stream import EventStream
+from agents_tools.stream._bounds import LARGEST, _weighed, bounded
+from agents_tools.stream._squeeze import coalesced, with_gaps, without_droppable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+WITHIN = 5.0
+"""Seconds that anything here may take at most."""
+
+
+async def turns(count: int = 20) -> None:
+    """Let all tasks go as far as they can."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def test_a_writer_waits_for_room_as_soon_as_the_channel_is_full() -> None:
+    """Not one event later: what is pushed then would push out an earlier one."""
+    channel = Channel(2, patience=WITHIN)
+    channel.push(NotifyStreamEvent("one"))
+    await asyncio.wait_for(channel.room(), WITHIN)
+    channel.push(NotifyStreamEvent("two"))
+    assert channel.due()
+    waiting = asyncio.ensure_future(channel.room())
+    await turns()
+    assert not waiting.done()
+    seen: list[Any] = [await anext(channel)]
+    await asyncio.wait_for(waiting, WITHIN)
+    channel.close()
+    seen += [event async for event in channel]
+    assert [event.data for event in seen] == ["one", "two"]
+    assert channel.dropped == 0
+
+
+def test_a_stream_has_the_name_it_is_given() -> None:
+    """Without a store, with one, and with one that is called so already."""
+    store = MemoryEventStore(sid="a")
+    assert EventStream(sid="x").sid == "x"
+    assert EventStream(store).sid == "a"
+    assert EventStream(store, sid="a").store is store
+    other = EventStream(store, sid="b")
+    assert other.sid == "b"
+    assert other.store is not None
+    assert other.store.sid == "b"
+
+
+async def test_what_a_callback_raises_is_kept_and_told() -> None:
+    """The stream goes on; whoever looks later finds what went wrong."""
+    told: list[Any] = []
+    stream = EventStream(on_error=lambda *what: told.append(what))
+
+    def fail(event: Event) -> None:
+        raise ValueError("no")
+
+    stream.subscribe("shaky", fail)
+    published = stream.publish(MessageEvent("hello"))
+    await stream.aclose()
+    [error] = stream.errors
+    assert isinstance(error, ValueError)
+    assert told[0][:2] == (error, published)
+    assert "shaky" in told[0][2]
+
+
+async def test_what_a_run_says_after_the_end_is_dropped_with_one_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A run does not fail because nobody listens any more, and the log is not filled by it."""
+    stream = EventStream()
+    await stream.aclose()
+    origin = Origin("t", "c", ("c",))
+    for text in ("one", "two"):
+        stream.publish(NotifyStreamEvent(text).stamped(origin, 1))
+    assert stream.last_id == -1
+    assert caplog.text.count("is closed; what runs still say is dropped") == 1
+
+
+async def test_what_was_held_back_is_said_at_the_end() -> None:
+    """The beginning of a secret that did not come is text like any other."""
+    stream = EventStream(secrets={"key": "violet-tulip"})
+    origin = Origin("t", "c", ("c",))
+    for seq, text in enumerate(("it is ", "vi")):
+        stream.publish(NotifyStreamEvent(text, is_delta=True).stamped(origin, seq))
+    following = stream.follow()
+    stream.close()
+    seen = [event async for event in following]
+    text = "".join(one.data for one in seen if isinstance(one, NotifyStreamEvent))
+    assert text == "it is vi"
+
+
+@pytest.mark.parametrize("most", [1, 2, 5])
+async def test_a_sender_waits_as_soon_as_a_reader_is_as_far_behind_as_it_may_be(most: int) -> None:
+    """Neither an event earlier nor one later."""
+    stream = EventStream()
+    following = stream.follow(max_pending=most)
+    stream.publish(MessageEvent("first"))
+    await asyncio.wait_for(anext(following), WITHIN)
+
+    async def send() -> None:
+        for number in range(10):
+            await stream.send(MessageEvent(str(number)))
+
+    sending = asyncio.ensure_future(send())
+    await turns(200)
+    assert not sending.done()
+    assert stream.last_id == most
+    seen = [await asyncio.wait_for(anext(following), WITHIN) for _ in range(10)]
+    await asyncio.wait_for(sending, WITHIN)
+    assert [event.id for event in seen] == list(range(1, 11))
+    await stream.aclose()
+
+
+async def test_those_who_wait_are_told_in_the_order_of_their_names() -> None:
+    """What one event does does not depend on who came first: subscribers come before readers."""
+    stream = EventStream()
+    order: list[str] = []
+    for name in ("b", "a"):
+        stream.subscribe(name, lambda event, name=name: order.append(name))
+
+    async def read() -> None:
+        async for _ in stream.follow():
+            order.append("reader")
+            break
+
+    reading = asyncio.ensure_future(read())
+    await turns()
+    stream.publish(MessageEvent("hello"))
+    await asyncio.wait_for(reading, WITHIN)
+    await asyncio.wait_for(stream.aclose(), WITHIN)
+    assert order == ["a", "b", "reader"]
+
+
+@pytest.mark.parametrize("most", [1, 3])
+async def test_a_callback_that_keeps_failing_is_called_just_so_often(most: int) -> None:
+    """A success in between begins the count anew."""
+    stream = EventStream()
+    calls: list[str] = []
+
+    def shaky(event: Event) -> None:
+        text = getattr(event, "content", "")
+        calls.append(text)
+        if text == "bad":
+            raise ValueError(text)
+
+    stream.subscribe("shaky", shaky, max_failures=most)
+    before = ["bad"] * (most - 1) + ["good"]
+    for text in [*before, *["bad"] * most, "unheard"]:
+        stream.publish(MessageEvent(text))
+    await stream.aclose()
+    assert [text for text in calls if text] == [*before, *["bad"] * most]
+    assert len(stream.errors) == 2 * most - 1
+
+
+class Words(UserDict[str, Any]):
+    """A mapping that is no dictionary."""
+
+
+@pytest.mark.parametrize(
+    ("value", "weight"),
+    [
+        (None, 16),
+        (12, 16),
+        ("abc", 19),
+        (b"abcd", 20),
+        ([], 16),
+        (["abc", 1, None, b"ab"], 16 + 19 + 16 + 16 + 18),
+        (("abc",), 16 + 19),
+        ({"key": "abc", "other": [1]}, 16 + (16 + 3) + (16 + 5) + 19 + (16 + 16)),
+        ({1: 2}, 16 + 16),
+        (Words(key="abc"), 16 + 19 + 19),
+        (object(), 16),
+    ],
+)
+def test_what_a_value_weighs(value: Any, weight: int) -> None:
+    """Its texts, and a little for each value: so that neither a text nor a million zeros pass."""
+    assert _weighed(value, 10_000, 0) == 10_000 - weight
+
+
+def test_weighing_ends_when_there_is_nothing_left() -> None:
+    """A payload of any size costs no more to refuse than one of the largest size to accept."""
+    counted: list[int] = []
+
+    class Counted(list[int]):
+        def __iter__(self) -> Iterator[Any]:
+            for number in range(1_000):
+                counted.append(number)
+                yield [number]
+
+    assert _weighed(Counted(), 100, 0) < 0
+    assert len(counted) <= 5
+
+
+def test_an_event_at_the_limit_is_left_as_it_is() -> None:
+    """One character more, and it is cut; a short beginning and the length are kept."""
+    for event in (NotifyStreamEvent("x" * LARGEST), MessageEvent("hello")):
+        assert bounded(event) is event
+    cut: Any = bounded(NotifyStreamEvent("x" * (LARGEST + 1)))
+    assert cut.data.startswith("x" * 65_536 + "… (16,711,681 characters left out: an event has at")
+    assert len(cut.data) < 65_700
+    fits = LARGEST - len("assistant") - 16 * 20
+    whole = MessageEvent("x" * fits, role="assistant")
+    assert bounded(whole) is whole
+    assert bounded(MessageEvent("x" * (LARGEST + 1), role="assistant")) != whole
+
+
+def at(number: int, event: Event) -> Event:
+    """Give an event an id, as a stream does."""
+    return event.replace(id=number)
+
+
+def told(events: list[Event]) -> list[Any]:
+    """Say of each event what it is: its text, its progress, or how many are missing, with ids."""
+    facts = ("data", "content", "current", "dropped")
+    return [
+        (event.id, next(getattr(event, fact) for fact in facts if hasattr(event, fact)))
+        for event in events
+    ]
+
+
+def test_each_hole_in_the_ids_is_one_gap() -> None:
+    """Before, between and after; with the id of the last that is missing."""
+    events = [at(number, MessageEvent(str(number))) for number in (3, 4, 7)]
+    assert told(with_gaps(events, 1, 10)) == [
+        (2, 2),
+        (3, "3"),
+        (4, "4"),
+        (6, 2),
+        (7, "7"),
+        (9, 2),
+    ]
+    assert told(with_gaps(events, 3, 8)) == [(3, "3"), (4, "4"), (6, 2), (7, "7")]
+    assert told(with_gaps(events[:2], 3, 5)) == [(3, "3"), (4, "4")]
+    assert told(with_gaps([], 4, 6)) == [(5, 2)]
+    assert with_gaps([], 4, 4) == []
+
+
+def test_what_is_for_display_leaves_one_gap_in_its_place() -> None:
+    """A gap that was there counts for as many as it says."""
+    show = [at(number, NotifyStreamEvent(str(number))) for number in range(3)]
+    keep = [at(3, MessageEvent("keep"))]
+    gap = [at(6, GapEvent(3))]
+    last = [at(7, NotifyStreamEvent("7"))]
+    left = without_droppable([*show, *keep, *gap, *last])
+    assert told(left) == [(2, 3), (3, "keep"), (7, 4)]
+    assert told(without_droppable(keep)) == [(3, "keep")]
+
+
+def test_only_what_goes_on_is_merged() -> None:
+    """Deltas of one text by one call, up to 4,096 characters; the latest progress of each call."""
+    one, two = Origin("t", "c1", ("c1",)), Origin("t", "c2", ("c2",))
+
+    def delta(id: int, text: str, origin: Origin = one, **more: Any) -> Event:
+        return at(id, NotifyStreamEvent(text, is_delta=True, **more).stamped(origin, id))
+
+    def progress(id: int, much: float, origin: Origin | None = one) -> Event:
+        event = ToolProgressEvent(much)
+        return at(id, event if origin is None else event.stamped(origin, id))
+
+    assert told(coalesced([delta(0, "a"), delta(1, "b"), delta(2, "c", two)])) == [
+        (1, "ab"),
+        (2, "c"),
+    ]
+    assert len(coalesced([delta(0, "a"), delta(1, "b", tag="x")])) == 2
+    assert len(coalesced([delta(0, "a"), delta(1, "b", level="error")])) == 2
+    whole = at(1, NotifyStreamEvent("b").stamped(one, 1))
+    assert len(coalesced([delta(0, "a"), whole])) == 2
+    assert len(coalesced([whole, delta(2, "a")])) == 2
+    assert len(coalesced([delta(0, "a" * 4_000), delta(1, "b" * 96)])) == 1
+    assert len(coalesced([delta(0, "a" * 4_000), delta(1, "b" * 97)])) == 2
+    steps = [progress(0, 1), progress(1, 1, two), progress(2, 2), progress(3, 3)]
+    assert told(coalesced(steps)) == [(1, 1), (3, 3)]
+    assert len(coalesced([progress(0, 1, None), progress(1, 2, None)])) == 2
+
+
+@pytest.mark.parametrize(
+    ("two", "merged"),
+    [
+        ({}, True),
+        ({"sequence_number": 9}, True),
+        ({"call_id": "other"}, False),
+        ({"more": 1}, False),
+        ({"type": "response.output_text.done"}, False),
+        ({"type": None}, False),
+        ({"delta": ["b"]}, False),
+    ],
+)
+def test_only_pieces_of_one_answer_are_merged(two: dict[str, Any], merged: bool) -> None:
+    """What a model writes comes in pieces of several texts at once."""
+    first = {"type": "x.delta", "delta": "a", "call_id": "c", "sequence_number": 8}
+    second = {**first, "delta": "b", **two}
+    events = [
+        at(number, RawResponseStreamEvent(data)) for number, data in enumerate((first, second))
+    ]
+    done: list[Any] = coalesced(events)
+    assert [one.data for one in done] == (
+        [{**second, "delta": "ab"}] if merged else [first, second]
+    )
+    assert done[-1].id == 1

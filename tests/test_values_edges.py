@@ -1,0 +1,181 @@
+"""Fixed values: what is taken for one of an enumeration or a literal, and what is told instead."""
+
+from __future__ import annotations
+
+import enum
+import ipaddress
+import json
+from typing import Annotated, Any, Literal
+
+import pytest
+
+from agents_tools import ModelBehaviorError, UserError, function_tool
+from agents_tools.schema import function_schema
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+    HIGH = 2
+
+
+class Share(enum.Enum):
+    HALF = 0.5
+    WHOLE = 1.0
+
+
+class Flag(enum.Enum):
+    ON = True
+    OFF = False
+
+
+class Mixed(enum.Enum):
+    NAME = "a"
+    NUMBER = 1
+    NOTHING = None
+
+
+class Colour(enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Guessing(enum.Enum):
+    ONE = 1
+
+    @classmethod
+    def _missing_(cls, value: object) -> Any:
+        return cls.ONE if value == "one" else None
+
+
+CASES: dict[str, tuple[Any, dict[str, Any], list[str]]] = {
+    "int enum": (Level, {"1": Level.LOW, '"2"': Level.HIGH, "1.0": Level.LOW}, ["true", "3", "null", '"x"', "1.5"]),
+    "float enum": (Share, {"0.5": Share.HALF, "1": Share.WHOLE}, ["true", "2", '"x"', "null"]),
+    "bool enum": (Flag, {"true": Flag.ON, "false": Flag.OFF}, ["1", "0", "null"]),
+    "mixed enum": (
+        Mixed,
+        {'"a"': Mixed.NAME, "1": Mixed.NUMBER, "null": Mixed.NOTHING},
+        ["true", "2", '"b"', "[1]"],
+    ),
+    "text enum": (Colour, {'"red"': Colour.RED}, ['"Red"', "1", "true", "null"]),
+    "enum that guesses": (Guessing, {"1": Guessing.ONE, '"one"': Guessing.ONE}, ["2", '"two"']),
+    "int literal": (Literal[1, 2], {"1": 1, "2.0": 2}, ["true", "3", "null"]),
+    "one int literal": (Literal[5], {"5": 5}, ["6", "true"]),
+    "bool literal": (Literal[True], {"true": True}, ["1", "false", "null"]),
+    "mixed literal": (Literal["a", 1] | None, {'"a"': "a", "1": 1, "null": None}, ["true", "2", '"b"']),
+    "literal of members": (Literal[Level.LOW, Level.HIGH], {"1": Level.LOW, "2": Level.HIGH}, ["3", "true"]),
+    "literal of text members": (Literal[Colour.RED], {'"red"': Colour.RED}, ['"blue"', "1"]),
+    "both": (Literal[Colour.RED, 1], {'"red"': Colour.RED, "1": 1}, ['"blue"', "true", "2"]),
+    "address": (ipaddress.IPv4Address, {'"10.0.0.1"': ipaddress.IPv4Address("10.0.0.1")}, ["true", "1.5", "null", '"x"']),
+    "network": (ipaddress.IPv4Network, {'"10.0.0.0/8"': ipaddress.IPv4Network("10.0.0.0/8")}, ["false", '"x"']),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("within", ["alone", "list", "map"])
+def test_a_fixed_value_is_taken_by_the_kind_of_json_it_is(case: str, within: str) -> None:
+    """`true` is no 1 and `1` no `true`, though they are equal in Python."""
+    annotation, taken, refused = CASES[case]
+    frame = {"alone": "{}", "list": "[{}]", "map": '{{"k": {}}}'}[within]
+
+    def take(it: Any) -> Any:
+        return it
+
+    take.__annotations__["it"] = {
+        "alone": annotation,
+        "list": list[annotation],
+        "map": dict[str, annotation],
+    }[within]
+    tool = function_tool(take, failure_error_function=None)
+    for text, value in taken.items():
+        found = tool.invoke_sync(f'{{"it": {frame.format(text)}}}')
+        inner = found if within == "alone" else found[0 if within == "list" else "k"]
+        assert (type(inner), inner) == (type(value), value)
+    for text in refused:
+        with pytest.raises(ModelBehaviorError, match="expected"):
+            tool.invoke_sync(f'{{"it": {frame.format(text)}}}')
+
+
+@pytest.mark.parametrize(
+    ("annotation", "words"),
+    [
+        (Level, "expected 1 or 2, got 3"),
+        (Share, "expected 0.5 or 1.0, got 3"),
+        (Literal[5], "expected 5, got 3"),
+        (Literal[1, 2, 5], "expected 1, 2 or 5, got 3"),
+        (Literal["a", "b"], "expected 'a' or 'b', got 3"),
+    ],
+)
+def test_a_refusal_lists_the_values(annotation: Any, words: str) -> None:
+    """A model that sees the values picks one of them."""
+
+    def take(it: Any) -> None: ...
+
+    take.__annotations__["it"] = annotation
+    with pytest.raises(ModelBehaviorError) as caught:
+        function_tool(take).invoke_sync(json.dumps({"it": 3}))
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("careful", [False, True])
+def test_null_means_the_default_or_nothing_in_either_way_of_reading(careful: bool) -> None:
+    """A text with a number in quotes is read by the careful way: null means the same there."""
+
+    @function_tool
+    def take(
+        number: int = 0,
+        items: list[int] = [1],  # noqa: B006
+        table: dict[str, int] = {"a": 1},  # noqa: B006
+        level: Level = Level.LOW,
+        maybe: int | None = 5,
+        maybes: list[int | None] = [6],  # noqa: B006
+        words: list[str] | None = ["x"],  # noqa: B006
+    ) -> list[Any]:
+        return [items, table, level, maybe, maybes, words]
+
+    number = '"7"' if careful else "7"
+    nulls = ", ".join(
+        f'"{name}": null' for name in ("items", "table", "level", "maybe", "maybes", "words")
+    )
+    found = take.invoke_sync(f'{{"number": {number}, {nulls}}}')
+    assert found == [[1], {"a": 1}, Level.LOW, None, [6], None]
+    found = take.invoke_sync(f'{{"number": {number}, "maybes": [null, 1]}}')
+    assert found == [[1], {"a": 1}, Level.LOW, 5, [None, 1], ["x"]]
+
+
+class Raw(enum.Enum):
+    A = b"a"
+
+
+class Handle:
+    """A class of the author's, with no JSON form."""
+
+
+@pytest.mark.parametrize(
+    ("annotation", "words"),
+    [
+        ([int], "has no JSON form"),
+        ({"a": int}, "has no JSON form"),
+        (Literal[b"a"], "its values are bytes, and no JSON value equals those"),
+        (list[Raw], "its values are bytes, and no JSON value equals those"),
+        (list[Handle], "it is no JSON type, model, dataclass, TypedDict or enum"),
+        (Handle, "it is no JSON type, model, dataclass, TypedDict or enum"),
+    ],
+)
+def test_what_is_no_type_is_refused_in_our_words(annotation: Any, words: str) -> None:
+    """A list of types in the place of a type is a common slip."""
+
+    def take(it: Any) -> None: ...
+
+    take.__annotations__["it"] = annotation
+    with pytest.raises(UserError) as caught:
+        function_schema(take)
+    assert words in str(caught.value)
+
+
+def test_metadata_that_has_no_hash_is_taken() -> None:
+    """What stands in `Annotated` is the author's own."""
+
+    def take(it: Annotated[list[int], {"unit": "m"}], of: Annotated[int, [1]] = 1) -> list[int]:
+        return [*it, of]
+
+    assert function_tool(take).invoke_sync('{"it": [1, 2]}') == [1, 2, 1]

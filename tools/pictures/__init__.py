@@ -1,0 +1,1 @@
+"""Makes the pictures of the documentation, of what the programs really show."""
