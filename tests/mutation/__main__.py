@@ -1,0 +1,99 @@
+"""`python -m tests.mutation`: tries mutants of modules, and prints what became of them."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tomllib
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import pytest
+
+from tests.mutation.judge import Judge, Order, Verdict, named
+from tests.mutation.selection import tests_of
+
+_ROOT = Path(__file__).resolve().parents[2]
+_EQUIVALENT = Path(__file__).with_name("equivalent.toml")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Try the mutants that the arguments ask for; give 1 when some survived."""
+    asked = _parser().parse_args(arguments)
+    tests = asked.tests or tests_of(asked.module)
+    order = Order(
+        modules=tuple(asked.module),
+        sample=asked.sample,
+        seed=asked.seed,
+        seconds=asked.seconds,
+        within=asked.within,
+        equivalent=frozenset() if asked.equivalents else read_equivalents(),
+    )
+    verdicts: list[Verdict] = []
+
+    def said(verdict: Verdict) -> None:
+        verdicts.append(verdict)
+        if verdict.outcome in asked.show:
+            print(line_of(verdict), flush=True)  # noqa: T201
+
+    judge = Judge(order, said)
+    options = ["-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    options += [
+        "--inline-snapshot=disable",
+        f"--rootdir={_ROOT}",
+        f"-c{_ROOT / 'pyproject.toml'}",
+        *tests,
+    ]
+    code = pytest.main(options, plugins=[judge])
+    if code and not verdicts:
+        return int(code)
+    print(table(verdicts, judge.lost))  # noqa: T201
+    return int(any(verdict.outcome == "survived" for verdict in verdicts))
+
+
+def read_equivalents(file: Path = _EQUIVALENT) -> frozenset[tuple[str, str, str]]:
+    """Read the changes that mean the same."""
+    entries = tomllib.loads(file.read_text(encoding="utf-8")).get("equivalent", [])
+    return frozenset((entry["file"], entry["where"], entry["change"]) for entry in entries)
+
+
+def line_of(verdict: Verdict) -> str:
+    """Say one verdict in a line."""
+    mutant = verdict.mutant
+    place = f"{named(mutant.file)}:{mutant.line}"
+    return f"{verdict.outcome:9} {place} {mutant.qualname} | {mutant.change} | {verdict.detail}"
+
+
+def table(verdicts: list[Verdict], lost: list[str]) -> str:
+    """Sum up by module; the score is the share of the tried mutants that some test saw."""
+    sums: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for verdict in verdicts:
+        sums[named(verdict.mutant.file)][verdict.outcome] += 1
+    heads = ("killed", "timeout", "survived", "equivalent", "unreached", "error")
+    lines = ["", f"{'module':40} {'mutants':>8} " + " ".join(f"{h:>10}" for h in heads) + "  score"]
+    for name, counts in sums.items():
+        seen = counts["killed"] + counts["timeout"]
+        tried = seen + counts["survived"]
+        score = f"{100 * seen / tried:5.1f} %" if tried else "  -"
+        cells = " ".join(f"{counts[h]:>10}" for h in heads)
+        lines.append(f"{name:40} {counts.total():>8} {cells}  {score}")
+    lines += [f"left out, it fails by itself: {test}" for test in lost]
+    return "\n".join(lines)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__)
+    parser.add_argument("--module", action="append", required=True, help="dotted name; repeatable")
+    parser.add_argument("--tests", action="append", help="test files; else the module's own")
+    parser.add_argument("--sample", type=int, help="so many mutants of each module; else all")
+    parser.add_argument("--seed", type=int, default=1, help="which of them")
+    parser.add_argument("--seconds", type=float, default=10.0, help="of tests for each mutant")
+    parser.add_argument("--within", default="", help="only functions whose name contains this")
+    parser.add_argument("--equivalents", action="store_true", help="try the equivalent ones too")
+    parser.add_argument("--show", action="append", help="outcomes to print; else survived, timeout")
+    parser.set_defaults(show=["survived", "timeout", "unreached", "error"])
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""What is published: how it is built, looked at, installed and audited. `python -m tests.release`."""

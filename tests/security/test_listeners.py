@@ -1,0 +1,474 @@
+"""Every listener of the package: on loopback, behind a token, and closed to pages of others.
+
+Each one is started as a user starts it and asked over real sockets. A place in the package that
+opens a socket and is not in the table fails the suite.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import contextlib
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+import agents_tools
+from agents_tools import Agent, UserError, function_tool, playground
+from agents_tools._listener import bound_socket
+from agents_tools.mcp import mcp_server, serve, serve_async
+from agents_tools.testing import ScriptedModel
+from agents_tools.ui import ag_ui, sse, vercel
+from tests.ui.web import served
+
+PACKAGE = Path(agents_tools.__file__).parent
+TOKEN = "canary-7f3a9c-canary-7f3a9c"  # noqa: S105 - opens nothing
+PATIENCE = 30.0
+TOOLS = """
+from agents_tools import function_tool
+
+@function_tool
+def add(a: int, b: int) -> int:
+    return a + b
+"""
+
+
+@function_tool
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+@dataclass(frozen=True)
+class Open:
+    """A listener that is open.
+
+    Attributes:
+        port: Its port.
+        token: What lets one in.
+        path: Something that only those with the token may reach.
+        body: What is posted there; `None` to get it.
+    """
+
+    port: int
+    token: str
+    path: str
+    body: Any = None
+
+    async def ask(self, **headers: str) -> httpx.Response:
+        """Send a request."""
+        method = "GET" if self.body is None else "POST"
+        url = f"http://127.0.0.1:{self.port}{self.path}"
+        given = {"accept": "application/json, text/event-stream", **headers}
+        async with httpx.AsyncClient(trust_env=False, timeout=PATIENCE) as client:
+            return await client.request(method, url, json=self.body, headers=given)
+
+
+def initialize() -> dict[str, Any]:
+    info = {"name": "a test", "version": "1"}
+    params = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": info}
+    return {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
+
+
+def talker() -> Agent[Any]:
+    return Agent("Talker", tools=[add], model=ScriptedModel(["Hello."] * 20))
+
+
+# --- how each is started
+
+
+@contextlib.asynccontextmanager
+async def command(folder: Path, *words: str) -> AsyncGenerator[dict[str, Any]]:
+    """Run a command that listens; give what it says on standard output as JSON."""
+    (folder / "tools.py").write_text(TOOLS)
+    env = {**os.environ, "XDG_STATE_HOME": str(folder), "HOME": str(folder)}
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "agents_tools", *words),
+        cwd=folder,
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        assert process.stdout is not None
+        async with asyncio.timeout(PATIENCE):
+            yield json.loads(await process.stdout.readline())
+    finally:
+        process.send_signal(signal.SIGTERM)
+        async with asyncio.timeout(PATIENCE):
+            await process.communicate()
+
+
+@contextlib.asynccontextmanager
+async def by_dev(folder: Path) -> AsyncGenerator[Open]:
+    words = ("dev", "tools.py", "--port", "0", "--json", "--no-open")
+    async with command(folder, *words) as told:
+        yield Open(httpx.URL(told["address"]).port or 0, told["token"], "/api/tools")
+
+
+@contextlib.asynccontextmanager
+async def by_serve_command(folder: Path) -> AsyncGenerator[Open]:
+    words = ("serve", "tools.py", "--transport", "http", "--port", "0", "--json")
+    async with command(folder, *words) as told:
+        url, token = httpx.URL(told["url"]), told["authorization"].removeprefix("Bearer ")
+        yield Open(url.port or 0, token, url.path, initialize())
+
+
+@contextlib.asynccontextmanager
+async def by_serve(folder: Path) -> AsyncGenerator[Open]:
+    ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    serving = asyncio.create_task(
+        serve_async(
+            [add], "http", port=0, auth=TOKEN, json_response=True, on_ready=ready.set_result
+        )
+    )
+    async with asyncio.timeout(PATIENCE):
+        url = httpx.URL(await ready)
+    try:
+        yield Open(url.port or 0, TOKEN, url.path, initialize())
+    finally:
+        serving.cancel()
+        await asyncio.wait({serving})
+
+
+@contextlib.asynccontextmanager
+async def by_playground(folder: Path) -> AsyncGenerator[Open]:
+    app = playground.app(lambda: playground.Loaded(target="tools", tools=(add,)), token=TOKEN)
+    listener, ready = bound_socket("127.0.0.1", 0), asyncio.Event()
+    port = listener.getsockname()[1]
+    serving = asyncio.create_task(playground.serve(app, listener, on_ready=ready.set))
+    async with asyncio.timeout(PATIENCE):
+        await ready.wait()
+    try:
+        yield Open(port, TOKEN, "/api/tools")
+    finally:
+        serving.cancel()
+        await asyncio.wait({serving})
+
+
+def by_app(
+    make: Callable[[Any], Any], path: str, body: Any
+) -> Callable[[Path], AbstractAsyncContextManager[Open]]:
+    """Give what serves an app with a token, as a program with a server of its own does."""
+
+    @contextlib.asynccontextmanager
+    async def started(folder: Path) -> AsyncGenerator[Open]:
+        async with served(make(TOKEN)) as port:
+            yield Open(port, TOKEN, path, body)
+
+    return started
+
+
+AG_UI = {
+    "threadId": "t1",
+    "runId": "r1",
+    "state": {},
+    "messages": [{"id": "m1", "role": "user", "content": "Hi."}],
+    "tools": [],
+    "context": [],
+    "forwardedProps": {},
+}
+VERCEL = {
+    "id": "c1",
+    "trigger": "submit-message",
+    "messages": [{"id": "m1", "role": "user", "parts": [{"type": "text", "text": "Hi."}]}],
+}
+LISTENERS: dict[str, Callable[[Path], AbstractAsyncContextManager[Open]]] = {
+    "agents-tools dev": by_dev,
+    "agents-tools serve": by_serve_command,
+    "serve_async": by_serve,
+    "playground.serve": by_playground,
+    "sse.app": by_app(
+        lambda auth: sse.app([add], auth=auth),
+        "/runs",
+        {"tool": "add", "arguments": {"a": 1, "b": 2}},
+    ),
+    "ag_ui.app": by_app(lambda auth: ag_ui.app(talker(), auth=auth), "/", AG_UI),
+    "vercel.app": by_app(lambda auth: vercel.app(talker(), auth=auth), "/", VERCEL),
+    "mcp_server": by_app(
+        lambda auth: mcp_server([add], auth=auth, json_response=True), "/mcp", initialize()
+    ),
+}
+
+
+# --- what has to be so of each
+
+
+@pytest.mark.parametrize("name", LISTENERS)
+@pytest.mark.requirement("S1", "S2", "S3", "S4")
+async def test_a_listener_is_on_loopback_behind_a_token(name: str, tmp_path: Path) -> None:
+    """Another user of the machine, a page in the browser, and a machine beside it are kept out."""
+    async with LISTENERS[name](tmp_path) as there:
+        bearer = {"authorization": f"Bearer {there.token}"}
+        assert (await there.ask(**bearer)).status_code == 200
+        assert (await there.ask()).status_code == 401
+        assert (await there.ask(authorization=f"Bearer {there.token}x")).status_code == 401
+        assert (await there.ask(authorization=there.token)).status_code == 401
+        await _only_own_names(there, bearer)
+        await _only_json(there, bearer)
+        for address in _own_addresses():  # nobody listens for other machines
+            with pytest.raises(OSError, match="Errno"):
+                await asyncio.open_connection(address, there.port)
+
+
+async def _only_own_names(there: Open, bearer: dict[str, str]) -> None:
+    for host in ("evil.example", "127.0.0.1.evil.example", "0.0.0.0"):  # noqa: S104 - refused
+        reply = await there.ask(**bearer, host=host)
+        assert reply.status_code == 421, host
+        assert host in reply.text
+        assert "allowed_hosts" in reply.text
+    for origin in ("https://evil.example", "null", "http://127.0.0.1.evil.example"):
+        reply = await there.ask(**bearer, origin=origin)
+        assert reply.status_code == 403, origin
+        assert "allowed_origins" in reply.text
+
+
+async def _only_json(there: Open, bearer: dict[str, str]) -> None:
+    """A form of a web page is sent without asking; what it can send is refused."""
+    url = f"http://127.0.0.1:{there.port}{there.path}"
+    async with httpx.AsyncClient(trust_env=False, timeout=PATIENCE) as client:
+        for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data"):
+            headers = {**bearer, "content-type": kind}
+            reply = await client.post(url, content=b"{}", headers=headers)
+            assert reply.status_code == 415, kind
+
+
+def _own_addresses() -> list[str]:
+    """Give an address of this machine that others reach, if it has one."""
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect(("192.0.2.1", 9))  # nothing is sent: this only chooses the way
+        own = str(probe.getsockname()[0])
+        return [] if own.startswith(("127.", "0.")) else [own]
+    return []
+
+
+WITHOUT = {
+    "sse.app": lambda **options: sse.app([add], **options),
+    "ag_ui.app": lambda **options: ag_ui.app(talker(), **options),
+    "vercel.app": lambda **options: vercel.app(talker(), **options),
+    "mcp_server": lambda **options: mcp_server([add], **options),
+}
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.7", "tools.example"])  # noqa: S104
+@pytest.mark.parametrize("name", WITHOUT)
+@pytest.mark.requirement("S1")
+def test_listening_for_others_without_auth_is_refused(name: str, host: str) -> None:
+    """Before anything listens; the message says what to give."""
+    with pytest.raises(UserError, match="auth= a token of at least 16 characters") as caught:
+        WITHOUT[name](host=host)
+    assert host in str(caught.value)
+
+
+@pytest.mark.parametrize("name", WITHOUT)
+@pytest.mark.requirement("S1", "S3")
+async def test_an_app_without_auth_serves_this_machine_alone(name: str) -> None:
+    """Whoever runs it listens where they like, and the app is told nothing of that."""
+    from tests.ui.web import ask
+
+    path, body = {"mcp_server": ("/mcp", initialize()), "sse.app": ("/runs", {})}.get(
+        name, ("/", {})
+    )
+    for address in ("192.0.2.7", "10.0.0.5", "fe80::1%eth0", "2001:db8::1", "::ffff:10.0.0.5"):
+        app = WITHOUT[name]()
+        reply = await ask(app, "POST", path, body, client=(address, 50_000))
+        assert reply.status == 403, address
+        assert "auth=" in reply.text
+        await app.aclose()
+
+
+@pytest.mark.parametrize("start", [serve, serve_async])
+@pytest.mark.requirement("S3")
+async def test_a_server_over_http_needs_a_token(start: Any) -> None:
+    """That every program of the machine may call has to be said."""
+
+    async def begin() -> None:
+        done = await asyncio.to_thread(start, [add], "http", port=0) if start is serve else None
+        if done is None and start is serve_async:
+            await serve_async([add], "http", port=0)
+
+    with pytest.raises(UserError, match=r"auth= a token .*auth=False"):
+        await begin()
+    with pytest.raises(UserError, match=r"Listening on '192\.0\.2\.7'"):
+        await serve_async([add], "http", host="192.0.2.7", port=0, auth=False)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("serve", "tools.py", "--transport", "http", "--host", "0.0.0.0"),  # noqa: S104 - refused
+        ("serve", "tools.py", "--transport", "http", "--host", "0.0.0.0", "--no-auth"),  # noqa: S104
+        ("dev", "tools.py", "--host", "0.0.0.0"),  # noqa: S104 - refused
+    ],
+    ids=["serve", "serve --no-auth", "dev"],
+)
+@pytest.mark.requirement("S1")
+def test_a_command_does_not_listen_for_others_without_a_token(
+    words: tuple[str, ...], tmp_path: Path
+) -> None:
+    """It says what to give, and ends."""
+    (tmp_path / "tools.py").write_text(TOOLS)
+    done = subprocess.run(  # noqa: S603 - our own
+        [sys.executable, "-m", "agents_tools", *words, "--port", "0"],
+        cwd=tmp_path,
+        env={**os.environ, "XDG_STATE_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--auth-token-env" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+# --- and that there are no others
+
+KNOWN = {
+    "_listener.py": {"bind", "listen"},  # bound_socket: where all that listen get their socket
+    "mcp/server.py": {"Server"},  # uvicorn with that socket, behind Guarded
+    "playground/server.py": {"Server"},  # as above
+}
+"""Where the package listens, and with what; the table above starts each of them."""
+
+_OPENING = frozenset(
+    (
+        "bind",
+        "listen",
+        "start_server",
+        "start_unix_server",
+        "create_server",
+        "run_server",
+        "create_unix_server",
+        "HTTPServer",
+        "ThreadingHTTPServer",
+        "TCPServer",
+        "UnixServer",
+        "Listener",
+        "create_datagram_endpoint",
+        "run_app",
+        "TCPSite",
+        "WSGIServer",
+    )
+)
+
+
+def openings(source: str) -> set[str]:
+    """Give the calls in a module that may open a listener."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Call):
+            continue
+        callee = node.func
+        name = callee.attr if isinstance(callee, ast.Attribute) else getattr(callee, "id", "")
+        owner = getattr(getattr(callee, "value", None), "id", "")
+        if name in _OPENING or (owner == "uvicorn" and name != "Config"):
+            found.add(name)
+    return found
+
+
+NO_SOCKETS = {
+    "registry.py": {"bind"},  # inspect.Signature.bind
+    "tool.py": {"bind"},  # a declaration to its instance
+    "mcp/connection.py": {"listen"},  # for changes, at a session
+    "mcp/_sdk.py": {"listen"},  # as above
+    "pytest_plugin.py": {"listen"},  # to the events of calls
+    "_channel.py": {"Listener"},  # of events
+}
+
+
+def test_every_place_that_listens_is_known() -> None:
+    """A listener without its checks is a way in; a new one has to come into the table."""
+    found: dict[str, set[str]] = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        source = path.read_text("utf-8")
+        name = path.relative_to(PACKAGE).as_posix()
+        calls = openings(source) - NO_SOCKETS.get(name, set())
+        if re.search(r"class \w+\(uvicorn\.Server\)", source):
+            calls |= {"Server"}
+        if calls:
+            found[name] = calls
+    assert found == KNOWN
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "sock.bind(('', 80))",
+        "await asyncio.start_server(handle, port=80)",
+        "uvicorn.run(app)",
+        "http.server.HTTPServer(('', 80), Handler)",
+        "multiprocessing.connection.Listener(('', 80))",
+        "loop.create_server(Protocol)",
+    ],
+)
+def test_a_new_listener_would_be_seen(line: str) -> None:
+    """What finds nothing has to be able to find something."""
+    assert openings(f"async def main():\n    {line}")
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.leaves_behind  # the threads of DBOS end in their own time
+async def test_durable_runs_open_no_port(tmp_path: Path) -> None:
+    """DBOS has a server for its administration, which is off."""
+    pytest.importorskip("dbos")
+    script = (
+        "import asyncio, sys\n"
+        "from agents_tools.durable import DBOSDurableStore\n"
+        "async def main():\n"
+        "    store = DBOSDurableStore('sqlite:///runs.db')\n"
+        "    await store.runs()\n"
+        "    print('ready', flush=True)\n"
+        "    await asyncio.to_thread(sys.stdin.readline)\n"
+        "    await store.aclose()\n"
+        "asyncio.run(main())\n"
+    )
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", script),
+        cwd=tmp_path,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    assert process.stdout is not None
+    assert process.stdin is not None
+    async with asyncio.timeout(100):
+        assert await process.stdout.readline() == b"ready\n"
+        listening = _ports_of(process.pid)
+        process.stdin.close()
+        await process.wait()
+    assert listening == set()
+
+
+def _ports_of(pid: int) -> set[str]:
+    """Give the addresses that a process listens on, as Linux tells."""
+    inodes: set[str] = set()
+    for one in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(OSError):
+            if (target := str(one.readlink())).startswith("socket:["):
+                inodes.add(target[8:-1])
+    found: set[str] = set()
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A" and fields[9] in inodes:
+                found.add(fields[1])
+    return found
+
+
+if not Path("/proc/self/net/tcp").exists():
+    test_durable_runs_open_no_port = pytest.mark.skip("Linux tells who listens")(
+        test_durable_runs_open_no_port
+    )

@@ -1,0 +1,1 @@
+"""The reliability campaign: what the library promises, tried for minutes instead of once."""

@@ -1,0 +1,298 @@
+"""Programs that are killed at random moments, and what has to hold after it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Generator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from agents_tools.backend import ProcessBackend, run_on
+from agents_tools.mcp import MCPToolManager
+from agents_tools.mcp.backend import MCPBackend
+from agents_tools.store import SQLiteEventStore
+from tests import isolated_tools, test_store_faults as stores
+from tests.durable import kills as durable
+from tests.remote.running import WorkerProcess, envelope, status_of
+from tests.waiting import comes
+
+__all__ = ["KILLS", "Kill", "KilledError"]
+
+Kill = Callable[[Random], int]
+"""Kills some programs, and gives how many."""
+
+_ROOT = Path(__file__).parents[2]
+_WITHIN = 30.0
+_SHELL = "tests.soak._kill_shell"
+_SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
+_SERVER: dict[str, Any] = {
+    "command": sys.executable,
+    "args": [str(_ROOT / "tests" / "mcp" / "served.py"), "stdio"],
+    "cwd": str(_ROOT),
+}
+
+
+class KilledError(AssertionError):
+    """Something does not hold after a program was killed."""
+
+
+def _hold(holds: object, what: str) -> None:
+    if not holds:
+        raise KilledError(what)
+
+
+def _until(condition: Callable[[], object], what: str) -> None:
+    """Wait, within a bound, until something is so in another process."""
+    latest = time.monotonic() + _WITHIN
+    while not condition():
+        _hold(time.monotonic() < latest, what)
+        time.sleep(0.005)
+
+
+@contextlib.contextmanager
+def _folder() -> Generator[Path]:
+    with tempfile.TemporaryDirectory(prefix="agents-tools-kills-") as folder:
+        yield Path(folder)
+
+
+def _is_there(pid: int) -> bool:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return text.rpartition(")")[2].split()[0] not in {"Z", "X"}
+
+
+# --- writers of events
+
+
+def writer_of_events(chance: Random) -> int:
+    """Kill the writer of a store: what it told to be stored is there, and nothing twice."""
+    victims = stores.Victims()
+    try:
+        with _folder() as folder:
+            for turn in range(3):
+                path = str(folder / "events.db")
+                pid = victims.start("write", path, f"{chance.random()}")
+                acks = [victims.told.readline() for _ in range(chance.randrange(1, 15))]
+                time.sleep(chance.random() * 0.01)
+                os.kill(pid, chance.choice(_SIGNALS[:2]))
+                acks += list(iter(victims.told.readline, "dead\n"))
+                with contextlib.closing(SQLiteEventStore(path)) as store:
+                    for sid in ("one", "two"):
+                        log = store.session(sid)
+                        if turn == 0 or log.count().result(_WITHIN):
+                            stores._check_after_kill(log, acks)
+    finally:
+        victims.end()
+    return 3
+
+
+# --- durable runs
+
+
+def carrier_of_a_run(chance: Random) -> int:
+    """Kill a durable run at moments of its own and at any other: nothing is done twice."""
+    with durable.victims() as program, _folder() as folder:
+        spec = f"local:{folder / 'runs.db'}"
+        for number in range(3):
+            own = folder / f"moment {number}"
+            own.mkdir()
+            if program.carry_on(spec, own, chance.randrange(1, 60)) is None:
+                durable.check(own, program.carry_on(spec, own) or {})
+        own = folder / "any time"
+        own.mkdir()
+        return 3 + _killed_at_any_time(program, spec, own, chance)
+
+
+def _killed_at_any_time(program: durable.Victims, spec: str, folder: Path, chance: Random) -> int:
+    ended: Any = None
+    for _ in range(3):
+        pid = program.begin("carry_on", spec, str(folder), 0, None)
+        time.sleep(chance.random() * 0.08)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        while (said := program.line()) != "dead":
+            ended = said
+    ended = program.carry_on(spec, folder) or ended
+    _hold(ended, "a run that was killed does not come to its end")
+    _check_effects(folder, ended)
+    return 3
+
+
+def _check_effects(folder: Path, ended: dict[str, Any]) -> None:
+    _hold(ended["output"] == "All done.", f"a run ended with {ended['output']!r}")
+    lines = [json.loads(line) for line in (folder / "effects").read_text().splitlines()]
+    keys = [line["key"] for line in lines if "key" in line]
+    effects = Counter(key.replace("/", ":").rpartition(":")[2] for key in keys)
+    for call_id, tool in durable.CALLS.items():
+        status = ended["statuses"].get(call_id)
+        if tool not in durable.HARMLESS:
+            _hold(effects[call_id] <= 1, f"{call_id} was done {effects[call_id]} times")
+            _hold(status != "ok" or effects[call_id] == 1, f"{call_id} is told done, and is not")
+
+
+# --- MCP servers
+
+
+def server_in_mid_call(chance: Random) -> int:
+    """Kill an MCP server while calls run there: they end, and the next one finds a new server."""
+    return asyncio.run(_server_in_mid_call(chance))
+
+
+async def _server_in_mid_call(chance: Random) -> int:
+    pids: list[int] = []
+    with _folder() as folder:
+        async with asyncio.timeout(_WITHIN), MCPToolManager() as manager:
+            await manager.add_server("tea", **_SERVER)
+            tools = {str(tool.origin.wire_name): tool for tool in manager.get_tools()}
+            for number in range(1 + chance.randrange(2)):
+                own = folder / f"{number}"
+                own.mkdir()
+                text = json.dumps({"folder": str(own)})
+                calls = [asyncio.ensure_future(tools["wait"].call(None, text)) for _ in range(3)]
+                await comes((own / "began").exists)
+                await asyncio.sleep(chance.random() * 0.02)
+                pid = int(manager.get_server_info("tea")["pid"])
+                pids.append(pid)
+                how = chance.choice(_SIGNALS)
+                os.kill(pid, how)
+                ends = {(await call).status for call in calls}
+                allowed = {"lost"} if how == signal.SIGKILL else {"lost", "cancelled", "tool_error"}
+                _hold(ends <= allowed, f"calls of a server with {how.name} ended as {ends}")
+                after = await tools["add"].call(None, '{"a": 1, "b": 2}')
+                _hold(after.status == "ok", f"the call after it ended as {after.status}")
+            pids.append(int(manager.get_server_info("tea")["pid"]))
+    _until(lambda: not any(map(_is_there, pids)), f"a server of {pids} is left")
+    return len(pids) - 1
+
+
+# --- workers
+
+
+def worker_process(chance: Random) -> int:
+    """Kill processes that isolate tools, while many calls run in them."""
+    return asyncio.run(_worker_process(chance))
+
+
+async def _worker_process(chance: Random) -> int:
+    backend = ProcessBackend("tests.isolated_tools", workers=2)
+    add, whoami = run_on(backend)(isolated_tools.add), run_on(backend)(isolated_tools.whoami)
+    pids: set[int] = set()
+    try:
+        async with asyncio.timeout(_WITHIN):
+            for _ in range(3):
+                pid = (await whoami.invoke())["pid"]
+                pids.add(pid)
+                calls = [
+                    asyncio.ensure_future(add.call(None, f'{{"a": {n}, "b": 1}}'))
+                    for n in range(30)
+                ]
+                await asyncio.sleep(chance.random() * 0.02)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, chance.choice(_SIGNALS[:3]))
+                for number, call in enumerate(calls):
+                    outcome = await call
+                    _hold(outcome.status in {"ok", "lost"}, f"a call ended as {outcome.status}")
+                    own = outcome.status == "lost" or outcome.value == number + 1
+                    _hold(own, f"call {number} gave {outcome.value!r}")
+                _hold(await add.invoke(a=1, b=1) == 2, "the call after it does not work")
+    finally:
+        await backend.aclose()
+    await asyncio.to_thread(_until, lambda: not any(map(_is_there, pids)), f"one of {pids} is left")
+    return 3
+
+
+def worker_over_http(chance: Random) -> int:
+    """Kill a worker that serves over HTTP: its calls are lost, the next one works."""
+    return asyncio.run(_worker_over_http(chance))
+
+
+async def _worker_over_http(chance: Random) -> int:
+    with _folder() as folder, WorkerProcess() as worker:
+        async with MCPBackend(worker.url) as backend:
+            folders = [folder / f"{number}" for number in range(10)]
+            for own in folders:
+                own.mkdir()
+            calls = [
+                asyncio.ensure_future(status_of(backend, envelope("wait", {"folder": str(own)})))
+                for own in folders
+            ]
+            for own in folders[: chance.randrange(11)]:
+                await comes((own / "began").exists)
+            await asyncio.sleep(chance.random() * 0.02)
+            await asyncio.to_thread(worker.kill)
+            ends = Counter(await asyncio.gather(*calls))
+            begun = sum((own / "began").exists() for own in folders)
+            _hold(set(ends) <= {"lost", "tool_error"}, f"calls ended as {ends}")
+            _hold(ends["lost"] >= begun, f"{begun} calls had begun, and were told as {ends}")
+            await asyncio.to_thread(worker.start)
+            after = await status_of(backend, envelope("add", {"a": 1, "b": 2}))
+            _hold(after == "ok", f"the call after it ended as {after}")
+    return 1
+
+
+# --- shells
+
+
+def program_with_a_shell(chance: Random) -> int:
+    """Kill a program whose shell has started processes: none of them is left, nor a directory."""
+    with _folder() as folder:
+        work, temporary = folder / "work", folder / "temporary"
+        work.mkdir()
+        temporary.mkdir()
+        mark = f"{time.time_ns() % 10**12 + 10**12}"
+        command = [sys.executable, "-m", _SHELL, str(work), mark]
+        with subprocess.Popen(  # noqa: S603 - our own program
+            command,
+            cwd=_ROOT,
+            env=os.environ | {"TMPDIR": str(temporary)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        ) as program:
+            assert program.stdout is not None
+            for _ in range(chance.randrange(1, 12)):
+                program.stdout.readline()
+            time.sleep(chance.random() * 0.05)
+            program.send_signal(chance.choice(_SIGNALS))
+            program.stdout.read()
+        try:
+            _until(lambda: not _with_mark(mark), "processes of a shell are left")
+        finally:
+            for pid in _with_mark(mark):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        _until(lambda: not list(temporary.iterdir()), "temporary directories are left")
+    return 1
+
+
+def _with_mark(mark: str) -> list[int]:
+    found: list[int] = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            line = (entry / "cmdline").read_bytes()
+            if mark.encode() in line and b"sleep" in line and _is_there(int(entry.name)):
+                found.append(int(entry.name))
+    return found
+
+
+KILLS: dict[str, Kill] = {
+    "writer of events": writer_of_events,
+    "carrier of a durable run": carrier_of_a_run,
+    "MCP server in mid-call": server_in_mid_call,
+    "worker process": worker_process,
+    "worker over HTTP": worker_over_http,
+    "program with a shell": program_with_a_shell,
+}

@@ -1,0 +1,12 @@
+"""`python -m tests.soak._planted_shell FOLDER MARK`: the program with a shell, unguarded."""
+
+from __future__ import annotations
+
+import sys
+
+from agents_tools import _guardian
+from tests.soak import _kill_shell
+
+if __name__ == "__main__":
+    _guardian.watch = lambda group: None
+    _kill_shell.main(*sys.argv[1:])

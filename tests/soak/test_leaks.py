@@ -1,0 +1,109 @@
+"""The campaign of leaks: it finds nothing, and finds whatever is kept that was to be given back."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from agents_tools.tool import FunctionTool
+from tests.soak import _leftovers, leaks
+from tests.soak.campaign import Budget, Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="it looks into /proc")
+
+
+def _measured(*names: str, seconds: float) -> Outcome:
+    kinds = [kind for kind in leaks.KINDS if kind.name in names]
+    assert len(kinds) == len(names)
+    return leaks.measure(Budget(seconds=seconds, seed=7), kinds)
+
+
+def test_nothing_is_found() -> None:
+    """Calls of a few kinds give back all that they took."""
+    outcome = _measured("async", "cancelled", "in a thread", seconds=3)
+
+    assert outcome.findings == []
+    assert outcome.cases > 600
+    assert "0 things left" in str(outcome.figures["async"])
+
+
+def test_what_there_is_no_time_for_is_told() -> None:
+    """A short run is not taken for a whole one."""
+    outcome = _measured("worker processes", seconds=0.1)
+
+    assert outcome.cases == 0
+    assert outcome.figures["left out for lack of time"] == "worker processes"
+
+
+_WARM = 410
+"""After so many calls the measure has begun."""
+_MOST = 3
+_opened = threading.Event()
+
+
+def _thread() -> threading.Thread:
+    thread = threading.Thread(target=_opened.wait, name="left behind")
+    thread.start()
+    return thread
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait()
+
+
+def _nothing(thing: object) -> None:
+    """Let go of what ends by itself."""
+
+
+_WAYS: dict[str, tuple[Callable[[], object], Callable[[Any], object]]] = {
+    "memory": (lambda: bytes(200), _nothing),
+    "descriptors": (lambda: os.open(os.devnull, os.O_RDONLY), os.close),
+    "tasks": (lambda: asyncio.ensure_future(asyncio.Event().wait()), _nothing),
+    "threads": (_thread, _nothing),
+    "processes": (lambda: subprocess.Popen(["sleep", "60"]), _end),  # noqa: S607 - found on PATH
+}
+
+
+@pytest.fixture(params=_WAYS)
+def kept(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Let calls keep something; give what it is."""
+    take, drop = _WAYS[request.param]
+    _opened.clear()
+    monkeypatch.setattr(_leftovers, "_PATIENCE", 1.0)
+    call = FunctionTool.call
+    things: list[Any] = []
+    turn = 0
+
+    async def keeping(self: Any, ctx: Any, args_json: str) -> Any:
+        nonlocal turn
+        turn += 1
+        if request.param == "memory" or (turn > _WARM and len(things) < _MOST):
+            things.append(take())
+        return await call(self, ctx, args_json)
+
+    monkeypatch.setattr(FunctionTool, "call", keeping)
+    yield request.param
+    _opened.set()
+    for thing in things:
+        drop(thing)
+
+
+def test_what_is_kept_is_found(kept: str) -> None:
+    """Whatever it is, the report names its kind and where it comes from."""
+    [finding] = _measured("async", seconds=1).findings
+
+    assert finding.where == "leaks: async"
+    if kept == "memory":
+        assert "test_leaks.py" in finding.what
+    else:
+        assert f"{kept} left" in finding.what

@@ -1,0 +1,317 @@
+"""Faults at every await: the package stands them, and what is broken on purpose is found."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from agents_tools import (
+    Agent,
+    Event,
+    EventStoreError,
+    FunctionTool,
+    Runner,
+    ToolContext,
+    function_tool,
+    notify,
+    policies,
+)
+from agents_tools._calls import Calls
+from agents_tools._channel import listen
+from agents_tools.mcp import MCPToolManager
+from agents_tools.mcp._asking import Interviews
+from agents_tools.policies import _limit
+from agents_tools.testing import ScriptedModel, check_events, tool_call
+from agents_tools.tool import ToolStream
+from tests.mcp.small import program
+from tests.soak.campaign import Budget
+from tests.soak.points import SCENARIOS, cases_of, run_scenarios
+from tests.soak.points_drive import Case
+from tests.soak.points_play import play
+from tests.soak.points_stage import Scenario, Stage
+
+_BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}
+_LIGHT = [
+    "async call, heard",
+    "call in a thread",
+    "stream of a generator, heard",
+    "many policies",
+    "run of nested agents",
+    "streamed run",
+]
+
+
+def _found(*names: str, seconds: float = 20) -> set[str]:
+    """Give what is found in scenarios, without where."""
+    outcome = run_scenarios([_BY_NAME[name] for name in names], Budget(seconds=seconds, seed=3))
+    return {finding.what for finding in outcome.findings}
+
+
+@pytest.mark.requirement("F5", "F9", "F19", "F40")
+def test_nothing_is_found_in_a_small_campaign() -> None:
+    """Any finding is a broken promise, and the figures tell how much was tried."""
+    outcome = run_scenarios([_BY_NAME[name] for name in _LIGHT], Budget(seconds=3, seed=7))
+    assert outcome.findings == []
+    assert outcome.figures["scenarios"] == len(_LIGHT)
+    assert 0 < outcome.cases <= int(outcome.figures["cases_possible"])
+
+
+def test_the_same_seed_chooses_the_same_cases() -> None:
+    """What was found once has to be found again."""
+    scenario = _BY_NAME["async call"]
+    first, second = (list(cases_of(scenario, play(scenario))) for _ in range(2))
+    assert first == second
+    assert [Case.read(str(case)) for case in first] == first
+
+
+def test_names_are_unique() -> None:
+    """A case is told and played again by the name of its scenario."""
+    assert len(_BY_NAME) == len(SCENARIOS)
+    assert not any("/" in name for name in _BY_NAME)
+
+
+# --- what is broken on purpose
+
+
+def test_a_swallowed_cancellation_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole: Any = FunctionTool.call
+
+    async def swallowing(self: Any, ctx: Any, args_json: str) -> Any:
+        try:
+            return await whole(self, ctx, args_json)
+        except asyncio.CancelledError:
+            return None
+
+    monkeypatch.setattr(FunctionTool, "call", swallowing)
+    found = _found("async call")
+    assert any(what.startswith("its cancellation was swallowed") for what in found)
+    assert any(what.startswith("its deadline was swallowed") for what in found)
+
+
+def test_a_place_that_is_not_given_back_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    gate: Any = _limit._Gate
+    leave = gate._leave
+
+    def leaving(self: Any) -> None:
+        task = asyncio.current_task()
+        if task is None or not task.cancelling():
+            leave(self)
+
+    monkeypatch.setattr(gate, "_leave", leaving)
+    case = Case("limit", "all", 0, 1)
+    [fault] = [one for one in play(_BY_NAME["limit"], case).faults if "afterwards" in one]
+    assert fault.startswith("afterwards, the same things do not work")
+
+
+def test_a_task_that_is_left_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def leaves(self: Any, *_: object) -> None:
+        self._channel.close()
+
+    monkeypatch.setattr(ToolStream, "__aexit__", leaves)
+
+    @function_tool
+    async def wait() -> None:
+        """Say something, and wait for what never comes."""
+        notify("waiting")
+        await asyncio.Event().wait()
+
+    async def left_early(_: Stage) -> None:
+        async with wait.stream() as stream:
+            await anext(aiter(stream))
+
+    faults = play(Scenario(name="left early", play=left_early)).faults
+    assert any(fault.startswith("a task is left") for fault in faults)
+
+
+def test_a_missing_end_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    end: Any = ToolContext.end
+
+    def silent(self: Any, status: Any) -> None:
+        if status != "cancelled":
+            end(self, status)
+
+    monkeypatch.setattr(ToolContext, "end", silent)
+    assert any(what.startswith("Broken law") for what in _found("async call, heard"))
+
+
+def test_a_missing_answer_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    close: Any = Calls._close
+
+    def closes(self: Any, call: Any, status: Any, *given: Any, **more: Any) -> Any:
+        return None if status == "cancelled" else close(self, call, status, *given, **more)
+
+    monkeypatch.setattr(Calls, "_close", closes)
+    assert any("have the answers" in what for what in _found("streamed run", seconds=3))
+
+
+def test_what_is_left_open_and_what_complains_is_found() -> None:
+    """Files, timers, coroutines that nobody awaits, and exceptions that nobody takes."""
+
+    async def careless(_: Any) -> None:
+        loop = asyncio.get_running_loop()
+        loop.call_later(60, print)
+        loop.create_future().set_exception(ValueError("lost"))
+        asyncio.sleep(0)  # noqa: ASYNC105, RUF100 # pyright: ignore[reportUnusedCoroutine] - that is the point
+
+    faults = play(Scenario(name="careless", play=careless)).faults
+    for expected in ("a timer is left", "never retrieved", "was never awaited"):
+        assert any(expected in fault for fault in faults), expected
+
+
+# --- what the campaign has found
+
+
+async def test_a_failure_function_is_not_left_unawaited() -> None:
+    """A call that may just be closed cannot wait; the model gets the default text, no coroutine."""
+
+    async def told(_: Any, __: Exception) -> str:
+        return "told"
+
+    @function_tool(failure_error_function=told)
+    async def leave() -> None:
+        """Leave as a generator does."""
+        raise GeneratorExit
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        outcome = await leave.call(None, "{}")
+        gc.collect()
+    assert isinstance(outcome.output, str)
+    assert "GeneratorExit" in outcome.output
+
+
+async def test_a_call_with_a_timeout_may_be_cancelled_before_it_has_begun() -> None:
+    """As at the end of `asyncio.run`, which cancels all tasks at once."""
+
+    @policies.timeout(5)
+    @function_tool
+    async def wait() -> None:
+        """Wait."""
+
+    before = asyncio.all_tasks()
+    task = asyncio.create_task(wait.call(None, "{}"))
+    await asyncio.sleep(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for one in asyncio.all_tasks() - before:
+            one.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        gc.collect()
+
+
+async def test_begin_and_end_are_heard_though_a_redaction_fails(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """What was said is left out; that a call has begun and ended is not, or who waits hangs."""
+
+    def broken(text: str) -> str:
+        raise ZeroDivisionError(text)
+
+    @policies.redact(broken)
+    @function_tool
+    async def say(text: str) -> int:
+        """Say something."""
+        notify(text, is_delta=True)
+        return 1
+
+    with listen() as heard:
+        await say.call(None, '{"text": "secret"}')
+    assert [event.type for event in heard] == ["tool_stream_start_event", "tool_stream_end_event"]
+    check_events(heard)
+    assert "secret" not in repr([event.to_dict() for event in heard])
+    assert "A policy failed" in caplog.text
+
+
+class _Stopping:
+    """A session that stops by itself."""
+
+    def read(self) -> Sequence[Event]:
+        """Give nothing."""
+        return []
+
+    async def append(self, events: Sequence[Event], /) -> None:
+        """Give up."""
+        del events
+        raise asyncio.CancelledError
+
+
+async def test_a_session_that_cancels_itself_is_no_cancellation_of_the_run() -> None:
+    """Nobody has cancelled the run: it fails, and says why."""
+    agent = Agent("A", model=ScriptedModel(["done"]))
+    with pytest.raises(EventStoreError, match="session of agent 'A'"):
+        await Runner.run(agent, "Go.", session=_Stopping())
+
+
+async def test_a_run_may_be_cancelled_before_its_session_has_begun_to_keep() -> None:
+    """Nothing is left unawaited when all tasks are cancelled at once."""
+    begun = asyncio.Event()
+
+    class Slow(_Stopping):
+        async def append(self, events: Sequence[Event], /) -> None:
+            """Keep nothing."""
+            del events
+
+        def __getattribute__(self, name: str) -> Any:
+            if name == "append":
+                begun.set()
+            return super().__getattribute__(name)
+
+    agent = Agent("A", model=ScriptedModel([tool_call("x"), "done"]))
+    before = asyncio.all_tasks()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        task = asyncio.create_task(Runner.run(agent, "Go.", session=Slow()))
+        await begun.wait()
+        await asyncio.sleep(0)
+        for one in asyncio.all_tasks() - before:
+            one.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        gc.collect()
+
+
+async def test_a_server_that_is_closed_while_a_call_asks_may_be_cancelled() -> None:
+    """Waiting for the cleanup of the call must not hide that the one who waits is cancelled."""
+    cleaning, asked = asyncio.Event(), asyncio.Event()
+    interviews = Interviews()
+
+    async def perform(ask: Any, _: Any) -> dict[str, Any]:
+        try:
+            asked.set()
+            await ask(_Question())
+        finally:
+            cleaning.set()
+            await done.wait()
+            over.set()
+        return {}
+
+    done, over = asyncio.Event(), asyncio.Event()
+    await interviews.run(perform, None, None, None)
+    closing = asyncio.create_task(interviews.close())
+    await asyncio.wait_for(cleaning.wait(), 5)
+    closing.cancel()
+    await asyncio.wait({closing}, timeout=5)
+    done.set()
+    assert closing.cancelled()
+    await over.wait()
+
+
+class _Question:
+    message = "How big?"
+    schema: dict[str, Any] = {"type": "integer"}  # noqa: RUF012 - of a test
+
+
+async def test_a_server_on_stdio_that_is_closed_leaves_no_timer() -> None:
+    """What was to happen later is called off with the process, and keeps nothing alive."""
+    loop: Any = asyncio.get_running_loop()
+    before = {timer for timer in loop._scheduled if not timer.cancelled()}
+    async with MCPToolManager() as manager:
+        await manager.add_server("far", **program())
+    left = {timer for timer in loop._scheduled if not timer.cancelled()} - before
+    assert not [timer for timer in left if "_Process" in repr(timer)]

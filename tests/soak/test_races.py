@@ -1,0 +1,172 @@
+"""The campaign of races: it finds nothing, and finds what is planted; and what it has found."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from agents_tools import EventStream, function_tool
+from agents_tools.errors import ToolOverloadedError
+from agents_tools.mcp import MCPToolManager, mcp_server
+from agents_tools.policies import _breaker, _limit
+from agents_tools.tool import FunctionTool
+from tests.soak import _race_crowd, races
+from tests.soak._race_kinds import RACES
+from tests.soak.campaign import Budget, Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+_PATIENCE = 20.0
+
+
+def _found(*names: str, seconds: float = 2.0) -> list[Finding]:
+    chosen = {name: RACES[name] for name in names} or RACES
+    return races.run(Budget(seconds=seconds, seed=7), chosen).findings
+
+
+def test_nothing_is_found() -> None:
+    """Each race, at least once where there is time."""
+    outcome = races.run(Budget(seconds=3, seed=7))
+
+    assert outcome.findings == []
+    assert outcome.cases > 0
+
+
+def test_those_who_wait_for_ever_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A breaker that never closes again keeps all away: the bound of the crowd finds it."""
+    enter = _breaker._Breaker.enter
+    tripped: list[bool] = []
+
+    def for_ever(self: Any, context: Any) -> Any:
+        if tripped:
+            raise ToolOverloadedError("The service is out of order.")
+        try:
+            return enter(self, context)
+        except ToolOverloadedError:
+            tripped.append(True)
+            raise
+
+    monkeypatch.setattr(_breaker._Breaker, "enter", for_ever)
+    monkeypatch.setattr(_race_crowd, "WITHIN", 1.0)
+
+    [finding] = _found("turns of a circuit breaker")
+
+    assert "StuckError" in finding.what
+    assert "waited for ever" in finding.what
+    assert 'RACES["turns of a circuit breaker"]' in finding.reproduce
+
+
+def test_too_many_at_once_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A limit that lets one more in is counted inside."""
+    enter = _limit._Gate._place_or_turn
+
+    def too_generous(self: Any, *args: Any) -> Any:
+        self._free += 1
+        return enter(self, *args)
+
+    monkeypatch.setattr(_limit._Gate, "_place_or_turn", too_generous)
+
+    [finding] = _found("places of a limit")
+
+    assert "calls ran at once where" in finding.what
+
+
+def test_an_event_that_a_reader_misses_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every event that was given an id has to reach each reader that began before it."""
+    put = EventStream._put
+    turn = itertools.count()
+
+    def forgetful(self: EventStream, event: Any) -> Any:
+        if next(turn) == 60:
+            self._log.next_id += 1
+        return put(self, event)
+
+    monkeypatch.setattr(EventStream, "_put", forgetful)
+
+    [finding] = _found("readers of an event stream")
+
+    assert "RaceError" in finding.what
+
+
+def test_a_result_of_another_call_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each call has a number of its own, and knows what becomes of it."""
+    call = FunctionTool.call
+    turn = itertools.count()
+
+    async def mixed_up(self: Any, ctx: Any, args_json: str) -> Any:
+        other = args_json if next(turn) % 50 else '{"n": 5}'
+        return await call(self, ctx, other)
+
+    monkeypatch.setattr(FunctionTool, "call", mixed_up)
+
+    assert _found("one tool from loops and threads")
+    assert _found("results of a cache")
+
+
+# --- what it has found
+
+
+@pytest.fixture
+def other_loop() -> Generator[asyncio.AbstractEventLoop]:
+    """Give a loop that runs in a thread of its own."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    yield loop
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join(_PATIENCE)
+    loop.close()
+
+
+@pytest.mark.requirement("F44")
+async def test_a_call_does_not_wait_for_a_loop_that_stopped_before_it_came_to_it(
+    other_loop: asyncio.AbstractEventLoop,
+) -> None:
+    """A loop drops what it was told just before it stopped; the call goes on here instead."""
+    manager = MCPToolManager()
+    server: Any = mcp_server([function_tool(_double)])._server.server
+    adding = manager.add_server("other", server=server)
+    [tool] = await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(adding, other_loop))
+    entered, opened = threading.Event(), threading.Event()
+
+    def stand_still_then_stop() -> None:
+        entered.set()
+        opened.wait(_PATIENCE)
+        other_loop.stop()
+
+    other_loop.call_soon_threadsafe(stand_still_then_stop)
+    await asyncio.to_thread(entered.wait, _PATIENCE)
+    async with asyncio.timeout(_PATIENCE):
+        call = asyncio.ensure_future(tool.call(None, '{"n": 2}'))
+        await asyncio.sleep(0)  # it waits for the other loop now
+        opened.set()
+        outcome = await call
+        await manager.cleanup()
+
+    assert (outcome.status, outcome.value.structured) == ("ok", 4)
+
+
+def test_a_place_is_not_lost_with_a_loop_that_is_closed_while_it_is_handed_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A loop may be closed after it was asked whether it is: the next one in line gets the place."""
+    gate = _limit._Gate(1, None, 10)
+    other = asyncio.new_event_loop()
+    assert gate._place_or_turn(other, "tool") is None, "the place is taken"
+    assert gate._place_or_turn(other, "tool") is not None, "the next one has to wait"
+    other.close()
+    with monkeypatch.context() as lying:
+        lying.setattr(other, "is_closed", lambda: False)
+        gate._leave()
+
+    assert gate._place_or_turn(other, "tool") is None, "the place is free again"
+
+
+async def _double(n: int) -> int:
+    """Double a number."""
+    return 2 * n
