@@ -2,6 +2,7 @@
 #   make demo | setup | test | test-mcp1 | conformance | ui-conformance | frameworks | check
 #   make docs | pictures | reference | cov | mutants | soak
 #   make bench | bench-gate | figures | corpus | clean
+#   make dist | dist-test | audit | release-check
 #   PYTHON=/path/to/python   the interpreter to build .venv with
 #   ARGS="-k name"           further arguments for the command that runs
 #   WORKERS=4                how many processes share the tests; 0 for none beside the one
@@ -34,6 +35,7 @@ FRAMEWORKS := .frameworks/.stamp-1
 
 PHONY_TESTS := test test-all test-long test-mcp1 conformance ui-conformance frameworks
 .PHONY: help setup demo $(PHONY_TESTS) cov corpus check
+.PHONY: dist dist-test audit release-check soak mutants
 .PHONY: format docs docs-serve pictures reference bench bench-gate figures clean
 
 help:
@@ -123,6 +125,25 @@ pictures: $(DEV)
 reference: $(DEV)
 	@$(BIN)/python -m tools.reference
 	@$(BIN)/python -m tests.requirements --write
+
+# What is published: made twice and compared, looked at, and installed on every Python that is
+# found, with each extra alone; the oldest versions that are allowed; licences and known faults.
+dist: $(DEV)
+	@$(BIN)/python -m tests.release build
+	@$(BIN)/python -m tests.release check
+
+dist-test: $(DEV)
+	@$(BIN)/python -m tests.release install $(ARGS)
+
+audit: $(DEV)
+	@$(BIN)/python -m tests.release audit
+
+release-check: $(DEV)
+	@$(BIN)/python -m tests.release all
+
+# What looks for broken promises: about ten minutes; ARGS="--minutes 60" for longer.
+soak: $(DEV)
+	@$(BIN)/python -m tests.soak $(ARGS)
 
 # Everything that the other targets made, environments included.
 clean:

@@ -13,9 +13,9 @@ from agents_tools.playground.checking import arguments_text
 from agents_tools.playground.history import new_id
 from agents_tools.playground.results import result_of
 from agents_tools.ui._asgi import HttpError
+from agents_tools.ui._frames import frame_of
 from agents_tools.ui._runs import Runs
 from agents_tools.ui._runs_kept import is_record
-from agents_tools.ui.sse import frame_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
