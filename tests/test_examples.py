@@ -58,7 +58,7 @@ MARKERS = {
     "typewriter.py": "the model gets: Three things are known about owls.",
     "web_sse.py": "Cut off. Back again:\n  shelf 3",
 }
-SERVERS = {"fastapi_ag_ui.py", "fastapi_vercel.py", "web_page.py"}
+SERVERS = ("fastapi_ag_ui.py", "fastapi_vercel.py", "web_page.py")
 """Those that serve until they are ended."""
 
 
