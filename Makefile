@@ -145,6 +145,10 @@ release-check: $(DEV)
 soak: $(DEV)
 	@$(BIN)/python -m tests.soak $(ARGS)
 
+# Faults put into the code one by one, to see whether a test notices: minutes for each module.
+mutants: $(DEV)
+	@$(BIN)/python -m tests.mutation $(or $(ARGS),--module agents_tools._strict --module agents_tools.loop --sample 40)
+
 # Everything that the other targets made, environments included.
 clean:
 	rm -rf .venv .venv-* .aimock .mcp-peers .ui-peers .frameworks .bench site dist build htmlcov .coverage .coverage.*

@@ -20,7 +20,7 @@ from agents_tools.events import (
 )
 from agents_tools.store import MemoryEventStore
 from agents_tools.stream import EventStream
-from agents_tools.stream._bounds import LARGEST, _weighed, bounded
+from agents_tools.stream._bounds import LARGEST, _shortened, _weighed, bounded
 from agents_tools.stream._squeeze import coalesced, with_gaps, without_droppable
 
 if TYPE_CHECKING:
@@ -131,24 +131,32 @@ async def test_a_sender_waits_as_soon_as_a_reader_is_as_far_behind_as_it_may_be(
     await stream.aclose()
 
 
-async def test_those_who_wait_are_told_in_the_order_of_their_names() -> None:
-    """What one event does does not depend on who came first: subscribers come before readers."""
+async def test_a_sender_goes_on_at_once_when_the_reader_leaves() -> None:
+    """It looks again by itself only now and then: nobody is to wait for that."""
+    stream = EventStream()
+    following = stream.follow(max_pending=1)
+    stream.publish(MessageEvent("first"))
+    await asyncio.wait_for(anext(following), WITHIN)
+    sending = asyncio.ensure_future(stream.send(MessageEvent("second")))
+    await turns(50)
+    assert not sending.done()
+    await following.aclose()
+    await turns(50)
+    assert sending.done()
+    await stream.aclose()
+
+
+@pytest.mark.parametrize("names", ["ba", "cab"])
+async def test_those_who_wait_are_told_in_the_order_of_their_names(names: str) -> None:
+    """What one event does must not hang on who came first: two are put in order as well."""
     stream = EventStream()
     order: list[str] = []
-    for name in ("b", "a"):
+    for name in names:
         stream.subscribe(name, lambda event, name=name: order.append(name))
-
-    async def read() -> None:
-        async for _ in stream.follow():
-            order.append("reader")
-            break
-
-    reading = asyncio.ensure_future(read())
     await turns()
     stream.publish(MessageEvent("hello"))
-    await asyncio.wait_for(reading, WITHIN)
     await asyncio.wait_for(stream.aclose(), WITHIN)
-    assert order == ["a", "b", "reader"]
+    assert order == sorted(names)
 
 
 @pytest.mark.parametrize("most", [1, 3])
@@ -317,3 +325,30 @@ def test_only_pieces_of_one_answer_are_merged(two: dict[str, Any], merged: bool)
         [{**second, "delta": "ab"}] if merged else [first, second]
     )
     assert done[-1].id == 1
+
+
+def test_a_payload_that_holds_itself_is_weighed_and_cut() -> None:
+    """It has no form in JSON, but it must not end the one who publishes it either."""
+    ring: list[Any] = ["x" * 70_000]
+    ring.append(ring)
+    assert _weighed(ring, LARGEST, 0) < LARGEST
+    cut = _shortened(ring, 0)
+    assert cut[0].startswith("x" * 65_536 + "…")
+
+
+async def test_an_asynchronous_callback_that_fails_is_told_like_any_other() -> None:
+    """With its error, its event and its name."""
+    told: list[Any] = []
+    stream = EventStream(on_error=lambda *what: told.append(what))
+
+    async def fail(event: Event) -> None:
+        raise ValueError("no")
+
+    stream.subscribe("shaky", fail)
+    published = stream.publish(MessageEvent("hello"))
+    await asyncio.wait_for(stream.aclose(), WITHIN)
+    [(error, event, who)] = told
+    assert isinstance(error, ValueError)
+    assert event == published
+    assert "shaky" in who
+    assert list(stream.errors) == [error]

@@ -47,6 +47,9 @@ class Order:
     within: str = ""
     """Only functions whose qualified name contains this."""
 
+    only: frozenset[tuple[str, int]] = frozenset()
+    """Only changes in these lines, each with its file's name in the repository; none: all."""
+
     equivalent: frozenset[tuple[str, str, str]] = frozenset()
     """Changes that mean the same: a file's name in the repository, a function and the change."""
 
@@ -91,15 +94,16 @@ class Judge:
         """Run all tests once to see what they reach, then those that reach each mutant."""
         items = {item.nodeid: item for item in session.items}
         files = [_file_of(module) for module in self.order.modules]
+        # Read now, while it is what was imported: the first run of the tests takes its time.
+        trees = {file: ast.parse(file.read_text(encoding="utf-8")) for file in files}
         self._learn(session, items, files)
-        for file in files:
-            tree = ast.parse(file.read_text(encoding="utf-8"))
+        for file, tree in trees.items():
             for mutant in self._chosen(find_mutants(file, tree)):
                 self.said(self._judged(session, items, mutant, tree))
         return True
 
     def _chosen(self, mutants: list[Mutant]) -> list[Mutant]:
-        wanted = [mutant for mutant in mutants if self.order.within in mutant.qualname]
+        wanted = [mutant for mutant in mutants if self._is_wanted(mutant)]
         if self.order.sample is None or self.order.sample >= len(wanted):
             return wanted
         reached = [mutant for mutant in wanted if self._tests_of(mutant)]
@@ -107,6 +111,12 @@ class Judge:
             reached, min(self.order.sample, len(reached))
         )
         return sorted(chosen, key=lambda mutant: mutant.line)
+
+    def _is_wanted(self, mutant: Mutant) -> bool:
+        only = self.order.only
+        return self.order.within in mutant.qualname and (
+            not only or (named(mutant.file), mutant.line) in only
+        )
 
     def _learn(
         self, session: pytest.Session, items: dict[str, pytest.Item], files: list[Path]

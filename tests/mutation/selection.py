@@ -20,6 +20,16 @@ _SCHEMA = (
     "tests/wire/test_project.py",
     "tests/wire/test_providers.py",
 )
+_WIRE = (
+    "tests/wire",
+    "tests/test_wire_edges.py",
+    "tests/test_schema_edges.py",
+    "tests/test_schema.py",
+    "tests/test_strict.py",
+    "tests/test_class_faults.py",
+    "tests/test_unknown_keys.py",
+    "tests/export",
+)
 _STREAM = (
     "tests/test_channel.py",
     "tests/test_stream.py",
@@ -48,7 +58,7 @@ _BY_MODULE = {
     "_leaf": _SCHEMA,
     "_strict": _SCHEMA,
     "_arguments": _SCHEMA,
-    "wire": _SCHEMA,
+    "wire": _WIRE,
     "_channel": _STREAM,
     "stream": _STREAM,
     "events": _STREAM,

@@ -72,8 +72,13 @@ def test_what_no_test_sees_survives_and_what_one_sees_is_killed(tmp_path: Path) 
     tmp_path.joinpath(f"{name}.py").write_text(_MODULE)
     tests = tmp_path / "test_subject.py"
     tests.write_text(_TESTS.format(name=name))
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- mutants -->\nold\n<!-- end of mutants -->\nafter\n")
     answer = subprocess.run(  # noqa: S603 - this interpreter
-        [sys.executable, "-m", "tests.mutation", "--module", name, "--tests", str(tests)],
+        [
+            *(sys.executable, "-m", "tests.mutation", "--module", name, "--tests", str(tests)),
+            *("--write", str(page)),
+        ],
         cwd=_ROOT,
         env=os.environ | {"PYTHONPATH": str(tmp_path)},
         capture_output=True,
@@ -92,6 +97,12 @@ def test_what_no_test_sees_survives_and_what_one_sees_is_killed(tmp_path: Path) 
         ]
     )
     assert answer.returncode == 1
+    written = page.read_text().splitlines()
+    assert [written[0], written[1], written[-2], written[-1]] == [
+        *("before", "<!-- mutants -->", "<!-- end of mutants -->", "after"),
+    ]
+    assert "| together | 6 | 2 | 4 | 33 % |" in written
+    assert "old" not in written
     assert tmp_path.joinpath(f"{name}.py").read_text() == _MODULE
 
 

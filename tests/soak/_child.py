@@ -25,6 +25,8 @@ def main(name: str, seconds: str, seed: str, answer: str) -> None:
     if hasattr(faulthandler, "register"):
         faulthandler.register(signal.SIGUSR1, all_threads=True)
     watch = Watch(name, reproduce)
+    # A shell starts what it puts into the background deaf to Ctrl-C, and so would be our victims.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     late = threading.Timer(HANGS_AFTER * budget.seconds, _tell_of_tasks)
     late.daemon = True
     late.start()
