@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from tests.benchmarks.gate import ACCEPTED, HELD, SLACK, too_slow
-from tests.benchmarks.page import PAGE, SECTIONS, put
+from tests.benchmarks.page import DIGESTS, PAGE, SECTIONS, digest, put
 
 
 @pytest.mark.parametrize("name", SECTIONS)
@@ -18,6 +19,12 @@ def test_every_section_has_its_figures_on_the_page(name: str) -> None:
     rows = [line for line in told.splitlines() if line.startswith("|")]
     assert len(rows) > 2, f"python -m tests.benchmarks.page --only {name}"
     assert SECTIONS[name] in told, "the command that made the figures stands below them"
+
+
+@pytest.mark.parametrize("page", DIGESTS, ids=lambda page: page.name)
+def test_other_pages_show_the_same_figures(page: Path) -> None:
+    """Figures that are copied by hand grow stale."""
+    assert digest(PAGE.read_text()) in page.read_text()
 
 
 def test_figures_are_put_between_their_comments_and_nowhere_else() -> None:

@@ -20,7 +20,7 @@ from tests.benchmarks.builtin import BUILTIN_IMPORTS, BUILTIN_TIMED, BUILTIN_TIT
 from tests.benchmarks.events import EVENT_ROWS, EVENT_TIMED
 from tests.benchmarks.mcp import MCP_TIMED
 from tests.benchmarks.subjects import BENCH, MCP, SUBJECTS, Subject
-from tests.benchmarks.tables import duration, markdown
+from tests.benchmarks.tables import duration, markdown, times
 from tests.benchmarks.timing import BUDGET_SECONDS
 from tests.benchmarks.worker import TIMED
 
@@ -166,13 +166,13 @@ def builtin_table(results: dict[str, Any]) -> str:
 def _beside(figure: dict[str, Any] | None, first: dict[str, Any] | None) -> str:
     if figure is None or first is None:
         return NONE
-    return f"{figure['median'] / first['median']:.3g}x"
+    return times(figure["median"] / first["median"])
 
 
 def _cell(figure: dict[str, Any] | None) -> str:
     if figure is None:
         return NONE
-    return f"{figure['ratio']:.3g}x ({duration(figure['seconds'])})"
+    return f"{times(figure['ratio'])} ({duration(figure['seconds'])})"
 
 
 def _median(figure: dict[str, Any] | None) -> str:

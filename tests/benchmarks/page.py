@@ -18,9 +18,11 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 
+from tests.benchmarks.__main__ import NONE
 from tests.benchmarks.subjects import SUBJECTS
+from tests.benchmarks.tables import markdown
 
-__all__ = ["SECTIONS", "put"]
+__all__ = ["DIGESTS", "SECTIONS", "digest", "put"]
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "performance.md"
@@ -43,6 +45,50 @@ SECTIONS: Mapping[str, str] = {
     "profiles": f"{_PYTHON}.profiles",
 }
 """The command that prints the tables of each section."""
+DIGESTS = (ROOT / "README.md", ROOT / "docs" / "comparison.md")
+"""Pages that show a few of the figures: without the times, and what is compared first."""
+_SHOWN = (
+    ("import the decorator, CPU", "tools"),
+    ("decorate and export, per tool", "tools"),
+    ("call, 2 parameters", "tools"),
+    ("call, models and unions", "tools"),
+    ("answer with 100 models", "tools"),
+    ("10,000 calls at once", "tools"),
+    ("definitions of 5 tools", "tools"),
+    ("run of an agent, per turn with one call", "runs"),
+    ("turn with 1,000 tools", "runs"),
+)
+
+
+def digest(page: str) -> str:
+    """Give a few rows of the page of figures, as other pages show them.
+
+    Raises:
+        KeyError: The page has not all of them.
+    """
+    tables = {name: _table(page, name) for name in ("tools", "runs")}
+    subjects = list(tables["tools"][""])
+    rows = [
+        [what, *(_ratio(tables[name][what].get(subject, NONE)) for subject in subjects)]
+        for what, name in _SHOWN
+    ]
+    return markdown(["", *subjects], rows)
+
+
+def _table(page: str, name: str) -> dict[str, dict[str, str]]:
+    """Read a table of the page: by its row, without what is in brackets there, and its column."""
+    told = page.partition(f"<!-- figures: {name} -->")[2].partition("<!-- end -->")[0]
+    cells = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in told.splitlines()
+        if line.startswith("|")
+    ]
+    head = cells[0][1:]
+    return {row[0].partition(" (")[0]: dict(zip(head, row[1:], strict=True)) for row in cells}
+
+
+def _ratio(cell: str) -> str:
+    return cell.partition(" (")[0]
 
 
 def put(page: str, name: str, text: str) -> str:
@@ -54,7 +100,7 @@ def put(page: str, name: str, text: str) -> str:
     begin, end = f"<!-- figures: {name} -->\n", "<!-- end -->"
     pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
     if len(pattern.findall(page)) != 1:
-        raise ValueError(f"{PAGE.name} has not exactly one place for the figures of {name!r}.")
+        raise ValueError(f"The page has not exactly one place for the figures of {name!r}.")
     return pattern.sub(lambda _: f"{begin}\n{text.strip()}\n\n{end}", page)
 
 
@@ -105,6 +151,10 @@ def main() -> None:
             print(text)
         else:
             PAGE.write_text(put(PAGE.read_text(), name, text))
+    if not options.print:
+        few = digest(PAGE.read_text())
+        for page in DIGESTS:
+            page.write_text(put(page.read_text(), "digest", few))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["duration", "markdown"]
+__all__ = ["duration", "markdown", "times"]
 
 _UNITS = (("s", 1.0), ("ms", 1e-3))
 
@@ -24,3 +24,13 @@ def duration(seconds: float) -> str:
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
     return f"{seconds * 1e6:.3g} µs"
+
+
+def times(ratio: float) -> str:
+    """Say how many times as much something is, in three digits."""
+    if ratio >= _THOUSAND:
+        return f"{round(ratio, -1):,.0f}x"
+    return f"{ratio:.3g}x"
+
+
+_THOUSAND = 1_000

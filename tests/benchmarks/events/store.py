@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from agents_tools.events import EventSource, MessageEvent, Origin
 from agents_tools.store import SQLiteEventStore
-from tests.benchmarks.tables import duration, markdown
+from tests.benchmarks.tables import duration, markdown, times
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -166,7 +166,7 @@ def main() -> None:
     for name in options.only:
         rounds = [measured(name, options.count) for _ in range(options.rounds)]
         seconds, limit = min(one[0] for one in rounds), min(one[1] for one in rounds)
-        ratio = f"{seconds / limit:.3g}x ({duration(seconds)})"
+        ratio = f"{times(seconds / limit)} ({duration(seconds)})"
         rows.append((STORE_TITLES[name], ratio, f"{1 / seconds:,.0f}", f"{1 / limit:,.0f}"))
     print(markdown(("", "ratio to the limit", "per second", "limit, per second"), rows))
 

@@ -20,7 +20,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from tests.benchmarks.remote import engine, ours
-from tests.benchmarks.tables import duration, markdown
+from tests.benchmarks.tables import duration, markdown, times
 from tests.benchmarks.timing import Measure, by_turns
 
 if TYPE_CHECKING:
@@ -120,8 +120,8 @@ def main() -> None:
     rows = [
         (
             TITLES[name],
-            f"{one.ratio:.3g}x ({duration(one.seconds)})",
-            f"{one.paired:.3g}x",
+            f"{times(one.ratio)} ({duration(one.seconds)})",
+            times(one.paired),
         )
         for name, one in found.items()
     ]
