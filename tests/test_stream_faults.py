@@ -1102,3 +1102,54 @@ class _Counting(SQLiteEventStore):
     def read(self, *args: Any, **options: Any) -> Pending[list[Event]]:
         self.reads += 1
         return super().read(*args, **options)
+
+
+def closing_beside(stream: EventStream) -> threading.Thread:
+    """Close a stream in a thread, and come back when that waits for a callback."""
+    closer = threading.Thread(target=stream.close, daemon=True)
+    [one] = stream._subscriptions.all()
+    closer.start()
+    until(lambda: one.drained._callbacks)
+    return closer
+
+
+def test_a_callback_that_was_cancelled_before_it_began_is_not_waited_for() -> None:
+    """The end of a loop cancels what it has only just started, which can then say nothing."""
+    stream = EventStream()
+    closers: list[threading.Thread] = []
+
+    async def hear(event: Event) -> None:
+        """Hear."""
+
+    async def main() -> None:
+        stream.subscribe("brief", hear)
+        stream.publish(said())
+        closers.append(closing_beside(stream))
+
+    asyncio.run(main())
+    closers[0].join(BOUND)
+    assert not closers[0].is_alive()
+
+
+@pytest.mark.parametrize("how", ["close", "aclose"])
+def test_a_callback_whose_loop_is_closed_meanwhile_is_not_waited_for(how: str) -> None:
+    """A loop that has stopped takes what it is to call, and never calls it."""
+    stream = EventStream()
+    loop = asyncio.new_event_loop()
+
+    async def hear(event: Event) -> None:
+        """Hear."""
+
+    async def main() -> None:
+        stream.subscribe("brief", hear)
+
+    loop.run_until_complete(main())
+    stream.publish(said())
+    [one] = stream._subscriptions.all()
+    close = stream.close if how == "close" else lambda: asyncio.run(stream.aclose())
+    closer = threading.Thread(target=close, daemon=True)
+    closer.start()
+    until(lambda: one.drained._callbacks)
+    loop.close()
+    closer.join(BOUND)
+    assert not closer.is_alive()

@@ -56,7 +56,7 @@ _TURN: Final = 0.001
 """How long a sender may hold the event loop before readers get a turn, in seconds."""
 
 _LOOK: Final = 1.0
-"""How often a sender that waits looks whether the slow reader is still there, in seconds."""
+"""How often whoever waits for a slow reader looks whether it is still there, in seconds."""
 
 
 class EventStream:
@@ -408,7 +408,7 @@ class EventStream:
         until = None if timeout is None else monotonic() + timeout
         self._shut(drain=drain)
         for one in self._subscriptions.ending(here=in_loop()):
-            if not _is_done(one.drained, until):
+            if not _is_drained(one, until):
                 one.stop(wait=False)
         if self._saver:
             self._saver.flush().result(_left(until))
@@ -418,9 +418,7 @@ class EventStream:
         until = None if timeout is None else monotonic() + timeout
         self._shut(drain=drain)
         for one in self._subscriptions.ending(here=False):
-            try:
-                await _within(one.drained, until)
-            except TimeoutError:
+            if not await _drained(one, until):
                 one.stop(wait=False)
         if self._saver:
             await _within(self._saver.flush(), until)
@@ -630,11 +628,30 @@ def _left(until: float | None) -> float | None:
     return None if until is None else max(0.0, until - monotonic())
 
 
-def _is_done(pending: Pending[None], until: float | None) -> bool:
-    try:
-        pending.result(_left(until))
-    except TimeoutError:
-        return False
+def _is_drained(one: Subscription, until: float | None) -> bool:
+    """Wait until a callback has got everything; `False` where the time or its loop is over."""
+    while not one.drained.done():
+        left = _left(until)
+        try:
+            one.drained.result(_LOOK if left is None else min(left, _LOOK))
+        except TimeoutError:
+            if left == 0.0 or one.is_dead():
+                return False
+    return True
+
+
+async def _drained(one: Subscription, until: float | None) -> bool:
+    """Wait as `_is_drained` does, in a task."""
+    from asyncio import timeout
+
+    while not one.drained.done():
+        left = _left(until)
+        try:
+            async with timeout(_LOOK if left is None else min(left, _LOOK)):
+                await one.drained
+        except TimeoutError:
+            if left == 0.0 or one.is_dead():
+                return False
     return True
 
 

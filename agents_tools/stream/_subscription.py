@@ -305,6 +305,13 @@ class TaskSubscription(Subscription):
 
     def _start(self) -> None:
         self._task = self._home.loop.create_task(self._work(), name=f"events-{self.name}")
+        self._task.add_done_callback(self._note_end)
+
+    def _note_end(self, task: Task[None]) -> None:
+        """Be over also where the task was cancelled before it began, and could say nothing."""
+        if self._task is task:
+            self._task = None
+            self._give_up("its task was cancelled")
 
     async def _work(self) -> None:
         _inside.set(self)
