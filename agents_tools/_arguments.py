@@ -18,7 +18,7 @@ from agents_tools._text import describe_value, shorten
 from agents_tools.errors import ModelBehaviorError, UserError
 
 if typing.TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 __all__ = [
     "ArgumentReader",
@@ -224,8 +224,7 @@ class ArgumentReader:
 
     def known_keys(self, path: Sequence[str | int]) -> list[str]:
         """List the keys that the schema names for the object at a path."""
-        root = self._json_schema()
-        found = list(_schemas_at(root, path))
+        found = _schemas_at(self._json_schema(), path)
         return [name for schema in found for name in schema.get("properties", ())]
 
     def described(self, value: Any, path: Sequence[str | int]) -> str:
@@ -333,7 +332,7 @@ class TypeReader(ArgumentReader):
     def _look_closely(self, text: str) -> Arguments:
         """Refuse unknown keys even where a pydantic model would pass over them."""
         arguments = super()._look_closely(text)
-        arms = list(_schemas_at(self._json_schema(), ()))
+        arms = _schemas_at(self._json_schema(), ())
         further = [arm.get("additionalProperties", _NOT_GIVEN) for arm in arms]
         if all(allowed is _NOT_GIVEN or allowed is False for allowed in further):
             known = list(dict.fromkeys(key for arm in arms for key in arm.get("properties", ())))
@@ -814,78 +813,98 @@ def _decoded(data: Arguments, problems: Sequence[ArgumentProblem]) -> str | None
 # --- looking things up in the tool's JSON Schema
 
 
-def _schemas_at(root: dict[str, Any], path: Sequence[str | int]) -> Iterator[Mapping[str, Any]]:
+def _schemas_at(root: dict[str, Any], path: Sequence[str | int]) -> list[dict[str, Any]]:
     """Find the schemas of what stands at a path: several where a union leaves it open."""
-    current: list[Mapping[str, Any]] = list(_arms(root, root, 0))
+    current = _arms(root, [root])
     for step in path:
-        below: list[Mapping[str, Any]] = []
+        below: list[Any] = []
         for schema in current:
-            found: Any = None
             if isinstance(step, int):
                 found = schema.get("items")
             else:
                 found = schema.get("properties", {}).get(step)
                 if found is None:
                     found = schema.get("additionalProperties")
-            if isinstance(found, dict):
-                below.extend(_arms(root, typing.cast("dict[str, Any]", found), 0))
-        current = below
-    return iter(current)
+            below.append(found)
+        current = _arms(root, below)
+    return current
 
 
-def _arms(root: dict[str, Any], given: Any, depth: int) -> Iterator[dict[str, Any]]:
-    if depth > 8 or not isinstance(given, dict):  # noqa: PLR2004 - a reference may point at itself
-        return
-    schema = typing.cast("dict[str, Any]", given)
+def _arms(root: dict[str, Any], given: Iterable[Any]) -> list[dict[str, Any]]:
+    """Give what some schemas come down to, each once: a reference may point back at itself."""
+    found: list[dict[str, Any]] = []
+    seen: set[int] = set()
+    pending = list(given)[::-1]
+    while pending:
+        node = pending.pop()
+        if not isinstance(node, dict) or id(typing.cast("Any", node)) in seen:
+            continue
+        schema = typing.cast("dict[str, Any]", node)
+        seen.add(id(schema))
+        arms = schema.get("anyOf") or schema.get("oneOf")
+        target = _target(root, schema)
+        if target is not None:
+            pending.append(target)
+        elif isinstance(arms, list):
+            pending.extend(reversed(typing.cast("list[Any]", arms)))
+        else:
+            found.append(schema)
+    return found
+
+
+def _target(root: dict[str, Any], schema: dict[str, Any]) -> Any:
+    """Give what a schema refers to in its document; `None` if it refers to nothing there."""
     reference = schema.get("$ref")
-    if isinstance(reference, str) and reference.startswith("#/$defs/"):
-        named = root.get("$defs")
-        name = reference.removeprefix("#/$defs/")
-        target: Any = typing.cast("Arguments", named).get(name) if isinstance(named, dict) else None
-        yield from _arms(root, target, depth + 1)
-        return
-    arms = schema.get("anyOf") or schema.get("oneOf")
-    if not isinstance(arms, list):
-        yield schema
-        return
-    for arm in typing.cast("list[Any]", arms):
-        yield from _arms(root, arm, depth + 1)
+    if not isinstance(reference, str) or not reference.startswith("#/"):
+        return None
+    found: Any = root
+    for step in reference[2:].split("/"):
+        if not isinstance(found, dict):
+            return None
+        key = step.replace("~1", "/").replace("~0", "~")
+        found = typing.cast("Arguments", found).get(key)
+    return found
 
 
 def _is_secret(schema: Mapping[str, Any]) -> bool:
     return bool(schema.get("writeOnly")) or schema.get("format") == "password"
 
 
+_HOLDING = ("items", "prefixItems", "additionalProperties", "allOf", "anyOf", "oneOf")
+
+
 def _secret_keys(root: dict[str, Any]) -> frozenset[str]:
-    """Find the keys under which secrets stand, alone or as lists and maps of them."""
-    found: set[str] = set()
+    """Find the keys under which secrets stand, alone or as lists and maps of them.
+
+    Each part of the schema is looked at once, for a server may have made it to take long.
+    """
+    keys: list[tuple[str, int]] = []
+    holders: dict[int, list[int]] = {}
+    secret: list[int] = []
     pending: list[Any] = [root]
     while pending:
         node = pending.pop()
-        if isinstance(node, dict):
-            schema = typing.cast("dict[str, Any]", node)
-            if isinstance(named := schema.get("properties"), dict):
-                properties = typing.cast("dict[str, Any]", named)
-                found.update(key for key, one in properties.items() if _holds_secret(root, one, 0))
-            pending.extend(schema.values())
-        elif isinstance(node, list):
+        if isinstance(node, list):
             pending.extend(typing.cast("list[Any]", node))
-    return frozenset(found)
-
-
-def _holds_secret(root: dict[str, Any], schema: Any, depth: int) -> bool:
-    if isinstance(schema, list):
-        return any(_holds_secret(root, one, depth) for one in typing.cast("list[Any]", schema))
-    if not isinstance(schema, dict):
-        return False
-    return any(
-        _is_secret(arm)
-        or any(
-            _holds_secret(root, arm.get(key), depth + 1)
-            for key in ("items", "prefixItems", "additionalProperties", "allOf")
-        )
-        for arm in _arms(root, typing.cast("dict[str, Any]", schema), depth)
-    )
+        if not isinstance(node, dict):
+            continue
+        schema = typing.cast("dict[str, Any]", node)
+        pending.extend(schema.values())
+        for part in (_target(root, schema), *map(schema.get, _HOLDING)):
+            for one in typing.cast("list[Any]", part) if isinstance(part, list) else (part,):
+                holders.setdefault(id(one), []).append(id(schema))
+        if isinstance(named := schema.get("properties"), dict):
+            properties = typing.cast("dict[str, Any]", named)
+            keys += [(key, id(one)) for key, one in properties.items()]
+        if _is_secret(schema):
+            secret.append(id(schema))
+    marked: set[int] = set()
+    while secret:
+        one = secret.pop()
+        if one not in marked:
+            marked.add(one)
+            secret += holders.get(one, ())
+    return frozenset(key for key, one in keys if one in marked)
 
 
 def _without(keys: frozenset[str], value: Any) -> Any:

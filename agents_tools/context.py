@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Generic
 
 from agents_tools._channel import listeners
-from agents_tools._secrets import has_secrets, mask_json, mask_registered
+from agents_tools._secrets import guard_logs, has_secrets, mask_json, mask_registered
 from agents_tools.errors import ToolCancelledError, ToolTimeoutError
 
 if TYPE_CHECKING:
@@ -800,6 +800,7 @@ def _without_secrets(event: Event) -> Event:
 def _log() -> Any:
     import logging
 
+    guard_logs()
     return logging.getLogger("agents_tools")
 
 

@@ -9,6 +9,7 @@ from time import perf_counter
 from typing import Any, ParamSpec, TypeVar, overload
 
 from agents_tools._callable import EMPTY, caller_names, implementation, name_of
+from agents_tools._secrets import guard_logs
 from agents_tools.errors import ToolStreamError, UserTypeError
 from agents_tools.tool import DEFAULT, FunctionTool, check_tool_name
 
@@ -635,4 +636,5 @@ def _no_result(name: str) -> ToolStreamError:
 def _log() -> Any:
     import logging
 
+    guard_logs()
     return logging.getLogger("agents_tools")

@@ -9,7 +9,7 @@ import typing
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Generic, overload
 
-from agents_tools._secrets import has_secrets, mask, mask_registered
+from agents_tools._secrets import guard_logs, has_secrets, mask, mask_registered
 from agents_tools.context import ToolContext, enter_scope, leave_scope
 from agents_tools.errors import (
     AgentsToolsError,
@@ -1270,4 +1270,5 @@ def _status_of(error: Exception, context: ToolContext[Any]) -> CallStatus:
 def _log() -> Any:
     import logging
 
+    guard_logs()
     return logging.getLogger("agents_tools")

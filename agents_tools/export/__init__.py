@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from agents_tools.export._missing import missing
+from agents_tools.export._missing import MissingExtraError, missing
 
 if TYPE_CHECKING:
     from agents_tools.export.agent_framework import from_agent_framework, to_agent_framework
@@ -100,7 +100,7 @@ def _framework(direction: str, target: str) -> Any:
     try:
         return import_module(f"agents_tools.export.{target}")
     except ImportError as error:
-        if (error.name or "").startswith("agents_tools"):
+        if isinstance(error, MissingExtraError) or (error.name or "").startswith("agents_tools"):
             raise
         raise missing(f"{direction}_{target}", _FRAMEWORKS[target][0], error) from error
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from agents_tools.errors import UserError
 
-__all__ = ["missing"]
+__all__ = ["MissingExtraError", "missing"]
 
 
-def missing(what: str, extra: str, error: ImportError) -> UserError:
+class MissingExtraError(UserError, ImportError):
+    """A `UserError` about an import: who tries one, and goes on without, expects `ImportError`."""
+
+
+def missing(what: str, extra: str, error: ImportError) -> MissingExtraError:
     """Make the error for an import that has failed.
 
     Args:
@@ -19,7 +23,7 @@ def missing(what: str, extra: str, error: ImportError) -> UserError:
         trouble = f"and there is no module {error.name!r}"
     else:
         trouble = f"and what is installed does not fit ({error})"
-    return UserError(
+    return MissingExtraError(
         f"{what} needs a framework that is not part of this library, {trouble}. "
         f"Install it: pip install -U 'agents-tools[{extra}]'"
     )

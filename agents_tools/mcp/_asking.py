@@ -174,6 +174,7 @@ class Interviews:
         interview = _Interview()
         heard = None if report is None else interview.forward
         interview.task = asyncio.ensure_future(_performed(perform, interview.ask, heard))
+        interview.task.add_done_callback(_seen)
         return interview
 
     def _taken(self, state: str) -> _Interview:
@@ -211,3 +212,9 @@ def _caller() -> tuple[str, str | None] | None:
 
 async def _performed(perform: Perform, ask: Ask, report: Report | None) -> dict[str, Any]:
     return await perform(ask, report)
+
+
+def _seen(task: asyncio.Task[Any]) -> None:
+    """Look at how a call has failed that nobody waits for any more, or asyncio complains."""
+    if not task.cancelled():
+        task.exception()

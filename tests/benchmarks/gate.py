@@ -1,9 +1,9 @@
 """`python -m tests.benchmarks.gate`: fail when a hot path became much slower than it was.
 
 What is held are ratios to the limit, measured beside it in the same process, with slack: a busy
-machine moves a ratio by a half, a needless hop or copy doubles it. What is too slow is measured
-again, up to three times, and its best ratio counts. `accepted.json` has what was measured on a
-quiet machine; `--write` measures it anew, for a change that is meant to cost or to save.
+machine moves a ratio by a half and, now and then, doubles it. What is too slow is measured again, up to
+four times in all, and its best ratio counts. `accepted.json` has what was measured on a quiet
+machine; `--write` measures it anew, for a change that is meant to cost or to save.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from tests.benchmarks.tables import markdown
 __all__ = ["too_slow"]
 
 ACCEPTED = Path(__file__).with_name("accepted.json")
-SLACK = 2.0
-ATTEMPTS = 3
+SLACK = 2.5
+ATTEMPTS = 4
 NOISY = frozenset({"call_threaded", "concurrent", "cancelled", "event_heard", "event_stored"})
 """What depends on the scheduler or the disk more than on the library."""
 SUBJECT = "agents-tools"

@@ -114,7 +114,7 @@ def measured(name: str) -> str:
     )
     if done.returncode != 0:
         sys.exit(f"`{command}` failed with status {done.returncode}; see above.")
-    return f"{done.stdout.strip()}\n\n```console\n$ {command}\n```\n\n{_made_with(command)}"
+    return f"{done.stdout.strip()}\n\n```sh\n{command}\n```\n\n{_made_with(command)}"
 
 
 def _made_with(command: str) -> str:

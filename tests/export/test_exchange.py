@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib
 import inspect
 import subprocess
 import sys
@@ -453,6 +454,25 @@ def test_framework_that_is_too_old_is_named_with_the_remedy(
     monkeypatch.delitem(vars(agents_tools.export), "to_langchain", raising=False)
     with pytest.raises(UserError, match=r"does not fit .*BaseTool.*agents-tools\[langchain\]"):
         _ = agents_tools.export.to_langchain
+
+
+@pytest.mark.parametrize(
+    ("name", "needed"), [("openai_agents", "agents"), ("pydantic_ai", "pydantic_ai")]
+)
+def test_a_module_without_its_framework_cannot_be_imported(
+    name: str, needed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It names the remedy, once; who goes on without it looks for an `ImportError`."""
+    monkeypatch.setitem(sys.modules, needed, None)
+    monkeypatch.delitem(sys.modules, f"agents_tools.export.{name}", raising=False)
+    monkeypatch.delitem(vars(agents_tools.export), f"to_{name}", raising=False)
+    with pytest.raises(ImportError) as direct:
+        importlib.import_module(f"agents_tools.export.{name}")
+    assert isinstance(direct.value, UserError)
+    with pytest.raises(UserError) as door:
+        getattr(agents_tools.export, f"to_{name}")
+    for told in (str(direct.value), str(door.value)):
+        assert told.count("pip install -U 'agents-tools[") == 1
 
 
 def test_context_of_the_application_is_given_on() -> None:

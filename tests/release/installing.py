@@ -86,10 +86,10 @@ def bare_faults(run: Callable[[str], Done]) -> list[str]:
     for extra, program in DOORS.items():
         told = run(program)
         # The last line is the error; its text may have more than one.
-        last = told.err[told.err.rfind("\nagents_tools.errors.") :]
+        last = told.err[told.err.rfind("\nagents_tools.") :]
         named = f"agents-tools[{extra}]" in (told.err if extra == "cli" else last)
         if told.code == 0:
             faults.append(f"{extra}: works without its extra, so its program shows nothing")
-        elif not named or (extra != "cli" and not last.startswith("\nagents_tools.errors.")):
+        elif not named or (extra != "cli" and not last.startswith("\nagents_tools.")):
             faults.append(f"{extra}: does not say what to install: {told.last}")
     return faults

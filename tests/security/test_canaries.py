@@ -543,3 +543,30 @@ def test_every_logger_of_the_package_is_guarded() -> None:
     guard_logs()
     for name in used:
         assert logging.getLogger(name).filters.count(_masked_record) == 1
+
+
+_PLAIN = """
+import asyncio
+import sys
+from agents_tools import function_tool
+
+def words(context, error):
+    raise RuntimeError("Authorization: Bearer cnry-of-a-plain-call-1b7d")
+
+@function_tool(failure_error_function=words)
+def fail() -> None:
+    raise ValueError
+
+asyncio.run(fail.call(None, "{}"))
+assert "agents_tools.loop" not in sys.modules
+"""
+
+
+def test_what_a_call_alone_logs_is_masked() -> None:
+    """No other part of the library has to be imported for that, and nothing be registered."""
+    done = subprocess.run(  # noqa: S603 - a program from here
+        [sys.executable, "-c", _PLAIN], capture_output=True, text=True, check=True
+    )
+    assert "The failure function of tool 'fail' failed itself." in done.stderr
+    assert "Bearer ***" in done.stderr
+    assert "cnry-of-a-plain-call" not in done.stderr

@@ -258,7 +258,6 @@ def _a_class(rng: Random, depth: int, kind: int) -> MadeType:
 
 
 _NAMES = ("path", "query", "limit", "x", "type", "class_name", "größe", "json_schema", "self_")
-_DEFAULTS = ("None", "0", "''", "[]", "{}")
 
 
 def a_tool(rng: Random) -> MadeTool:

@@ -302,6 +302,25 @@ async def test_a_server_that_is_closed_while_a_call_asks_may_be_cancelled() -> N
     await over.wait()
 
 
+async def test_a_call_that_fails_while_it_is_given_up_is_looked_at(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Nobody waits for it any more; asyncio would write its traceback, secrets and all."""
+    interviews = Interviews()
+
+    async def perform(ask: Any, _: Any) -> dict[str, Any]:
+        try:
+            await ask(_Question())
+        finally:
+            raise ValueError("the cleanup has failed")
+        return {}
+
+    await interviews.run(perform, None, None, None)
+    await interviews.close()
+    gc.collect()
+    assert caplog.text == ""
+
+
 class _Question:
     message = "How big?"
     schema: dict[str, Any] = {"type": "integer"}  # noqa: RUF012 - of a test
