@@ -5,7 +5,7 @@
 #   make dist | dist-test | audit | release-check
 #   PYTHON=/path/to/python   the interpreter to build .venv with
 #   ARGS="-k name"           further arguments for the command that runs
-#   WORKERS=4                how many processes share the tests; 0 for none beside the one
+#   WORKERS=5                how many processes share the tests; 0 for none beside the one
 
 MAKEFLAGS += --no-print-directory
 
@@ -16,7 +16,7 @@ SUITABLE := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 export NO_MKDOCS_2_WARNING := 1
 DEMO ?= -m examples.demo
-WORKERS ?= 2
+WORKERS ?= 3
 
 # Stamps: what .venv holds. `dev` holds all that `run` does.
 RUN := $(VENV)/.stamp-run

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, NotRequired
 
@@ -300,3 +301,53 @@ def test_faults_beyond_those_that_are_told_are_known_by_their_kind() -> None:
     assert kinds == ["int_type", "missing", "unknown_key"]
     assert len(caught.value.problems or ()) == 14
     assert "and 4 more" in str(caught.value)
+
+
+def _entangled(secret: Mapping[str, Any]) -> dict[str, Any]:
+    """Give a schema of which each part leads back to the whole in dozens of ways."""
+    again = {"$ref": "#/$defs/Knot"}
+    knot = {
+        "anyOf": [
+            *({"type": "array", "items": again} for _ in range(30)),
+            *(
+                {"type": "object", "allOf": [again], "additionalProperties": again}
+                for _ in range(30)
+            ),
+            secret,
+        ]
+    }
+    return {"type": "object", "properties": {"knot": again}, "$defs": {"Knot": knot}}
+
+
+@pytest.mark.requirement("S20")
+@pytest.mark.parametrize("secret", [{"type": "string"}, {"type": "string", "writeOnly": True}])
+async def test_a_schema_that_leads_back_to_itself_is_read_once(secret: Mapping[str, Any]) -> None:
+    """A server may have made it to take for ever; what is secret in it stays so."""
+
+    async def give(_context: Any, arguments: str) -> str:
+        return arguments
+
+    tool = FunctionTool.from_schema(name="give", schema=_entangled(secret), on_invoke_tool=give)
+    refused = await tool.call(None, '{"knot": 12345}')
+    assert refused.status == "invalid_args"
+    assert ("12345" in str(refused.output)) is ("writeOnly" not in secret)
+
+
+@pytest.mark.requirement("S20")
+@pytest.mark.parametrize("place", ["$defs", "definitions", "properties/a~1b/items"])
+async def test_a_secret_is_found_wherever_the_schema_names_it(place: str) -> None:
+    """Schemas of other programs refer to more places than those of ours do."""
+
+    async def give(_context: Any, arguments: str) -> str:
+        return arguments
+
+    *outer, last = [step.replace("~1", "/") for step in (*place.split("/"), "Pin")]
+    schema: dict[str, Any] = {last: {"type": "string", "writeOnly": True}}
+    for step in reversed(outer):
+        schema = {step: schema}
+    pin = {"pin": {"$ref": f"#/{place}/Pin"}}
+    schema = {**schema, "type": "object", "properties": {**schema.get("properties", {}), **pin}}
+    tool = FunctionTool.from_schema(name="give", schema=schema, on_invoke_tool=give)
+    refused = await tool.call(None, '{"pin": 12345}')
+    assert refused.status == "invalid_args"
+    assert "12345" not in str(refused.output)

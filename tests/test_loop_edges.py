@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +22,7 @@ from agents_tools import (
     RunConfig,
     RunFinishedEvent,
     RunHooks,
+    RunItemStreamEvent,
     Runner,
     RunTimeoutError,
     ToolAnnotations,
@@ -30,7 +33,11 @@ from agents_tools import (
     Usage,
     function_tool,
 )
+from agents_tools.durable import LocalDurableStore
+from agents_tools.mcp import MCPToolManager
+from agents_tools.policies import needs_approval
 from agents_tools.testing import ScriptedModel, tool_call
+from tests.mcp.small import Small, tool as small_tool
 
 WITHIN = 5.0
 """Seconds that anything here may take at most."""
@@ -149,6 +156,7 @@ async def test_what_a_run_was_given_is_said_with_who_said_it() -> None:
         ("user", EventSource.USER),
         ("system", EventSource.AGENT),
     ]
+    assert all(event.timestamp > 0 for event in said)
 
 
 async def test_a_run_that_is_cancelled_while_it_ends_says_its_end() -> None:
@@ -435,3 +443,174 @@ async def test_a_tool_sees_what_the_run_has_used() -> None:
     model = ScriptedModel([tool_call("look"), "over"])
     result = await asyncio.wait_for(Runner.run(Agent("A", model=model, tools=[look]), "go"), WITHIN)
     assert used[0] is result.usage
+
+
+# --- what is known of calls
+
+
+async def test_a_tool_sees_in_its_cleanup_that_nobody_waits() -> None:
+    """The run is over for all its calls at once, before the first of them is told."""
+    seen: list[bool] = []
+    entered = asyncio.Event()
+
+    @function_tool
+    async def work(context: ToolContext[Any]) -> str:
+        seen.append(context.cancelled)
+        entered.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            seen.append(context.cancelled)
+        return "done"
+
+    agent = Agent("A", model=ScriptedModel([tool_call("work")]), tools=[work])
+    run = asyncio.ensure_future(Runner.run(agent, "go"))
+    await asyncio.wait_for(entered.wait(), WITHIN)
+    run.cancel()
+    await asyncio.wait({run}, timeout=WITHIN)
+    assert run.cancelled()
+    assert seen == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("needed", "approved", "said"),
+    [(True, True, 1), (True, False, 0), (False, True, 0)],
+)
+async def test_only_what_a_person_has_granted_is_said_to_be_granted(
+    needed: bool, approved: bool, said: int
+) -> None:
+    """Neither a call that nobody had to decide about, nor one that was refused."""
+
+    @function_tool
+    async def send() -> str:
+        return "sent"
+
+    tool = needs_approval(lambda context, arguments: needed)(send)
+    agent = Agent("A", model=ScriptedModel([tool_call("send"), "over"]), tools=[tool])
+    config = RunConfig(approve=lambda item: approved)
+    run = Runner.run_streamed(agent, "go", run_config=config)
+    events = [event async for event in run.stream_events()]
+    names = [event.name for event in events if isinstance(event, RunItemStreamEvent)]
+    assert names.count("tool_approval_granted") == said
+    [output] = [item for item in run.new_items if isinstance(item, ToolCallOutputItem)]
+    assert output.status == ("ok" if approved or not needed else "denied")
+
+
+async def test_a_call_that_was_cut_off_has_no_last_word_where_its_run_can_go_on(
+    tmp_path: Path,
+) -> None:
+    """Otherwise two answers to one call would be told: that it was cancelled, and that it is lost."""
+    tool = Endless()
+    told: list[str] = []
+
+    async with contextlib.aclosing(LocalDurableStore(tmp_path / "runs.db")) as store:
+        for kept in (RunConfig(), RunConfig(durable=store)):
+            told.clear()
+            tool.entered.clear()
+            agent = Agent("A", model=ScriptedModel([tool_call("look")]), tools=[tool.tool])
+            run = Runner.run_streamed(agent, "go", run_config=kept)
+
+            def note(event: Any) -> None:
+                if isinstance(event, RunItemStreamEvent) and event.name == "tool_output":
+                    told.append(event.item["status"])
+
+            async def listen(run: Any = run, note: Any = note) -> None:
+                async for event in run.stream_events():
+                    note(event)
+
+            listening = asyncio.ensure_future(listen())
+            await asyncio.wait_for(tool.entered.wait(), WITHIN)
+            run.cancel()
+            await asyncio.wait({listening}, timeout=WITHIN)
+            assert told == ([] if kept.durable is not None else ["cancelled"])
+
+
+async def test_what_a_server_says_of_its_tools_lets_nothing_run_early_or_twice(
+    tmp_path: Path,
+) -> None:
+    """Only trusted code can say that a second call does no harm."""
+    small = Small(small_tool("hang", annotations={"readOnlyHint": True, "idempotentHint": True}))
+    early: list[list[str]] = []
+
+    async def first(request: ModelRequest) -> list[Any]:
+        [name] = [tool.name for tool in request.tools]
+        call = tool_call(name, call_id="c1")
+        assert request.on_call is not None
+        request.on_call(call)
+        for _ in range(50):
+            await asyncio.sleep(0)
+        early.append(list(small.called))
+        return [call]
+
+    async def second(request: ModelRequest) -> list[Any]:
+        return [MessageOutputItem(text="over")]
+
+    async with (
+        asyncio.timeout(3 * WITHIN),
+        contextlib.aclosing(LocalDurableStore(tmp_path / "runs.db")) as store,
+        MCPToolManager() as manager,
+    ):
+        await manager.add_server("box", server=small.server)
+        agent = Agent("A", model=Written(first, second), tools=manager.get_tools())
+        config = RunConfig(durable=store, start_calls_early=True)
+        run = asyncio.ensure_future(Runner.run(agent, "go", run_id="r", run_config=config))
+        await small.began.wait()
+        run.cancel()
+        await asyncio.wait({run})
+        result = await Runner.resume(agent, "r", run_config=config)
+    [output] = [item for item in result.new_items if isinstance(item, ToolCallOutputItem)]
+    assert (early, small.called, output.status) == ([[]], ["hang"], "lost")
+
+
+async def test_a_hook_reads_the_arguments_before_the_tool_runs() -> None:
+    """It may count or refuse by them."""
+    seen: list[Any] = []
+
+    @function_tool
+    def weigh(what: str) -> str:
+        return what
+
+    class Reads(RunHooks[Any]):
+        async def on_tool_start(self, context: Any, agent: Any, tool: Any) -> None:
+            seen.append((context.tool_name, context.arguments))
+
+        async def on_tool_end(self, context: Any, agent: Any, tool: Any, result: Any) -> None:
+            seen.append((context.tool_name, result.status))
+
+    model = ScriptedModel([tool_call("weigh", what="tea"), "over"])
+    agent = Agent("A", model=model, tools=[weigh])
+    await asyncio.wait_for(Runner.run(agent, "go", hooks=Reads()), WITHIN)
+    assert seen == [("weigh", {"what": "tea"}), ("weigh", "ok")]
+
+
+async def test_a_call_that_is_over_before_the_answer_has_its_output_told() -> None:
+    """In its place, after the call: who shows the run sees both."""
+    looked = asyncio.Event()
+
+    @function_tool(annotations=ToolAnnotations(readOnlyHint=True))
+    async def look() -> str:
+        looked.set()
+        return "seen"
+
+    call = tool_call("look", call_id="c1")
+
+    async def first(request: ModelRequest) -> list[Any]:
+        assert request.on_call is not None
+        request.on_call(call)
+        await asyncio.wait_for(looked.wait(), WITHIN)
+        for _ in range(50):
+            await asyncio.sleep(0)
+        return [call]
+
+    async def second(request: ModelRequest) -> list[Any]:
+        return [MessageOutputItem(text="over")]
+
+    agent = Agent("A", model=Written(first, second), tools=[look])
+    run = Runner.run_streamed(agent, "go", run_config=RunConfig(start_calls_early=True))
+    async with asyncio.timeout(WITHIN):
+        names = [
+            event.name
+            async for event in run.stream_events()
+            if isinstance(event, RunItemStreamEvent) and event.name.startswith("tool_")
+        ]
+    assert names == ["tool_called", "tool_output"]

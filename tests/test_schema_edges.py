@@ -395,3 +395,13 @@ def test_bounds_hold_however_they_are_written() -> None:
     for one in bad:
         with pytest.raises(ModelBehaviorError, match="expected"):
             go.invoke_sync(f"{{{one}}}")
+
+
+def test_two_parameters_of_one_name_are_refused() -> None:
+    """A call could fill only one of them."""
+
+    def weigh(a: Annotated[int, Field(alias="x")], b: Annotated[int, Field(alias="x")]) -> int:
+        return a + b
+
+    with pytest.raises(UserError, match="parameters 'a' and 'b' both go by the name 'x'"):
+        function_tool(weigh).build()

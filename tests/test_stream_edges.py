@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import queue
+import threading
 from collections import UserDict
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +21,7 @@ from agents_tools.events import (
     ToolProgressEvent,
 )
 from agents_tools.store import MemoryEventStore
-from agents_tools.stream import EventStream
+from agents_tools.stream import EventStream, _subscription
 from agents_tools.stream._bounds import LARGEST, _shortened, _weighed, bounded
 from agents_tools.stream._squeeze import coalesced, with_gaps, without_droppable
 
@@ -263,6 +265,24 @@ def test_each_hole_in_the_ids_is_one_gap() -> None:
     assert with_gaps([], 4, 4) == []
 
 
+def test_a_gap_has_the_time_of_what_stands_next_to_it() -> None:
+    """A reader that sorts by time finds it in its place."""
+    near = MessageEvent("x").replace(id=5, timestamp=12.5)
+    assert [event.timestamp for event in with_gaps([near], 3, 8)] == [12.5, 12.5, 12.5]
+    shown = NotifyStreamEvent("x").replace(id=5, timestamp=12.5)
+    assert [event.timestamp for event in without_droppable([shown])] == [12.5]
+
+
+def test_only_pieces_of_one_kind_are_merged() -> None:
+    """An application may have notes of a class of its own: they stay what they are."""
+
+    class Note(NotifyStreamEvent):
+        pass
+
+    one, two = (kind("a", is_delta=True) for kind in (NotifyStreamEvent, Note))
+    assert len(coalesced([at(0, one), at(1, two)])) == 2
+
+
 def test_what_is_for_display_leaves_one_gap_in_its_place() -> None:
     """A gap that was there counts for as many as it says."""
     show = [at(number, NotifyStreamEvent(str(number))) for number in range(3)]
@@ -352,3 +372,302 @@ async def test_an_asynchronous_callback_that_fails_is_told_like_any_other() -> N
     assert event == published
     assert "shaky" in who
     assert list(stream.errors) == [error]
+
+
+# -- callbacks in threads ----------------------------------------------------------------------
+
+FOREVER = 1e6
+"""Seconds: who waits as long as that in a test has waited for the wrong thing."""
+
+
+def threads_of(name: str) -> list[threading.Thread]:
+    """Give the threads that call a callback."""
+    return [thread for thread in threading.enumerate() if thread.name == f"events-{name}"]
+
+
+def test_unsubscribing_waits_for_the_callback_that_runs() -> None:
+    """What it uses may be taken away afterwards."""
+    started, pause = threading.Event(), threading.Event()
+    ended: list[Event] = []
+
+    def slow(event: Event) -> None:
+        started.set()
+        while subscription.active:
+            pause.wait(0.001)
+        pause.wait(0.02)
+        ended.append(event)
+
+    with EventStream() as stream:
+        subscription = stream.subscribe("a", slow, "x")
+        published = stream.publish(MessageEvent("hello"))
+        assert started.wait(WITHIN)
+        stream.unsubscribe("a", "x")
+        assert ended == [published]
+
+
+def test_a_callback_that_unsubscribes_itself_does_not_wait_for_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Neither in its own thread, nor in the loop that an awaitable of it runs on."""
+    monkeypatch.setattr(_subscription, "_PATIENCE", FOREVER)
+    monkeypatch.setattr(_subscription, "_PATIENCE_OF_A_LOOP", FOREVER)
+    heard: list[Any] = []
+
+    def at_once(event: Event) -> None:
+        stream.unsubscribe("a", "plain")
+        heard.append("plain")
+
+    def later(event: Event) -> Any:
+        async def leave() -> None:
+            stream.unsubscribe("a", "awaited")
+            heard.append("awaited")
+
+        return leave()
+
+    with EventStream() as stream:
+        plain = stream.subscribe("a", at_once, "plain")
+        awaited = stream.subscribe("a", later, "awaited")
+        stream.publish(MessageEvent("hello"))
+        for one in (plain, awaited):
+            one.drained.result(WITHIN)
+    assert sorted(heard) == ["awaited", "plain"]
+
+
+def test_a_thread_with_nothing_to_do_ends_and_another_takes_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """However often, and whenever the next event comes."""
+    monkeypatch.setattr(_subscription, "_LINGER", 0.001)
+    heard: queue.SimpleQueue[int] = queue.SimpleQueue()
+    with EventStream() as stream:
+        stream.subscribe("a", lambda event: heard.put(event.id), "x")
+        for number in range(60):
+            published = stream.publish(MessageEvent("hello"))
+            assert heard.get(timeout=WITHIN) == published.id
+            if number % 2:
+                for thread in threads_of("a/x"):
+                    thread.join(WITHIN)
+                assert not threads_of("a/x")
+
+
+@pytest.mark.parametrize("way", ["unsubscribe", "close"])
+def test_a_thread_that_waits_for_events_ends_with_its_subscription(
+    way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At once, not when it has waited long enough."""
+    monkeypatch.setattr(_subscription, "_LINGER", FOREVER)
+    heard: queue.SimpleQueue[int] = queue.SimpleQueue()
+    stream = EventStream()
+    subscription = stream.subscribe("a", lambda event: heard.put(event.id), "x")
+    stream.publish(MessageEvent("hello"))
+    assert heard.get(timeout=WITHIN) == 0
+    [thread] = threads_of("a/x")
+    if way == "unsubscribe":
+        stream.unsubscribe("a", "x")
+    else:
+        stream.close(timeout=WITHIN)
+    subscription.drained.result(WITHIN)
+    thread.join(WITHIN)
+    assert not thread.is_alive()
+    stream.close()
+
+
+def test_a_subscription_that_has_heard_nothing_ends_as_well() -> None:
+    """There is no thread yet that could say so."""
+    stream = EventStream()
+    subscription = stream.subscribe("a", lambda event: None, "x")
+    stream.unsubscribe("a", "x")
+    subscription.drained.result(WITHIN)
+    assert not subscription.active
+    stream.close(timeout=WITHIN)
+
+
+def test_a_thread_that_cannot_be_started_is_started_with_the_next_event(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A process may have as many as it can have: nothing is lost for that."""
+    heard: queue.SimpleQueue[int] = queue.SimpleQueue()
+    refusals = iter([True])
+
+    class Refused(threading.Thread):
+        def start(self) -> None:
+            if next(refusals, False):
+                raise RuntimeError("can't start new thread")
+            super().start()
+
+    monkeypatch.setattr(_subscription, "Thread", Refused)
+    with EventStream() as stream:
+        stream.subscribe("a", lambda event: heard.put(event.id), "x")
+        stream.publish(MessageEvent("one"))
+        [error] = stream.errors
+        assert "can't start new thread" in str(error)
+        stream.publish(MessageEvent("two"))
+        assert [heard.get(timeout=WITHIN) for _ in range(2)] == [0, 1]
+
+
+def test_a_callback_that_fails_now_and_then_is_kept() -> None:
+    """Only failures in a row count, and what it was called with is over."""
+    heard: queue.SimpleQueue[int] = queue.SimpleQueue()
+
+    def shaky(event: Event) -> None:
+        heard.put(event.id)
+        if event.id % 2:
+            raise ValueError(event.id)
+
+    with EventStream() as stream:
+        subscription = stream.subscribe("a", shaky, "x", max_failures=2)
+        for _ in range(8):
+            stream.publish(MessageEvent("hello"))
+        assert [heard.get(timeout=WITHIN) for _ in range(8)] == list(range(8))
+        assert subscription.active
+    assert len(stream.errors) == 4
+
+
+# -- what is kept in memory --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("window", [1, 16, 63, 100])
+def test_what_is_kept_in_memory_is_the_window_and_little_more(window: int) -> None:
+    """Never less than was asked for; a quarter more, or sixteen, so that it is tidied seldom."""
+    stream = EventStream(window=window)
+    most = 0
+    for number in range(1, 3 * window + 60):
+        stream.publish(NotifyStreamEvent("x", is_delta=True))
+        kept = sum(not isinstance(event, GapEvent) for event in stream.get_events())
+        assert min(number, window) <= kept
+        most = max(most, kept)
+    assert most == window + max(window // 4, 16) - 1
+    stream.close()
+
+
+@pytest.mark.parametrize("most", [1, 15, 16, 17, 32, 33, 100])
+async def test_a_reader_that_senders_wait_for_misses_nothing(most: int) -> None:
+    """However small the window is: what it may still ask for stays, up to the last event."""
+    stream = EventStream(window=1)
+    following = stream.follow(max_pending=most)
+    stream.publish(NotifyStreamEvent("x"))
+    await asyncio.wait_for(anext(following), WITHIN)
+    for _ in range(most):
+        stream.publish(NotifyStreamEvent("x"))
+    stream.close()
+    async with asyncio.timeout(WITHIN):
+        seen = [event async for event in following]
+    assert [(event.id, isinstance(event, GapEvent)) for event in seen] == [
+        (number, False) for number in range(1, most + 1)
+    ]
+
+
+async def test_a_reader_that_is_too_far_behind_keeps_nothing_for_the_others() -> None:
+    """Nobody waits for it any more, so memory does not grow with it."""
+    stream = EventStream(window=1)
+    following = stream.follow(max_pending=20)
+    stream.publish(NotifyStreamEvent("x"))
+    await asyncio.wait_for(anext(following), WITHIN)
+    for _ in range(500):
+        stream.publish(NotifyStreamEvent("x", is_delta=True))
+    kept = [event for event in stream.get_events() if not isinstance(event, GapEvent)]
+    assert len(kept) < 40
+    await following.aclose()
+    await stream.aclose()
+
+
+async def test_what_a_late_reader_must_not_miss_is_kept_from_its_place_on() -> None:
+    """Its very next event, even if that is the first there was; what it has read is let go."""
+    stream = EventStream(window=1)
+    following = stream.follow(max_pending=10)
+    seen: list[int] = []
+    for number in range(400):
+        stream.publish(MessageEvent(str(number)))
+        if number >= 60:
+            seen.append((await asyncio.wait_for(anext(following), WITHIN)).id)
+    assert seen == list(range(340))
+    kept = [event.id for event in stream.get_events() if not isinstance(event, GapEvent)]
+    assert 60 <= len(kept) < 120
+    await following.aclose()
+    await stream.aclose()
+
+
+async def test_a_reader_that_takes_gaps_keeps_nothing() -> None:
+    """Only readers that senders wait for are waited for by the memory."""
+    stream = EventStream(window=1)
+    following = stream.follow(policy="drop_oldest", max_pending=400)
+    stream.publish(NotifyStreamEvent("x"))
+    await asyncio.wait_for(anext(following), WITHIN)
+    for _ in range(300):
+        stream.publish(NotifyStreamEvent("x", is_delta=True))
+    kept = [event for event in stream.get_events() if not isinstance(event, GapEvent)]
+    assert len(kept) < 40
+    await following.aclose()
+    await stream.aclose()
+
+
+async def test_a_store_is_read_by_the_page() -> None:
+    """A conversation of years is not brought into memory for one who reads it from the start."""
+    limits: list[Any] = []
+
+    class Watched(MemoryEventStore):
+        def read(self, *args: Any, **options: Any) -> Any:
+            limits.append(options.get("limit"))
+            return super().read(*args, **options)
+
+    store = Watched()
+    stream = EventStream(store, window=1)
+    for number in range(2500):
+        stream.publish(MessageEvent(str(number)))
+    await stream.flush()
+    limits.clear()
+    following = stream.follow()
+    async with asyncio.timeout(4 * WITHIN):
+        seen = [(await anext(following)).id for _ in range(2500)]
+    assert seen == list(range(2500))
+    assert len(limits) >= 2
+    assert set(limits) == {1000}
+    await following.aclose()
+    await stream.aclose()
+
+
+# -- who waits for whom ------------------------------------------------------------------------
+
+
+async def test_senders_go_on_as_a_callback_in_a_thread_goes_on() -> None:
+    """They are as fast as it is, and no slower."""
+    heard: list[int] = []
+    stream = EventStream()
+    stream.subscribe("a", lambda event: heard.append(event.id), "x", max_pending=2)
+    async with asyncio.timeout(4 * WITHIN):
+        for _ in range(30):
+            await stream.send(MessageEvent("x"))
+        await stream.aclose()
+    assert heard == list(range(30))
+
+
+@pytest.mark.parametrize("in_a_loop", [True, False])
+def test_a_loop_stands_still_for_a_moment_only(
+    in_a_loop: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unsubscribing waits for a callback in a thread; a loop has others to serve."""
+    short, long = "_PATIENCE_OF_A_LOOP", "_PATIENCE"
+    monkeypatch.setattr(_subscription, short if in_a_loop else long, 0.01)
+    monkeypatch.setattr(_subscription, long if in_a_loop else short, FOREVER)
+    started, release = threading.Event(), threading.Event()
+
+    def slow(event: Event) -> None:
+        started.set()
+        release.wait(WITHIN)
+
+    async def within_a_loop() -> None:
+        stream.unsubscribe("a", "x")
+
+    stream = EventStream()
+    subscription = stream.subscribe("a", slow, "x")
+    stream.publish(MessageEvent("hello"))
+    assert started.wait(WITHIN)
+    if in_a_loop:
+        asyncio.run(within_a_loop())
+    else:
+        stream.unsubscribe("a", "x")
+    assert not release.is_set()
+    assert not subscription.drained.done()
+    release.set()
+    subscription.drained.result(WITHIN)
+    stream.close(timeout=WITHIN)

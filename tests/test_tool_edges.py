@@ -88,3 +88,20 @@ async def test_an_agent_takes_tools_in_lists_of_lists(shape: Any) -> None:
     result = await Runner.run(agent, "go", run_config=RunConfig(timeout=5))
     answers = [item["output"] for item in result.to_input_list() if "output" in item]
     assert answers == ["1", "2"]
+
+
+def test_a_tool_is_described_as_its_decorator_says() -> None:
+    """A docstring that is for people stays with them."""
+
+    def weigh(what: str) -> str:
+        """Weigh something.
+
+        Args:
+            what: What is weighed.
+        """
+        return what
+
+    told, silent = function_tool(weigh), function_tool(use_docstring_info=False)(weigh)
+    assert (told.description, silent.description) == ("Weigh something.", "")
+    assert told.json_schema["properties"]["what"]["description"] == "What is weighed."
+    assert "description" not in silent.json_schema["properties"]["what"]

@@ -8,6 +8,9 @@ import json
 from typing import Annotated, Any, Literal
 
 import pytest
+from pydantic import BaseModel, ConfigDict
+from pydantic.dataclasses import dataclass
+from typing_extensions import TypedDict
 
 from agents_tools import ModelBehaviorError, UserError, function_tool
 from agents_tools.schema import function_schema
@@ -179,3 +182,62 @@ def test_metadata_that_has_no_hash_is_taken() -> None:
         return [*it, of]
 
     assert function_tool(take).invoke_sync('{"it": [1, 2]}') == [1, 2, 1]
+
+
+# -- values that may hold anything -------------------------------------------------------------
+
+
+class Open(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+
+class OpenKeys(TypedDict):
+    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
+
+
+@dataclass(config=ConfigDict(extra="allow"))
+class OpenFields:
+    pass
+
+
+@pytest.mark.parametrize(
+    ("kind", "around"),
+    [
+        (Any, "{}"),
+        (list, "[{}]"),
+        (dict, '{{"k": {}}}'),
+        (list[Any], "[{}]"),
+        (dict[str, Any], '{{"k": {}}}'),
+        (Open, '{{"k": {}}}'),
+        (OpenKeys, '{{"k": {}}}'),
+        (OpenFields, '{{"k": {}}}'),
+    ],
+    ids=["any", "list", "dict", "list of any", "dict of any", "model", "keys", "fields"],
+)
+def test_what_may_hold_anything_may_not_be_nested_without_end(kind: Any, around: str) -> None:
+    """A short text of brackets would otherwise cost the stack of whoever walks over it."""
+
+    def take(x: Any) -> str:
+        return "taken"
+
+    take.__annotations__["x"] = kind
+    tool = function_tool(take)
+    for levels, taken in ((20, True), (70, False)):
+        text = '{"x": ' + around.format("[" * levels + "]" * levels) + "}"
+        if taken:
+            assert tool.invoke_sync(text) == "taken"
+        else:
+            with pytest.raises(ModelBehaviorError, match="64 levels"):
+                tool.invoke_sync(text)
+
+
+def test_keys_that_are_numbers_come_as_numbers() -> None:
+    """JSON has keys of text only; what the annotation says is what the function gets."""
+
+    @function_tool
+    def take(x: dict[int, int]) -> str:
+        return repr(x)
+
+    assert take.invoke_sync('{"x": {"1": 2}}') == "{1: 2}"
+    with pytest.raises(ModelBehaviorError):
+        take.invoke_sync('{"x": {"one": 2}}')

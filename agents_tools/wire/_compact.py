@@ -330,16 +330,14 @@ class _Compaction:
         """Move what the provider does not read into the description."""
         literals: list[Any] = [out["const"]] if "const" in out else out.get("enum", [])
         notes: list[str] = []
-        if literals and not all(type(value) in (str, int, float) for value in literals):
+        if not all(type(value) in (str, int, float) for value in literals):
             key = "const" if "const" in out else "enum"
             notes.append(note(key, out.pop(key)))
         elif "const" in out and "const" not in keywords:
             out["enum"] = [out.pop("const")]
         for key in [key for key in out if key in NOTED and key not in keywords]:
             value = out.pop(key)
-            bound = {"exclusiveMinimum": ("minimum", 1), "exclusiveMaximum": ("maximum", -1)}.get(
-                key
-            )
+            bound = _NEAREST.get(key)
             if (
                 bound
                 and out.get("type") == "integer"

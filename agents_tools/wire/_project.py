@@ -8,7 +8,7 @@ import re
 import unicodedata
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -97,7 +97,7 @@ class Projection:
         return f"Projection(strict={self.strict}, wire={self.wire})"
 
 
-_projections: WeakKeyDictionary[object, dict[tuple[str, bool | None, bool], Projection]] = (
+_projections: WeakKeyDictionary[object, dict[tuple[str, bool | None, bool | None], Projection]] = (
     WeakKeyDictionary()
 )
 _warned: WeakSet[object] = WeakSet()
@@ -108,7 +108,7 @@ def project(
     provider: str | Provider,
     strict: bool | None = None,
     *,
-    inline_refs: bool = False,
+    inline_refs: bool | None = None,
 ) -> Projection:
     """Project a tool for a provider; done once per tool and kept.
 
@@ -118,6 +118,7 @@ def project(
         strict: Ask the provider to hold the model to the schema. `None` leaves it to the tool, or
             its options for the provider. Means nothing to a provider without a strict mode.
         inline_refs: Write out what the schema refers to, for models that cannot follow references.
+            `None` leaves it to the provider.
 
     Raises:
         UserError: The tool cannot be told to the provider; the message says why.
@@ -148,7 +149,11 @@ def _provider(name: str) -> Provider:
 
 
 def _made(
-    tool: FunctionTool[..., Any], provider: Provider, *, strict: bool | None, inline_refs: bool
+    tool: FunctionTool[..., Any],
+    provider: Provider,
+    *,
+    strict: bool | None,
+    inline_refs: bool | None,
 ) -> Projection:
     _refuse_other_tools(tool)
     options = _options(tool, provider)
@@ -164,7 +169,9 @@ def _made(
             if root.get("description") == tool.description:
                 root = {key: value for key, value in root.items() if key != "description"}
             root, names = _renamed(root, provider.property_names)
-            form = _with_inlined_refs(provider.form) if inline_refs else provider.form
+            form = provider.form
+            if inline_refs is not None:
+                form = replace(form, inline_refs=inline_refs)
             parameters, nulls = None, False
             if strict and provider.strict is not None:
                 parameters, nulls = _strict(tool, root, provider.strict, form)
@@ -204,18 +211,6 @@ def _strict_form(form: Form, dialect: StrictDialect) -> Form:
         type_arrays=form.type_arrays,
         bare_literals=False,
         inline_refs=form.inline_refs,
-    )
-
-
-def _with_inlined_refs(form: Form) -> Form:
-    return Form(
-        close=form.close,
-        omit_null=form.omit_null,
-        type_arrays=form.type_arrays,
-        bare_literals=form.bare_literals,
-        null_literals=form.null_literals,
-        inline_refs=True,
-        keywords=form.keywords,
     )
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.mutation.judge import Judge, Order, Verdict, named
-from tests.mutation.selection import tests_of
+from tests.mutation.selection import APART, tests_of
 
 _ROOT = Path(__file__).resolve().parents[2]
 _BEGIN, _END = "<!-- mutants -->", "<!-- end of mutants -->"
@@ -44,6 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
         "--inline-snapshot=disable",
         f"--rootdir={_ROOT}",
         f"-c{_ROOT / 'pyproject.toml'}",
+        *(f"--deselect={test}" for test in APART),
         *tests,
     ]
     code = pytest.main(options, plugins=[judge])
