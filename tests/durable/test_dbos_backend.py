@@ -18,6 +18,7 @@ pytest.importorskip("dbos")
 from agents_tools.backend import ToolBackend
 from agents_tools.durable import DBOSBackend
 from agents_tools.testing.backends import BackendContract
+from tests.durable.lite import needs_dbos_on_sqlite
 
 
 class Workers:
@@ -53,7 +54,9 @@ class Workers:
             worker.stdout.close()
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+@pytest.fixture(
+    scope="module", params=[pytest.param("sqlite", marks=needs_dbos_on_sqlite), "postgresql"]
+)
 def workers(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Workers]:

@@ -17,6 +17,7 @@ from agents_tools.durable import DBOSDurableStore, DurableStoreError
 from agents_tools.items import ToolCallOutputItem
 from agents_tools.run import RunResult
 from agents_tools.testing import ScriptedModel, tool_call
+from tests.durable.lite import needs_dbos_on_sqlite
 
 pytestmark = pytest.mark.leaves_behind  # the threads of DBOS end in their own time
 
@@ -36,6 +37,7 @@ async def run(store: DBOSDurableStore, run_id: str, *answers: Any, tools: Any = 
     )
 
 
+@needs_dbos_on_sqlite
 async def test_names_that_differ_in_capitals_are_two_runs(tmp_path: Path) -> None:
     """SQLite compares without regard to them, where it is asked for what begins alike."""
     store = opened(tmp_path)
@@ -48,6 +50,7 @@ async def test_names_that_differ_in_capitals_are_two_runs(tmp_path: Path) -> Non
     await store.aclose()
 
 
+@needs_dbos_on_sqlite
 async def test_a_store_that_is_closed_meanwhile_ends_the_run(tmp_path: Path) -> None:
     """The run must not wait for a database that is gone."""
     store = opened(tmp_path)
@@ -67,6 +70,7 @@ async def test_a_store_that_is_closed_meanwhile_ends_the_run(tmp_path: Path) -> 
     assert statuses == ["lost"]
 
 
+@needs_dbos_on_sqlite
 async def test_a_claim_that_is_cancelled_is_not_held(tmp_path: Path) -> None:
     """Whoever gave up must be able to try again, here and elsewhere."""
     store = opened(tmp_path)
@@ -83,6 +87,7 @@ async def test_a_claim_that_is_cancelled_is_not_held(tmp_path: Path) -> None:
     await store.aclose()
 
 
+@needs_dbos_on_sqlite
 async def test_an_application_that_has_dbos_keeps_it(tmp_path: Path) -> None:
     """A process has one DBOS: what it is used for besides must not end with a store."""
     from dbos import DBOS
@@ -103,6 +108,7 @@ async def test_an_application_that_has_dbos_keeps_it(tmp_path: Path) -> None:
         DBOS.destroy()
 
 
+@needs_dbos_on_sqlite
 async def test_a_process_is_one_worker(tmp_path: Path) -> None:
     """The second one is refused, and the first one still has its tools."""
     from agents_tools.backend import run_on
@@ -162,6 +168,7 @@ assert "opentelemetry.exporter" not in sys.modules
 """
 
 
+@needs_dbos_on_sqlite
 def test_dbos_says_nothing_and_changes_nothing_outside(tmp_path: Path) -> None:
     """Launched twice: nothing on the terminal, no signal handlers, no telemetry; late imports."""
     root = Path(__file__).parents[2]

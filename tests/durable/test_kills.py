@@ -11,6 +11,7 @@ from typing import TypeAlias
 import pytest
 
 from tests.durable.kills import Victims, check, chosen, victims
+from tests.durable.lite import needs_dbos_on_sqlite
 
 Spec: TypeAlias = Callable[[Path], str]
 """Names the store that a folder has."""
@@ -19,7 +20,7 @@ IS_FULL = os.environ.get("AGENTS_TOOLS_CORPUS") == "full"
 """Whether each moment is tried; otherwise, one of each kind."""
 
 
-@pytest.fixture(params=["local", "sqlite", "postgresql"])
+@pytest.fixture(params=["local", pytest.param("sqlite", marks=needs_dbos_on_sqlite), "postgresql"])
 def spec(request: pytest.FixtureRequest) -> Spec:
     """Give each store in turn."""
     if request.param == "local":

@@ -11,6 +11,7 @@ import pytest
 from agents_tools import UserError
 from agents_tools.durable import DurableStore, DurableStoreError, LocalDurableStore
 from agents_tools.testing.durable import DurableStoreContract
+from tests.durable.lite import needs_dbos_on_sqlite
 
 
 @pytest.mark.requirement("F41", "F42")
@@ -32,6 +33,7 @@ class TestLocal(DurableStoreContract):
 
 @pytest.mark.requirement("F41", "F42")
 @pytest.mark.leaves_behind  # the threads of DBOS end in their own time
+@needs_dbos_on_sqlite
 class TestDBOSOnSQLite(DurableStoreContract):
     """DBOS in a file of this machine."""
 

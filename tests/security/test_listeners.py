@@ -31,6 +31,7 @@ from agents_tools._listener import bound_socket
 from agents_tools.mcp import mcp_server, serve, serve_async
 from agents_tools.testing import ScriptedModel
 from agents_tools.ui import ag_ui, sse, vercel
+from tests.durable.lite import needs_dbos_on_sqlite
 from tests.ui.web import served
 
 PACKAGE = Path(agents_tools.__file__).parent
@@ -415,6 +416,7 @@ def test_a_new_listener_would_be_seen(line: str) -> None:
     assert openings(f"async def main():\n    {line}")
 
 
+@needs_dbos_on_sqlite
 @pytest.mark.timeout(120)
 @pytest.mark.leaves_behind  # the threads of DBOS end in their own time
 async def test_durable_runs_open_no_port(tmp_path: Path) -> None:
