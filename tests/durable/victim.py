@@ -278,6 +278,7 @@ def main() -> None:
         name, *given = json.loads(line)
         pid = os.fork()
         if pid == 0:
+            say({"pid": os.getpid()})  # here: it may have more to say before its parent goes on
             faulthandler.dump_traceback_later(_LONGEST_LIFE, exit=True)
             try:
                 asyncio.run(commands[name](*given))
@@ -286,7 +287,6 @@ def main() -> None:
             finally:
                 sys.stderr.flush()
                 os._exit(1)
-        say({"pid": pid})
         os.waitpid(pid, 0)
         say("dead")
 
