@@ -60,11 +60,11 @@ def main() -> None:
         name, *words = line.split()
         pid = os.fork()
         if pid == 0:
+            say(f"pid {os.getpid()}")  # here: it may have more to say before its parent goes on
             try:
                 {"write": write, "hold": hold}[name](*words)
             finally:
                 os._exit(1)
-        say(f"pid {pid}")
         os.waitpid(pid, 0)
         say("dead")
 
