@@ -449,7 +449,7 @@ async def test_two_tools_of_one_agent_take_turns() -> None:
     async def count() -> str:
         inside.append(1)
         most.append(len(inside))
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.05)  # long enough for another call to come in, if it may
         inside.pop()
         return "counted"
 
