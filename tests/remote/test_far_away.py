@@ -82,7 +82,7 @@ async def test_a_tool_runs_in_another_network(far: WorkerProcess, tmp_path: Path
 
 async def test_a_cable_that_is_pulled_out_is_noticed(far: WorkerProcess, tmp_path: Path) -> None:
     """No end hears of it: only the silence tells, and the call is lost."""
-    async with MCPBackend(far.url, token=TOKEN, heartbeat=0.3, connect_timeout=2) as backend:
+    async with MCPBackend(far.url, token=TOKEN, heartbeat=1.0, connect_timeout=5) as backend:
         call = envelope("wait", {"folder": str(tmp_path)})
         task = asyncio.create_task(status_of(backend, call))
         await comes((tmp_path / "began").exists)

@@ -229,7 +229,7 @@ async def test_a_worker_that_gives_no_sign_of_life_is_lost(
     worker: WorkerProcess, tmp_path: Path
 ) -> None:
     """Without a deadline a stopped process is found by its silence."""
-    async with MCPBackend(worker.url, heartbeat=0.2) as backend:
+    async with MCPBackend(worker.url, heartbeat=0.5) as backend:
         call = envelope("wait", {"folder": str(tmp_path)})
         beats, status = 0, None
         async for event in backend.submit(call):
