@@ -78,15 +78,15 @@ def test_too_many_at_once_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_an_event_that_a_reader_misses_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every event that was given an id has to reach each reader that began before it."""
-    put = EventStream._put
+    publish = EventStream.publish
     turn = itertools.count()
 
     def forgetful(self: EventStream, event: Any) -> Any:
         if next(turn) == 60:
-            self._log.next_id += 1
-        return put(self, event)
+            return event.replace(id=100_000)
+        return publish(self, event)
 
-    monkeypatch.setattr(EventStream, "_put", forgetful)
+    monkeypatch.setattr(EventStream, "publish", forgetful)
 
     [finding] = _found("readers of an event stream")
 
