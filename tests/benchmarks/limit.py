@@ -100,6 +100,7 @@ async def stream(events: int) -> AsyncIterator[str]:
 
 async def sleeps(count: int) -> None:
     """Sleep that many times at once."""
+    # the sleep is what is timed: the least that so many calls of a tool that waits can take
     await asyncio.gather(*(asyncio.sleep(0.01) for _ in range(count)))
 
 

@@ -153,7 +153,7 @@ async def items_{0}() -> list[Item]:
     "sleep": '''
 async def sleep_{0}() -> str:
     """Wait for ten milliseconds."""
-    await asyncio.sleep(0.01)
+    await asyncio.sleep(0.01)  # the work that is timed; its limit sleeps as long
     return "done"
 ''',
     "threaded": '''
