@@ -1,11 +1,13 @@
-# Every target sets up what it needs in .venv, from nothing but a Python (3.11 or newer) and its pip.
-#   make demo | setup | test | test-mcp1 | conformance | ui-conformance | frameworks | check
-#   make docs | pictures | reference | cov | mutants | soak
-#   make bench | bench-gate | figures | corpus | clean
-#   make dist | dist-test | audit | release-check
-#   PYTHON=/path/to/python   the interpreter to build .venv with
+# Every target installs what it needs into .venv, from nothing but a Python (3.11 or newer) and its pip.
+#   make demo | test | test-all | check | format
+#   make cov | conformance | ui-conformance | frameworks | corpus
+#   make test-external | test-long | test-mcp1 | test-pythons | test-hostile    the parts of test-all
+#   make docs | docs-serve | pictures | reference
+#   make bench | bench-gate | figures
+#   make dist | dist-test | audit | release-check | setup | clean
+#   PYTHON=/path/to/python   the interpreter to create .venv with
 #   ARGS="-k name"           further arguments for the command that runs
-#   WORKERS=5                how many processes share the tests; 0 for none beside the one
+#   WORKERS=5                how many processes share the tests; 0 for a single process
 
 MAKEFLAGS += --no-print-directory
 
@@ -13,13 +15,17 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PYTHONS := python3.14 python3.13 python3.12 python3.11 python3 python
 SUITABLE := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
+VERSION := import sys; print("%d.%d" % sys.version_info[:2])
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 export NO_MKDOCS_2_WARNING := 1
+# Tests start Python hundreds of times: without stored bytecode each start compiles the package.
+export PYTHONDONTWRITEBYTECODE :=
 DEMO ?= -m examples.demo
 WORKERS ?= 3
 
-# Stamps: what .venv holds. `dev` holds all that `run` does.
+# Stamps: what .venv holds. `test` holds all that `run` does, and `dev` all that `test` does.
 RUN := $(VENV)/.stamp-run
+TEST := $(VENV)/.stamp-test
 DEV := $(VENV)/.stamp-dev
 CORPUS := .venv-corpus/.stamp
 # A mock of the providers' HTTP APIs that is not ours; it runs on the Node that pyright brings.
@@ -33,9 +39,10 @@ UI_PEERS := .ui-peers/.stamp-1
 # Other agent frameworks, whose agents call our tools, each in an environment of its own.
 FRAMEWORKS := .frameworks/.stamp-1
 
-PHONY_TESTS := test test-all test-long test-mcp1 conformance ui-conformance frameworks
-.PHONY: help setup demo $(PHONY_TESTS) cov corpus check
-.PHONY: dist dist-test audit release-check soak mutants
+PYTEST := -m pytest --numprocesses $(WORKERS) --dist worksteal
+TEST_PARTS := test-external test-long test-mcp1 test-pythons test-hostile
+.PHONY: help setup demo test test-all $(TEST_PARTS) programs conformance ui-conformance frameworks
+.PHONY: cov corpus check dist dist-test audit release-check
 .PHONY: format docs docs-serve pictures reference bench bench-gate figures clean
 
 help:
@@ -47,13 +54,46 @@ setup: $(DEV) $(MOCK) $(PEERS) $(UI_PEERS) $(FRAMEWORKS)
 demo: $(RUN)
 	@$(BIN)/python $(DEMO) $(ARGS)
 
-test: $(DEV) $(MOCK) $(PEERS) $(UI_PEERS) $(FRAMEWORKS)
-	@$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal $(ARGS)
+# The suite, with nothing but what pip installs.
+test: $(TEST)
+	@$(BIN)/python $(PYTEST) $(ARGS)
 
-# What concerns MCP, with the line of the SDK before the newest one.
+# All that `make test` leaves out.
+test-all: programs setup
+	@set -e; for part in test-external test-long conformance ui-conformance test-mcp1 test-pythons \
+	  test-hostile; do echo "== $$part"; $(MAKE) $$part ARGS=; done
+
+# The tests with other programs, and the slow ones; a skip has to be in tests/expected_skips.txt.
+test-external: $(DEV) $(MOCK) $(PEERS) $(UI_PEERS) $(FRAMEWORKS)
+	@$(BIN)/python $(PYTEST) -m "slow or external" --fail-on-unexpected-skip $(ARGS)
+
+# Property tests with many examples, and generated corpora at full size.
+test-long: $(TEST)
+	@AGENTS_TOOLS_TESTS=full $(BIN)/python $(PYTEST) -m "(hypothesis or scaled) and not external" \
+	  --timeout=1800 $(ARGS)
+
+# The tests of MCP with the previous line of the SDK.
 test-mcp1: $(MCP1)
-	@.venv-mcp1/bin/python -m pytest tests/mcp --ignore tests/mcp/test_real_servers.py \
-	  --ignore tests/mcp/test_real_clients.py $(ARGS)
+	@.venv-mcp1/bin/python $(PYTEST) tests/mcp $(ARGS)
+
+# The suite on every other Python from 3.11 on that is found on PATH or under pyenv.
+test-pythons: $(BIN)/python
+	@seen=$$($(BIN)/python -c '$(VERSION)'); \
+	for python in $(PYTHONS) "$${PYENV_ROOT:-$$HOME/.pyenv}"/versions/*/bin/python; do \
+	  "$$python" -c '$(SUITABLE)' 2>/dev/null || continue; \
+	  version=$$("$$python" -c '$(VERSION)'); \
+	  case " $$seen " in *" $$version "*) continue;; esac; seen="$$seen $$version"; \
+	  echo "== Python $$version"; \
+	  $(MAKE) test PYTHON="$$python" VENV=".venv-$$version" || exit 1; \
+	done
+
+# Some of the suite in an empty environment, with SIGINT ignored, on a busy machine.
+test-hostile: $(TEST)
+	@$(BIN)/python -m tests.hostile_environment $(ARGS)
+
+# The Debian packages that tests need; AGENTS_TOOLS_MISSING names those that this machine lacks.
+programs:
+	@.ci/programs
 
 # The official suites of the protocol, against our server and our client, on both wires.
 conformance: $(DEV) $(PEERS)
@@ -63,27 +103,16 @@ conformance: $(DEV) $(PEERS)
 ui-conformance: $(DEV) $(UI_PEERS)
 	@$(BIN)/python -m tests.conformance.ui.run $(ARGS)
 
-# Our tools and those that the frameworks make themselves, in agents of twelve frameworks.
+# Our tools and those of the frameworks themselves, in agents of twelve frameworks.
 frameworks: $(DEV) $(FRAMEWORKS)
 	@$(BIN)/python -m tests.frameworks.run $(ARGS)
 
-# The suite on every Python from 3.11 on that is found on PATH or under pyenv.
-test-all:
-	@seen=; for python in $(PYTHONS) "$${PYENV_ROOT:-$$HOME/.pyenv}"/versions/*/bin/python; do \
-	  "$$python" -c '$(SUITABLE)' 2>/dev/null || continue; \
-	  version=$$("$$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
-	  case " $$seen " in *" $$version "*) continue;; esac; seen="$$seen $$version"; \
-	  echo "== Python $$version"; \
-	  $(MAKE) test PYTHON="$$python" VENV=".venv-$$version" || exit 1; \
-	done; test -n "$$seen" || { echo "No Python 3.11 or newer was found." >&2; exit 1; }
-
-cov: $(DEV) $(MOCK) $(PEERS) $(UI_PEERS) $(FRAMEWORKS)
-	@$(BIN)/python -m coverage run -m pytest $(ARGS)
+# The lines and branches that `make test` does not reach, in subprocesses too.
+cov: $(TEST)
+	@$(BIN)/python -m coverage erase
+	@$(BIN)/python -m coverage run $(PYTEST) $(ARGS)
+	@$(BIN)/python -m coverage combine --quiet
 	@$(BIN)/python -m coverage report
-
-# The suite with made-up corpora at full size and property tests with many more examples.
-test-long: $(DEV) $(MOCK) $(PEERS) $(UI_PEERS) $(FRAMEWORKS)
-	@AGENTS_TOOLS_CORPUS=full $(BIN)/python -m pytest --hypothesis-profile=long --timeout=1800 $(ARGS)
 
 # The functions of many packages as tools, in an environment that holds those packages.
 corpus: $(CORPUS)
@@ -141,14 +170,6 @@ audit: $(DEV)
 release-check: $(DEV)
 	@$(BIN)/python -m tests.release all
 
-# What looks for broken promises: about ten minutes; ARGS="--minutes 60" for longer.
-soak: $(DEV)
-	@$(BIN)/python -m tests.soak $(ARGS)
-
-# Faults put into the code one by one, to see whether a test notices: minutes for each module.
-mutants: $(DEV)
-	@$(BIN)/python -m tests.mutation $(or $(ARGS),--module agents_tools._strict --module agents_tools.loop --sample 40)
-
 # Everything that the other targets made, environments included.
 clean:
 	rm -rf .venv .venv-* .aimock .mcp-peers .ui-peers .frameworks .bench site dist build htmlcov .coverage .coverage.*
@@ -159,6 +180,12 @@ $(DEV): pyproject.toml | $(BIN)/python
 	@echo "Installing the package with everything for development (once) …"
 	@$(PIP) install 'pip>=25.1' # the first that reads dependency groups
 	@$(PIP) install --editable '.[all]' --group dev
+	@touch $(RUN) $(TEST) $@
+
+$(TEST): pyproject.toml | $(BIN)/python
+	@echo "Installing the package with what its tests need (once) …"
+	@$(PIP) install 'pip>=25.1' # the first that reads dependency groups
+	@$(PIP) install --editable '.[all]' --group test
 	@touch $(RUN) $@
 
 $(RUN): pyproject.toml | $(BIN)/python

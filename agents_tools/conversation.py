@@ -1,4 +1,4 @@
-"""Conversations in the manner of OpenHands, thin over `Agent` and `Runner`."""
+"""Conversations with the interface of OpenHands, implemented with `Agent` and `Runner`."""
 
 from __future__ import annotations
 
@@ -13,18 +13,23 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SecretStr
 
-from agents_tools._bridge import run_sync
-from agents_tools._secrets import register_secret
-from agents_tools._text import describe_value
-from agents_tools.action import ImageContent, TextContent, close_executors
-from agents_tools.agent import Agent as CoreAgent
+from agents_tools.agents.agent import Agent as CoreAgent
+from agents_tools.agents.model import load_model
+from agents_tools.agents.runner import Runner
+from agents_tools.classes.action import ImageContent, TextContent, close_executors
+from agents_tools.classes.registry import ToolRegistry, ToolSpec, default_registry
+from agents_tools.concurrency.bridge import run_sync
+from agents_tools.content.items import (
+    MessageInputItem,
+    MessageOutputItem,
+    ToolCallItem,
+    ToolCallOutputItem,
+)
 from agents_tools.errors import UserTypeError
-from agents_tools.events import RunItemStreamEvent
-from agents_tools.items import MessageInputItem, MessageOutputItem, ToolCallItem, ToolCallOutputItem
-from agents_tools.model import load_model
-from agents_tools.registry import ToolRegistry, ToolSpec, default_registry
-from agents_tools.runner import Runner
-from agents_tools.tool import opened
+from agents_tools.events.kinds import RunItemStreamEvent
+from agents_tools.text.escape import describe_value
+from agents_tools.text.secrets import register_secret
+from agents_tools.tool.flatten import flatten_tools
 
 if TYPE_CHECKING:
     import os
@@ -46,7 +51,7 @@ DEFAULT_PROMPT = (
 
 
 class Metrics(BaseModel):
-    """What a model has been used for, and what that cost by the prices of the `LLM`."""
+    """The tokens that a model has used, and their cost at the prices of the `LLM`."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -54,9 +59,9 @@ class Metrics(BaseModel):
 
 
 class LLM(BaseModel):
-    """A language model: its name as `load_model` takes it, or a `Model`; and how it is reached.
+    """A language model: a name for `load_model` or a `Model`, with connection and prices.
 
-    The prices are those of one token; as long as they are not given, nothing costs anything.
+    The prices are per token and 0 by default.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -70,7 +75,7 @@ class LLM(BaseModel):
     metrics: Metrics = Field(default_factory=Metrics)
 
     def resolved(self) -> Any:
-        """Give the model itself."""
+        """Return the model object."""
         if not isinstance(self.model, str):
             return self.model
         key = None if self.api_key is None else self.api_key.get_secret_value()
@@ -80,14 +85,16 @@ class LLM(BaseModel):
 
     def charge(self, read: int, written: int) -> None:
         """Add tokens to the metrics."""
-        known, prices = self.metrics, (self.input_cost_per_token, self.output_cost_per_token)
-        known.input_tokens += read
-        known.output_tokens += written
-        known.accumulated_cost += read * prices[0] + written * prices[1]
+        metrics = self.metrics
+        metrics.input_tokens += read
+        metrics.output_tokens += written
+        metrics.accumulated_cost += (
+            read * self.input_cost_per_token + written * self.output_cost_per_token
+        )
 
 
 class Agent(BaseModel):
-    """A model with tools: specifications, class-based and function tools, lists, MCP servers."""
+    """A model with tools: tool specs, class-based and function tools, lists and MCP servers."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -102,39 +109,39 @@ class Agent(BaseModel):
     def initialize(
         self, state: ConversationState, registry: ToolRegistry
     ) -> tuple[CoreAgent[Any], list[Any]]:
-        """Make the agent that runs in one conversation, and the tools that are made for it."""
+        """Return the agent for one conversation, and the tools that were created for it."""
         specs = [tool for tool in self.tools if isinstance(tool, ToolSpec)]
-        given = [tool for tool in self.tools if not isinstance(tool, ToolSpec)]
-        made: list[Any] = []
+        others = [tool for tool in self.tools if not isinstance(tool, ToolSpec)]
+        created: list[Any] = []
         try:
             for spec in specs:
-                made += registry.make(spec, state)
-            known = CoreAgent[Any]("agent", tools=[*given, *made]).tools_map
+                created += registry.make(spec, state)
+            known = CoreAgent[Any]("agent", tools=[*others, *created]).tools_map
             for name in self.include_default_tools:
-                made += registry.make(name, state) if name not in known else []
+                created += registry.make(name, state) if name not in known else []
             model = self.llm.resolved()
         except BaseException:
-            close_executors(getattr(tool, "executor", tool) for tool in made)
+            close_executors(getattr(tool, "executor", tool) for tool in created)
             raise
         self._core = CoreAgent(
             "agent",
             instructions=self.system_prompt,
-            tools=[*given, *made],
+            tools=[*others, *created],
             model=model,
             mcp_config=self.mcp_config,
             tool_use_behavior={"stop_at_tool_names": ["finish"]},
         )
-        return self._core, made
+        return self._core, created
 
     @property
     def tools_map(self) -> dict[str, Any]:
-        """The tools by name, once a conversation was made."""
+        """The tools by name; empty before the agent is used in a conversation."""
         return {} if self._core is None else self._core.tools_map
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workspace:
-    """Where the tools of a conversation work.
+    """The workspace of a conversation.
 
     Attributes:
         working_dir: The directory.
@@ -145,11 +152,11 @@ class Workspace:
 
 @dataclass(slots=True, kw_only=True)
 class ConversationState:
-    """What the tools of a conversation may know of it.
+    """The state of a conversation, which is passed to its tools.
 
     Attributes:
-        workspace: Where they work.
-        events: What has happened so far, in order.
+        workspace: The workspace.
+        events: The events so far, in order.
     """
 
     workspace: Workspace
@@ -158,11 +165,11 @@ class ConversationState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Something that happened in a conversation.
+    """An event in a conversation.
 
     Attributes:
-        source: Who said it: `user`, `agent` or `environment`.
-        timestamp: When, in UTC.
+        source: The source of the event: `user`, `agent` or `environment`.
+        timestamp: The time of the event, in UTC.
     """
 
     source: str
@@ -171,27 +178,27 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LLMConvertibleEvent(Event):
-    """An event that the model is told of.
+    """An event that is sent to the model.
 
     Attributes:
-        message: The message of the Chat Completions API that tells of it.
+        message: The message in the format of the Chat Completions API.
     """
 
     message: Mapping[str, Any]
 
     def to_llm_message(self) -> dict[str, Any]:
-        """Give the message that stands for it."""
+        """Return a copy of the message."""
         return dict(self.message)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageEvent(LLMConvertibleEvent):
-    """Somebody says something."""
+    """A message of the user or the agent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionEvent(LLMConvertibleEvent):
-    """The model calls a tool.
+    """A tool call of the model.
 
     Attributes:
         tool_name: The tool.
@@ -206,12 +213,12 @@ class ActionEvent(LLMConvertibleEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservationEvent(LLMConvertibleEvent):
-    """A tool has answered a call.
+    """The result of a tool call.
 
     Attributes:
         tool_name: The tool.
         tool_call_id: The id of the call.
-        observation: What it answered.
+        observation: The result.
     """
 
     tool_name: str
@@ -221,24 +228,24 @@ class ObservationEvent(LLMConvertibleEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentErrorEvent(ObservationEvent):
-    """A call could not be made.
+    """A tool call with invalid arguments.
 
     Attributes:
-        error: What the model is told.
+        error: The error message for the model.
     """
 
     error: str = ""
 
 
 class Conversation:
-    """Messages of a user, and what an agent does about them in a workspace.
+    """A conversation of a user with an agent that works in a workspace.
 
     Args:
         agent: The agent.
-        workspace: The directory it works in; the current one by default.
-        callbacks: Called with each event. What one raises is logged.
-        max_iterations: How many turns a `run` may take.
-        registry: Where specifications are looked up; the shared one by default.
+        workspace: The directory of the workspace; the current directory by default.
+        callbacks: Functions that are called with each event. Exceptions are logged.
+        max_iterations: The maximum number of turns of one `run`.
+        registry: The registry for tool specs; the shared one by default.
     """
 
     def __init__(
@@ -255,21 +262,23 @@ class Conversation:
         self.agent = agent
         self.state = ConversationState(workspace=workspace)
         self._callbacks = list(callbacks)
-        if late := next(filter(inspect.iscoroutinefunction, self._callbacks), None):
-            raise UserTypeError(f"Callbacks are sync functions; {late!r:.80} is async.")
+        if async_callback := next(filter(inspect.iscoroutinefunction, self._callbacks), None):
+            raise UserTypeError(
+                f"A callback is async: expected sync functions, got {async_callback!r:.80}."
+            )
         self._max_iterations = max_iterations
-        self._core, self._made = agent.initialize(self.state, registry)
+        self._core, self._created = agent.initialize(self.state, registry)
         self._items: list[Any] = []
         self._readers: dict[str, Any] = {
             tool.name: tool.action_from_arguments
-            for tool in opened(
-                one for one in [*self._made, *agent.tools] if not hasattr(one, "as_part")
+            for tool in flatten_tools(
+                one for one in [*self._created, *agent.tools] if not hasattr(one, "as_part")
             )
             if hasattr(tool, "action_from_arguments")
         }
 
     def __enter__(self) -> Self:
-        """Give itself."""
+        """Return the conversation."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -277,26 +286,28 @@ class Conversation:
         self.close()
 
     def close(self) -> None:
-        """Close what the tools that were made for it hold."""
-        close_executors(getattr(tool, "executor", tool) for tool in self._made)
+        """Close the tools that were created for the conversation."""
+        close_executors(getattr(tool, "executor", tool) for tool in self._created)
 
     def send_message(self, message: str) -> None:
-        """Add what the user says; `run` lets the agent do something about it."""
+        """Add a message of the user; call `run` to let the agent respond."""
         if not isinstance(message, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise UserTypeError(f"A message is text, not {describe_value(message)}.")
+            raise UserTypeError(
+                f"The message is not valid: expected a string, got {describe_value(message)}."
+            )
         self._items.append(MessageInputItem(content=message))
-        self._tell(MessageEvent(source="user", message={"role": "user", "content": message}))
+        self._emit(MessageEvent(source="user", message={"role": "user", "content": message}))
 
     def run(self) -> None:
-        """Let the agent work until it has answered or finished.
+        """Run the agent until it has responded or called `finish`.
 
         Raises:
-            AgentsToolsError: The run failed; what it did before stays in the conversation.
+            AgentsToolsError: The run failed. Earlier steps stay in the conversation.
         """
         run_sync(self.arun)
 
     async def arun(self) -> None:
-        """As `run`, in a program that has an event loop."""
+        """Run the agent like `run`, from async code."""
         async with Runner.run_streamed(
             self._core, list(self._items), context=self, max_turns=self._max_iterations
         ) as result:
@@ -305,26 +316,26 @@ class Conversation:
                     if (
                         isinstance(event, RunItemStreamEvent)
                         and not event.path
-                        and event.name != "input"  # what it was given
+                        and event.name != "input"  # the input is in the conversation already
                     ):
-                        self._take(cast("RunItemStreamEvent[Any]", event).value)
+                        self._add(cast("RunItemStreamEvent[Any]", event).value)
             finally:
                 self.agent.llm.charge(result.usage.input_tokens, result.usage.output_tokens)
 
-    def _take(self, item: Any) -> None:
+    def _add(self, item: Any) -> None:
         self._items.append(item)
         match item:
             case MessageOutputItem(text=text):
-                told = {"role": "assistant", "content": text}
-                self._tell(MessageEvent(source="agent", message=told))
+                message = {"role": "assistant", "content": text}
+                self._emit(MessageEvent(source="agent", message=message))
             case ToolCallItem():
-                self._tell(self._called(item))
+                self._emit(self._action_event(item))
             case ToolCallOutputItem():
-                self._tell(self._answered(item))
-            case _:  # reasoning, and what else only the model's provider reads
+                self._emit(self._observation_event(item))
+            case _:  # reasoning and other items for the provider only
                 pass
 
-    def _called(self, item: ToolCallItem) -> ActionEvent:
+    def _action_event(self, item: ToolCallItem) -> ActionEvent:
         function = {"name": item.name, "arguments": item.arguments}
         call = {"id": item.call_id, "type": "function", "function": function}
         message = {"role": "assistant", "content": None, "tool_calls": [call]}
@@ -332,8 +343,8 @@ class Conversation:
             action = json.loads(item.arguments)
             if item.name in self._readers:
                 action = self._readers[item.name](action)
-        except Exception:  # noqa: BLE001 - whatever is wrong with them, the call tells the model
-            action = item.arguments  # as the model wrote them
+        except Exception:  # noqa: BLE001 - the call itself reports invalid arguments
+            action = item.arguments  # the original text
         return ActionEvent(
             source="agent",
             message=message,
@@ -342,22 +353,22 @@ class Conversation:
             action=action,
         )
 
-    def _answered(self, item: ToolCallOutputItem) -> ObservationEvent:
+    def _observation_event(self, item: ToolCallOutputItem) -> ObservationEvent:
         message = {"role": "tool", "tool_call_id": item.call_id, "content": item.output}
-        refused = item.status == "invalid_args"
-        event = partial(AgentErrorEvent, error=str(item.output)) if refused else ObservationEvent
+        is_invalid = item.status == "invalid_args"
+        event = partial(AgentErrorEvent, error=str(item.output)) if is_invalid else ObservationEvent
         return event(
-            source="agent" if refused else "environment",
+            source="agent" if is_invalid else "environment",
             message=message,
             tool_name=item.name,
             tool_call_id=item.call_id,
             observation=item.output if item.value is None else item.value,
         )
 
-    def _tell(self, event: Event) -> None:
+    def _emit(self, event: Event) -> None:
         self.state.events.append(event)
         for callback in self._callbacks:
             try:
                 callback(event)
-            except Exception:  # whoever listens never breaks a conversation
+            except Exception:  # a callback must never stop a conversation
                 logger.exception("A callback failed on %s.", type(event).__name__)

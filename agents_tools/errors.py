@@ -1,48 +1,49 @@
-"""What can go wrong, as one tree.
+"""The exceptions of the library, as one tree.
 
 ::
 
     AgentsToolsError
-    ├── UserError                the caller wrote something that cannot work
-    ├── ModelBehaviorError       the model asked for something impossible
+    ├── UserError                a declaration or configuration of the caller is invalid
+    ├── ModelBehaviorError       the model sent an invalid call
     ├── ToolError                raised by a tool's author; its message is meant for the model
     ├── ToolTimeoutError         the deadline of a call passed
     ├── ToolCancelledError       the call was cancelled before it had a result
     ├── ToolDeniedError          a policy or a person refused the call
-    ├── ToolOverloadedError      no room to start the call now
-    ├── ToolLostError            the call may have taken effect; its outcome is unknown
+    ├── ToolOverloadedError      no capacity to start the call now
+    ├── ToolLostError            the call can have taken effect; its outcome is unknown
     ├── ToolStreamError          a streaming tool broke the rules of its stream
-    ├── ModelError               a model's provider could not be reached, or refused
+    ├── ModelError               a model provider could not be reached, or rejected the request
     │   ├── ContextWindowExceeded    the conversation is too long for the model
-    │   └── ToolRefusedError         the provider does not take one of the tools
-    ├── MCPError                 an MCP server could not be used; it names the server
+    │   └── ToolRefusedError         the provider rejects one of the tools
+    ├── MCPError                 an MCP server could not be used; has the name of the server
     │   ├── MCPConnectionError       it could not be reached, or its process ended
-    │   ├── MCPProtocolError         it answered with an error, or with what is no answer
-    │   └── MCPTimeoutError          it was silent for too long (a `ToolTimeoutError` as well)
-    ├── EventStoreError          events could not be kept or read; it names the store
-    │   ├── EventConflictError       the log is not where the writer thought, or has another writer
-    │   ├── EventStoreCorruptError   what is stored cannot be read
-    │   └── EventStoreFullError      there is no room for more, or no right to write
-    └── RunError                 a run ended before it had a result; it carries what there is
-        ├── MaxTurnsExceeded     the model asked for more turns than it may have
+    │   ├── MCPProtocolError         it returned an error or an invalid response
+    │   └── MCPTimeoutError          it did not respond in time (also a `ToolTimeoutError`)
+    ├── EventStoreError          events could not be stored or read; has the name of the store
+    │   ├── EventConflictError       the log is not at the expected position, or has another writer
+    │   ├── EventStoreCorruptError   the stored data cannot be read
+    │   └── EventStoreFullError      the storage is full or read-only
+    └── RunError                 a run ended without a result; has the partial result
+        ├── MaxTurnsExceeded     the run reached its maximum number of turns
         ├── BudgetExceeded       the run used up its tool calls or tokens
         └── RunTimeoutError      the deadline of the run passed
 
-Every class can be imported from `agents_tools`. `UserError` comes in kinds that also carry the
-built-in base a Python programmer expects (`UserTypeError`, `UserValueError`, `UserKeyError`).
+Import the classes from `agents_tools.errors`; the most common ones are also in `agents_tools`.
+`UserError` has subclasses that also derive from a built-in exception (`UserTypeError`,
+`UserValueError`, `UserKeyError`).
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from agents_tools._problem import ArgumentProblem
-
 __all__ = [
     "AgentsToolsError",
+    "ArgumentProblem",
     "BudgetExceeded",
     "ContextWindowExceeded",
     "EventConflictError",
@@ -55,6 +56,7 @@ __all__ = [
     "MCPProtocolError",
     "MCPTimeoutError",
     "MaxTurnsExceeded",
+    "MissingExtraError",
     "ModelBehaviorError",
     "ModelError",
     "RunError",
@@ -74,16 +76,34 @@ __all__ = [
 ]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArgumentProblem:
+    """One invalid value in the arguments of a call.
+
+    Attributes:
+        path: The location of the value, outermost key first; empty for the arguments as a whole.
+        expected: What the schema expects there.
+        got: The value that was passed, shortened for display.
+        kind: A stable code: pydantic's error type, or one of this library's own
+            (`unknown_key`, `duplicate_key`, `json_syntax`, `too_large` …).
+    """
+
+    path: tuple[str | int, ...]
+    expected: str
+    got: str
+    kind: str
+
+
 class AgentsToolsError(Exception):
-    """Base of every error that this library raises on purpose."""
+    """Base class of the exceptions that this library raises."""
 
 
 class UserError(AgentsToolsError):
-    """The caller wrote something that cannot work: a declaration or a configuration."""
+    """A declaration or a configuration of the caller is invalid."""
 
 
 class UserTypeError(UserError, TypeError):
-    """A `UserError` about the type of something."""
+    """A `UserError` about the type of a value."""
 
 
 class UserValueError(UserError, ValueError):
@@ -91,19 +111,23 @@ class UserValueError(UserError, ValueError):
 
 
 class UserKeyError(UserError, KeyError):
-    """A `UserError` about a name that is not there."""
+    """A `UserError` about an unknown name."""
 
     def __str__(self) -> str:
-        """Give the message as it is: `KeyError` would show it quoted."""
+        """Return the message without the quotes that `KeyError` adds."""
         return str(self.args[0]) if self.args else ""
 
 
+class MissingExtraError(UserError, ImportError):
+    """An optional dependency is not installed; also an `ImportError`."""
+
+
 class ModelBehaviorError(AgentsToolsError):
-    """The model asked for something impossible: bad JSON, bad arguments, an unknown tool.
+    """The model sent an invalid call: malformed JSON, invalid arguments, or an unknown tool.
 
     Args:
-        message: The text that lets the model correct itself.
-        problems: The faults one by one, for programs.
+        message: The text for the model, from which it can correct the call.
+        problems: The invalid values as records, for programs.
     """
 
     def __init__(self, message: str, *, problems: Sequence[ArgumentProblem] = ()) -> None:
@@ -112,7 +136,7 @@ class ModelBehaviorError(AgentsToolsError):
 
 
 class ToolError(AgentsToolsError):
-    """A failure that a tool explains to the model: the message is shown to it as it stands."""
+    """A failure that a tool explains to the model; the message is sent to the model unchanged."""
 
 
 class ToolTimeoutError(AgentsToolsError, TimeoutError):
@@ -128,11 +152,11 @@ class ToolDeniedError(AgentsToolsError):
 
 
 class ToolOverloadedError(AgentsToolsError):
-    """There was no room to start the call; nothing was run, and it may be tried again later."""
+    """There was no capacity to start the call. Nothing was run; it can be retried later."""
 
 
 class ToolLostError(AgentsToolsError):
-    """The call may have taken effect, but its outcome is unknown."""
+    """The call can have taken effect, but its outcome is unknown."""
 
 
 class ToolStreamError(AgentsToolsError):
@@ -140,14 +164,14 @@ class ToolStreamError(AgentsToolsError):
 
 
 class ModelError(AgentsToolsError):
-    """A model's provider could not be reached, refused the request, or broke off.
+    """A model provider could not be reached, rejected the request, or ended the response early.
 
     Args:
-        message: What went wrong, and what helps.
-        model: The model that was asked.
-        status: The HTTP status, where there was one.
-        retryable: Whether the same request may succeed a moment later.
-        retry_after: How many seconds the provider asks to wait first.
+        message: The problem and its remedy.
+        model: The name of the model.
+        status: The HTTP status; `None` if there was no response.
+        retryable: Whether the same request can succeed later.
+        retry_after: The delay before a retry that the provider asks for, in seconds.
     """
 
     def __init__(
@@ -167,17 +191,17 @@ class ModelError(AgentsToolsError):
 
 
 class ContextWindowExceeded(ModelError):  # noqa: N818 - named as `MaxTurnsExceeded` is
-    """The conversation is longer than what the model can read."""
+    """The conversation is too long for the context window of the model."""
 
 
 class ToolRefusedError(ModelError):
-    """The provider does not take one of the tools.
+    """The provider rejects one of the tools.
 
     Args:
-        message: Which tool, and why.
-        tool_name: The tool.
-        reason: Why, in the provider's words.
-        **facts: As for `ModelError`.
+        message: The name of the tool and the reason.
+        tool_name: The name of the tool.
+        reason: The reason as the provider states it.
+        **facts: The other arguments of `ModelError`.
     """
 
     def __init__(self, message: str, *, tool_name: str, reason: str, **facts: Any) -> None:
@@ -190,9 +214,9 @@ class MCPError(AgentsToolsError):
     """An MCP server could not be used.
 
     Args:
-        message: What went wrong, and what helps.
+        message: The problem and its remedy.
         server: The name of the server.
-        code: The JSON-RPC error code, or the HTTP status, where there was one.
+        code: The JSON-RPC error code or the HTTP status; `None` if there was neither.
     """
 
     def __init__(self, message: str, *, server: str, code: int | None = None) -> None:
@@ -202,23 +226,23 @@ class MCPError(AgentsToolsError):
 
 
 class MCPConnectionError(MCPError):
-    """The server could not be reached, or its process ended; nothing of the call was run."""
+    """The server could not be reached, or its process ended; the call was not run."""
 
 
 class MCPProtocolError(MCPError):
-    """The server answered with an error, or with what is no answer."""
+    """The server returned an error or an invalid response."""
 
 
 class MCPTimeoutError(MCPError, ToolTimeoutError):
-    """The server was silent for too long, or took too long in all; the call was cancelled."""
+    """The server did not respond in time, or the call took too long; the call was cancelled."""
 
 
 class EventStoreError(AgentsToolsError):
-    """Events could not be kept or read.
+    """Events could not be stored or read.
 
     Args:
-        message: What went wrong, and what helps.
-        store: What names the store: its path or address.
+        message: The problem and its remedy.
+        store: The path or address of the store.
     """
 
     def __init__(self, message: str, *, store: str) -> None:
@@ -227,30 +251,30 @@ class EventStoreError(AgentsToolsError):
 
 
 class EventConflictError(EventStoreError):
-    """The log is not where the writer thought it is, or another writer has it."""
+    """The log is not at the position that the writer expected, or it has another writer."""
 
 
 class EventStoreCorruptError(EventStoreError):
-    """What is stored is no event, or the file is damaged; nothing of it was changed."""
+    """The stored data is not an event, or the file is damaged; nothing was changed."""
 
 
 class EventStoreFullError(EventStoreError):
-    """There is no room for more events, or no right to write them; none was written in part."""
+    """The storage is full or read-only; no event was written in part."""
 
 
 class RunError(AgentsToolsError):
-    """A run ended before it had a result.
+    """A run ended without a result.
 
     Attributes:
-        run_result: What there is: the items so far, the usage. Every exception that leaves a run
-            has this attribute.
+        run_result: The partial result: the items so far and the usage. Every exception that a run
+            raises has this attribute.
     """
 
     run_result: Any = None
 
 
 class MaxTurnsExceeded(RunError):  # noqa: N818 - the name is part of the contract
-    """The model asked for more turns than the run may have."""
+    """The run reached its maximum number of turns."""
 
 
 class BudgetExceeded(RunError):  # noqa: N818 - named as `MaxTurnsExceeded` is
@@ -262,10 +286,12 @@ class RunTimeoutError(RunError, TimeoutError):
 
 
 class Interruption(BaseException):
-    """Carries a call that waits for a person out of everything that catches errors.
+    """Interrupts a run because a call waits for approval.
+
+    It is not an `Exception`, so that code which catches errors does not catch it.
 
     Args:
-        state: The state of the run inside the call that waits; `None` if it is the call itself.
+        state: The state of the run inside the waiting call; `None` if the call itself waits.
     """
 
     def __init__(self, state: Any = None) -> None:

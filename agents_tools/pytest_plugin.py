@@ -1,7 +1,7 @@
 """A pytest plugin: fixtures for tools and agents, and `--update-tool-schemas`.
 
 A `conftest.py` turns it on with `pytest_plugins = ["agents_tools.pytest_plugin"]`. It is no entry
-point of the package, for pytest compiles all modules of such a package anew, for its assertions.
+point of the package, for pytest compiles all modules of such a package again, for its assertions.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
     from pathlib import Path
 
-    from agents_tools._channel import Listener
+    from agents_tools.events.listener import Listener
 
 __all__ = ["recorded_tools", "scripted_model", "tool_events", "tool_schema_snapshot"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option that writes snapshots of schemas anew."""
+    """Add the option that writes snapshots of schemas again."""
     parser.getgroup("agents_tools").addoption(
         "--update-tool-schemas",
         action="store_true",
@@ -40,10 +40,10 @@ def tool_events() -> Iterator[Listener]:
 
 @pytest.fixture
 def scripted_model() -> Iterator[Callable[..., Any]]:
-    """Give what makes a `ScriptedModel` and puts it in place of every model of the test."""
+    """Yield what makes a `ScriptedModel` and puts it in place of every model of the test."""
     from contextlib import ExitStack
 
-    from agents_tools.model import override_model
+    from agents_tools.agents.model import override_model
     from agents_tools.testing.scripted import ScriptedModel
 
     with ExitStack() as stack:
@@ -58,7 +58,7 @@ def scripted_model() -> Iterator[Callable[..., Any]]:
 
 @pytest.fixture
 def tool_schema_snapshot(request: pytest.FixtureRequest) -> Callable[..., None]:
-    """Give what compares tools with their snapshot beside the test, in `__tool_schemas__`.
+    """Return what compares tools with their snapshot beside the test, in `__tool_schemas__`.
 
     Call it with a tool or tools; with `exact=True` what harms no caller counts as well; with
     `name=` a test may have several snapshots.
@@ -76,10 +76,10 @@ def tool_schema_snapshot(request: pytest.FixtureRequest) -> Callable[..., None]:
 
 @pytest.fixture
 def recorded_tools(request: pytest.FixtureRequest) -> Iterator[Callable[[Any], list[Any]]]:
-    """Give what makes tools answer as they did when the test first passed.
+    """Yield what makes tools answer as they did when the test first passed.
 
     Call it with a tool or tools. Where there is no record yet, they do what they do, and what came
-    of it is kept beside the test, in `__tool_calls__`; delete the file to record anew.
+    of it is kept beside the test, in `__tool_calls__`; delete the file to record again.
     """
     from agents_tools.testing.recording import ToolRecorder
 
@@ -109,7 +109,7 @@ def pytest_runtest_makereport(
 
 
 def _beside(request: pytest.FixtureRequest, folder: str, name: str = "") -> Path:
-    """Give the file of a test's own in a folder beside it."""
+    """Return the file of a test's own in a folder beside it."""
     parts = [request.path.stem, request.node.name, name]
     stem = re.sub(r"[^\w.-]+", "_", "-".join(part for part in parts if part))
     return request.path.parent / folder / f"{stem}.json"

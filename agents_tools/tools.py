@@ -1,4 +1,4 @@
-"""The built-in tools under the name that programs written for OpenHands look for them."""
+"""The built-in tools, under the module name of programs written for OpenHands."""
 
 from __future__ import annotations
 
@@ -11,3 +11,7 @@ __all__ = builtin.__all__  # pyright: ignore[reportUnsupportedDunderAll]
 
 def __getattr__(name: str) -> Any:
     return getattr(builtin, name)
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -1,10 +1,10 @@
-"""Agents as tools: an orchestrator has translators, and calls those that a request is for.
+"""Use agents as tools: an orchestrator calls the translators that a request needs.
 
 Run it: python examples/agents_as_tools.py. It prints the answer, the conversation of the
-orchestrator, in which a translator is one call, and how many requests were made.
+orchestrator, with one call per translator, and the number of requests.
 
-A script stands in for the language model, so that this runs offline. For a real one give its name
-instead: `MODEL = "openai/gpt-5"`, with OPENAI_API_KEY set.
+A script replaces the language model, so that this runs offline. For a real model, set its name:
+`MODEL = "openai/gpt-5"`, with OPENAI_API_KEY set.
 """
 
 from __future__ import annotations

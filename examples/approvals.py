@@ -1,10 +1,10 @@
-"""Calls that need a person's approval: the run stops, the person decides, the run goes on.
+"""Ask a person for approval: the run stops, the person decides, and the run resumes.
 
-Run it: python examples/approvals.py. It prints which payments wait, and what the model reads: one
-was small, one was refused, one was approved.
+Run it: python examples/approvals.py. It prints the waiting payments and the results for the model:
+one payment was small, one was refused, one was approved.
 
-A script stands in for the language model, so that this runs offline. For a real one give its name
-instead: `MODEL = "openai/gpt-5"`, with OPENAI_API_KEY set.
+A script replaces the language model, so that this runs offline. For a real model, set its name:
+`MODEL = "openai/gpt-5"`, with OPENAI_API_KEY set.
 """
 
 from __future__ import annotations

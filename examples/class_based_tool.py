@@ -1,7 +1,7 @@
-"""A class-based tool: what goes in, what comes out, and an executor that lasts between calls.
+"""Write a class-based tool: an action, an observation, and an executor that lives between calls.
 
-Run it: python examples/class_based_tool.py. It prints a query that the database refuses, the one
-that the model mends it to, and, at the end of the block, that the database is closed.
+Run it: python examples/class_based_tool.py. It prints a query that the database refuses, the
+model's corrected query, and, at the end of the block, that the database is closed.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from agents_tools import (
     ToolExecutor,
     ToolRegistry,
     ToolSpec,
-    current_context,
 )
 from agents_tools.testing import ScriptedModel, tool_call
+from agents_tools.tool import current_context
 
 
 class QueryAction(Action):

@@ -1,7 +1,7 @@
-"""An agent with the built-in tools mends a program; the shell is watched while it works.
+"""Let an agent with the built-in tools fix a program, and watch the shell while it works.
 
-Run it: python examples/coding_agent.py. It prints what the shell says while it works, then what
-each tool gives: a test that fails, a line that is found and mended, a test that passes.
+Run it: python examples/coding_agent.py. It prints the output of the shell as it arrives, then the
+result of each tool: a failing test, the faulty line and its fix, a passing test.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from agents_tools import Agent, NotifyStreamEvent, RunItemStreamEvent, Runner, get_default_tools
-from agents_tools.builtin import FinishTool
+from agents_tools.builtin import FinishObservation, FinishTool
 from agents_tools.testing import ScriptedModel, tool_call
 
 PROGRAM = """def mean(numbers):
@@ -50,7 +51,7 @@ async def main() -> None:
     """Let the agent work in a directory of its own."""
     with tempfile.TemporaryDirectory() as folder, get_default_tools(folder) as tools:
         write_program(Path(folder))
-        agent = Agent(
+        agent: Agent[Any, FinishObservation] = Agent(
             "Mechanic",
             tools=[*tools, *FinishTool.create()],
             model=ScriptedModel(SCRIPT),

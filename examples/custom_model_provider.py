@@ -1,10 +1,10 @@
-"""Models of one's own: a provider finds them by name, and an agent used as a tool has another one.
+"""Use your own models: a provider finds them by name, and a sub-agent has another model.
 
-Run it: python examples/custom_model_provider.py. It prints what a model of the house answers a
-sub-agent and a run, and what is said of a name that nobody knows.
+Run it: python examples/custom_model_provider.py. It prints the responses of a custom model to a
+sub-agent and to a run, and the error for an unknown name.
 
-`EchoModel` shows all that a model has to do, offline. A real one asks a server in `respond`; for
-one that speaks OpenAI's protocol there is `agents_tools.models.openai_chat`.
+`EchoModel` implements all that a model needs, offline. A real model sends a request to a server in
+`respond`. For servers with OpenAI's protocol, use `agents_tools.models.openai_chat`.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from agents_tools import (
     Usage,
     UserError,
 )
+from agents_tools.agents import text_delta
 from agents_tools.events import Emit
-from agents_tools.model import text_delta
 from agents_tools.testing import ScriptedModel, tool_call
 
 

@@ -1,10 +1,10 @@
-"""`custom_output_extractor`: what an agent hands back as a tool is not always what it said last.
+"""Choose the result of a sub-agent with `custom_output_extractor`.
 
-Run it: python examples/custom_output_extractor.py. It prints the JSON that the caretaker reads in
-place of the other agent's words.
+Run it: python examples/custom_output_extractor.py. It prints the JSON that the caretaker's model
+receives instead of the other agent's last message.
 
-A script stands in for the language model, so that this runs offline. For a real one give its name
-instead: `MODEL = "openai/gpt-5"`, with OPENAI_API_KEY set.
+A script replaces the language model, so that this runs offline. For a real model, set its name:
+`MODEL = "openai/gpt-5"`, with OPENAI_API_KEY set.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""A run that is kept step by step: its process is killed in the middle, and another one goes on.
+"""Resume a run after a crash: its process is killed in the middle, and another one continues.
 
-Run it: python examples/durable_run.py. It prints what two processes do: the first one dies while it
-pays, the second tells the model that this call was lost.
+Run it: python examples/durable_run.py. It prints the steps of two processes: the first one dies
+during a payment, the second one reports this call to the model as lost.
 
-What was done is not done again. What was going on at that moment may or may not have happened: the
-model is told so. This program starts itself twice; a script stands in for the language model, so
-that it runs offline. For a real one give its name instead: `model="openai/gpt-5"`, with
+Finished steps do not run again. The interrupted step may or may not have taken effect, and the
+model is informed of that. This program starts itself twice. A script replaces the language model,
+so that it runs offline. For a real model, pass its name: `model="openai/gpt-5"`, with
 OPENAI_API_KEY set.
 """
 
@@ -17,8 +17,8 @@ import sys
 import tempfile
 
 from agents_tools import Agent, RunConfig, Runner, function_tool
-from agents_tools.durable import LocalDurableStore
-from agents_tools.items import ToolCallOutputItem
+from agents_tools.content import ToolCallOutputItem
+from agents_tools.persistence.durable import LocalDurableStore
 from agents_tools.testing import ScriptedModel, tool_call
 
 

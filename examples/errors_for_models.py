@@ -1,7 +1,7 @@
-"""A failed call is answered with a text by which the model can correct itself.
+"""Return errors that help a model to correct its call.
 
-Run it: python examples/errors_for_models.py. It prints what a model is told: of bad arguments, a
-refusal, broken JSON, and a crash with a secret in it.
+Run it: python examples/errors_for_models.py. It prints the errors for bad arguments, a refusal,
+broken JSON, and a crash with a secret in it.
 """
 
 from __future__ import annotations

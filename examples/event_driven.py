@@ -1,7 +1,7 @@
-"""An agent, its tools and whoever watches share nothing but a stream of events.
+"""Connect an agent, its tools and its observers only by a stream of events.
 
-Run it: python examples/event_driven.py. It prints who says what, each with the number of the event
-that led to it.
+Run it: python examples/event_driven.py. It prints the events with their sources, each with the id
+of the event that caused it.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from agents_tools import Agent, function_tool
-from agents_tools.controller import AgentController
-from agents_tools.event_types import MessageAction
-from agents_tools.runtime import ToolRuntime
-from agents_tools.store import EventFilter, SQLiteEventStore
-from agents_tools.stream import EventStream
+from agents_tools.classes.event_types import MessageAction
+from agents_tools.event_driven import AgentController, ToolRuntime
+from agents_tools.persistence import EventFilter, SQLiteEventStore
+from agents_tools.persistence.stream import EventStream
 from agents_tools.testing import ScriptedModel, tool_call
 
 

@@ -1,11 +1,11 @@
-"""FastAPI and AG-UI: an agent for pages made with CopilotKit, or another client of that protocol.
+"""Serve an agent with FastAPI and AG-UI, for CopilotKit and other clients of that protocol.
 
-Run it: python examples/fastapi_ag_ui.py (needs the extra `ui`, and fastapi). It prints a line for
-curl and one for a page, and serves until Ctrl-C. What curl shows is what a page gets: the call of
-the tool, its progress as snapshots, the answer.
+Run it: python examples/fastapi_ag_ui.py (needs the extra `ui`, and fastapi). It prints a command
+for curl and code for a page, and serves until Ctrl-C. With curl you see the frames that a page
+receives: the call of the tool, its progress as snapshots, the answer.
 
-A handful of rules stands in for the language model, so that this runs offline. For a real one give
-its name instead: `MODEL = "openai/gpt-5"`, with OPENAI_API_KEY set.
+Simple rules replace the language model, so that this runs offline. For a real model, set its name:
+`MODEL = "openai/gpt-5"`, with OPENAI_API_KEY set.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""FastAPI and the Vercel AI SDK: an agent that `useChat` of a React page talks to.
+"""Serve an agent with FastAPI and the Vercel AI SDK, for `useChat` of a React page.
 
-Run it: python examples/fastapi_vercel.py (needs the extra `ui`, and fastapi). It prints a line for
-curl and one for a page, and serves until Ctrl-C. What curl shows is what a page gets: the parts of
-a message, with the call of the tool and its progress.
+Run it: python examples/fastapi_vercel.py (needs the extra `ui`, and fastapi). It prints a command
+for curl and code for a page, and serves until Ctrl-C. With curl you see the frames that a page
+receives: the parts of a message, with the call of the tool and its progress.
 
-A handful of rules stands in for the language model, so that this runs offline. For a real one give
-its name instead: `MODEL = "openai/gpt-5"`, with OPENAI_API_KEY set.
+Simple rules replace the language model, so that this runs offline. For a real model, set its name:
+`MODEL = "openai/gpt-5"`, with OPENAI_API_KEY set.
 """
 
 from __future__ import annotations

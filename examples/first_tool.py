@@ -1,6 +1,6 @@
-"""A function becomes a tool: what a model is told of it, and how it is called.
+"""Turn a function into a tool: the schema for the model, and three ways to call it.
 
-Run it: python examples/first_tool.py. It prints the schema that a model is told, and three results.
+Run it: python examples/first_tool.py. It prints the schema sent to the model, and three results.
 """
 
 from __future__ import annotations

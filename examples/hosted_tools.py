@@ -1,10 +1,10 @@
-"""Hosted tools: what the provider runs is a record, what runs here is a function of yours.
+"""Use hosted tools: the provider runs some, and your own functions implement the others.
 
-Run it: python examples/hosted_tools.py. It prints the tools as the Responses API is told of them,
-and what the model reads of two commands, one of them refused.
+Run it: python examples/hosted_tools.py. It prints the tools in the form of the Responses API, and
+the results of two commands for the model, one of them refused.
 
-Nothing is sent: this prints what the Responses API is told, and a script stands in for a model that
-asks for a command. With `model="openai/gpt-5"` and OPENAI_API_KEY the same agents are real.
+Nothing is sent. A script replaces a model that requests a command. With `model="openai/gpt-5"` and
+OPENAI_API_KEY set, the same agents call the real model.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from agents_tools import (
     UserError,
     WebSearchTool,
 )
-from agents_tools.hosted import ShellRequest
+from agents_tools.agents import ShellRequest
 from agents_tools.testing import ScriptedModel
 
 assistant = Agent(
@@ -74,7 +74,7 @@ shell_user = Agent(
 
 async def main() -> None:
     """Print the records, ask a model that has none of them, and run two commands."""
-    for tool in assistant.tools:
+    for tool in assistant.known_tools:
         print(json.dumps(tool.to_responses()))
     try:
         await Runner.run(assistant, "Find a coffee shop.")

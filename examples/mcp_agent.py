@@ -1,10 +1,10 @@
-"""An agent brings its MCP servers along as a configuration, as editors have it in a file.
+"""Configure the MCP servers of an agent, in the format of editors.
 
-Run it: python examples/mcp_agent.py. It prints what two tools of the server gave, then the agent's
-answer.
+Run it: python examples/mcp_agent.py. It prints the results of two tools of the server, then the
+agent's answer.
 
-They are connected when the agent first runs, and end with the program. `local/rules` stands in for
-a language model; the server is this file itself, started once more with the word `serve`.
+The servers are connected when the agent first runs, and end with the program. `local/rules`
+replaces a language model. The server is this file, started again with the argument `serve`.
 """
 
 from __future__ import annotations

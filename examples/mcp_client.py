@@ -1,9 +1,10 @@
-"""Tools of an MCP server are function tools: called, watched, and safe when the server dies.
+"""Use the tools of an MCP server as function tools, also when the server dies.
 
-Run it: python examples/mcp_client.py. It prints how four calls end: well, refused before they are
-sent, lost with the server, and well again, since it is started anew. Then a call is watched.
+Run it: python examples/mcp_client.py. It prints the ends of four calls: one succeeds, one is
+refused before it is sent, one is lost with the server, and one succeeds after the server's restart.
+Then it prints the events of a call.
 
-The server is this file itself, started once more with the word `serve`.
+The server is this file, started again with the argument `serve`.
 """
 
 from __future__ import annotations

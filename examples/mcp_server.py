@@ -1,10 +1,10 @@
-"""Function tools as an MCP server, and what a client is told of them.
+"""Serve function tools over MCP, and print the messages for a client.
 
-Run it: python examples/mcp_server.py. It prints the tools, a failure, two reports of progress and a
-result.
+Run it: python examples/mcp_server.py. It prints the tools, a failure, two progress notifications
+and a result.
 
-`python mcp_server.py serve` is the server on standard input and output, as an editor starts it. Run
-without a word, this starts itself so and prints what comes over the wire, as plain JSON.
+`python mcp_server.py serve` is the server on standard input and output, as an editor starts it.
+Without an argument, this program starts itself as the server and prints the JSON messages.
 """
 
 from __future__ import annotations

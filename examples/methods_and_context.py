@@ -1,7 +1,7 @@
-"""Methods are tools of their instance, and the context carries what a model must not see.
+"""Use methods as tools of their instance, and a context that the model never sees.
 
-Run it: python examples/methods_and_context.py. It prints what two baskets hold, the one parameter
-that a model is told of, and a greeting with the name from the context.
+Run it: python examples/methods_and_context.py. It prints the contents of two baskets, the only
+parameter in the schema for the model, and a greeting with the name from the context.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A tool that calls tools: one stream has the events of all, each with its place in the run.
+"""Call tools from a tool: one stream has the events of all calls, with their path.
 
-Run it: python examples/nested_tools.py. It prints the events of three calls, those inside further
-to the right.
+Run it: python examples/nested_tools.py. It prints the events of three calls, with inner calls
+indented.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""One tool for three frameworks: what it checks, answers and says is the same in each of them.
+"""Use one tool in three frameworks, with the same validation, errors and events.
 
-Run it: python examples/other_frameworks.py. For each framework it prints what the tool says while
-it works, and what the model reads.
+Run it: python examples/other_frameworks.py. For each framework it prints the events of the tool and
+the result for the model.
 
-The calls are made as the agents of the frameworks make them. What is not installed is left out.
+The calls are made in the same way as by the frameworks' agents. Frameworks that are not installed
+are skipped.
 """
 
 from __future__ import annotations

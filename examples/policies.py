@@ -1,7 +1,7 @@
-"""Policies go around a tool: a deadline, further attempts, a bound on how often it is used.
+"""Put policies around a tool: a timeout, retries, and a limit of calls.
 
-Run it: python examples/policies.py. It prints a tool with its policies, a call that worked the
-third time, one that was too slow, and one too many.
+Run it: python examples/policies.py. It prints a tool with its policies, a call that succeeded at
+the third attempt, one that timed out, and one above the limit.
 """
 
 from __future__ import annotations

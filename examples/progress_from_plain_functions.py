@@ -1,7 +1,7 @@
-"""Ordinary functions report progress too, from as deep in the code as the work is done.
+"""Report progress from plain functions, at any depth of the code.
 
-Run it: python examples/progress_from_plain_functions.py. It prints the result, then all that was
-said on the way to it.
+Run it: python examples/progress_from_plain_functions.py. It prints the result, then the events of
+the call.
 """
 
 from __future__ import annotations

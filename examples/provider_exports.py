@@ -1,7 +1,7 @@
-"""One tool in the form of each provider: plain dictionaries, and no provider's own package.
+"""Export one tool to each model provider as plain dictionaries, without their packages.
 
-Run it: python examples/provider_exports.py. It prints six definitions of one tool, and why another
-one cannot be strict.
+Run it: python examples/provider_exports.py. It prints six definitions of one tool, and the reason
+why another tool cannot be strict.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""A tool whose body runs in another process, by rights on another machine; then that one dies.
+"""Run the body of a tool in another process or on another machine, and lose the worker.
 
 Run it: python examples/remote_tools.py. It prints the progress of the first call as the worker
-reports it; the second call is lost with its worker, the third finds none.
+reports it. The second call is lost with its worker, and the third one finds no worker.
 
-The worker is this file itself, started once more with the word `serve`; it listens on loopback.
+The worker is this file, started again with the argument `serve`. It listens on loopback.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 from collections.abc import AsyncIterator
 
 from agents_tools import Event, ToolProgressEvent, streaming_tool
-from agents_tools.backend import run_on
+from agents_tools.execution import run_on
 from agents_tools.mcp import MCPBackend, serve
 
 

@@ -1,10 +1,10 @@
-"""A run that waits for approval is JSON: another process, hours later, goes on with it.
+"""Save a run that waits for approval as JSON, and resume it in another process.
 
-Run it: python examples/resume_in_another_process.py. It prints which process does what: the first
-one writes a letter, the second one sends it.
+Run it: python examples/resume_in_another_process.py. It prints the steps of two processes: the
+first one writes a letter, the second one sends it.
 
-This program starts itself again for that. A script stands in for the language model, so that it
-runs offline. For a real one give its name instead: `model="openai/gpt-5"`, with OPENAI_API_KEY set.
+This program starts itself again. A script replaces the language model, so that it runs offline. For
+a real model, pass its name: `model="openai/gpt-5"`, with OPENAI_API_KEY set.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from agents_tools import Agent, Runner, RunState, function_tool
+from agents_tools import Agent, Runner, function_tool
+from agents_tools.agents import RunState
 from agents_tools.policies import needs_approval
 from agents_tools.testing import ScriptedModel, tool_call
 

@@ -1,10 +1,10 @@
-"""A tool that runs an agent itself, for what `as_tool` does not offer: here, a second try.
+"""Run an agent inside a tool, for features that `as_tool` does not have: here, a second attempt.
 
-Run it: python examples/run_my_agent.py. It prints the answer of the second try, and how many
-requests both together made.
+Run it: python examples/run_my_agent.py. It prints the answer of the second attempt, and the number
+of requests of both attempts.
 
-A script stands in for the language model, so that this runs offline. For a real one give its name
-instead: `MODEL = "openai/gpt-5"`, with OPENAI_API_KEY set.
+A script replaces the language model, so that this runs offline. For a real model, set its name:
+`MODEL = "openai/gpt-5"`, with OPENAI_API_KEY set.
 """
 
 from __future__ import annotations

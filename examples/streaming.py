@@ -1,4 +1,4 @@
-"""A streaming tool yields what it is doing, then its result; a reader sees the events live.
+"""Stream events from a tool, then its result, to a live consumer.
 
 Run it: python examples/streaming.py. It prints the events of one call from its start to its end,
 then the result.

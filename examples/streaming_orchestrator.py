@@ -1,10 +1,10 @@
-"""`as_tool(streaming=True)`: what happens inside an agent that is a tool is seen from outside.
+"""Show the events of nested agents with `as_tool(streaming=True)`.
 
-Run it: python examples/streaming_orchestrator.py. It prints the events of the agent, of the agent
-inside and of its tool, each further to the right.
+Run it: python examples/streaming_orchestrator.py. It prints the events of the agent, the inner
+agent and its tool, indented by depth.
 
-The model is a handful of rules that choose a tool by its words, so that this runs offline. For a
-language model give its name instead: `MODEL = "openai/gpt-5"`, with OPENAI_API_KEY set.
+Simple rules replace the language model, so that this runs offline. For a real model, set its name:
+`MODEL = "openai/gpt-5"`, with OPENAI_API_KEY set.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""`output_type`: the final answer is an object; a model that gets it wrong is told what to mend.
+"""Get the answer as an object with `output_type`; a model that returns a wrong one is corrected.
 
-Run it: python examples/structured_output.py. It prints what the model was told of its first answer,
-then the object.
+Run it: python examples/structured_output.py. It prints the error for the model's first answer, then
+the object.
 
-A script stands in for the language model, so that this runs offline. For a real one give its name
-instead: `MODEL = "openai/gpt-5"`, with OPENAI_API_KEY set.
+A script replaces the language model, so that this runs offline. For a real model, set its name:
+`MODEL = "openai/gpt-5"`, with OPENAI_API_KEY set.
 """
 
 from __future__ import annotations

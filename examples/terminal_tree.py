@@ -1,10 +1,10 @@
-"""The console: agents, and agents inside them, as a tree that grows while they work.
+"""Show nested agents as a live tree on a terminal.
 
 Run it: python examples/terminal_tree.py on a terminal (with the extra `cli`): two agents work at
-once, each with a bar. Where the output goes to a file, the same comes as one line per change.
+the same time, each with a progress bar. If the output goes to a file, each change is one line.
 
-A handful of rules stands in for the language model, so that this runs offline. For a real one give
-its name instead: `MODEL = "openai/gpt-5"`, with OPENAI_API_KEY set.
+Simple rules replace the language model, so that this runs offline. For a real model, set its name:
+`MODEL = "openai/gpt-5"`, with OPENAI_API_KEY set.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How to test a tool: its result, what it says, and what a model is told when a call is wrong.
+"""Test a tool: its result, its events, and its errors for invalid calls.
 
 Run it: python examples/testing_your_tools.py. It prints `4 tests passed`; `pytest
 examples/testing_your_tools.py` runs the same tests.

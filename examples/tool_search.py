@@ -1,10 +1,10 @@
-"""Many tools behind one that finds them: the model reads two definitions instead of hundreds.
+"""Offer many tools through a search tool: the model reads two definitions instead of hundreds.
 
-Run it: python examples/tool_search.py. It prints what 42 definitions cost in each turn, what two
-cost, and how the model finds the one that it needs.
+Run it: python examples/tool_search.py. It prints the cost of 42 definitions per turn, the cost of
+two, and how the model finds the tool that it needs.
 
-A script stands in for the language model, so that this runs offline. For a real one give its name
-instead: `MODEL = "openai/gpt-5"`, with OPENAI_API_KEY set.
+A script replaces the language model, so that this runs offline. For a real model, set its name:
+`MODEL = "openai/gpt-5"`, with OPENAI_API_KEY set.
 """
 
 from __future__ import annotations

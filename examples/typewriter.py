@@ -1,6 +1,7 @@
-"""Deltas are pieces of one text: a user interface puts them together as they come.
+"""Stream a text in deltas that a user interface joins as they arrive.
 
-Run it: python examples/typewriter.py. It prints a sentence word by word, then what the model gets.
+Run it: python examples/typewriter.py. It prints a sentence word by word, then the result for the
+model.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A streaming tool in a web page: a button, a bar that fills, and what the tool says, live.
+"""Stream a tool to a web page: a button, a progress bar and live messages.
 
-Run it: python examples/web_page.py (needs the extra `ui`), and open the address that it prints.
-`sse.app` serves the tool; the page starts a run, and reads its events with what browsers have.
+Run it: python examples/web_page.py (needs the extra `ui`), and open the printed address. `sse.app`
+serves the tool. The page starts a run and reads its events with the browser's built-in API.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""A run over HTTP: watched, cut off, and gone on with where it was.
+"""Watch a run over HTTP, lose the connection, and resume.
 
-Run it: python examples/web_sse.py. It prints what a client sees before it is cut off, and the rest
-when it is back. It needs the extra `ui`, and httpx as a client.
+Run it: python examples/web_sse.py. It prints the events before the connection is lost, and the
+remaining events after the client reconnects. It needs the extra `ui`, and httpx as a client.
 
 The server is `sse.app` under uvicorn, on a free port of this machine. The client reads a few
-frames, loses its connection, and comes back with the id of the last one that it has.
+frames, loses its connection, and reconnects with the id of its last event.
 """
 
 from __future__ import annotations

@@ -1,30 +1,43 @@
-"""What every test runs under: hypothesis profiles, the size of corpora and the watch for leaks."""
+"""The settings of every test: the number of examples, external programs, skips and leaks."""
 
 from __future__ import annotations
 
 import asyncio
 import functools
+import gc
 import inspect
 import os
+import signal
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from agents_tools import _secrets
+from agents_tools.text import secrets as _secrets
+from tests import programs
+from tests.scale import IS_FULL
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
-# The machine may be slow and shared: no deadlines, and the same examples each time in `ci`.
+# A machine can be slow and shared: no deadlines, and the same examples each time when reduced.
 _PATIENT = [HealthCheck.too_slow]
 settings.register_profile(
-    "ci", max_examples=50, deadline=None, derandomize=True, suppress_health_check=_PATIENT
+    "reduced", max_examples=25, deadline=None, derandomize=True, suppress_health_check=_PATIENT
 )
-settings.register_profile("long", max_examples=2_000, deadline=None, suppress_health_check=_PATIENT)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+settings.register_profile("full", max_examples=300, deadline=None, suppress_health_check=_PATIENT)
+settings.load_profile("full" if IS_FULL else "reduced")
+
+# Under `nohup` and in background jobs SIGINT is ignored, and children inherit that. Tests interrupt
+# programs that they start, so this process, whose handlers no child inherits, handles it again.
+if (
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    and threading.current_thread() is threading.main_thread()
+):
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _GRACE = 2.0
 _POOLS = ("agents-tools", "asyncio_", "AnyIO worker", "pytest_timeout")
@@ -33,13 +46,72 @@ _POOLS = ("agents-tools", "asyncio_", "AnyIO worker", "pytest_timeout")
 
 @pytest.fixture(scope="session")
 def corpus_size() -> int:
-    """Give how many rows of a made-up corpus to read: a sample, or all with `make test-long`."""
-    return 100_000 if os.environ.get("AGENTS_TOOLS_CORPUS") == "full" else 5_000
+    """Return how many rows of a generated corpus to read."""
+    return 50_000 if IS_FULL else 2_000
 
 
+_SKIPS = Path(__file__).with_name("expected_skips.txt")
+_MISSING = os.environ.get("AGENTS_TOOLS_MISSING", "").split()
+"""Programs that cannot be installed on this machine: their tests can be skipped."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option of `make test-all`."""
+    parser.addoption(
+        "--fail-on-unexpected-skip",
+        action="store_true",
+        help=f"fail if a test is skipped for a reason that is not in {_SKIPS.name}",
+    )
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test whose programs are not installed."""
+    for mark in item.iter_markers("external"):
+        for program in mark.args:
+            if reason := programs.missing(program):
+                pytest.skip(reason)
+
+
+def _unexpected_skips(config: pytest.Config) -> list[str]:
+    """Return the reasons of skips that the stored list does not have."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None or not config.getoption("--fail-on-unexpected-skip"):
+        return []
+    lines = _SKIPS.read_text(encoding="utf-8").splitlines()
+    expected = tuple(line for line in lines if line and not line.startswith("#"))
+    reasons = {report.longrepr[2] for report in reporter.stats.get("skipped", [])}
+    reasons = {reason.removeprefix("Skipped: ") for reason in reasons}
+    absent = {f"{program} is not installed" for program in _MISSING}
+    return sorted(one for one in reasons - absent if not one.startswith(expected))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail the whole run for an unexpected skip."""
+    if _unexpected_skips(session.config) and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Name the unexpected skips."""
+    for reason in _unexpected_skips(config):
+        terminalreporter.write_line(f"UNEXPECTED SKIP {reason}", red=True)
+
+
+def pytest_collection_finish() -> None:
+    """Exempt the collected tests from garbage collection: many tests collect garbage."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Make each asynchronous test fail when it leaves a task of its own behind."""
+    """Mark the tests of corpora, and make async tests fail that leave a task behind."""
     for item in items:
+        if "corpus_size" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.scaled)
         if not isinstance(item, pytest.Function) or item.get_closest_marker("leaves_behind"):
             continue
         if inspect.iscoroutinefunction(item.obj) and not hasattr(item.obj, "hypothesis"):
@@ -51,7 +123,7 @@ def _leaving_no_task(test: Callable[..., Awaitable[None]]) -> Callable[..., Awai
     async def watched(*args: Any, **kwargs: Any) -> None:
         before = asyncio.all_tasks()
         await test(*args, **kwargs)
-        left = asyncio.all_tasks() - before
+        left = {task for task in asyncio.all_tasks() - before if not _is_foreign(task)}
         if left:
             _, left = await asyncio.wait(left, timeout=_GRACE)
         if left:
@@ -59,6 +131,11 @@ def _leaving_no_task(test: Callable[..., Awaitable[None]]) -> Callable[..., Awai
             pytest.fail(f"The test left tasks running: {names}", pytrace=False)
 
     return watched
+
+
+def _is_foreign(task: asyncio.Task[Any]) -> bool:
+    """Return whether a task is one that sse-starlette, below mcp 1.x, runs until the loop ends."""
+    return getattr(task.get_coro(), "__name__", "") == "_shutdown_watcher"
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 _FENCE = re.compile(
-    r"^(?P<indent> *)```(?P<language>python|console)(?P<options>[^\n]*)\n(?P<text>.*?)\n(?P=indent)```$",
+    r"^(?P<indent> *)```(?P<language>python|py|console)(?P<options>[^\n]*)\n(?P<text>.*?)\n(?P=indent)```$",
     re.DOTALL | re.MULTILINE,
 )
 _SHOWN = re.compile(r"^\s*# ?> ?(.*)$", re.MULTILINE)
@@ -61,13 +61,16 @@ class PageRun:
         (folder / "examples").symlink_to(ROOT / "examples")
 
     def run(self, snippet: Snippet) -> None:
-        """Run a snippet and compare what it prints with what the page shows."""
+        """Run a snippet and compare what it prints with what the page shows.
+
+        A `py` block with a title is only written to its file: a command of the page runs it.
+        """
         if snippet.title is not None:
             with (self._folder / snippet.title).open("a", encoding="utf-8") as file:
                 file.write(snippet.text + "\n")
         if snippet.language == "python":
             self._run_program(snippet)
-        else:
+        elif snippet.language == "console":
             for command, shown in _commands(snippet.text):
                 self._run_command(command, shown)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from agents_tools.events import MessageEvent
-from agents_tools.store import SQLiteEventStore
+from agents_tools.persistence import SQLiteEventStore
 
 
 def say(text: str) -> None:

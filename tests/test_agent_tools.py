@@ -18,15 +18,12 @@ from agents_tools import (
     Agent,
     Event,
     MaxTurnsExceeded,
-    MessageInputItem,
-    ModelError,
     ModelProvider,
     ModelRequest,
     NotifyStreamEvent,
     RawResponseStreamEvent,
     RunConfig,
     RunFinishedEvent,
-    RunHooks,
     RunItemStreamEvent,
     Runner,
     RunResult,
@@ -44,7 +41,9 @@ from agents_tools import (
     policies,
     streaming_tool,
 )
-from agents_tools.items import ToolCallItem, ToolCallOutputItem
+from agents_tools.agents import RunHooks
+from agents_tools.content import MessageInputItem, ToolCallItem, ToolCallOutputItem
+from agents_tools.errors import ModelError
 from agents_tools.testing import ScriptedModel, call_tool, check_events, tool_call
 
 AT_MOST = 5.0
@@ -155,7 +154,7 @@ def test_a_tool_has_the_name_and_description_it_is_given() -> None:
         "Give the agent 'inner' a task and get its answer."
     )
     assert (tool.origin.kind, tool.origin.agent) == ("agent", "inner")
-    with pytest.raises(UserError, match="acceptable"):
+    with pytest.raises(UserError, match="not accepted"):
         agent().as_tool("ask somebody")
 
 
@@ -164,7 +163,7 @@ def test_two_agents_of_a_name_are_told_apart_in_the_error() -> None:
     with pytest.raises(UserError) as caught:
         outer(agent(name="A b").as_tool(), agent(name="a-B").as_tool())
     assert str(caught.value) == snapshot(
-        "Agent 'outer' has two tools named 'a_b': agent 'A b' as a tool and agent 'a-B' as a tool. Give one of them another name, for example with policies.rename('a_b_2')."
+        "Agent 'outer' has two tools named 'a_b': agent 'A b' as a tool and agent 'a-B' as a tool. Rename one of them, for example with policies.rename('a_b_2')."
     )
 
 
@@ -299,7 +298,7 @@ async def test_what_fails_inside_is_an_error_of_the_tool() -> None:
         found[name] = text
     assert found == snapshot(
         {
-            "turns": "Agent 'inner' did not come to an end within 2 turns (max_turns).",
+            "turns": "Agent 'inner' did not finish within 2 turns. To allow more, raise max_turns.",
             "model": "gone",
             "script": "The script of the model has no answer left for agent 'inner'; request 1 ends with {'role': 'user', 'content': 'What?'}.",
         }
@@ -329,11 +328,11 @@ async def test_agents_that_call_each_other_come_to_an_end() -> None:
     tools: list[Any] = []
     loop = Agent("inner", model=ScriptedModel([again] * 20), tools=tools)
     tool = loop.as_tool(failure_error_function=None)
-    loop.tools.append(tool)
+    loop.tools.append(tool)  # pyright: ignore[reportAttributeAccessIssue]
     with pytest.raises(UserError) as caught:
         await Runner.run(outer(tool), "Go.", run_config=RunConfig(max_depth=3))
     assert str(caught.value) == snapshot(
-        "Agent 'inner' would run inside 4 others; RunConfig(max_depth=3) is the limit. Does an agent call itself?"
+        "Agent 'inner' would run inside 4 other agents: expected at most 3 (RunConfig(max_depth=...)). Check whether an agent calls itself."
     )
     assert asked == 3
 
@@ -657,7 +656,7 @@ async def test_a_run_made_inside_a_function_that_finds_no_end_is_its_failure() -
     result = await Runner.run(outer(helper, steps=[tool_call("helper"), "x"]), "Go.")
     status, text = answer(result)
     assert status == "tool_error"
-    assert "did not come to an end within 2 turns" in text
+    assert "did not finish within 2 turns" in text
     assert result.final_output == "x"
 
 

@@ -16,19 +16,16 @@ from inline_snapshot import snapshot
 
 from agents_tools import (
     Agent,
-    BudgetExceeded,
     Decision,
     Event,
     FunctionTool,
     ModelBehaviorError,
-    Question,
     RunConfig,
     RunFinishedEvent,
     RunItemStreamEvent,
     Runner,
     RunResult,
     RunResultStreaming,
-    RunState,
     ToolApprovalItem,
     ToolCallOutputItem,
     ToolContext,
@@ -40,6 +37,8 @@ from agents_tools import (
     function_tool,
     streaming_tool,
 )
+from agents_tools.agents import RunState
+from agents_tools.errors import BudgetExceeded
 from agents_tools.policies import (
     exclusive,
     hide,
@@ -52,6 +51,7 @@ from agents_tools.policies import (
     timeout,
 )
 from agents_tools.testing import ScriptedModel, check_events, tool_call
+from agents_tools.tool import Question
 
 AT_MOST = 5.0
 
@@ -252,15 +252,15 @@ async def test_what_was_decided_wrongly_is_told() -> None:
         texts[name] = str(caught.value)
     assert texts == snapshot(
         {
-            "another call": "No call 'z' of tool 'ship' waits for approval. Take the items from `state.interruptions`.",
-            "other arguments": "The call 'call_1' that waits is ship({\"order\": 1}), not ship({}). What is approved must be what runs.",
-            "a call inside": "No call 'call_1' of tool 'ship' waits for approval. Take the items from `state.interruptions`.",
+            "another call": "No call 'z' of tool 'ship' waits for approval. Pass an item of `state.interruptions`.",
+            "other arguments": "The item of call 'call_1' does not match the waiting call: expected ship({\"order\": 1}), got ship({}). Pass an item of `state.interruptions`.",
+            "a call inside": "No call 'call_1' of tool 'ship' waits for approval. Pass an item of `state.interruptions`.",
         }
     )
     with pytest.raises(UserError) as caught:
         state.approve(item, {"order": {1}})
     assert str(caught.value) == snapshot(
-        "Arguments must have a JSON form: Object of type set is not JSON serializable."
+        "The arguments are not serializable as JSON: Object of type set is not JSON serializable."
     )
     assert ship.sent == []
 
@@ -334,7 +334,7 @@ async def test_always_holds_for_later_calls_until_the_tool_changes() -> None:
     other = Ship(needs_approval, lambda tool: tool.with_(description="Ship it to Mars."))
 
     def swap(request: Any) -> Any:
-        one.tools[:] = [other.tool]
+        one.tools[:] = [other.tool]  # pyright: ignore[reportIndexIssue]
         return tool_call("ship", order=2)
 
     model._shared[0] = swap
@@ -588,20 +588,23 @@ BROKEN: dict[str, tuple[Any, str]] = {
     "no json": (
         "{",
         snapshot(
-            "The state of a run is no JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)."
+            "The state of the run is not valid JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)."
         ),
     ),
-    "no object": ("[]", snapshot("The state of a run is a JSON object, not a list.")),
+    "no object": (
+        "[]",
+        snapshot("The state of the run is not valid: expected a JSON object, got a list."),
+    ),
     "another thing": (
         "{}",
         snapshot(
-            "This release reads version 1 of 'agents_tools.run_state', got version None of None."
+            "The state of the run cannot be read: expected version 1 of 'agents_tools.run_state', got version None of None."
         ),
     ),
     "a later version": (
         '{"v": 2, "type": "agents_tools.run_state"}',
         snapshot(
-            "This release reads version 1 of 'agents_tools.run_state', got version 2 of 'agents_tools.run_state'."
+            "The state of the run cannot be read: expected version 1 of 'agents_tools.run_state', got version 2 of 'agents_tools.run_state'."
         ),
     ),
     "a field of another type": ({"agent": 7}, snapshot("state.agent: expected a str, got a int.")),
@@ -622,7 +625,9 @@ BROKEN: dict[str, tuple[Any, str]] = {
     ),
     "usage": (
         {"usage": {"tokens": 1}},
-        snapshot("usage.tokens: expected a known whole number, got 1."),
+        snapshot(
+            "usage.tokens is unknown: expected one of cached_input_tokens, input_tokens, output_tokens, reasoning_tokens, requests."
+        ),
     ),
     "nested": (
         {"nested": {"a": 1}},
@@ -659,7 +664,9 @@ async def test_a_state_of_another_agent_is_refused() -> None:
     result = await Runner.run(agent(tool_call("ship", order=1), tools=[ship.tool]), "Go.")
     with pytest.raises(UserError) as caught:
         await Runner.run(agent("x", name="other"), result.to_state())
-    assert str(caught.value) == snapshot("This state is of a run of agent 'main', not of 'other'.")
+    assert str(caught.value) == snapshot(
+        "The state belongs to another agent: expected a state of 'other', got one of 'main'."
+    )
 
 
 # --- agents inside agents
@@ -745,7 +752,7 @@ async def test_a_run_inside_a_function_denies_what_it_cannot_wait_for() -> None:
         [
             (
                 "denied",
-                "Agent 'inner' waits for the approval of 'ship', and nobody can be asked where it was called.",
+                "Agent 'inner' waits for the approval of 'ship', but was called outside a run that can request it.",
             )
         ]
     )
@@ -803,7 +810,7 @@ async def test_an_answer_that_is_no_decision_is_a_user_error() -> None:
     with pytest.raises(UserError) as caught:
         await Runner.run(one, "Go.", run_config=RunConfig(approve=lambda item: "yes"))
     assert str(caught.value) == snapshot(
-        "RunConfig(approve=...) gives a boolean or a Decision, not a str."
+        "RunConfig(approve=...) returned a wrong value: expected a boolean or a Decision, got a str."
     )
     assert ship.sent == []
 
@@ -827,7 +834,7 @@ async def test_a_call_outside_a_run_is_denied() -> None:
     with pytest.raises(ToolDeniedError) as caught:
         await ship.tool.invoke(order=1)
     assert str(caught.value) == snapshot(
-        "Tool 'ship' needs a person's approval, and nobody can be asked where it was called. It was not run."
+        "Tool 'ship' needs the approval of a person, but no run can request it here. The call was not run."
     )
     outcome = await ship.tool.call(None, '{"order": 1}')
     assert outcome.status == "denied"
@@ -867,17 +874,17 @@ async def test_a_tool_may_ask_the_person(kind: str) -> None:
     expected = {
         "sync": ("ok", "A large one."),
         "async": ("ok", "A large one."),
-        "none": snapshot(("denied", "The person did not want to answer: Which size?")),
+        "none": snapshot(("denied", "The user declined to answer: Which size?")),
         "wrong": snapshot(
             (
                 "denied",
-                "The answer to 'Which size?' does not fit: Input should be 'small' or 'large'.",
+                "The answer to 'Which size?' is invalid: Input should be 'small' or 'large'.",
             )
         ),
         "nobody": snapshot(
             (
                 "denied",
-                "Tool 'order_pizza' has a question and nobody is there to answer it: Which size?",
+                "Tool 'order_pizza' asked a question, but the run has no handler for questions: Which size?",
             )
         ),
     }
@@ -924,7 +931,8 @@ async def _no_sevens(context: ToolContext[Any], value: str) -> str:
 PROGRAM = """
     import asyncio, sys
     from pathlib import Path
-    from agents_tools import Agent, Runner, RunState, function_tool
+    from agents_tools import Agent, Runner, function_tool
+    from agents_tools.agents import RunState
     from agents_tools.policies import needs_approval
     from agents_tools.testing import ScriptedModel, tool_call
 

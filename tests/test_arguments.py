@@ -14,7 +14,8 @@ from inline_snapshot import snapshot
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
-from agents_tools import JsonLimits, ModelBehaviorError, configure_json_limits, function_tool
+from agents_tools import ModelBehaviorError, function_tool
+from agents_tools.text import JsonLimits, configure_json_limits
 
 
 class Location(TypedDict):

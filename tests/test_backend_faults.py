@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agents_tools import Agent, Runner, ToolContext, policies
-from agents_tools.backend import CallEnvelope, LocalBackend, ProcessBackend, ToolBackend, run_on
-from agents_tools.backend._frames import MAX_FRAME, Frames, encode
-from agents_tools.backend._line import Line, Ticket
-from agents_tools.policies._change import change_around
+from agents_tools.concurrency.fair_lock import FairLock, LockTicket
+from agents_tools.execution import CallEnvelope, LocalBackend, ProcessBackend, ToolBackend, run_on
+from agents_tools.execution.framing import MAX_FRAME, FrameReader, encode
+from agents_tools.policies._policy import change_around
 from agents_tools.testing import ScriptedModel, tool_call
 from tests import hostile_tools as hostile, isolated_tools as tools
 from tests.test_backend import heard_from, last
@@ -32,8 +32,8 @@ from tests.waiting import comes
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from agents_tools.backend import CallEvent
     from agents_tools.events import Event
+    from agents_tools.execution import CallEvent
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="worker processes are POSIX")
 
@@ -189,8 +189,8 @@ async def test_an_event_loop_that_was_closed_gives_its_worker_back(tmp_path: Pat
 
 async def test_a_place_in_a_line_can_be_used_again() -> None:
     """What it got the last time does not count, nor does what woke it then."""
-    line: Line[str] = Line()
-    ticket: Ticket[str] = Ticket()
+    line: FairLock[str] = FairLock()
+    ticket: LockTicket[str] = LockTicket()
     for thing in ("first", "second"):
         taken = asyncio.create_task(line.take(ticket))
         await comes(lambda: line.waiting)
@@ -385,7 +385,7 @@ def test_a_program_may_isolate_what_isolated_tools_call(tmp_path: Path) -> None:
 
 def test_frames_give_objects_alone() -> None:
     for bad in (b"[1, 2]", b"7", b"null", b"no JSON", b"\xff", b"[" * 100_000):
-        frames = Frames()
+        frames = FrameReader()
         frames.feed(encode({"a": 1})[:3])
         assert frames.next() is None
         frames.feed(encode({"a": 1})[3:] + len(bad).to_bytes(4, "big") + bad)
@@ -433,7 +433,7 @@ async def test_a_module_may_do_anything_when_it_is_imported(what: str, text: str
 HELD = """
 import os, sys, time
 from pathlib import Path
-from agents_tools.backend import ProcessBackend
+from agents_tools.execution import ProcessBackend
 
 folder = Path(sys.argv[1])
 if __name__ == "__main__":

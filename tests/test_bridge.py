@@ -13,7 +13,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 import weakref
 from contextvars import ContextVar
 from pathlib import Path
@@ -21,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agents_tools import _bridge
-from agents_tools._bridge import call_async_from_sync, run_sync
-from agents_tools._threads import run_in_thread
+from agents_tools.concurrency import bridge as _bridge
+from agents_tools.concurrency.bridge import call_async_from_sync, run_sync
+from agents_tools.concurrency.threads import run_in_thread
 from agents_tools.errors import (
     ToolCancelledError,
     ToolLostError,
@@ -33,12 +32,13 @@ from agents_tools.errors import (
     UserTypeError,
     UserValueError,
 )
+from tests.waiting import BOUND
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 ROOT = Path(__file__).parents[1]
-PATIENCE = 5.0
+PATIENCE = BOUND
 BOTH = pytest.mark.parametrize("call", [call_async_from_sync, run_sync])
 
 
@@ -89,7 +89,7 @@ class Sleeper:
             self.cleaned_up.set()
 
 
-def run_script(source: str, *, within: float = 10.0) -> subprocess.CompletedProcess[str]:
+def run_script(source: str, *, within: float = BOUND) -> subprocess.CompletedProcess[str]:
     """Run a program of its own, with every warning an error."""
     return subprocess.run(  # noqa: S603 - its own interpreter, with a text from this file
         [sys.executable, "-W", "error", "-c", source],
@@ -274,7 +274,7 @@ def test_a_task_cancelled_before_its_first_step_is_answered_too() -> None:
     async def work() -> None:
         begun.append(True)
 
-    call = _bridge._Call(_bridge._running_bridge(), work, (), {})
+    call = _bridge._BridgeCall(_bridge._running_bridge(), work, (), {})
 
     def start_and_cancel() -> None:
         call.start()
@@ -290,10 +290,8 @@ def test_a_task_cancelled_before_its_first_step_is_answered_too() -> None:
 def test_a_timeout_ends_the_wait_and_cancels_the_function() -> None:
     """The caller has its answer at the deadline; nothing is left running behind it."""
     sleeper = Sleeper()
-    start = time.perf_counter()
     with pytest.raises(ToolTimeoutError, match=r"Sleeper had no result after 0\.02 s") as caught:
         call_async_from_sync(sleeper, timeout=0.02)
-    assert time.perf_counter() - start < PATIENCE
     assert isinstance(caught.value, TimeoutError)
     assert sleeper.cleaned_up.wait(PATIENCE)
     assert isinstance(sleeper.error, asyncio.CancelledError)
@@ -355,14 +353,16 @@ def test_a_long_timeout_is_no_trouble(timeout: float) -> None:
 @pytest.mark.parametrize("timeout", [0, -1.0, float("nan")])
 def test_a_timeout_that_leaves_no_time_is_refused(timeout: float) -> None:
     """It is a mistake in the caller's arithmetic, not a slow function."""
-    with pytest.raises(UserValueError, match="timeout must be a number of seconds above 0"):
+    with pytest.raises(UserValueError, match="expected a positive number of seconds"):
         call_async_from_sync(add, 1, 2, timeout=timeout)
 
 
 def test_what_is_no_async_function_is_refused() -> None:
     """Each mistake has its own remedy."""
     not_async: Any = abs
-    with pytest.raises(UserTypeError, match=r"abs is no async function: it returned int.*directly"):
+    with pytest.raises(
+        UserTypeError, match=r"abs is not an async function: it returned int.*directly"
+    ):
         run_sync(not_async, -1)
     coroutine: Any = add(1, 2)
     with pytest.raises(UserTypeError, match=r"Pass the async function.*: add, …, not add\(…\)"):
@@ -404,7 +404,7 @@ def test_a_failed_call_leaves_no_cycle_of_references() -> None:
 
 _INTERRUPTED = """
 import asyncio, sys
-from agents_tools._bridge import call_async_from_sync, run_sync
+from agents_tools.concurrency.bridge import call_async_from_sync, run_sync
 
 async def work():
     print("begun", flush=True)
@@ -427,10 +427,8 @@ except KeyboardInterrupt:
 """
 
 
-def interrupted(source: str, *, times: int = 1) -> tuple[int, str, str, float]:
+def interrupted(source: str, *, times: int = 1) -> tuple[int, str, str]:
     """Run the program, press Ctrl-C each time it has printed a line, and give what it said."""
-    # A test run in the background ignores the signal, and so would the program.
-    source = f"import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n{source}"
     program = subprocess.Popen(  # noqa: S603 - its own interpreter, with a text from this file
         [sys.executable, "-W", "error", "-c", source],
         stdout=subprocess.PIPE,
@@ -442,13 +440,11 @@ def interrupted(source: str, *, times: int = 1) -> tuple[int, str, str, float]:
         try:
             assert program.stdout is not None
             said = ""
-            start = time.perf_counter()
             for _ in range(times):
                 said += program.stdout.readline()
-                start = time.perf_counter()
                 program.send_signal(signal.SIGINT)
-            out, err = program.communicate(timeout=10)
-            return program.returncode, said + out, err, time.perf_counter() - start
+            out, err = program.communicate(timeout=BOUND)
+            return program.returncode, said + out, err
         finally:
             program.kill()
 
@@ -458,9 +454,7 @@ def interrupted(source: str, *, times: int = 1) -> tuple[int, str, str, float]:
 @pytest.mark.parametrize("call", ["run_sync(work)", "call_async_from_sync(work, timeout=60)"])
 def test_ctrl_c_cancels_the_function_and_comes_out(call: str) -> None:
     """The function cleans up first, as under `asyncio.run`, and no task is left."""
-    code, out, err, _ = interrupted(
-        _INTERRUPTED.format(call=call, on_cancel="await asyncio.sleep(0)")
-    )
+    code, out, err = interrupted(_INTERRUPTED.format(call=call, on_cancel="await asyncio.sleep(0)"))
     assert out == "begun\ncancelled\ncleaned up\ninterrupted 1\n"
     assert (code, err) == (0, "")
 
@@ -468,11 +462,11 @@ def test_ctrl_c_cancels_the_function_and_comes_out(call: str) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
 def test_a_second_ctrl_c_does_not_wait_for_the_cleaning_up() -> None:
     """A person who presses twice wants out."""
-    source = _INTERRUPTED.format(call="run_sync(work)", on_cancel="await asyncio.sleep(30)")
-    code, out, err, seconds = interrupted(source, times=2)
+    patient = "from agents_tools.concurrency import bridge\nbridge._GRACE = 600\n"
+    source = _INTERRUPTED.format(call="run_sync(work)", on_cancel="await asyncio.sleep(600)")
+    code, out, err = interrupted(patient + source, times=2)
     assert out == "begun\ncancelled\ninterrupted 2\n"
     assert (code, err) == (0, "")
-    assert seconds < 1.9  # less than the grace of the first
 
 
 @pytest.mark.requirement("F11")
@@ -480,14 +474,13 @@ def test_a_second_ctrl_c_does_not_wait_for_the_cleaning_up() -> None:
 def test_an_unhandled_ctrl_c_ends_the_program() -> None:
     """With the code of an interrupted program, and in time."""
     source = (
-        "import asyncio\nfrom agents_tools._bridge import run_sync\n"
-        "async def work():\n    print('begun', flush=True)\n    await asyncio.sleep(60)\n"
+        "import asyncio\nfrom agents_tools.concurrency.bridge import run_sync\n"
+        "async def work():\n    print('begun', flush=True)\n    await asyncio.sleep(600)\n"
         "run_sync(work)\n"
     )
-    code, _, err, seconds = interrupted(source)
+    code, _, err = interrupted(source)
     assert code == -signal.SIGINT
     assert err.rstrip().endswith("KeyboardInterrupt")
-    assert seconds < 2.0
 
 
 @pytest.mark.requirement("F8")
@@ -495,8 +488,8 @@ def test_a_process_ends_though_a_function_hangs() -> None:
     """What goes on in the background must not hold the process."""
     done = run_script(
         """
-import asyncio, threading, time
-from agents_tools._bridge import call_async_from_sync
+import asyncio
+from agents_tools.concurrency.bridge import call_async_from_sync
 from agents_tools.errors import ToolTimeoutError
 async def hang():
     while True:
@@ -507,11 +500,10 @@ async def hang():
 try:
     call_async_from_sync(hang, timeout=0.02)
 except ToolTimeoutError:
-    print(time.time())
+    print("timeout")
 """
     )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert time.time() - float(done.stdout) < 2.0
+    assert (done.returncode, done.stdout, done.stderr) == (0, "timeout\n", "")
 
 
 @pytest.mark.requirement("F44")
@@ -521,8 +513,8 @@ def test_a_forked_process_has_a_bridge_that_works_and_the_parents_stays_whole() 
     done = run_script(
         """
 import asyncio, gc, os, sys, threading, warnings
-from agents_tools import _bridge
-from agents_tools._bridge import call_async_from_sync, run_sync
+from agents_tools.concurrency import bridge as _bridge
+from agents_tools.concurrency.bridge import call_async_from_sync, run_sync
 warnings.simplefilter("ignore", DeprecationWarning)  # fork with threads
 
 async def add(a, b):
@@ -536,7 +528,7 @@ def child():
         status = 1
         try:
             gc.collect()
-            assert call_async_from_sync(add, 3, 4, timeout=5) == 7
+            assert call_async_from_sync(add, 3, 4, timeout=30) == 7
             status = 0
         finally:
             os._exit(status)
@@ -549,10 +541,10 @@ locked, leave = threading.Event(), threading.Event()
 def hold():
     with _bridge._lock:
         locked.set()
-        leave.wait(5)
+        leave.wait(30)
 holder = threading.Thread(target=hold)
 holder.start()
-locked.wait(5)
+locked.wait(30)
 print("lock held", child())
 leave.set()
 holder.join()
@@ -564,7 +556,7 @@ async def at_work():
     first = asyncio.create_task(add(1, 1))
     code = await asyncio.to_thread(child)
     return code, await first
-print("at work", run_sync(at_work))
+print("at work", run_sync(at_work), flush=True)  # or the child prints it, too
 
 pid = os.fork()
 if not pid:  # a child that ends the ordinary way
@@ -581,7 +573,7 @@ _bridge._bridge = starting
 del starting
 print("starting", child())
 _bridge._bridge.thread.start()
-assert call_async_from_sync(add, 1, 2, timeout=5) == 3
+assert call_async_from_sync(add, 1, 2, timeout=30) == 3
 """
     )
     assert done.stderr == ""

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given, strategies as st
 
-from agents_tools import _channel
-from agents_tools._channel import Channel, Listener, bind, listen, listeners
 from agents_tools.errors import UserError, UserTypeError
 from agents_tools.events import (
     ActionEvent,
@@ -29,8 +27,12 @@ from agents_tools.events import (
     ToolProgressEvent,
     ToolStreamEndEvent,
     ToolStreamStartEvent,
-    stamp,
+    channel as _channel,
+    wakeup as _wakeup,
 )
+from agents_tools.events.base import stamp
+from agents_tools.events.channel import Channel
+from agents_tools.events.listener import Listener, bind, current_listeners, listen
 from tests.waiting import comes
 
 if TYPE_CHECKING:
@@ -73,7 +75,7 @@ def told(events: Iterable[Event]) -> list[int | str]:
 
 async def rest(channel: Channel | Listener) -> list[Event]:
     """Read to the end."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         return [event async for event in channel]
 
 
@@ -123,13 +125,13 @@ async def test_after_close_pushes_and_sends_do_nothing() -> None:
     channel = Channel(1)
     channel.close()
     channel.close()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         for number in range(3):
             channel.push(note(number))
             channel.push(start(number))
             await channel.send(note(number))
             channel.send_blocking(note(number))
-            await channel.room()
+            await channel.wait_for_room()
     assert await rest(channel) == []
     assert channel.dropped == 0
 
@@ -149,7 +151,7 @@ async def test_a_reader_that_waits_gets_each_event_at_once() -> None:
             channel.push(note(number))
             await comes(lambda number=number: len(seen) == number + 1)
         channel.close()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await reader
     assert seen == [0, 1, 2]
 
@@ -173,7 +175,7 @@ async def test_the_first_event_is_live_though_the_producer_never_waits() -> None
     async with started(read()) as reader:
         await asyncio.sleep(0)
         await produce()
-        await asyncio.wait_for(reader, 5)
+        await asyncio.wait_for(reader, 30)
     assert seen_before_the_end[:1] == ["StreamStart"]
     assert seen == ["StreamStart", 1]
 
@@ -194,7 +196,7 @@ async def test_events_stay_live_through_a_long_stretch_without_waiting() -> None
             await channel.send(note(number))
             lag.append(number - count)
         channel.close()
-        await asyncio.wait_for(reader, 5)
+        await asyncio.wait_for(reader, 30)
     assert count == 5_000
     assert max(lag) <= 1024 + 64
     assert channel.dropped == 0
@@ -211,9 +213,9 @@ async def test_a_waiting_room_gives_the_reader_its_turn_too() -> None:
 
     async with started(read()):
         await asyncio.sleep(0)
-        await channel.room()
+        await channel.wait_for_room()
         channel.push(note(1))
-        await channel.turn()
+        await channel.yield_to_reader()
         assert seen == [1]
 
 
@@ -221,13 +223,13 @@ async def test_a_writer_is_told_when_to_stop_for_the_reader() -> None:
     """Asking is cheaper than awaiting at each event, and misses neither of the two occasions."""
     channel = Channel(2, patience=PATIENT)
     channel.push(note(0))
-    assert channel.due()  # the reader never had a turn
+    assert channel.should_wait()  # the reader never had a turn
     channel._next_turn = float("inf")  # it just had one
-    assert not channel.due()
+    assert not channel.should_wait()
     channel.push(note(1))
-    assert channel.due()  # the channel is full
+    assert channel.should_wait()  # the channel is full
     assert told([await anext(channel)]) == [0]
-    assert not channel.due()
+    assert not channel.should_wait()
 
 
 async def test_the_reader_lets_other_tasks_run_in_an_endless_supply() -> None:
@@ -288,7 +290,7 @@ async def test_a_cancelled_reader_loses_no_event() -> None:
         assert task.cancelled()
         if not wake_first:
             channel.push(note(1))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             assert told([await anext(channel)]) == [1]
 
 
@@ -344,13 +346,13 @@ async def test_an_event_that_comes_as_the_reader_lies_down_is_not_slept_through(
     """A thread may push after the reader found nothing and before it is known to wait."""
     channel = Channel()
 
-    class Late(_channel._Waiter):
+    class Late(_wakeup.TaskWaiter):
         def __init__(self) -> None:
             super().__init__()
             channel.push(note(1))
 
-    monkeypatch.setattr(_channel, "_Waiter", Late)
-    async with asyncio.timeout(5):
+    monkeypatch.setattr(_wakeup, "TaskWaiter", Late)
+    async with asyncio.timeout(30):
         assert told([await anext(channel)]) == [1]
 
 
@@ -416,7 +418,7 @@ async def test_pushes_from_threads_add_up_whatever_is_dropped() -> None:
 async def test_a_reader_is_woken_from_another_thread() -> None:
     """A worker thread has no loop of its own to do it with."""
     channel = Channel()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         for number in range(200):
             waiting = asyncio.ensure_future(anext(channel))
             await asyncio.sleep(0)
@@ -460,7 +462,7 @@ async def test_send_waits_while_the_channel_is_full() -> None:
             await asyncio.sleep(0)
         assert not producer.done()
         assert told(await rest(channel)) == list(range(10))
-        await asyncio.wait_for(producer, 5)
+        await asyncio.wait_for(producer, 30)
     assert channel.dropped == 0
 
 
@@ -475,7 +477,7 @@ async def test_more_senders_than_room_are_all_served() -> None:
         for number in range(200):
             group.create_task(produce(number))
         heard: list[Event] = []
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while len(heard) < 200:
                 heard.append(await anext(channel))
     assert sorted(map(int, told(heard))) == list(range(200))
@@ -489,7 +491,7 @@ async def test_close_releases_everybody_who_waits() -> None:
     senders = [asyncio.create_task(channel.send(note(number))) for number in range(2, 5)]
     await comes(lambda: len(channel._senders) == 4)
     channel.close()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await asyncio.gather(*senders)
     thread.join(5)
     assert not thread.is_alive()
@@ -502,13 +504,13 @@ async def test_close_releases_a_waiting_reader() -> None:
     reading = asyncio.create_task(rest(channel))
     await asyncio.sleep(0)
     in_thread(channel.close).join(5)
-    assert await asyncio.wait_for(reading, 5) == []
+    assert await asyncio.wait_for(reading, 30) == []
 
 
 async def test_a_sender_waits_no_longer_than_its_patience() -> None:
     """A reader that stopped reading must not stop the tool."""
     channel = Channel(4, patience=0.01)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         for number in range(100):
             await channel.send(note(number))
     await asyncio.to_thread(channel.send_blocking, note(100))
@@ -537,7 +539,7 @@ async def test_a_reader_that_comes_back_is_waited_for_again() -> None:
     channel._patience = PATIENT
     async with started(_send_all(channel, range(5, 50))) as producer:
         assert told(await rest(channel)) == [3, 4, *range(5, 50)]
-        await asyncio.wait_for(producer, 5)
+        await asyncio.wait_for(producer, 30)
     assert channel.dropped == 3
 
 
@@ -557,11 +559,11 @@ async def test_a_slow_reader_that_reads_is_not_given_up() -> None:
             await comes(lambda: len(channel._senders) == 1)
             waiting = channel._senders[0]
             heard.append(await anext(channel))  # from the hand: the queue is as full as before
-            assert isinstance(waiting, _channel._Waiter)
-            waiting._give_up()  # what the timer does when patience ends
+            assert isinstance(waiting, _wakeup.TaskWaiter)
+            waiting._time_out()  # what the timer does when patience ends
             await comes(lambda waiting=waiting: waiting not in channel._senders)
         heard += await rest(channel)
-        await asyncio.wait_for(producer, 5)
+        await asyncio.wait_for(producer, 30)
     assert told(heard) == list(range(12))
     assert channel.dropped == 0
 
@@ -582,7 +584,7 @@ async def test_a_cancelled_sender_says_nothing_and_passes_its_turn_on() -> None:
     await comes(lambda: len(channel._senders) == 2)
     assert told([await anext(channel)]) == [0]  # this wakes the first …
     senders[0].cancel()  # … which cannot use it any more
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         assert told([await anext(channel)]) == [3]
         await asyncio.wait(senders)
     assert [sender.cancelled() for sender in senders] == [True, True, False]
@@ -605,7 +607,7 @@ async def test_a_sender_whose_loop_was_closed_does_not_hold_up_the_line() -> Non
     await asyncio.to_thread(begin)
     async with started(channel.send(note(2))):
         await comes(lambda: len(channel._senders) == 2)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             assert told([await anext(channel), await anext(channel)]) == [0, 2]
 
 
@@ -692,7 +694,7 @@ def test_what_is_said_while_room_is_made_stays_behind_what_was_said_before(
 ) -> None:
     """Other threads do not wait for that, and neither does a finalizer in the same thread."""
     channel = Channel(2)
-    squeezed = _channel._squeezed
+    squeezed = _channel.shorten_queue
     late = [start(seq) for seq in range(10, 14)]
 
     def interrupted(events: list[Event], size: int) -> tuple[list[Event], int]:
@@ -700,7 +702,7 @@ def test_what_is_said_while_room_is_made_stays_behind_what_was_said_before(
             channel.push(late.pop(0))
         return squeezed(events, size)
 
-    monkeypatch.setattr(_channel, "_squeezed", interrupted)
+    monkeypatch.setattr(_channel, "shorten_queue", interrupted)
     for number in range(3):
         channel.push(note(number))
     channel.close()
@@ -821,7 +823,7 @@ async def test_whatever_comes_the_books_balance(maxsize: int, kinds: list[str]) 
             case "start":
                 channel.push(start(seq))
                 kept.append(seq)
-            case _ if channel._queue or channel._hand:
+            case _ if channel._queue or channel._batch:
                 heard.append(await anext(channel))
             case _:
                 pass
@@ -869,16 +871,16 @@ def test_a_finalizer_may_speak_while_room_is_made() -> None:
 
 def say(number: int) -> None:
     """Speak as a tool does."""
-    for emit in listeners():
+    for emit in current_listeners():
         emit(note(number))
 
 
 def test_nobody_listens_by_default() -> None:
     """Tools look at this to save the work of making events."""
-    assert listeners() == ()
+    assert current_listeners() == ()
     with listen():
-        assert len(listeners()) == 1
-    assert listeners() == ()
+        assert len(current_listeners()) == 1
+    assert current_listeners() == ()
 
 
 def test_a_block_collects_what_is_said_inside_it() -> None:
@@ -896,7 +898,7 @@ def test_a_block_collects_what_is_said_inside_it() -> None:
 async def test_events_can_be_read_live_and_again_afterwards() -> None:
     """A monitor watches inside the block, a test looks after it."""
     async with listen() as heard, started(_say_all([1, 2, 3])):
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             assert told([await anext(heard), await anext(heard)]) == [1, 2]
         await comes(lambda: len(heard.events) == 3)
     assert told(await rest(heard)) == [3]
@@ -915,7 +917,7 @@ async def test_leaving_the_block_ends_a_live_reader() -> None:
         reading = asyncio.create_task(rest(heard))
         await asyncio.sleep(0)
         say(1)
-    assert told(await asyncio.wait_for(reading, 5)) == [1]
+    assert told(await asyncio.wait_for(reading, 30)) == [1]
 
 
 async def test_only_what_begins_inside_the_block_is_heard() -> None:
@@ -977,14 +979,14 @@ def test_a_block_can_be_left_in_another_context() -> None:
     listener = listen()
     bind(listener.__enter__)()
     listener.__exit__(None, None, None)
-    assert listeners() == ()
+    assert current_listeners() == ()
 
 
 def test_a_listener_serves_one_block() -> None:
     """Entered twice, it would hear everything twice."""
     with listen() as heard:
         pass
-    with pytest.raises(UserError, match="used before"):
+    with pytest.raises(UserError, match="used twice"):
         heard.__enter__()
     with pytest.raises(UserError, match="maxsize=0"):
         listen(maxsize=0)

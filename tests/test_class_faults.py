@@ -35,12 +35,12 @@ from agents_tools import (
     policies,
     register_secret,
 )
-from agents_tools.action import close_executors
+from agents_tools.classes.action import close_executors
 from agents_tools.conversation import LLM, Agent, AgentErrorEvent, Conversation, LLMConvertibleEvent
 from agents_tools.registry import ToolSpec, resolve_tool
 from agents_tools.testing import ScriptedModel, tool_call
 
-BOUND = 10.0
+BOUND = 45.0
 
 
 class Count(Action):

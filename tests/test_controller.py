@@ -12,17 +12,10 @@ from typing import Any, cast
 import pytest
 
 from agents_tools import Agent, function_tool
+from agents_tools.agents import ModelRequest
 from agents_tools.builtin.finish import FinishTool
 from agents_tools.builtin.think import ThinkTool
-from agents_tools.controller import (
-    AgentController,
-    MemorySubscriber,
-    State,
-    asks_for_step,
-    items_of,
-)
-from agents_tools.errors import ModelError, UserValueError
-from agents_tools.event_types import (
+from agents_tools.classes.event_types import (
     AgentDelegateAction,
     AgentDelegateObservation,
     AgentErrorObservation,
@@ -46,6 +39,16 @@ from agents_tools.event_types import (
     ToolObservation,
     event_of,
 )
+from agents_tools.content import MessageInputItem, ReasoningItem, ToolCallItem, ToolCallOutputItem
+from agents_tools.errors import ModelError, UserValueError
+from agents_tools.event_driven import (
+    AgentController,
+    MemorySubscriber,
+    State,
+    ToolRuntime,
+    asks_for_step,
+    items_of,
+)
 from agents_tools.events import (
     ActionEvent,
     Event,
@@ -56,14 +59,11 @@ from agents_tools.events import (
     RunItemStreamEvent,
     event_from_dict,
 )
-from agents_tools.items import MessageInputItem, ReasoningItem, ToolCallItem, ToolCallOutputItem
-from agents_tools.model import ModelRequest
-from agents_tools.runtime import ToolRuntime
-from agents_tools.store import EventFilter, MemoryEventStore
-from agents_tools.stream import EventStream
+from agents_tools.persistence import EventFilter, MemoryEventStore
+from agents_tools.persistence.stream import EventStream
 from agents_tools.testing import ScriptedModel, tool_call
 
-BOUND = 10.0
+BOUND = 45.0
 USER, AGENT, ENVIRONMENT = EventSource.USER, EventSource.AGENT, EventSource.ENVIRONMENT
 
 

@@ -37,7 +37,8 @@ from agents_tools import (
     policies,
     to_mcp,
 )
-from agents_tools.definition import ToolBase, close_executors
+from agents_tools.classes.action import close_executors
+from agents_tools.classes.definition import ToolBase
 from agents_tools.testing import ScriptedModel, tool_call
 
 PIXEL = (
@@ -153,7 +154,7 @@ def test_people_see_fields_with_rich_and_without() -> None:
 def test_the_parts_of_a_tool_know_neither_events_nor_models() -> None:
     """Importing actions, observations and executors loads none of them."""
     script = (
-        "import sys, agents_tools.action\n"
+        "import sys, agents_tools.classes.action\n"
         "known = [name for name in sys.modules if name.startswith('agents_tools.')]\n"
         "print([name for name in known if name.split('.')[1] in "
         "{'events', 'items', 'model', 'models', 'loop', 'runner', 'context', 'tool'}])"
@@ -694,7 +695,7 @@ async def test_agents_take_class_based_tools_and_lists_of_them() -> None:
     agent = Agent("a", tools=[WeighTool.create(), [other]])
     assert list(agent.tools_map) == ["weigh", "other"]
     with pytest.raises(UserError, match=r"WeighTool\.create\(\)"):
-        Agent("a", tools=[WeighTool])
+        Agent("a", tools=[WeighTool])  # pyright: ignore[reportArgumentType]
 
 
 @pytest.mark.requirement("B18")

@@ -19,15 +19,18 @@ from agents_tools import function_tool
 from agents_tools.testing import call_tool_sync
 from tests.docs_runner import ROOT, PageRun, snippets_of
 
+FIRST_PAGES = {"README.md", "docs/index.md", "docs/tutorial.md"}
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
+def _parameter(page: Path) -> Any:
+    """Run the first pages of a reader always, and the others in `make test-all`."""
+    name = str(page.relative_to(ROOT))
+    return pytest.param(page, id=name, marks=() if name in FIRST_PAGES else pytest.mark.slow)
+
+
 @pytest.mark.timeout(150)  # a page is many programs, one after the other
-@pytest.mark.parametrize(
-    "page",
-    [page for page in PAGES if snippets_of(page)],
-    ids=lambda page: str(page.relative_to(ROOT)),
-)
+@pytest.mark.parametrize("page", [_parameter(page) for page in PAGES if snippets_of(page)])
 def test_what_a_page_shows_is_what_its_programs_and_commands_print(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import pytest
 from hypothesis import given, strategies as st
 
-from agents_tools._docstring import (
+from agents_tools.schema.docstring import (
     Docstring,
     DocstringStyle,
     FuncDocumentation,
@@ -25,6 +25,7 @@ from agents_tools._docstring import (
     resolve_doc_type,
 )
 from tests.pace import at_most
+from tests.scale import IS_FULL
 
 GOOGLE = """Find the shortest way.
 
@@ -532,7 +533,7 @@ def test_an_explicit_style_reads_that_style_alone(style: DocstringStyle) -> None
 def test_griffe_is_imported_for_sections_about_parameters_only(doc: str, *, imported: bool) -> None:
     """Griffe costs more than all else that a declaration needs."""
     program = (
-        "import sys\nfrom agents_tools._docstring import parse_docstring\n"
+        "import sys\nfrom agents_tools.schema.docstring import parse_docstring\n"
         f"assert 'griffe' not in sys.modules\nparse_docstring({doc!r})\n"
         f"assert ('griffe' in sys.modules) is {imported}\n"
     )
@@ -571,7 +572,7 @@ def test_nothing_is_logged_or_warned_about(
     assert caplog.records == []
 
 
-SIZE = 100_000
+SIZE = 100_000 if IS_FULL else 30_000
 HOSTILE = {
     "colons": ":" * SIZE,
     "colons in a type": "Do.\n\nArgs:\n    x (" + ":" * SIZE + "): One.",
@@ -602,6 +603,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.scaled
 @pytest.mark.parametrize("doc", HOSTILE.values(), ids=HOSTILE.keys())
 def test_a_hostile_docstring_costs_little_time(doc: str) -> None:
     """Tools come from servers and files too; no text may stop a program."""

@@ -301,7 +301,7 @@ def test_the_specs_of_the_built_in_tools() -> None:
 @pytest.mark.parametrize(
     ("module", "names"),
     [
-        ("base_tool", {"BaseTool", "BaseToolParams"}),
+        ("classes", {"BaseTool", "BaseToolParams"}),
         ("builtin", {"BashTool", "EditorTool", "ThinkTool", "FinishTool"}),
         ("builtin.skill", {"SkillTool"}),
         ("mcp", {"MCPToolManager"}),

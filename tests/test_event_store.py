@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-import agents_tools.store
+import agents_tools.persistence
+from agents_tools.concurrency.future import batched_wakeups
 from agents_tools.errors import UserTypeError
 from agents_tools.events import TEXT, Event, MessageEvent, field
-from agents_tools.store import EventFilter, MemoryEventStore, Pending
-from agents_tools.store._pending import told_together
+from agents_tools.persistence import EventFilter, MemoryEventStore, PendingFuture
 from agents_tools.testing.stores import EventStoreContract, StoreLawError
 
-BOUND = 10.0
+BOUND = 45.0
 
 
 @pytest.mark.requirement("D9", "D11", "D52", "F23")
@@ -30,8 +30,8 @@ class TestMemoryEventStore(EventStoreContract):
 class _Forgetful(MemoryEventStore):
     """A store that gives ids and keeps nothing."""
 
-    def read(self, *_args: Any, **_options: Any) -> Pending[Any]:
-        return Pending.now([])
+    def read(self, *_args: Any, **_options: Any) -> PendingFuture[Any]:
+        return PendingFuture.now([])
 
 
 def test_a_store_that_breaks_a_promise_is_told_which():
@@ -58,21 +58,21 @@ def test_what_is_stored_does_not_change_with_what_was_given():
 
 def test_stores_are_imported_when_they_are_asked_for():
     """A store that needs another package costs nothing where it is not used."""
-    assert "RedisEventStore" in agents_tools.store.__all__
-    assert issubclass(agents_tools.store.UnknownEvent, Event)
+    assert "RedisEventStore" in agents_tools.persistence.__all__
+    assert issubclass(agents_tools.persistence.UnknownEvent, Event)
     with pytest.raises(AttributeError, match="has no attribute 'PaperEventStore'"):
-        _ = agents_tools.store.PaperEventStore
+        _ = agents_tools.persistence.PaperEventStore
 
 
 def test_a_filter_refuses_a_bare_text():
     """It would be taken letter by letter."""
-    with pytest.raises(UserTypeError, match=r"EventFilter.types takes a tuple"):
+    with pytest.raises(UserTypeError, match=r"EventFilter.types is a string"):
         EventFilter(types="message_event")  # type: ignore[arg-type]
 
 
 def test_a_result_is_waited_for_in_a_thread():
     """The thread goes on as soon as the result is there."""
-    pending: Pending[int] = Pending()
+    pending: PendingFuture[int] = PendingFuture()
     with pytest.raises(TimeoutError):
         pending.result(0)
     threading.Timer(0.01, pending.resolve, [5]).start()
@@ -86,10 +86,10 @@ def test_a_result_is_waited_for_in_a_thread():
 async def test_a_result_is_awaited():
     """From whatever thread it comes; a failure is raised."""
     loop = asyncio.get_running_loop()
-    pending: Pending[int] = Pending()
+    pending: PendingFuture[int] = PendingFuture()
     loop.run_in_executor(None, pending.resolve, 5)
     assert await pending == 5
-    failing: Pending[int] = Pending()
+    failing: PendingFuture[int] = PendingFuture()
     loop.run_in_executor(None, failing.fail, ValueError("no"))
     with pytest.raises(ValueError, match="no"):
         await failing
@@ -99,8 +99,8 @@ async def test_a_result_is_awaited():
 async def test_a_cancelled_task_leaves_the_work_alone_unless_it_can_be_given_up():
     """What is being stored is stored; what is only waited for is not waited for any more."""
     given_up: list[str] = []
-    work: Pending[int] = Pending()
-    waiting: Pending[int] = Pending(on_cancel=lambda: given_up.append("waiting"))
+    work: PendingFuture[int] = PendingFuture()
+    waiting: PendingFuture[int] = PendingFuture(on_cancel=lambda: given_up.append("waiting"))
     for pending in (work, waiting):
         task = asyncio.ensure_future(_awaited(pending))
         await asyncio.sleep(0)
@@ -115,14 +115,14 @@ async def test_a_cancelled_task_leaves_the_work_alone_unless_it_can_be_given_up(
     assert not waiting.cancel()
 
 
-async def _awaited(pending: Pending[int]) -> int:
+async def _awaited(pending: PendingFuture[int]) -> int:
     return await pending
 
 
 def test_those_who_want_to_be_told_are_told_once():
     """At once where it is done already."""
-    told: list[Pending[int]] = []
-    pending: Pending[int] = Pending()
+    told: list[PendingFuture[int]] = []
+    pending: PendingFuture[int] = PendingFuture()
     pending.add_done_callback(told.append)
     assert told == []
     pending.resolve(1)
@@ -133,7 +133,7 @@ def test_those_who_want_to_be_told_are_told_once():
 def test_a_future_is_wrapped():
     """For stores that work with executors."""
     good, bad, cancelled = Future[int](), Future[int](), Future[int]()
-    pending = [Pending(one) for one in (good, bad, cancelled)]
+    pending = [PendingFuture(one) for one in (good, bad, cancelled)]
     good.set_result(1)
     bad.set_exception(ValueError("no"))
     cancelled.cancel()
@@ -146,7 +146,7 @@ def test_a_future_is_wrapped():
 
 def test_whoever_waits_for_a_loop_that_is_gone_hurts_nobody():
     """The work is done in another thread, and goes on."""
-    pending: Pending[int] = Pending()
+    pending: PendingFuture[int] = PendingFuture()
 
     async def leave() -> None:
         task = asyncio.ensure_future(_awaited(pending))
@@ -164,8 +164,8 @@ def test_a_callback_that_raises_keeps_nobody_from_being_told(caplog: pytest.LogC
     def fail(_: object) -> None:
         raise RuntimeError("on purpose")
 
-    told: list[Pending[int]] = []
-    pending: Pending[int] = Pending()
+    told: list[PendingFuture[int]] = []
+    pending: PendingFuture[int] = PendingFuture()
     pending.add_done_callback(fail)
     pending.add_done_callback(told.append)
     assert pending.resolve(1)
@@ -178,7 +178,7 @@ def test_a_callback_that_raises_keeps_nobody_from_being_told(caplog: pytest.LogC
 async def test_tasks_that_are_told_together_are_woken_by_one_call():
     """Each call that wakes a loop from another thread costs as much as the whole of an event."""
     loop = asyncio.get_running_loop()
-    pendings: list[Pending[int]] = [Pending() for _ in range(100)]
+    pendings: list[PendingFuture[int]] = [PendingFuture() for _ in range(100)]
     tasks = [asyncio.create_task(_awaited(pending)) for pending in pendings]
     await asyncio.sleep(0)
     calls: list[Any] = []
@@ -189,7 +189,7 @@ async def test_tasks_that_are_told_together_are_woken_by_one_call():
         return wake(*args, **options)
 
     def settle() -> None:
-        with told_together(), told_together():
+        with batched_wakeups(), batched_wakeups():
             for number, pending in enumerate(pendings):
                 pending.resolve(number)
 
@@ -206,7 +206,7 @@ async def test_tasks_that_are_told_together_are_woken_by_one_call():
 
 def test_waiting_again_and_again_leaves_nothing_behind():
     """A result that takes long may be looked for many times."""
-    pending: Pending[int] = Pending()
+    pending: PendingFuture[int] = PendingFuture()
     for _ in range(10):
         with pytest.raises(TimeoutError):
             pending.result(0)
@@ -223,5 +223,5 @@ def test_an_event_of_a_class_that_is_not_registered_is_kept_in_memory_too():
     store = MemoryEventStore()
     store.append([UnregisteredEvent("hello")]).result()
     (event,) = store.read().result()
-    assert isinstance(event, agents_tools.store.UnknownEvent)
+    assert isinstance(event, agents_tools.persistence.UnknownEvent)
     assert event.to_dict()["text"] == "hello"

@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-import agents_tools.event_types as kinds
-from agents_tools.action import Action, Observation
+import agents_tools.classes.event_types as kinds
 from agents_tools.builtin.terminal import TerminalAction
-from agents_tools.errors import UserTypeError, UserValueError
-from agents_tools.event_types import (
+from agents_tools.classes import Action, Observation
+from agents_tools.classes.event_types import (
     AddTaskAction,
     AgentDelegateAction,
     AgentDelegateObservation,
@@ -58,8 +57,8 @@ from agents_tools.event_types import (
     is_runnable,
     setup_script_action,
 )
+from agents_tools.errors import UserTypeError, UserValueError
 from agents_tools.events import (
-    INVALID_ID,
     ActionEvent,
     EventSource,
     ObservationEvent,
@@ -67,6 +66,7 @@ from agents_tools.events import (
     event_from_dict,
     event_to_dict,
 )
+from agents_tools.events.envelope import INVALID_ID
 
 ACTIONS: list[EventAction] = [
     CmdRunAction("make", blocking=True, hidden=True, timeout=600),
@@ -291,7 +291,7 @@ def test_a_class_that_would_be_read_back_as_another_is_refused() -> None:
     """What is stored under a name of this module is always of this module."""
     twin: type[Any] = type("NullAction", (Action,), {"__module__": __name__})
     with pytest.raises(
-        UserValueError, match=r"has the name of a class of agents_tools\.event_types"
+        UserValueError, match=r"has the name of a class of agents_tools\.classes\.event_types"
     ):
         event_of(twin())
 

@@ -21,9 +21,9 @@ import pytest
 
 from agents_tools.testing.ag_ui import check_ag_ui
 from agents_tools.testing.vercel import check_vercel
+from tests.programs import CHROMIUM
 
 ROOT = Path(__file__).parents[1]
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 
 MARKERS = {
     "agents_as_tools.py": "4 requests, those of the translators included",
@@ -43,7 +43,7 @@ MARKERS = {
     "methods_and_context.py": "You are Ada",
     "nested_tools.py": "      looking up tea",
     "other_frameworks.py": "LangChain:\n  looked in the barn\n  looked in the tower\n",
-    "policies.py": "Tool 'wait' may be called once",
+    "policies.py": "Tool 'wait' can be called once",
     "progress_from_plain_functions.py": "fingerprint: 2 of 3",
     "provider_exports.py": "is exported without strict mode",
     "remote_tools.py": "the worker is killed\nlost: ",
@@ -99,7 +99,14 @@ def test_an_example_says_what_to_run_and_what_one_sees(name: str) -> None:
     assert f"python examples/{name}" in opening
 
 
-@pytest.mark.parametrize("name", MARKERS)
+FIRST = {"first_tool.py", "streaming.py", "agents_as_tools.py", "approvals.py"}
+"""The examples that `make test` runs; the others are for `make test-all`."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if name in FIRST else pytest.mark.slow) for name in MARKERS],
+)
 def test_an_example_runs_and_shows_its_point(name: str, tmp_path: Path) -> None:
     """Each file stands alone: in any folder, offline, with nothing on standard error."""
     shutil.copy(ROOT / "examples" / name, tmp_path)
@@ -192,7 +199,7 @@ def test_the_page_of_a_streaming_tool_is_served_beside_the_tool(tmp_path: Path) 
         assert client.get(f"{url}tools").json()["tools"][0]["name"] == "bake"
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium here")
+@pytest.mark.external("chromium")
 def test_a_browser_shows_what_a_streaming_tool_says(tmp_path: Path) -> None:
     """The button is pressed, the bar fills, the result stands there."""
     sync_api: Any = pytest.importorskip("playwright.sync_api")
@@ -241,12 +248,14 @@ def test_the_demonstration_shows_what_it_promises(export: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_the_demonstration_uses_no_colours_where_nobody_sees_them(export: Path) -> None:
     """Escape sequences in a log are noise."""
     done = run("-m", "examples.demo", folder=export)
     assert "\x1b" not in done.stdout + done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
 def test_the_demonstration_uses_colours_on_a_terminal(export: Path) -> None:
     """On a terminal it is read by a person."""

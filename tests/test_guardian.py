@@ -11,7 +11,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no gua
 
 PROGRAM = """
 import os, subprocess, sys
-from agents_tools import _guardian
+from agents_tools.concurrency import process_reaper as _guardian
 
 child = subprocess.Popen(["sleep", "600"], start_new_session=True)
 _guardian.watch(child.pid)

@@ -25,7 +25,6 @@ from agents_tools import (
     FileSearchTool,
     FunctionTool,
     HostedMCPTool,
-    HostedTool,
     ImageGenerationTool,
     LocalShellTool,
     RunConfig,
@@ -37,7 +36,7 @@ from agents_tools import (
     WebSearchTool,
     function_tool,
 )
-from agents_tools.hosted import MCPApprovalRequest, SafetyCheck, ShellRequest
+from agents_tools.agents import HostedTool, MCPApprovalRequest, SafetyCheck, ShellRequest
 from agents_tools.testing import ScriptedModel, call_tool
 
 MCP = {"server_label": "git", "server_url": "http://localhost/mcp"}
@@ -169,24 +168,24 @@ def test_results_of_a_search_are_asked_for_where_they_are_wanted() -> None:
         (lambda: FileSearchTool([]), "at least one vector store"),
         (lambda: FileSearchTool("store"), "list of the ids"),
         (lambda: FileSearchTool(["a"], max_num_results=51), "1 to 50"),
-        (lambda: FileSearchTool(["a"], max_num_results="3"), "not '3'"),  # type: ignore[arg-type]
+        (lambda: FileSearchTool(["a"], max_num_results="3"), "got '3'"),  # type: ignore[arg-type]
         (lambda: FileSearchTool(["a"], filters="x"), "FileSearchTool.filters"),  # type: ignore[arg-type]
         (lambda: WebSearchTool("Paris"), "WebSearchTool.user_location"),  # type: ignore[arg-type]
-        (lambda: WebSearchTool(search_context_size="huge"), "not 'huge'"),  # type: ignore[arg-type]
+        (lambda: WebSearchTool(search_context_size="huge"), "got 'huge'"),  # type: ignore[arg-type]
         (lambda: WebSearchTool(filters={}, preview=True), "an option of 'web_search'"),
-        (lambda: WebSearchTool(search_content_types=["text"]), "give preview=True"),
-        (lambda: HostedMCPTool({**MCP, "server_label": 5}), "is text"),
+        (lambda: WebSearchTool(search_content_types=["text"]), "Set preview=True"),
+        (lambda: HostedMCPTool({**MCP, "server_label": 5}), "expected a string"),
         (lambda: HostedMCPTool(MCP, on_approval_request=True), "HostedMCPTool.on_approval"),  # type: ignore[arg-type]
-        (lambda: ComputerTool(Screen), "not the class Screen"),
+        (lambda: ComputerTool(Screen), "got the class Screen"),
         (lambda: ComputerTool(Screen(), on_safety_check="yes"), "ComputerTool.on_safety"),  # type: ignore[arg-type]
-        (lambda: ComputerTool(_screen(environment="mars")).to_responses(), "is 'mars'"),
+        (lambda: ComputerTool(_screen(environment="mars")).to_responses(), "got 'mars'"),
         (lambda: ComputerTool(_screen(dimensions=(1, 2, 3))).to_responses(), "width and height"),
         (lambda: CodeInterpreterTool({"type": "code_interpreter"}), "needs 'container'"),
         (lambda: CodeInterpreterTool({"type": "mcp", "container": "c"}), "'code_interpreter'"),
         (lambda: HostedMCPTool({"server_url": "http://localhost"}), "needs 'server_label'"),
         (lambda: HostedMCPTool({"server_label": "git"}), "names no server"),
-        (lambda: ImageGenerationTool("big"), "takes a mapping"),  # type: ignore[arg-type]
-        (lambda: LocalShellTool("bash"), "takes a function"),  # type: ignore[arg-type]
+        (lambda: ImageGenerationTool("big"), "is not a mapping"),  # type: ignore[arg-type]
+        (lambda: LocalShellTool("bash"), "expected a function"),  # type: ignore[arg-type]
         (lambda: ComputerTool(object()), "has no environment"),
     ],
 )
@@ -300,12 +299,12 @@ async def test_a_computer_does_what_the_model_asks_and_shows_its_screen() -> Non
 @pytest.mark.parametrize(
     ("action", "told"),
     [
-        ('{"type":"click","y":2,"button":"left"}', "x: expected a whole number"),
-        ('{"type":"click","x":true,"y":2}', "x: expected a whole number"),
-        ('{"type":"type"}', "text: expected a text"),
+        ('{"type":"click","y":2,"button":"left"}', "x: expected an integer"),
+        ('{"type":"click","x":true,"y":2}', "x: expected an integer"),
+        ('{"type":"type"}', "text: expected a string"),
         ('{"type":"drag","path":[{"x":1}]}', "path: expected points"),
         ('{"actions":[{"type":"click","x":1,"y":2},3]}', "actions: expected a list of objects"),
-        ('{"actions":[{"type":"click","x":1,"y":2},{"type":"type"}]}', "text: expected a text"),
+        ('{"actions":[{"type":"click","x":1,"y":2},{"type":"type"}]}', "text: expected a string"),
     ],
 )
 async def test_an_action_that_is_not_whole_is_not_done(action: str, told: str) -> None:
@@ -348,7 +347,10 @@ async def test_an_action_that_a_computer_lacks_is_told_to_the_model() -> None:
         arguments='{"type":"scroll","x":1,"y":2,"scroll_x":0,"scroll_y":9}',
     )
     (output,) = _outputs(await _answer(ComputerTool(Screen()), call))
-    assert (output.status, output.output) == ("tool_error", "This computer cannot 'scroll'.")
+    assert (output.status, output.output) == (
+        "tool_error",
+        "This computer does not support the action 'scroll'.",
+    )
 
 
 @pytest.mark.parametrize("allowed", [None, False, True])

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agents_tools import FunctionTool, ToolContext, function_tool, policies
-from agents_tools.backend import ProcessBackend, run_on
 from agents_tools.errors import ToolLostError, UserError
+from agents_tools.execution import ProcessBackend, run_on
 from agents_tools.policies import isolate
 from tests import isolated_tools as tools
 from tests.waiting import comes
@@ -324,7 +324,7 @@ def test_what_no_worker_can_import_is_refused_when_it_is_declared() -> None:
         isolate()(by_hand)
     with pytest.raises(UserError, match="workers= takes a positive number"):
         isolate(workers=0)(tools.add)
-    with pytest.raises(UserError, match="Put it above `@function_tool`"):
+    with pytest.raises(UserError, match="Put the policy above `@function_tool`"):
         isolate()(tools.add.__wrapped__)  # type: ignore[type-var]
 
 
@@ -408,7 +408,7 @@ def test_a_function_that_was_typed_in_is_refused() -> None:
     done = subprocess.run(  # noqa: S603 - this interpreter
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
-    assert "Put the function into a module" in done.stderr
+    assert "Move the function to a module" in done.stderr
 
 
 @pytest.mark.requirement("F8")

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from agents_tools import Agent, ItemHelpers, Runner, function_tool
+from agents_tools.content import MessageOutputItem
 from agents_tools.errors import UserError
-from agents_tools.items import MessageOutputItem
 from agents_tools.testing import ScriptedModel, tool_call
 
 

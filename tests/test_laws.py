@@ -23,8 +23,8 @@ from agents_tools.events import (
     ToolStreamEndEvent,
     ToolStreamStartEvent,
     field,
-    stamp,
 )
+from agents_tools.events.base import stamp
 from agents_tools.testing import EventLawError, check_events
 
 

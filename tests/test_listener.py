@@ -22,14 +22,14 @@ import pytest
 import uvicorn
 from hypothesis import example, given, strategies as st
 
-from agents_tools._listener import (
-    Guarded,
+from agents_tools.errors import UserError, UserTypeError, UserValueError
+from agents_tools.server.http_security import (
     ListenerLimits,
     Principal,
+    SecuredApp,
     check_binding,
     current_principal,
 )
-from agents_tools.errors import UserError, UserTypeError, UserValueError
 
 PATIENCE = 5.0
 TOKEN = "canary-7f3a9c-canary-7f3a9c"  # noqa: S105 - opens nothing
@@ -207,7 +207,7 @@ ORIGINS = {
 async def test_only_own_names_and_own_pages_come_in(bind: str, host: str, origin: str) -> None:
     """Whatever is listened on, a web page with a name of its own cannot reach the tools."""
     inner = Inner()
-    app = Guarded(inner, host=bind)
+    app = SecuredApp(inner, host=bind)
     host_value, host_good = HOSTS[host]
     origin_value, origin_good = ORIGINS[origin]
     headers = [] if origin_value is None else [("origin", origin_value)]
@@ -221,7 +221,7 @@ async def test_only_own_names_and_own_pages_come_in(bind: str, host: str, origin
 @pytest.mark.parametrize("hosts", [(OWN, OWN), (OWN, "evil.com"), ("evil.com", OWN)])
 async def test_two_hosts_are_refused(hosts: tuple[str, str]) -> None:
     """Two parties could each believe another one of them."""
-    reply = await knock(Guarded(Inner()), ("host", hosts[0]), host=hosts[1])
+    reply = await knock(SecuredApp(Inner()), ("host", hosts[0]), host=hosts[1])
     assert reply.status == 421
     assert repr(hosts[0]) in reply.message
 
@@ -230,7 +230,7 @@ async def test_two_hosts_are_refused(hosts: tuple[str, str]) -> None:
 async def test_two_origins_are_refused() -> None:
     """A good origin does not cover for another one."""
     good = ("origin", "https://app.example.com")
-    app = Guarded(Inner(), allowed_origins=["https://app.example.com"])
+    app = SecuredApp(Inner(), allowed_origins=["https://app.example.com"])
     assert (await knock(app, good, ("origin", "https://evil.com"))).status == 403
     assert (await knock(app, good, good)).status == 403
     assert (await knock(app, good)).status == 200
@@ -245,7 +245,7 @@ async def test_two_origins_are_refused() -> None:
 @example("127.0.0.1", "\n", "")
 def test_a_good_name_with_anything_behind_it_is_refused(good: str, mark: str, tail: str) -> None:
     """Nothing that a resolver or another parser could cut elsewhere gets in."""
-    app = Guarded(Inner(), allowed_hosts=["tools.example.com"])
+    app = SecuredApp(Inner(), allowed_hosts=["tools.example.com"])
     assert asyncio.run(knock(app, host=good + mark + tail)).status == 421
     origin = ("origin", f"http://{good}{mark}{tail}")
     assert asyncio.run(knock(app, origin)).status == 403
@@ -280,7 +280,7 @@ def test_a_good_name_with_anything_behind_it_is_refused(good: str, mark: str, ta
 )
 async def test_hosts_can_be_allowed(allowed: str, host: str, passes: bool) -> None:
     """A server behind a proxy or in a cluster has a name, and says so in one setting."""
-    reply = await knock(Guarded(Inner(), allowed_hosts=[allowed]), host=host)
+    reply = await knock(SecuredApp(Inner(), allowed_hosts=[allowed]), host=host)
     assert reply.status == (200 if passes else 421)
 
 
@@ -289,7 +289,7 @@ async def test_hosts_can_be_allowed(allowed: str, host: str, passes: bool) -> No
 )
 def test_a_host_that_could_never_match_is_an_error(wrong: str) -> None:
     with pytest.raises(UserValueError, match=re.escape(repr(wrong))):
-        Guarded(Inner(), allowed_hosts=[wrong])
+        SecuredApp(Inner(), allowed_hosts=[wrong])
 
 
 @pytest.mark.requirement("S1")
@@ -299,21 +299,21 @@ def test_a_host_that_could_never_match_is_an_error(wrong: str) -> None:
 def test_an_origin_that_could_never_match_is_an_error(wrong: str) -> None:
     """`null` can come from anywhere, hence nothing lets it in."""
     with pytest.raises(UserValueError, match=re.escape(repr(wrong))):
-        Guarded(Inner(), allowed_origins=[wrong])
+        SecuredApp(Inner(), allowed_origins=[wrong])
 
 
 @pytest.mark.parametrize("setting", ["allowed_hosts", "allowed_origins", "required_scopes"])
 def test_one_text_is_no_list_of_texts(setting: str) -> None:
     """A text taken for a list would allow its letters."""
     options: dict[str, Any] = {setting: "https://example.com"}
-    with pytest.raises(UserTypeError, match=rf"{setting}= is a list of texts, not one text"):
-        Guarded(Inner(), **options)
+    with pytest.raises(UserTypeError, match=rf"{setting}= is a string: expected a list"):
+        SecuredApp(Inner(), **options)
 
 
 @pytest.mark.requirement("S1")
 async def test_pages_of_this_machine_may_not_call_a_public_name() -> None:
     """What runs on the machine of a visitor is no part of a server elsewhere."""
-    app = Guarded(Inner(), allowed_hosts=["tools.example.com"])
+    app = SecuredApp(Inner(), allowed_hosts=["tools.example.com"])
     page = ("origin", "http://localhost:3000")
     assert (await knock(app, page, host="tools.example.com")).status == 403
     assert (await knock(app, page)).status == 200
@@ -334,7 +334,7 @@ async def test_pages_of_this_machine_may_not_call_a_public_name() -> None:
     ],
 )
 async def test_origins_can_be_allowed(allowed: str, origin: str, passes: bool) -> None:
-    reply = await knock(Guarded(Inner(), allowed_origins=[allowed]), ("origin", origin))
+    reply = await knock(SecuredApp(Inner(), allowed_origins=[allowed]), ("origin", origin))
     assert reply.status == (200 if passes else 403)
     assert reply.header("access-control-allow-origin") == (origin if passes else None)
 
@@ -345,12 +345,12 @@ async def test_origins_can_be_allowed(allowed: str, origin: str, passes: bool) -
 @pytest.mark.requirement("S2")
 async def test_a_refused_host_is_named_with_its_remedy(caplog: pytest.LogCaptureFixture) -> None:
     """A bare 421 once cost the users of another library days."""
-    reply = await knock(Guarded(Inner(), host="10.0.0.5"), host="tools.svc:8000")
+    reply = await knock(SecuredApp(Inner(), host="10.0.0.5"), host="tools.svc:8000")
     assert json.loads(reply.body) == {
         "error": {
             "status": 421,
-            "message": "This server does not answer to the Host header 'tools.svc:8000'. If that "
-            "is its name, add it to allowed_hosts=.",
+            "message": "The Host header 'tools.svc:8000' is not allowed. If it is a name of this "
+            "server, add it to allowed_hosts=.",
         }
     }
     assert reply.headers == [
@@ -373,20 +373,23 @@ async def test_a_refused_host_is_named_with_its_remedy(caplog: pytest.LogCapture
         (
             ["https://app.example.com"],
             (
-                "Web pages with the Origin header 'https://app.example.com' may not call this server. "
-                "If they should, add it to allowed_origins=."
+                "Web pages with the Origin header 'https://app.example.com' are not allowed to call "
+                "this server. To allow them, add the origin to allowed_origins=."
             ),
         ),
         (
             ["null"],
             (
-                "A web page with the Origin header 'null' may not call this server, since that names "
-                "no place. Serve the page over HTTP, and add its origin to allowed_origins=."
+                "Web pages with the Origin header 'null' cannot call this server, because it does "
+                "not name a host. Serve the page over HTTP and add its origin to allowed_origins=."
             ),
         ),
         (
             ["null", "http://localhost"],
-            "A request has one Origin header at most; this one has 'null' and 'http://localhost'.",
+            (
+                "The request has several Origin headers: expected at most one, got 'null' and "
+                "'http://localhost'."
+            ),
         ),
     ],
 )
@@ -394,7 +397,7 @@ async def test_a_refused_origin_is_named_with_its_remedy(
     origins: list[str], told: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """In the body and in the log, also where `null` cannot be allowed at all."""
-    reply = await knock(Guarded(Inner()), *[("origin", origin) for origin in origins])
+    reply = await knock(SecuredApp(Inner()), *[("origin", origin) for origin in origins])
     assert reply.message == told
     assert caplog.messages == [f"A request to the listener on 127.0.0.1 was refused (403): {told}"]
 
@@ -402,8 +405,8 @@ async def test_a_refused_origin_is_named_with_its_remedy(
 @pytest.mark.requirement("S2")
 async def test_a_missing_host_is_told(caplog: pytest.LogCaptureFixture) -> None:
     """This one has no setting."""
-    reply = await knock(Guarded(Inner()), host=None)
-    assert reply.message == "A request has one Host header; this one has none."
+    reply = await knock(SecuredApp(Inner()), host=None)
+    assert reply.message == "The Host header is wrong: expected one, got none."
     assert reply.message in caplog.text
 
 
@@ -415,7 +418,7 @@ async def test_a_header_cannot_forge_the_log(name: str, caplog: pytest.LogCaptur
     options: dict[str, Any] = {"host": value} if name == "host" else {}
     options |= {"kind": value} if name == "content-type" else {}
     headers = [(name, value)] if name in {"origin", "content-length"} else []
-    reply = await knock(Guarded(Inner()), *headers, **options)
+    reply = await knock(SecuredApp(Inner()), *headers, **options)
     assert reply.status in {400, 403, 415, 421}
     (record,) = caplog.messages
     assert record.isprintable()
@@ -451,18 +454,18 @@ async def test_a_header_cannot_forge_the_log(name: str, caplog: pytest.LogCaptur
 async def test_only_json_can_be_posted(kind: str | None, passes: bool, method: str) -> None:
     """Forms of other sites are sent without asking, JSON is not."""
     inner = Inner()
-    reply = await knock(Guarded(inner), kind=kind, method=method)
+    reply = await knock(SecuredApp(inner), kind=kind, method=method)
     assert reply.status == (200 if passes else 415)
     assert bool(inner.bodies) is passes
     if not passes:
-        assert reply.message.endswith("it has to be application/json.")
+        assert reply.message.startswith("The Content-Type is wrong: expected application/json")
 
 
 @pytest.mark.requirement("S4")
 @given(st.text(st.characters(max_codepoint=255), max_size=40))
 def test_no_other_content_type_passes(kind: str) -> None:
     """Whatever is written there."""
-    status = asyncio.run(knock(Guarded(Inner()), kind=kind)).status
+    status = asyncio.run(knock(SecuredApp(Inner()), kind=kind)).status
     named = kind.partition(";")[0].strip().lower()
     assert status == (200 if named == "application/json" else 415)
 
@@ -470,14 +473,14 @@ def test_no_other_content_type_passes(kind: str) -> None:
 @pytest.mark.requirement("S4")
 async def test_two_content_types_are_refused() -> None:
     """The app might look at the other one."""
-    reply = await knock(Guarded(Inner()), ("content-type", "text/plain"))
+    reply = await knock(SecuredApp(Inner()), ("content-type", "text/plain"))
     assert reply.status == 415
     assert "'text/plain, application/json'" in reply.message
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
 async def test_what_has_no_body_needs_no_content_type(method: str) -> None:
-    reply = await knock(Guarded(Inner()), kind=None, method=method, receive=parts(b""))
+    reply = await knock(SecuredApp(Inner()), kind=None, method=method, receive=parts(b""))
     assert reply.status == 200
 
 
@@ -505,7 +508,7 @@ SMALL = ListenerLimits(max_body=10)
 )
 async def test_the_told_length_is_checked_before_anything_is_read(length: str, status: int) -> None:
     inner = Inner()
-    reply = await knock(Guarded(inner, limits=SMALL), ("content-length", length))
+    reply = await knock(SecuredApp(inner, limits=SMALL), ("content-length", length))
     assert reply.status == status
     assert len(inner.scopes) == (status == 200)
 
@@ -513,28 +516,31 @@ async def test_the_told_length_is_checked_before_anything_is_read(length: str, s
 async def test_two_lengths_are_refused() -> None:
     """What stands before the server could have taken the other one (request smuggling)."""
     lengths = [("content-length", "2"), ("content-length", "2")]
-    reply = await knock(Guarded(Inner()), *lengths)
-    assert (reply.status, reply.message) == (400, "The Content-Length '2, 2' is no number.")
+    reply = await knock(SecuredApp(Inner()), *lengths)
+    assert (reply.status, reply.message) == (
+        400,
+        "The Content-Length is invalid: expected one number, got '2, 2'.",
+    )
 
 
 @pytest.mark.parametrize("body", [(b"x" * 11,), (b"x" * 5, b"x" * 5, b"x"), (b"x" * 6, b"x" * 6)])
 async def test_a_body_is_counted_while_it_comes(body: tuple[bytes, ...]) -> None:
     """Where no length is told, or a wrong one."""
     inner = Inner()
-    reply = await knock(Guarded(inner, limits=SMALL), receive=parts(*body))
+    reply = await knock(SecuredApp(inner, limits=SMALL), receive=parts(*body))
     assert reply.status == 413
-    assert reply.message == "The body is larger than 10 bytes, which is the most (max_body=)."
+    assert reply.message == "The body is too large: expected at most 10 bytes (max_body=)."
     assert inner.bodies == []
-    reply = await knock(Guarded(inner, limits=SMALL), receive=parts(b"x" * 5, b"x" * 5))
+    reply = await knock(SecuredApp(inner, limits=SMALL), receive=parts(b"x" * 5, b"x" * 5))
     assert (reply.status, inner.bodies) == (200, [b"x" * 10])
 
 
 async def test_a_body_that_stops_coming_is_given_up(caplog: pytest.LogCaptureFixture) -> None:
     """Else a few clients that send nothing would hold every place."""
-    app = Guarded(Inner(), limits=ListenerLimits(body_timeout=SOON))
+    app = SecuredApp(Inner(), limits=ListenerLimits(body_timeout=SOON))
     reply = await knock(app, receive=silent(b"{"))
     assert (reply.status, reply.header("connection")) == (408, "close")
-    assert reply.message == "The body has not come within 0.05 s (body_timeout=)."
+    assert reply.message == "The body did not arrive within 0.05 s (body_timeout=)."
     assert reply.message in caplog.text
     assert (await knock(app)).status == 200
 
@@ -546,7 +552,7 @@ async def test_a_body_that_drips_is_given_up() -> None:
         await asyncio.sleep(0)
         return {"type": "http.request", "body": b"", "more_body": True}
 
-    app = Guarded(Inner(), limits=ListenerLimits(body_timeout=SOON))
+    app = SecuredApp(Inner(), limits=ListenerLimits(body_timeout=SOON))
     assert (await knock(app, receive=drip)).status == 408
 
 
@@ -569,7 +575,7 @@ async def test_the_wait_for_a_client_to_leave_has_no_limit() -> None:
         await answer(send)
 
     # The limit has run out before the wait begins: it would end at the first turn of the loop.
-    app = Guarded(stream, limits=ListenerLimits(body_timeout=1e-9))
+    app = SecuredApp(stream, limits=ListenerLimits(body_timeout=1e-9))
     task = asyncio.create_task(knock(app, receive=receive))
     async with asyncio.timeout(PATIENCE):
         await waited.wait()
@@ -583,7 +589,7 @@ async def test_a_timeout_of_the_server_is_no_late_body() -> None:
     async def receive() -> Message:
         raise TimeoutError
 
-    assert (await knock(Guarded(Inner()), receive=receive)).status == 500
+    assert (await knock(SecuredApp(Inner()), receive=receive)).status == 500
 
 
 async def _swallowing(scope: Any, receive: Any, send: Any) -> None:
@@ -620,7 +626,7 @@ async def test_a_refusal_in_the_body_is_told_whatever_the_app_makes_of_it(
     """The app of the MCP SDK, for one, answers 500 to any exception while it reads."""
     bodies = {413: parts(b"x" * 5, b"x" * 6), 408: silent(b"x")}
     limits = ListenerLimits(max_body=10, body_timeout=SOON)
-    reply = await knock(Guarded(app, limits=limits), receive=bodies[status])
+    reply = await knock(SecuredApp(app, limits=limits), receive=bodies[status])
     assert reply.status == status
     assert reply.parts == ["http.response.start", "http.response.body"]
     assert json.loads(reply.body)["error"]["status"] == status
@@ -641,7 +647,7 @@ async def test_nothing_more_of_a_refused_body_is_given_out() -> None:
     async def receive() -> Message:
         return await late.pop(0)()
 
-    app = Guarded(insisting, limits=ListenerLimits(body_timeout=SOON))
+    app = SecuredApp(insisting, limits=ListenerLimits(body_timeout=SOON))
     assert (await knock(app, receive=receive)).status == 408
     assert read_on == []
 
@@ -655,7 +661,7 @@ async def test_a_refusal_behind_the_start_of_an_answer_leaves_it_unfinished() ->
             await read(receive)
         await send({"type": "http.response.body", "body": b"all is well"})
 
-    reply = await knock(Guarded(early, limits=SMALL), receive=parts(b"x" * 11))
+    reply = await knock(SecuredApp(early, limits=SMALL), receive=parts(b"x" * 11))
     assert reply.parts == ["http.response.start"]
 
 
@@ -679,7 +685,7 @@ class Gate:
 async def test_requests_beyond_the_limit_are_sent_away_until_one_ends(way: str) -> None:
     """A place is given back on every way out."""
     gate = Gate()
-    app = Guarded(gate, limits=ListenerLimits(max_concurrency=2))
+    app = SecuredApp(gate, limits=ListenerLimits(max_concurrency=2))
     async with asyncio.timeout(PATIENCE):
         for _ in range(3):  # a place that is lost would be missed in the next round
             gate.opened.clear()
@@ -688,7 +694,7 @@ async def test_requests_beyond_the_limit_are_sent_away_until_one_ends(way: str) 
                 await gate.entered.acquire()
             reply = await knock(app)
             assert (reply.status, reply.header("retry-after")) == (503, "1")
-            assert reply.message.startswith("2 requests are being handled, which is the most at")
+            assert reply.message.startswith("The server is busy: 2 requests are being handled")
             gate.fault = ValueError("no") if way == "fault" else None
             if way == "cancel":
                 for task in tasks:
@@ -702,7 +708,7 @@ async def test_requests_beyond_the_limit_are_sent_away_until_one_ends(way: str) 
 
 async def test_refused_requests_hold_no_place() -> None:
     """However many come that have no token, the wrong type or too much to say."""
-    app = Guarded(Inner(), auth=TOKEN, limits=ListenerLimits(max_concurrency=1, max_body=10))
+    app = SecuredApp(Inner(), auth=TOKEN, limits=ListenerLimits(max_concurrency=1, max_body=10))
     for _ in range(3):
         assert (await knock(app)).status == 401
         assert (await knock(app, kind="text/plain", bearer=TOKEN)).status == 415
@@ -715,7 +721,7 @@ async def test_refused_requests_hold_no_place() -> None:
 @pytest.mark.parametrize("value", [0, -1, float("nan"), True, "5", None])
 def test_a_limit_is_a_number_above_zero(name: str, value: Any) -> None:
     options: dict[str, Any] = {name: value}
-    with pytest.raises(UserValueError, match=rf"{name}= is a number above 0, not "):
+    with pytest.raises(UserValueError, match=rf"{name}= is invalid: expected a number above 0"):
         ListenerLimits(**options)
 
 
@@ -797,10 +803,10 @@ async def test_without_a_token_nothing_is_reached(authorization: list[str]) -> N
     """No header, a broken one or two of them: 401, and how to do it."""
     inner = Inner()
     headers = [("authorization", value) for value in authorization]
-    reply = await knock(Guarded(inner, auth=TOKEN), *headers)
+    reply = await knock(SecuredApp(inner, auth=TOKEN), *headers)
     assert (reply.status, reply.header("www-authenticate")) == (401, "Bearer")
     assert reply.message == (
-        "A bearer token is needed: send the header 'Authorization: Bearer ...', once."
+        "A bearer token is missing. Send the header 'Authorization: Bearer ...' once."
     )
     assert inner.scopes == []
 
@@ -809,7 +815,7 @@ async def test_without_a_token_nothing_is_reached(authorization: list[str]) -> N
 @pytest.mark.parametrize("name", ["token", "access_token", "authorization", "key"])
 async def test_a_token_in_the_address_is_not_taken(name: str) -> None:
     """Addresses stand in logs and histories."""
-    app = Guarded(Inner(), auth=TOKEN)
+    app = SecuredApp(Inner(), auth=TOKEN)
     assert (await knock(app, query=f"{name}={TOKEN}")).status == 401
     assert (await knock(app, path=f"/mcp/{TOKEN}")).status == 401
     assert (await knock(app, ("cookie", f"{name}={TOKEN}"))).status == 401
@@ -821,10 +827,10 @@ async def test_a_token_in_the_address_is_not_taken(name: str) -> None:
 )
 async def test_another_token_is_told_to_be_wrong(token: str) -> None:
     """Only the very token opens; the refusal says that another one was shown."""
-    reply = await knock(Guarded(Inner(), auth=TOKEN), bearer=token)
+    reply = await knock(SecuredApp(Inner(), auth=TOKEN), bearer=token)
     assert (reply.status, reply.message) == (
         401,
-        "The bearer token is not valid here, or no longer.",
+        "The bearer token is invalid or has expired.",
     )
     assert reply.header("www-authenticate") == 'Bearer error="invalid_token"'
 
@@ -832,7 +838,7 @@ async def test_another_token_is_told_to_be_wrong(token: str) -> None:
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER", "Bearer "])
 async def test_the_token_lets_in(scheme: str) -> None:
     inner = Inner()
-    app = Guarded(inner, auth=TOKEN)
+    app = SecuredApp(inner, auth=TOKEN)
     assert (await knock(app, ("authorization", f"{scheme} {TOKEN}"))).status == 200
     assert inner.principals == [Principal(client_id="token", token=TOKEN)]
 
@@ -840,19 +846,19 @@ async def test_the_token_lets_in(scheme: str) -> None:
 @pytest.mark.parametrize(
     ("auth", "told"),
     [
-        ("", "at least 16 characters; this one has 0"),
-        ("fifteen-letters", "at least 16 characters; this one has 15"),
-        (TOKEN + "\n", "visible ASCII characters; this one has a blank, a line end"),
+        ("", "at least 16 characters, got 0"),
+        ("fifteen-letters", "at least 16 characters, got 15"),
+        (TOKEN + "\n", "visible ASCII characters, got a blank, a line end"),
         ("two words, sixteen", "visible ASCII characters"),
         ("sechzehn-Zeichen-ü", "visible ASCII characters"),
-        (TOKEN.encode(), r"an object with verify_token\(token\), not bytes"),
-        (object(), "not object"),
+        (TOKEN.encode(), r"an object with verify_token\(token\), got bytes"),
+        (object(), "got object"),
     ],
 )
 def test_auth_that_cannot_work_is_an_error(auth: Any, told: str) -> None:
     """A short token can be guessed, and one with a line end can never be sent."""
     with pytest.raises(UserError, match=told) as caught:
-        Guarded(Inner(), auth=auth)
+        SecuredApp(Inner(), auth=auth)
     assert TOKEN not in str(caught.value)
 
 
@@ -860,7 +866,7 @@ def test_auth_that_cannot_work_is_an_error(auth: Any, told: str) -> None:
 def test_scopes_need_a_verifier(auth: str | None) -> None:
     """Else they would be asked for and never looked at."""
     with pytest.raises(UserError, match="required_scopes= needs a verifier as auth="):
-        Guarded(Inner(), auth=auth, required_scopes=["read"])
+        SecuredApp(Inner(), auth=auth, required_scopes=["read"])
 
 
 @pytest.mark.requirement("S23")
@@ -870,7 +876,7 @@ async def test_a_verifier_says_who_calls(kind: type[Verifier]) -> None:
     known = Known(scopes=["read", "write"])
     good = "good"
     inner = Inner()
-    reply = await knock(Guarded(inner, auth=kind(good=known)), bearer=good)
+    reply = await knock(SecuredApp(inner, auth=kind(good=known)), bearer=good)
     expected = Principal(
         client_id="tester", scopes=("read", "write"), subject="ada", token=good, claims=known
     )
@@ -885,7 +891,7 @@ async def test_a_token_verifier_of_the_mcp_sdk_fits() -> None:
         token=TOKEN, client_id="c1", scopes=["a"], expires_at=int(time.time()) + 60
     )
     inner = Inner()
-    app = Guarded(inner, auth=Verifier(**{TOKEN: token}), required_scopes=["a"])
+    app = SecuredApp(inner, auth=Verifier(**{TOKEN: token}), required_scopes=["a"])
     assert (await knock(app, bearer=TOKEN)).status == 200
     (principal,) = inner.principals
     assert principal is not None
@@ -902,7 +908,7 @@ async def test_the_state_of_the_server_is_kept_and_not_changed() -> None:
         ]
     )
     scope["state"] = {"db": 1}
-    await Guarded(inner, auth=TOKEN)(scope, parts(b""), Reply().send)
+    await SecuredApp(inner, auth=TOKEN)(scope, parts(b""), Reply().send)
     assert inner.scopes[0]["state"]["db"] == 1
     assert scope["state"] == {"db": 1}
 
@@ -918,7 +924,7 @@ async def test_each_request_has_its_own_principal() -> None:
         seen[scope["path"]] = current_principal()
         await answer(send)
 
-    guarded = Guarded(app, auth=Verifier(a=Known("one"), b=Known("two")))
+    guarded = SecuredApp(app, auth=Verifier(a=Known("one"), b=Known("two")))
     await asyncio.gather(
         knock(guarded, bearer="a", path="/a"), knock(guarded, bearer="b", path="/b")
     )
@@ -957,7 +963,7 @@ NOW = time.time()
 )
 async def test_an_old_token_is_not_taken(expires: Any, status: int) -> None:
     """Nor is one of which it cannot be said how old it is."""
-    reply = await knock(Guarded(Inner(), auth=Verifier(t=Known(expires_at=expires))), bearer="t")
+    reply = await knock(SecuredApp(Inner(), auth=Verifier(t=Known(expires_at=expires))), bearer="t")
     assert reply.status == status
     if status == 401:
         assert reply.header("www-authenticate") == 'Bearer error="invalid_token"'
@@ -978,19 +984,19 @@ async def test_an_old_token_is_not_taken(expires: Any, status: int) -> None:
 async def test_a_token_for_another_server_is_not_taken(resource: str | None, status: int) -> None:
     """What was given for one server opens no other."""
     auth = Verifier(t=Known(resource=resource))
-    app = Guarded(Inner(), auth=auth, resource="https://tools.example.com/mcp")
+    app = SecuredApp(Inner(), auth=auth, resource="https://tools.example.com/mcp")
     assert (await knock(app, bearer="t")).status == status
 
 
 @pytest.mark.parametrize("scopes", [("read",), "read", [], None, "", "tools:admin-not"])
 async def test_a_token_without_the_scopes_is_told_which(scopes: Any) -> None:
     auth = Verifier(t=Known(scopes=scopes))
-    app = Guarded(
+    app = SecuredApp(
         Inner(), auth=auth, required_scopes=["tools:read", "tools:admin"], metadata_url="https://m"
     )
     reply = await knock(app, bearer="t")
     assert reply.status == 403
-    assert reply.message == "The token lacks the scopes tools:read, tools:admin."
+    assert reply.message == "The token lacks required scopes: tools:read, tools:admin."
     assert reply.header("www-authenticate") == (
         'Bearer error="insufficient_scope", scope="tools:read tools:admin", '
         'resource_metadata="https://m"'
@@ -1000,13 +1006,15 @@ async def test_a_token_without_the_scopes_is_told_which(scopes: Any) -> None:
 @pytest.mark.parametrize("scopes", [["write", "read", "all"], "read write", {"read", "write"}])
 async def test_a_token_with_the_scopes_lets_in(scopes: Any) -> None:
     """Some verifiers give them as one text, as they stand in a token."""
-    app = Guarded(Inner(), auth=Verifier(t=Known(scopes=scopes)), required_scopes=["read", "write"])
+    app = SecuredApp(
+        Inner(), auth=Verifier(t=Known(scopes=scopes)), required_scopes=["read", "write"]
+    )
     assert (await knock(app, bearer="t")).status == 200
 
 
 async def test_clients_learn_where_tokens_come_from() -> None:
     """RFC 9728: without a token and with a wrong one."""
-    app = Guarded(Inner(), auth=Verifier(), metadata_url="https://x/.well-known/o")
+    app = SecuredApp(Inner(), auth=Verifier(), metadata_url="https://x/.well-known/o")
     told = 'resource_metadata="https://x/.well-known/o"'
     assert (await knock(app)).header("www-authenticate") == f"Bearer {told}"
     reply = await knock(app, bearer="wrong")
@@ -1015,14 +1023,14 @@ async def test_clients_learn_where_tokens_come_from() -> None:
 
 @pytest.mark.parametrize("found", [None, False])
 async def test_a_verifier_can_say_no(found: Any) -> None:
-    assert (await knock(Guarded(Inner(), auth=Verifier(t=found)), bearer="t")).status == 401
+    assert (await knock(SecuredApp(Inner(), auth=Verifier(t=found)), bearer="t")).status == 401
 
 
 @pytest.mark.requirement("S25")
 async def test_a_broken_verifier_lets_nobody_in(caplog: pytest.LogCaptureFixture) -> None:
     """And says nothing of what broke, but where to find it."""
     inner = Inner()
-    app = Guarded(inner, auth=Verifier(t=ConnectionError("db-7 is down")))
+    app = SecuredApp(inner, auth=Verifier(t=ConnectionError("db-7 is down")))
     reply = await knock(app, bearer="t")
     assert reply.status == 500
     assert b"db-7" not in reply.body
@@ -1033,7 +1041,7 @@ async def test_a_broken_verifier_lets_nobody_in(caplog: pytest.LogCaptureFixture
 async def test_some_paths_can_be_open() -> None:
     """Host and Origin are checked there as well."""
     verifier = Verifier()
-    app = Guarded(Inner(), auth=verifier, protect=lambda path: path != "/healthz")
+    app = SecuredApp(Inner(), auth=verifier, protect=lambda path: path != "/healthz")
     get: dict[str, Any] = {"method": "GET", "kind": None}
     assert (await knock(app, path="/healthz", **get)).status == 200
     assert (await knock(app, path="/healthz/", **get)).status == 401
@@ -1045,7 +1053,7 @@ async def test_some_paths_can_be_open() -> None:
 async def test_open_paths_are_those_within_a_mount() -> None:
     """An application that mounts the listener says so in `root_path`, and nothing more is open."""
     inner = Inner()
-    guarded = Guarded(inner, auth=TOKEN, protect=lambda path: path != "/healthz")
+    guarded = SecuredApp(inner, auth=TOKEN, protect=lambda path: path != "/healthz")
 
     async def mounted(scope: Any, receive: Any, send: Any) -> None:
         await guarded({**scope, "root_path": "/tools"}, receive, send)
@@ -1072,13 +1080,13 @@ async def test_a_token_never_shows(caplog: pytest.LogCaptureFixture) -> None:
     short = Known(scopes=[])
     old = Known(expires_at=1)
     apps: list[Any] = [
-        Guarded(Inner(), auth=TOKEN),
-        Guarded(Inner(), auth="another-" + "x" * 20),
-        Guarded(quoting, auth=TOKEN),
-        Guarded(Inner(), auth=Quoting()),
-        Guarded(Inner(), auth=Verifier()),
-        Guarded(Inner(), auth=Verifier(**{TOKEN: short}), required_scopes=["a"]),
-        Guarded(Inner(), auth=Verifier(**{TOKEN: old})),
+        SecuredApp(Inner(), auth=TOKEN),
+        SecuredApp(Inner(), auth="another-" + "x" * 20),
+        SecuredApp(quoting, auth=TOKEN),
+        SecuredApp(Inner(), auth=Quoting()),
+        SecuredApp(Inner(), auth=Verifier()),
+        SecuredApp(Inner(), auth=Verifier(**{TOKEN: short}), required_scopes=["a"]),
+        SecuredApp(Inner(), auth=Verifier(**{TOKEN: old})),
     ]
     ways: list[dict[str, Any]] = [
         {"bearer": TOKEN},
@@ -1107,7 +1115,7 @@ PAGE = "https://app.example.com"
 async def test_a_preflight_is_answered_for_allowed_pages() -> None:
     """A browser asks before it sends JSON or a token; that question itself has no token."""
     inner = Inner()
-    app = Guarded(inner, auth=TOKEN, allowed_origins=[PAGE])
+    app = SecuredApp(inner, auth=TOKEN, allowed_origins=[PAGE])
     asking = ("access-control-request-method", "POST")
     reply = await knock(app, ("origin", PAGE), asking, method="OPTIONS", kind=None)
     assert (reply.status, reply.body, inner.scopes) == (204, b"", [])
@@ -1136,7 +1144,7 @@ async def test_a_preflight_is_answered_for_allowed_pages() -> None:
 )
 async def test_a_preflight_of_others_is_not_answered(origin: str | None, status: int) -> None:
     headers = [] if origin is None else [("origin", origin)]
-    app = Guarded(Inner(), auth=TOKEN, allowed_origins=[PAGE])
+    app = SecuredApp(Inner(), auth=TOKEN, allowed_origins=[PAGE])
     reply = await knock(app, *headers, method="OPTIONS", kind=None)
     assert reply.status == status
     assert not [name for name, _ in reply.headers if name.startswith("access-control")]
@@ -1150,7 +1158,7 @@ async def test_allowed_pages_can_read_answers_and_refusals() -> None:
             raise ValueError
         await answer(send, (b"access-control-allow-origin", b"*"), (b"mcp-session-id", b"s"))
 
-    app = Guarded(open_to_all, auth=TOKEN, allowed_origins=[PAGE])
+    app = SecuredApp(open_to_all, auth=TOKEN, allowed_origins=[PAGE])
     page = ("origin", PAGE)
     replies = [
         await knock(app, page, bearer=TOKEN),
@@ -1176,17 +1184,17 @@ async def test_a_fault_of_the_app_is_told_by_its_number(caplog: pytest.LogCaptur
     async def broken(scope: Any, receive: Any, send: Any) -> None:
         raise KeyError("secret-place")
 
-    app = Guarded(broken)
+    app = SecuredApp(broken)
     reply = await knock(app)
     error = json.loads(reply.body)["error"]
     assert reply.status == 500
     assert error == {
         "status": 500,
-        "message": f"The server has failed; its log has more (error {error['id']}).",
+        "message": f"The request failed with an internal error. See {error['id']} in the server log.",
         "id": error["id"],
     }
     (record,) = caplog.messages
-    assert record.startswith(f"A request has failed (error {error['id']}).\nTraceback (most recent")
+    assert record.startswith(f"A request failed (error {error['id']}).\nTraceback (most recent")
     assert record.rstrip().endswith("KeyError: 'secret-place'")
     assert (await knock(app)).status == 500
 
@@ -1202,7 +1210,7 @@ async def test_a_fault_behind_the_start_of_an_answer_is_logged(
         await send({"type": "http.response.body", "body": b"[1,", "more_body": True})
         raise KeyError("secret-place")
 
-    reply = await knock(Guarded(broken))
+    reply = await knock(SecuredApp(broken))
     assert (reply.status, reply.body) == (200, b"[1,")
     assert "secret-place" in caplog.text
 
@@ -1215,7 +1223,7 @@ async def test_websockets_are_closed() -> None:
         sent.append(message)
 
     inner = Inner()
-    await Guarded(inner)({"type": "websocket", "headers": []}, parts(b""), send)
+    await SecuredApp(inner)({"type": "websocket", "headers": []}, parts(b""), send)
     assert (sent, inner.scopes) == ([{"type": "websocket.close", "code": 1008}], [])
 
 
@@ -1225,14 +1233,14 @@ async def test_the_lifespan_reaches_the_app() -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         seen.append(scope["type"])
 
-    await Guarded(app, auth=TOKEN)({"type": "lifespan"}, parts(b""), Reply().send)
+    await SecuredApp(app, auth=TOKEN)({"type": "lifespan"}, parts(b""), Reply().send)
     assert seen == ["lifespan"]
 
 
 def test_the_module_is_light() -> None:
     """It is loaded before anything is served, and asks for no web framework."""
     heavy = {"asyncio", "starlette", "httpx", "pydantic", "mcp", "uvicorn", "anyio"}
-    program = "import sys, agents_tools._listener; print(*sys.modules)"
+    program = "import sys, agents_tools.server.http_security; print(*sys.modules)"
     run = subprocess.run(  # noqa: S603 - its own interpreter
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
@@ -1281,7 +1289,7 @@ async def _no_lifespan(scope: Any, receive: Any, send: Any) -> None:
 )
 async def test_a_real_client_meets_the_same_rules(bind: str, reached: str) -> None:
     """The rules hold over a connection, on every kind of address."""
-    app = Guarded(_no_lifespan, host=bind, auth=TOKEN, allowed_origins=[PAGE])
+    app = SecuredApp(_no_lifespan, host=bind, auth=TOKEN, allowed_origins=[PAGE])
     bearer = {"authorization": f"Bearer {TOKEN}"}
     async with served(app, bind) as port, httpx.AsyncClient(trust_env=False) as client:
         url = f"http://{reached}:{port}/mcp"
@@ -1308,7 +1316,7 @@ async def test_a_real_client_that_sends_too_much_is_told() -> None:
         for _ in range(64):
             yield b"x" * 4_096
 
-    app = Guarded(_no_lifespan, limits=ListenerLimits(max_body=10_000))
+    app = SecuredApp(_no_lifespan, limits=ListenerLimits(max_body=10_000))
     json_type = {"content-type": "application/json"}
     async with served(app) as port, httpx.AsyncClient(trust_env=False) as client:
         url = f"http://127.0.0.1:{port}/"
@@ -1321,7 +1329,7 @@ async def test_a_real_client_that_sends_too_much_is_told() -> None:
 
 
 async def test_a_real_client_that_stops_sending_is_told_and_left() -> None:
-    app = Guarded(_no_lifespan, limits=ListenerLimits(body_timeout=SOON))
+    app = SecuredApp(_no_lifespan, limits=ListenerLimits(body_timeout=SOON))
     async with served(app) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(
@@ -1337,7 +1345,7 @@ async def test_a_real_client_that_stops_sending_is_told_and_left() -> None:
 
 async def test_real_clients_beyond_the_limit_are_sent_away() -> None:
     gate = Gate()
-    app = Guarded(gate, limits=ListenerLimits(max_concurrency=1))
+    app = SecuredApp(gate, limits=ListenerLimits(max_concurrency=1))
 
     async def with_lifespan(scope: Any, receive: Any, send: Any) -> None:
         await (_no_lifespan if scope["type"] == "lifespan" else app)(scope, receive, send)

@@ -38,9 +38,7 @@ from pydantic import (
 )
 from pydantic.dataclasses import dataclass as pydantic_dataclass
 
-from agents_tools._secrets import forget_secret, register_secret
-from agents_tools.errors import UserError, UserTypeError, UserValueError
-from agents_tools.outputs import (
+from agents_tools.content import (
     ContentBlock,
     ToolOutputAudio,
     ToolOutputFileContent,
@@ -48,11 +46,12 @@ from agents_tools.outputs import (
     ToolOutputText,
     ToolResult,
     UnserializableOutput,
-    block_from_dict,
-    to_json,
     to_output,
-    truncate_output,
 )
+from agents_tools.content.json_value import to_json
+from agents_tools.content.outputs import block_from_dict, truncate_output
+from agents_tools.errors import UserError, UserTypeError, UserValueError
+from agents_tools.text.secrets import forget_secret, register_secret
 
 VIEW: Any = types.MappingProxyType({"b": 1})
 PNG = b"\x89PNG\r\n\x1a\n\x00"
@@ -273,14 +272,14 @@ def test_a_value_becomes_compact_json(name: str) -> None:
 
 
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
-    "cycle": (cyclic, "The result refers back to itself at a[1]. Return it without the cycle."),
+    "cycle": (cyclic, "The result contains itself at a[1]. Return it without the cycle."),
     "depth": (
         lambda: nested(5_000),
-        "The result is nested more than 100 levels deep. Return something flatter.",
+        "The result is nested more than 100 levels deep. Return a flatter value.",
     ),
     "endless depth": (
         Growing,
-        "The result is nested more than 100 levels deep. Return something flatter.",
+        "The result is nested more than 100 levels deep. Return a flatter value.",
     ),
     "coroutine": (
         coroutine,
@@ -288,7 +287,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "coroutine inside": (
         lambda: {"rows": [1, {"user name": coroutine()}]},
-        'The result holds a coroutine at rows[1]["user name"], which has no JSON form. Await it before returning.',
+        'The result contains a coroutine at rows[1]["user name"], which has no JSON form. Await it before returning.',
     ),
     "asynchronous generator": (
         stream,
@@ -300,7 +299,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "lock in a model": (
         lambda: [Loose(anything={"a": threading.Lock()})],
-        "The result holds a _thread.lock at [0].anything.a, which has no JSON form. Return text, a number, a list, a dict, a dataclass or a pydantic model.",
+        "The result contains a _thread.lock at [0].anything.a, which has no JSON form. Return text, a number, a list, a dict, a dataclass or a pydantic model.",
     ),
     "broken repr": (
         NoRepr,
@@ -320,35 +319,35 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "file": (
         io.StringIO,
-        "The result is a _io.StringIO, which has no JSON form. Return what is in it.",
+        "The result is a _io.StringIO, which has no JSON form. Return its content.",
     ),
     "file inside": (
         lambda: {"f": io.BytesIO()},
-        "The result holds a _io.BytesIO at f, which has no JSON form. Return what is in it.",
+        "The result contains a _io.BytesIO at f, which has no JSON form. Return its content.",
     ),
     "object as a key": (
         lambda: {"a": {object(): 1}},
-        "The result holds an object as a key at a[<object>], which has no JSON form. Return text, a number, a list, a dict, a dataclass or a pydantic model.",
+        "The result contains an object as a key at a[<object>], which has no JSON form. Return text, a number, a list, a dict, a dataclass or a pydantic model.",
     ),
     "failing serializer": (
         lambda: {"m": Failing()},
-        "The result cannot be written at m: Error calling function `fail`: KeyError: 1. Mend its serializer.",
+        "The result cannot be serialized at m: Error calling function `fail`: KeyError: 1. Fix its serializer.",
     ),
     "endless": (
         itertools.count,
-        "The result goes on after 100,000 items. Return a list of those that matter, or write the tool with @streaming_tool and yield events.",
+        "The result has more than 100,000 items. Return a shorter list, or write the tool with @streaming_tool and yield events.",
     ),
     "endless inside": (
         lambda: {"rows": itertools.repeat("a")},
-        "The result at rows goes on after 100,000 items. Return a list of those that matter, or write the tool with @streaming_tool and yield events.",
+        "The result at rows has more than 100,000 items. Return a shorter list, or write the tool with @streaming_tool and yield events.",
     ),
     "endless range": (
         lambda: range(10**12),
-        "The result goes on after 100,000 items. Return a list of those that matter, or write the tool with @streaming_tool and yield events.",
+        "The result has more than 100,000 items. Return a shorter list, or write the tool with @streaming_tool and yield events.",
     ),
     "used up": (
         lambda: [[[[[iter([1])]]]], b"\xff"],
-        "The result cannot be written: what is at [0][0][0][0][0] is a list_iterator, which can be read only once. Return a list in its place.",
+        "The result cannot be serialized at [0][0][0][0][0]: a list_iterator can be read only once. Return a list instead.",
     ),
 }
 
@@ -419,7 +418,7 @@ def test_an_endless_generator_is_closed() -> None:
 def test_plain_text_loads_nothing_and_is_returned_as_it_is() -> None:
     """Most tools return text, and a program of such tools needs no serializer."""
     code = (
-        "import sys; from agents_tools.outputs import to_output; text = 'a\\x1b';"
+        "import sys; from agents_tools.content import to_output; text = 'a\\x1b';"
         "assert to_output(text) is text; assert to_output(None) == '';"
         "print([n for n in ('pydantic', 'pydantic_core', 'asyncio', 'json') if n in sys.modules])"
     )
@@ -431,8 +430,8 @@ def test_plain_text_loads_nothing_and_is_returned_as_it_is() -> None:
 def test_importing_outputs_brings_texts_and_secrets_together() -> None:
     """Messages quote values through one module and hide secrets through another."""
     code = (
-        "import agents_tools.outputs; from agents_tools._text import describe_value;"
-        "from agents_tools._secrets import register_secret; register_secret('violet-tulip');"
+        "import agents_tools.content.outputs; from agents_tools.text.escape import describe_value;"
+        "from agents_tools.text.secrets import register_secret; register_secret('violet-tulip');"
         "print(describe_value(['violet-tulip']))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
@@ -641,23 +640,23 @@ def test_blocks_cannot_be_changed() -> None:
     [
         (
             ToolOutputImage,
-            "ToolOutputImage takes one of data, url and file_id; got none.",
+            "ToolOutputImage expects exactly one of data, url and file_id, got none.",
         ),
         (
             lambda: ToolOutputAudio(data=b"a", url="b"),
-            "ToolOutputAudio takes one of data, url and file_id; got data and url.",
+            "ToolOutputAudio expects exactly one of data, url and file_id, got data and url.",
         ),
         (
             lambda: ToolOutputImage(data=typing.cast("Any", "aGk=")),
-            "ToolOutputImage(data=) takes bytes, not str. Decode base64 text with base64.b64decode() first.",
+            "ToolOutputImage(data=) expects bytes, got str. Decode base64 text with base64.b64decode() first.",
         ),
         (
             lambda: ToolOutputFileContent(url=typing.cast("Any", decimal.Decimal(1))),
-            "ToolOutputFileContent(url=) takes a str, not decimal.Decimal.",
+            "ToolOutputFileContent(url=) expects a str, got decimal.Decimal.",
         ),
         (
             lambda: ToolOutputText(typing.cast("Any", 1)),
-            "ToolOutputText(text=) takes a str, not int.",
+            "ToolOutputText(text=) expects a str, got int.",
         ),
     ],
 )
@@ -730,14 +729,20 @@ def test_a_block_is_read_back_as_it_was_written(block: ContentBlock) -> None:
     [
         (
             {"type": "video", "url": "a"},
-            'Unknown content block type "video"; known: text, image, audio, file.',
+            'Content block type unknown: expected one of text, image, audio, file, got "video".',
         ),
-        ({"text": "a"}, "Unknown content block type null"),
-        ({"type": "text", "text": "a", "size": 1}, 'A content block of type text has no "size".'),
-        ({"type": "text"}, "A content block of type text cannot be read"),
-        ({"type": "text", "text": 1}, "A content block of type text cannot be read"),
-        ({"type": "image"}, "A content block of type image cannot be read"),
-        ({"type": "file", "data": "a*b"}, "A content block of type file cannot be read"),
+        (
+            {"text": "a"},
+            "Content block type unknown: expected one of text, image, audio, file, got null",
+        ),
+        (
+            {"type": "text", "text": "a", "size": 1},
+            'A content block of type text has no field "size".',
+        ),
+        ({"type": "text"}, "A content block of type text is invalid"),
+        ({"type": "text", "text": 1}, "A content block of type text is invalid"),
+        ({"type": "image"}, "A content block of type image is invalid"),
+        ({"type": "file", "data": "a*b"}, "A content block of type file is invalid"),
     ],
 )
 def test_json_that_is_no_block_is_refused(data: dict[str, Any], message: str) -> None:
@@ -762,7 +767,7 @@ def test_a_shortened_text_fits_and_with_the_rest_is_whole(
         assert output == whole
     else:
         head, note, tail = output.partition(
-            f"\n[… {len(rest):,} of {len(whole):,} characters left out …]\n"
+            f"\n[… {len(rest):,} of {len(whole):,} characters omitted …]\n"
         )
         assert head + rest + tail == whole
         assert note or limit < 80
@@ -773,8 +778,8 @@ def test_a_shortened_text_shows_start_and_end() -> None:
     output, rest = truncate_output("start" + "x" * 1_000_000 + "end", 120)
 
     assert output == snapshot("""\
-startxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
-[… 999,938 of 1,000,008 characters left out …]
+startxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
+[… 999,937 of 1,000,008 characters omitted …]
 xxxxxxxxxxxxxxxxxxxxend\
 """)
     assert rest is not None
@@ -807,7 +812,7 @@ def test_of_blocks_the_texts_are_shortened_and_counted() -> None:
     assert sum(map(len, texts)) <= 200
     assert image in output
     assert texts[0] == "first"
-    assert texts[-1] == "[… 2 more texts left out …]"
+    assert texts[-1] == "[… 2 more texts omitted …]"
     assert rest is not None
     assert rest.endswith("x\n\ngone\n\ntoo")
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from agents_tools import _paths
-from agents_tools._paths import PathRefused, Root, Workspace
+from agents_tools.builtin import _paths
+from agents_tools.builtin._paths import ConfinedWorkspace, PathNotAllowed, Root
 from agents_tools.errors import ToolError, UserError
 
 needs_openat2 = pytest.mark.skipif(_paths._openat2 is None, reason="the system has no openat2")
@@ -78,9 +78,9 @@ def test_paths_that_lead_outside_are_refused(inside: Path, way: str, path: str) 
     """Also when they come back later."""
     with Root(inside) as root:
         for use in (root.open, root.stat, root.resolve):
-            with pytest.raises((PathRefused, FileNotFoundError)):
+            with pytest.raises((PathNotAllowed, FileNotFoundError)):
                 use(path)
-        with pytest.raises((PathRefused, FileNotFoundError)):
+        with pytest.raises((PathNotAllowed, FileNotFoundError)):
             root.open_parent(path)
 
 
@@ -90,13 +90,13 @@ def test_an_absolute_path_is_only_taken_beneath(inside: Path, way: str) -> None:
     sibling = inside.with_name("inside-other")
     sibling.mkdir()
     (sibling / "x").write_text("outside")
-    with Workspace(inside) as workspace:
+    with ConfinedWorkspace(inside) as workspace:
         assert content(workspace.locate(str(inside / "a/file")).open()) == "inside"
         assert content(workspace.locate(f"//{inside}/a/file").open()) == "inside"
         for path in (sibling / "x", "/etc/passwd", inside.parent, "/", f"{inside}x"):
-            with pytest.raises(PathRefused, match="outside of the workspace"):
+            with pytest.raises(PathNotAllowed, match="outside of the workspace"):
                 workspace.locate(path)
-        with pytest.raises(PathRefused):
+        with pytest.raises(PathNotAllowed):
             workspace.locate(f"{inside}/../outside/secret").open()
 
 
@@ -106,7 +106,7 @@ def test_an_absolute_path_is_only_taken_beneath(inside: Path, way: str) -> None:
 )
 def test_what_cannot_be_a_path_is_refused(inside: Path, path: str) -> None:
     """NUL characters, 4 KB names and lone surrogates never reach the system."""
-    with Workspace(inside) as workspace, pytest.raises(PathRefused) as refused:
+    with ConfinedWorkspace(inside) as workspace, pytest.raises(PathNotAllowed) as refused:
         workspace.locate(path).open()
     assert len(str(refused.value)) < 500
     str(refused.value).encode()
@@ -134,7 +134,7 @@ def test_a_name_with_a_slash_at_the_end_is_a_directory(inside: Path, way: str) -
 @pytest.mark.requirement("S8")
 def test_the_refusal_says_what_may_be_used(inside: Path) -> None:
     """A model can correct itself, and no terminal is harmed."""
-    with Workspace(inside) as workspace:
+    with ConfinedWorkspace(inside) as workspace:
         with pytest.raises(ToolError, match="outside of the workspace") as refused:
             workspace.locate("../\x1b[31mx").open()
         assert str(inside) in str(refused.value)
@@ -146,20 +146,20 @@ def test_a_workspace_that_is_not_there_is_an_error_of_the_caller(tmp_path: Path)
     (tmp_path / "file").touch()
     for path in (tmp_path / "missing", tmp_path / "file"):
         with pytest.raises(UserError, match="cannot be used"):
-            Workspace(path)
+            ConfinedWorkspace(path)
 
 
 def test_further_directories_are_reached_by_absolute_paths(inside: Path) -> None:
     """Several roots are one workspace."""
-    with Workspace(inside, also=[inside.parent / "outside"]) as workspace:
+    with ConfinedWorkspace(inside, also=[inside.parent / "outside"]) as workspace:
         assert content(workspace.locate(inside.parent / "outside/secret").open()) == "outside"
-        with pytest.raises(PathRefused):
+        with pytest.raises(PathNotAllowed):
             workspace.locate("../outside/secret").open()
 
 
 def test_nothing_is_opened_after_the_end(inside: Path, way: str) -> None:
     """A closed workspace is no way to the current directory."""
-    workspace = Workspace(inside)
+    workspace = ConfinedWorkspace(inside)
     place = workspace.locate("a/file")
     workspace.close()
     with pytest.raises(OSError, match="Bad file descriptor"):
@@ -199,7 +199,7 @@ def test_links_are_followed_as_long_as_they_stay(inside: Path, way: str, case: s
             assert root.resolve(path) in {"a/file", "a/b/deep"}
             return
         for use in (root.open, root.stat):
-            with pytest.raises((PathRefused, OSError)):
+            with pytest.raises((PathNotAllowed, OSError)):
                 use(path)
 
 
@@ -213,7 +213,7 @@ def test_a_chain_of_links_is_followed_to_its_end(inside: Path, way: str) -> None
         assert content(root.open("l0")) == "inside"
         (inside / "l10").unlink()
         (inside / "l10").symlink_to("../outside/secret")
-        with pytest.raises(PathRefused):
+        with pytest.raises(PathNotAllowed):
             root.open("l0")
 
 
@@ -225,11 +225,11 @@ def test_nothing_is_made_through_a_link_that_leads_outside(inside: Path, way: st
     flags = os.O_WRONLY | os.O_CREAT
     with Root(inside) as root:
         for path in ("l", "d/new"):
-            with pytest.raises(PathRefused):
+            with pytest.raises(PathNotAllowed):
                 root.open(path, flags)
-            with pytest.raises((PathRefused, OSError)):
+            with pytest.raises((PathNotAllowed, OSError)):
                 root.open(path, flags | os.O_EXCL)
-        with pytest.raises(PathRefused):
+        with pytest.raises(PathNotAllowed):
             root.open_parent("d/new/x", make=True)
     assert names(inside.parent / "outside") == ["secret"]
 
@@ -284,7 +284,7 @@ def test_protected_names_are_not_written_even_when_absent(
     inside: Path, way: str, path: str
 ) -> None:
     """Nor is a file made where the directory of one would be."""
-    with Workspace(inside) as workspace, pytest.raises(PathRefused, match="protected"):
+    with ConfinedWorkspace(inside) as workspace, pytest.raises(PathNotAllowed, match="protected"):
         workspace.open_writable_parent(workspace.locate(path), make=True)
     assert names(inside) == ["a"]
 
@@ -295,9 +295,9 @@ def test_links_do_not_hide_what_is_protected(inside: Path, way: str) -> None:
     (inside / ".git" / "hooks").mkdir(parents=True)
     (inside / "innocent").symlink_to(".git/hooks")
     (inside / "config").symlink_to(".git/config")
-    with Workspace(inside) as workspace:
+    with ConfinedWorkspace(inside) as workspace:
         for path in ("innocent/pre-commit", "config"):
-            with pytest.raises(PathRefused, match="protected"):
+            with pytest.raises(PathNotAllowed, match="protected"):
                 workspace.open_writable_parent(workspace.locate(path))
 
 
@@ -312,13 +312,13 @@ def test_a_repository_of_any_name_is_protected(
     for entry in ("objects", "refs"):
         (bare / entry).mkdir(parents=True)
     (bare / "HEAD").write_text("ref: refs/heads/main\n")
-    with Workspace(inside) as workspace:
-        with pytest.raises(PathRefused, match="protected"):
+    with ConfinedWorkspace(inside) as workspace:
+        with pytest.raises(PathNotAllowed, match="protected"):
             workspace.open_writable_parent(workspace.locate(where + name), make=True)
         for other in ("HEAD", "description", "refs/x", "sub/config"):
             parent, _ = workspace.open_writable_parent(workspace.locate(where + other), make=True)
             os.close(parent)
-    with Workspace(inside, protected=()) as workspace:
+    with ConfinedWorkspace(inside, protected=()) as workspace:
         parent, _ = workspace.open_writable_parent(workspace.locate(where + name), make=True)
         os.close(parent)
 
@@ -332,19 +332,22 @@ def test_a_configuration_does_not_become_one_of_a_repository(
     (inside / "config").write_text("[core]\n")
     for entry in {"HEAD", "objects", "refs"} - {last.partition("/")[0], last.upper()}:
         (inside / entry).mkdir()
-    with Workspace(inside) as workspace, pytest.raises(PathRefused, match="git repository"):
+    with (
+        ConfinedWorkspace(inside) as workspace,
+        pytest.raises(PathNotAllowed, match="git repository"),
+    ):
         workspace.open_writable_parent(workspace.locate(last), make=True)
 
 
 @pytest.mark.requirement("S8")
 def test_absolute_paths_may_go_up_and_come_back(inside: Path, way: str) -> None:
     """What a path means decides; a refusal names the path as it was given."""
-    with Workspace(inside) as workspace:
+    with ConfinedWorkspace(inside) as workspace:
         for path in ("{0}/../{0.name}/a/file", "{0}/a/../../{0.name}/a/../a/file"):
             assert content(workspace.locate(path.format(inside)).open()) == "inside"
         (inside / "l").symlink_to("../outside")
         for path in (f"{inside}/../outside/secret", f"{inside}/l/secret"):
-            with pytest.raises(PathRefused) as refused:
+            with pytest.raises(PathNotAllowed) as refused:
                 workspace.locate(path).open()
             assert str(refused.value).startswith(f"{path} is outside")
 
@@ -352,7 +355,7 @@ def test_absolute_paths_may_go_up_and_come_back(inside: Path, way: str) -> None:
 @pytest.mark.requirement("S19")
 def test_a_path_is_shown_in_one_line(inside: Path) -> None:
     """With everything in it that could pass for something else written out."""
-    with Workspace(inside) as workspace:
+    with ConfinedWorkspace(inside) as workspace:
         shown = workspace.locate("a\nb\r\u2028c\td\x85\x1b[1m").shown
     assert shown == r"a\nb\r\u2028c\td\x85\x1b[1m"
 
@@ -364,7 +367,7 @@ def test_what_is_not_protected_can_be_written(inside: Path, way: str) -> None:
     work.mkdir(parents=True)
     for root, path in ((inside, "mcp.json"), (inside, ".gitignore"), (inside, "git/config"),
                        (inside, ".git/info/exclude"), (work, "notes")):  # fmt: skip
-        with Workspace(root) as workspace:
+        with ConfinedWorkspace(root) as workspace:
             parent, name = workspace.open_writable_parent(workspace.locate(path), make=True)
             os.close(parent)
             assert name == Path(path).name
@@ -410,7 +413,7 @@ def test_no_open_escapes_while_a_directory_is_swapped(inside: Path, way: str) ->
         for _ in range(30_000 if way == "kernel" else 6_000):
             try:
                 fd = root.open("d/secret")
-            except (PathRefused, OSError):
+            except (PathNotAllowed, OSError):
                 seen["refused"] += 1
                 continue
             try:
@@ -424,11 +427,11 @@ def test_no_open_escapes_while_a_directory_is_swapped(inside: Path, way: str) ->
 @pytest.mark.requirement("S10")
 def test_no_file_is_made_outside_while_a_directory_is_swapped(inside: Path, way: str) -> None:
     """The directory that a file is written to is the one that was opened."""
-    with swapping(inside), Workspace(inside) as workspace:
+    with swapping(inside), ConfinedWorkspace(inside) as workspace:
         for number in range(2_000):
             try:
                 parent, name = workspace.open_writable_parent(workspace.locate(f"d/{number}"))
-            except (PathRefused, OSError):
+            except (PathNotAllowed, OSError):
                 continue
             try:
                 os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, dir_fd=parent))
@@ -442,12 +445,12 @@ def test_no_descriptor_is_left_open(inside: Path, way: str) -> None:
     """Neither by what succeeds nor by what is refused."""
     (inside / "l").symlink_to("../outside")
     before = len(names(Path("/proc/self/fd"))) if sys.platform == "linux" else 0
-    with Workspace(inside) as workspace:
+    with ConfinedWorkspace(inside) as workspace:
         for path in [*GOOD, *OUT, "l/secret", "missing/x", "a/file/x", ".mcp.json"]:
             place = workspace.locate(path)
-            with contextlib.suppress(PathRefused, OSError):
+            with contextlib.suppress(PathNotAllowed, OSError):
                 os.close(place.open())
-            with contextlib.suppress(PathRefused, OSError):
+            with contextlib.suppress(PathNotAllowed, OSError):
                 os.close(workspace.open_writable_parent(place)[0])
     if sys.platform == "linux":
         assert len(names(Path("/proc/self/fd"))) == before

@@ -1,16 +1,18 @@
-"""The reference: every public name is on a page, told in a sentence, with all its parameters."""
+"""The reference: every public name is on a page, with all its parameters."""
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
+from pathlib import Path
 from typing import Any, get_args, get_origin
 
 import griffe
 import pytest
 
-import agents_tools
 from agents_tools import (
     ToolError,
     ToolOutputFileContent,
@@ -32,51 +34,15 @@ from agents_tools.events import (
 from agents_tools.mcp import mcp_server
 from agents_tools.ui import ag_ui, vercel
 from tests.docs_runner import ROOT
+from tests.public_modules import public_modules
 from tools import reference
 
 pytestmark = pytest.mark.timeout(120)  # reading the package takes a while on a machine at work
 
 DOCS = ROOT / "docs"
 REFERENCE = DOCS / "reference"
-_NOT_IMPORTED = ("agents_tools.cli", "agents_tools.playground")
-"""Programs: nobody imports what is in them."""
-
-_INSIDE = {
-    "agents_tools.action": "Schema close_at_exit close_executors kinds_of",
-    "agents_tools.builtin.finish": "FINISH_DESCRIPTION",
-    "agents_tools.builtin.task_tracker": "TASK_TRACKER_DESCRIPTION",
-    "agents_tools.builtin.think": "THINK_DESCRIPTION",
-    "agents_tools.context": "RunScope is_context_annotation",
-    "agents_tools.definition": "Schema ToolBase close_executors working_dir_of",
-    "agents_tools.events": (
-        "CONTENT COUNT FLAG INVALID_ID JSON NUMBER OBJECT TEXT WIRE_VERSION Shape field one_of "
-        "optional stamp"
-    ),
-    "agents_tools.export.google_adk": "EVENT",
-    "agents_tools.loop": "Run",
-    "agents_tools.mcp.adapter": "declared_of function_tool_of result_of",
-    "agents_tools.mcp.background": "BackgroundServers servers_of",
-    "agents_tools.mcp.config": "server_config without_secrets",
-    "agents_tools.mcp.connection": "Connection Owner ServerStats elsewhere",
-    "agents_tools.mcp.rounds": "perform_call said",
-    "agents_tools.model": "check_model overriding_model",
-    "agents_tools.models.anthropic": "DEFAULT_MAX_TOKENS load",
-    "agents_tools.models.local": "load",
-    "agents_tools.models.openai_chat": "load",
-    "agents_tools.models.openai_responses": "load",
-    "agents_tools.models.pydantic_ai": "load",
-    "agents_tools.outputs": "block_from_dict result_of to_json truncate_output",
-    "agents_tools.schema": "schema_of_type",
-    "agents_tools.state": "call_pin conversation open_calls pin_of waiting_calls",
-    "agents_tools.testing.fakes": "listed",
-    "agents_tools.tool": (
-        "aliases_of check_tool_name function_tools json_schema_of opened reader_of"
-    ),
-    "agents_tools.ui.ndjson": "json_of",
-    "agents_tools.wire.mcp": "FREE_OUTPUT_VERSION",
-    "agents_tools.wire.openai_chat": "refuse_hosted",
-}
-"""What modules of the library share, and nobody else needs: in an `__all__`, and on no page."""
+_ELSEWHERE: dict[str, set[str]] = {}
+"""Public names that no page of the reference describes."""
 
 
 @cache
@@ -95,19 +61,10 @@ def found(path: str) -> Any:
     return thing.final_target if thing.is_alias else thing
 
 
-def modules(of: Any) -> Iterator[Any]:
-    """Give the modules that may be imported."""
-    yield of
-    for module in of.modules.values():
-        if not module.is_alias and not module.name.startswith("_"):
-            yield from modules(module)
-
-
 def exported(module: Any) -> list[str]:
-    """Give the names in the `__all__` of a module."""
-    if module.path == "agents_tools":
-        return [name for name in agents_tools.__all__ if name not in {"__version__", "policies"}]
-    return [str(getattr(name, "name", name)) for name in module.exports or ()]
+    """Return the public names of a module."""
+    known = public_modules().get(module.path)
+    return [str(name) for name in (known or module.exports or ())]
 
 
 def directives() -> Iterator[tuple[str, str]]:
@@ -133,14 +90,16 @@ def shown() -> dict[str, Any]:
 
 
 def public() -> Iterator[tuple[str, str, Any]]:
-    """Give each public name: its module, itself, and what it stands for."""
-    for module in modules(package()):
-        if module.path.startswith(_NOT_IMPORTED):
-            continue
-        for name in exported(module):
-            thing = found(f"{module.path}.{name}")
+    """Yield each public name: its module, the name and its definition."""
+    for module, names in public_modules().items():
+        for name in names:
+            if name == "__version__" or (module == "agents_tools" and name == "policies"):
+                continue
+            if module == "agents_tools.tools":
+                continue  # the names of agents_tools.builtin
+            thing = found(f"{module}.{name}")
             if not thing.is_module:
-                yield module.path, name, thing
+                yield module, name, thing
 
 
 def told() -> Iterator[Any]:
@@ -162,41 +121,21 @@ def test_every_public_name_is_on_a_page() -> None:
     for module, name, thing in public():
         if thing.path not in shown():
             missing.setdefault(module, set()).add(name)
-    assert missing == {module: set(names.split()) for module, names in _INSIDE.items()}
+    assert missing == _ELSEWHERE
 
 
 def test_pages_show_things_by_a_name_that_can_be_imported() -> None:
     """The heading is what a reader copies into an import."""
     hidden = {path for path, _ in directives() if "._" in path}
-    assert hidden == {"agents_tools._paths.Workspace"}  # is given to programs, and made by none
+    assert hidden == {
+        "agents_tools.builtin._paths.ConfinedWorkspace"
+    }  # is given to programs, and made by none
 
 
 def test_nothing_is_shown_twice() -> None:
     """Of two places that tell the same one is wrong some day."""
     paths = [found(path).path for path, _ in directives()]
     assert sorted({path for path in paths if paths.count(path) > 1}) == []
-
-
-# --- sentences
-
-
-def test_every_name_is_told_in_a_sentence() -> None:
-    """The first line says what it is for, in a whole sentence."""
-    wrong = {
-        thing.path
-        for thing in told()
-        if not re.match(r"(?s)\S.*[.:?]$", _first(thing)) and not _is_other_name(thing)
-    }
-    assert wrong == set()
-
-
-def _first(thing: Any) -> str:
-    return thing.docstring.value.strip().partition("\n\n")[0].strip() if thing.docstring else ""
-
-
-def _is_other_name(thing: Any) -> bool:
-    """Whether it is another name of something that is told, which the page shows with its value."""
-    return bool(thing.is_attribute and re.fullmatch(r"[\w.]+", str(thing.value or "")))
 
 
 # --- parameters
@@ -261,6 +200,39 @@ def test_the_page_on_the_command_line_is_what_the_commands_say() -> None:
     assert reference.PAGE.read_text(encoding="utf-8") == reference.command_line()
 
 
+_IMAGE = re.compile(
+    r"!\[[^\]]*\]\(([^)#\s]+)|<(?:img|source)\b[^>]*?(?:src|srcset)=\"([^\"]+)\"", re.DOTALL
+)
+_CODE = re.compile(r"^( *)```.*?^\1```", re.DOTALL | re.MULTILINE)
+
+
+def test_every_image_on_a_page_exists_and_every_image_file_is_on_a_page() -> None:
+    """The site's build checks the pages below docs/ only, and no unused file."""
+    linked: set[Path] = set()
+    for page in [ROOT / "README.md", *DOCS.rglob("*.md")]:
+        for names in _IMAGE.findall(_CODE.sub("", page.read_text(encoding="utf-8"))):
+            name = "".join(names)
+            if not name.startswith("https://"):
+                linked.add((page.parent / name).resolve())
+    assert linked == {file.resolve() for file in (DOCS / "images").iterdir()}
+
+
+def test_the_table_of_layers_is_the_contract_of_the_import_linter() -> None:
+    """The page on architecture names every module that can be imported, from high to low."""
+    config = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    layers = config["tool"]["importlinter"]["contracts"][0]["layers"]
+    ranks = {name: rank for rank, layer in enumerate(layers) for name in re.findall(r"\w+", layer)}
+    page = (DOCS / "explanation" / "architecture.md").read_text(encoding="utf-8")
+    table = page.partition("| layer | what is there |")[2].partition("\n\n")[0]
+    cells = re.findall(r"^\| (`[^|]*) \|", table, re.MULTILINE)
+    rows = [[name.strip("/") for name in re.findall(r"`([^`]+)`", cell)] for cell in cells]
+    assert [name for row in rows for name in row if name not in ranks] == []
+    for above, below in pairwise(rows):
+        assert max(ranks[name] for name in above) <= min(ranks[name] for name in below), below
+    named = {name for row in rows for name in row}
+    assert {name for name in ranks if not name.startswith("_")} - named == set()
+
+
 # --- protocols
 
 
@@ -281,7 +253,7 @@ def _written_in(pattern: str, *modules: str) -> set[str]:
 def test_the_table_of_ag_ui_names_each_frame_that_is_sent() -> None:
     """A client's author reads the table to know what to expect."""
     sent = _written_in(
-        r'"((?:RUN|TEXT|REASONING|TOOL|MESSAGES|ACTIVITY|SUBAGENT)_[A-Z_]+)"', "_ag_ui*.py"
+        r'"((?:RUN|TEXT|REASONING|TOOL|MESSAGES|ACTIVITY|SUBAGENT)_[A-Z_]+)"', "ag_ui/*.py"
     )
     beginnings = {"TEXT_MESSAGE", "REASONING_MESSAGE"}  # of names that are put together
     named = set(re.findall(r"`([A-Z]+_[A-Z_]+)`", _section("AG-UI"))) - {
@@ -293,8 +265,8 @@ def test_the_table_of_ag_ui_names_each_frame_that_is_sent() -> None:
 
 def test_the_table_of_the_ai_sdk_names_each_chunk_that_is_sent() -> None:
     """As above, for the AI SDK."""
-    sent = _written_in(r'"type": "([a-z-]+)"', "_vercel_[!m]*.py")
-    named = set(re.findall(r"`([a-z-]+)`", _section("The AI SDK of Vercel")))
+    sent = _written_in(r'"type": "([a-z-]+)"', "vercel/*.py")
+    named = set(re.findall(r"`([a-z-]+)`", _section("Vercel AI SDK")))
     assert sent - named == set()
 
 
@@ -322,13 +294,13 @@ _SAMPLES: list[Event] = [
 @pytest.mark.parametrize("event", _others("AG-UI"), ids=lambda event: event.type)
 def test_all_other_events_are_nothing_in_ag_ui(event: Event) -> None:
     """The last row of the table holds."""
-    assert ag_ui.Encoder().encode(event) == []
+    assert ag_ui.AgUiEncoder().encode(event) == []
 
 
-@pytest.mark.parametrize("event", _others("The AI SDK of Vercel"), ids=lambda event: event.type)
+@pytest.mark.parametrize("event", _others("Vercel AI SDK"), ids=lambda event: event.type)
 def test_all_other_events_are_nothing_in_the_ai_sdk(event: Event) -> None:
     """The last row of the table holds."""
-    assert vercel.Encoder().encode(event) == []
+    assert vercel.VercelEncoder().encode(event) == []
 
 
 @function_tool(output_schema=False)
@@ -388,7 +360,7 @@ async def _answers(*calls: tuple[str, dict[str, Any]]) -> list[Any]:
 async def test_the_table_of_mcp_says_what_calls_are_answered() -> None:
     """Each row, as it is on the wire: who writes a client for our servers has nothing else."""
     rows = re.findall(
-        r"^\| (.*?) \|", _section("MCP").partition("| the call gave |")[2], re.MULTILINE
+        r"^\| (.*?) \|", _section("MCP").partition("| outcome of the call |")[2], re.MULTILINE
     )
     assert len(rows) == 11  # the line below the head, and ten: a new one belongs below as well
     calls: list[tuple[str, dict[str, Any]]] = [

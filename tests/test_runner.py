@@ -17,55 +17,59 @@ from pydantic import BaseModel
 
 from agents_tools import (
     Agent,
-    AgentHooks,
-    BudgetExceeded,
     Event,
     FunctionTool,
-    FunctionToolResult,
     MaxTurnsExceeded,
-    MessageInputItem,
     MessageOutputItem,
     ModelBehaviorError,
-    ModelError,
     ModelProvider,
     ModelRequest,
     ModelResponse,
-    ModelSettings,
     NotifyStreamEvent,
     RawResponseStreamEvent,
     ReasoningItem,
     RunConfig,
-    RunError,
     RunFinishedEvent,
-    RunHooks,
     RunItemStreamEvent,
     Runner,
     RunResult,
     RunStartedEvent,
-    RunState,
-    RunTimeoutError,
-    StopAtTools,
     ToolAnnotations,
     ToolCallItem,
     ToolCallOutputItem,
     ToolContext,
     ToolError,
-    ToolRefusedError,
-    ToolsToFinalOutputResult,
     ToolStreamEndEvent,
     ToolStreamStartEvent,
     Usage,
     UserError,
     function_tool,
-    item_from_dict,
-    load_model,
     streaming_tool,
+)
+from agents_tools.agents import (
+    AgentHooks,
+    FunctionToolResult,
+    ModelSettings,
+    RunHooks,
+    RunState,
+    StopAtTools,
+    ToolsToFinalOutputResult,
+    load_model,
+)
+from agents_tools.concurrency.supervisor import GRACE
+from agents_tools.content import MessageInputItem, item_from_dict
+from agents_tools.errors import (
+    BudgetExceeded,
+    ModelError,
+    RunError,
+    RunTimeoutError,
+    ToolRefusedError,
 )
 from agents_tools.policies import exclusive, timeout, truncate
 from agents_tools.testing import ScriptedModel, check_events, override_model, tool_call
 from tests.waiting import comes
 
-WITHIN = 5.0
+WITHIN = 45.0
 """Seconds that anything here may take at most."""
 
 
@@ -109,20 +113,22 @@ class Gate:
         self.tool: FunctionTool[..., Any] = made.with_(annotations=annotations)
 
 
-def agent_of(*steps: Any, tools: Sequence[Any] = (), **more: Any) -> Agent[Any]:
+def agent_of(*steps: Any, tools: Sequence[Any] = (), **more: Any) -> Agent[Any, Any]:
     return Agent("Driver", tools=list(tools), model=ScriptedModel(list(steps)), **more)
 
 
-def model_of(agent: Agent[Any]) -> ScriptedModel:
+def model_of(agent: Agent[Any, Any]) -> ScriptedModel:
     assert isinstance(agent.model, ScriptedModel)
     return agent.model
 
 
-async def run(agent: Agent[Any], given: Any = "go", **more: Any) -> RunResult:
+async def run(agent: Agent[Any, Any], given: Any = "go", **more: Any) -> RunResult:
     return await asyncio.wait_for(Runner.run(agent, given, **more), WITHIN)
 
 
-async def streamed(agent: Agent[Any], given: Any = "go", **more: Any) -> tuple[Any, list[Event]]:
+async def streamed(
+    agent: Agent[Any, Any], given: Any = "go", **more: Any
+) -> tuple[Any, list[Event]]:
     """Run to the end, keep the events, and check that they are lawful."""
     result = Runner.run_streamed(agent, given, **more)
     events = [event async for event in result.stream_events()]
@@ -179,7 +185,7 @@ async def test_a_run_asks_calls_and_asks_again() -> None:
     assert result.usage == Usage(requests=2)
     assert len(result.raw_responses) == 2
     assert result.final_output_as(str) == "It is 3."
-    with pytest.raises(UserError, match="is of type str, not int"):
+    with pytest.raises(UserError, match="expected int, got str"):
         result.final_output_as(int)
     assert [request.instructions for request in model_of(agent).requests] == ["Add.", "Add."]
     assert [len(request.input) for request in model_of(agent).requests] == [1, 4]
@@ -302,7 +308,7 @@ def test_streaming_needs_a_loop() -> None:
     with pytest.raises(UserError) as caught:
         Runner.run_streamed(agent_of("x"), "go")
     assert str(caught.value) == snapshot(
-        "Runner.run_streamed needs a running event loop: call it in an async function. Runner.run_sync runs an agent without one."
+        "Runner.run_streamed needs a running event loop. Call it in an async function. Runner.run_sync runs an agent without one."
     )
 
 
@@ -355,16 +361,16 @@ async def test_bad_inputs_are_refused_by_name_before_anything_runs() -> None:
         told[name] = str(caught.value)
     assert told == snapshot(
         {
-            "number": 'The input of a run is text or a list of items such as {"role": "user", "content": "…"}, not a int.',
-            "mapping": 'The input of a run is text or a list of items such as {"role": "user", "content": "…"}, not a dict.',
+            "number": 'input: expected text or a list of items such as {"role": "user", "content": "…"}, got a int.',
+            "mapping": 'input: expected text or a list of items such as {"role": "user", "content": "…"}, got a dict.',
             "bytes": "input[0]: expected an item or its JSON object, got a int.",
             "none in list": "input[0]: expected an item or its JSON object, got null.",
             "role": "input[0].role: expected one of user, system, developer, assistant; got 'robot'.",
-            "no content": "input[0].content is missing.",
-            "extra": "input[0]: there is no field 'name'; known: type, role, content.",
+            "no content": "input[0].content is missing: expected text or a list of content blocks.",
+            "extra": "input[0]: unknown field 'name'. The fields are type, role, content.",
             "type": "input[0].type: expected one of message, reasoning, function_call, function_call_output, got 'video'.",
-            "no arguments": "input[0].arguments is missing.",
-            "status": "input[0].output is missing.",
+            "no arguments": "input[0].arguments: expected text, got nothing.",
+            "status": "input[0].output is missing: expected text or a list of content blocks.",
         }
     )
 
@@ -372,7 +378,7 @@ async def test_bad_inputs_are_refused_by_name_before_anything_runs() -> None:
 @pytest.mark.parametrize("agent", ["Driver", None, add])
 async def test_only_agents_run(agent: Any) -> None:
     """The first argument is easily mistaken."""
-    with pytest.raises(UserError, match="Runner runs an Agent, not a"):
+    with pytest.raises(UserError, match="expected an Agent, got a"):
         await Runner.run(agent, "go")
 
 
@@ -762,7 +768,7 @@ async def test_a_behavior_function_has_to_decide() -> None:
     agent = agent_of(
         tool_call("add", a=1, b=2), tools=[add], tool_use_behavior=lambda context, results: None
     )
-    with pytest.raises(UserError, match="ToolsToFinalOutputResult, not a NoneType"):
+    with pytest.raises(UserError, match="ToolsToFinalOutputResult, got a NoneType"):
         await run(agent)
 
 
@@ -813,7 +819,7 @@ async def test_calls_over_the_budget_are_denied_and_end_the_run() -> None:
         await run(agent, run_config=RunConfig(max_tool_calls=2))
     assert ran == [1]
     assert str(caught.value) == snapshot(
-        "Agent 'Driver' wants to make more than the 2 tool calls that RunConfig(max_tool_calls=...) allows."
+        "Agent 'Driver' exceeded its limit of 2 tool calls. To allow more, raise RunConfig(max_tool_calls=...)."
     )
     assert [status for _, status, _ in outputs(caught.value.run_result)] == ["ok"] + ["denied"] * 2
 
@@ -831,7 +837,7 @@ async def test_tokens_over_the_budget_end_the_run_before_the_next_request() -> N
         await run(agent, run_config=RunConfig(model=model, max_total_tokens=100))
     assert caught.value.run_result.usage.total_tokens == 100
     assert str(caught.value) == snapshot(
-        "Agent 'Outer' has used 100 tokens of the 100 that RunConfig(max_total_tokens=...) allows."
+        "Agent 'Outer' has used 100 tokens of its limit of 100. To allow more, raise RunConfig(max_total_tokens=...)."
     )
 
 
@@ -919,7 +925,7 @@ async def test_what_an_inner_run_uses_counts_for_the_budget_of_the_outer() -> No
     inner = Agent("Inner", tools=[noop_.with_(name="noop")], model=inner_model)
     outer_model = ScriptedModel([tool_call("inner", input="?"), "x"], usage=usage)
     outer = Agent("Outer", tools=[inner.as_tool()], model=outer_model)
-    with pytest.raises(BudgetExceeded, match="'Outer' has used 180 tokens of the 150"):
+    with pytest.raises(BudgetExceeded, match="'Outer' has used 180 tokens of its limit of 150"):
         await Runner.run(outer, "Go.", run_config=RunConfig(max_total_tokens=150))
 
 
@@ -941,10 +947,10 @@ async def test_a_tool_choice_holds_until_a_tool_was_used() -> None:
 async def test_instructions_may_be_a_function_of_the_run() -> None:
     """They are made anew for each request, from what is known then."""
 
-    def plain(context: Any, agent: Agent[Any]) -> str:
+    def plain(context: Any, agent: Agent[Any, Any]) -> str:
         return f"{agent.name} for {context.context}, {context.usage.requests}"
 
-    async def later(context: Any, agent: Agent[Any]) -> str:
+    async def later(context: Any, agent: Agent[Any, Any]) -> str:
         return plain(context, agent)
 
     for instructions in (plain, later):
@@ -952,7 +958,7 @@ async def test_instructions_may_be_a_function_of_the_run() -> None:
         await run(agent, context="Ada")
         asked = [request.instructions for request in model_of(agent).requests]
         assert asked == ["Driver for Ada, 0", "Driver for Ada, 1"]
-    with pytest.raises(UserError, match="gave a int, not text"):
+    with pytest.raises(UserError, match="expected text, got a int"):
         await run(agent_of("x", instructions=lambda context, agent: 5))
 
 
@@ -960,7 +966,7 @@ async def test_tools_are_offered_as_their_rules_say_in_each_turn() -> None:
     """What a person may do can change while a run goes on."""
     allowed = {"value": True}
 
-    async def rule(context: Any, agent: Agent[Any]) -> bool:
+    async def rule(context: Any, agent: Agent[Any, Any]) -> bool:
         assert agent.name == "Driver"
         return allowed["value"] and context.context == "app"
 
@@ -1014,14 +1020,14 @@ async def test_wrong_tools_are_refused_where_they_are_given() -> None:
         return ""
 
     wrong: dict[str, Callable[[], Any]] = {
-        "function": lambda: Agent("A", tools=[bare]),
-        "agent": lambda: Agent("A", tools=[Agent("B")]),
-        "text": lambda: Agent("A", tools=["add"]),
+        "function": lambda: Agent("A", tools=[bare]),  # pyright: ignore[reportArgumentType]
+        "agent": lambda: Agent("A", tools=[Agent("B")]),  # pyright: ignore[reportArgumentType]
+        "text": lambda: Agent("A", tools=["add"]),  # pyright: ignore[reportArgumentType]
         "twice": lambda: Agent("A", tools=[add, total.with_(name="add")]),
-        "server": lambda: Agent("A", mcp_servers=[object()]),
+        "server": lambda: Agent("A", mcp_servers=[object()]),  # pyright: ignore[reportArgumentType]
         "name": lambda: Agent(""),
         "instructions": lambda: Agent("A", instructions=5),  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
-        "output": lambda: Agent("A", output_type=object()),
+        "output": lambda: Agent("A", output_type=object()),  # pyright: ignore[reportArgumentType]
     }
     told: dict[str, str] = {}
     for name, make in wrong.items():
@@ -1033,13 +1039,13 @@ async def test_wrong_tools_are_refused_where_they_are_given() -> None:
     told["function"] = told["function"].split("<function")[0]
     assert told == snapshot(
         {
-            "function": "The tools of agent 'A' are function tools and hosted tools; ",
-            "agent": "The tools of agent 'A' are function tools and hosted tools; <Agent 'B', model None, tools: none> is neither. Write agent.as_tool() to let it be called.",
-            "text": "The tools of agent 'A' are function tools and hosted tools; 'add' is neither. Make it one with @function_tool, Agent.as_tool() or FunctionTool(...).",
+            "function": "The tools of agent 'A' are not valid: expected function tools and hosted tools, got ",
+            "agent": "The tools of agent 'A' are not valid: expected function tools and hosted tools, got <Agent 'B', model None, tools: none>. Use agent.as_tool().",
+            "text": "The tools of agent 'A' are not valid: expected function tools and hosted tools, got 'add'. Create a tool with @function_tool, Agent.as_tool() or FunctionTool(...).",
             "twice": "Agent 'A' has two tools named 'add'",
-            "server": "The mcp_servers of agent 'A' have a method get_tools(); this object has none.",
-            "name": "An agent needs a name, as text; it got ''.",
-            "instructions": "The instructions of agent 'A' are text or a function of (context, agent), not a int.",
+            "server": "The mcp_servers of agent 'A' are not valid: expected objects with a method get_tools(), got a object.",
+            "name": "Agent(name=...) is not valid: expected a non-empty string, got ''.",
+            "instructions": "The instructions of agent 'A' are not valid: expected text or a function of (context, agent), got a int.",
             "output": "The output_type of agent 'A', <object ",
         }
     )
@@ -1099,12 +1105,12 @@ async def test_a_model_that_cannot_be_found_is_told_with_its_remedy(
     told["provider"] = str(caught.value)
     assert told == snapshot(
         {
-            "none": "No model was chosen. Give the agent one, as in Agent(model='openai/gpt-5'), or the run, as in RunConfig(model=...), or set AGENTS_TOOLS_MODEL. Names start with openai/, openai-chat/, anthropic/, pydantic-ai/, local/.",
-            "unknown": "No provider is known for the model 'mystery-1'. Names start with openai/, openai-chat/, anthropic/, pydantic-ai/, local/; for models of your own give a ModelProvider: RunConfig(model_provider=...).",
-            "prefix": "No provider is known for the model 'mystery/1'. Names start with openai/, openai-chat/, anthropic/, pydantic-ai/, local/; for models of your own give a ModelProvider: RunConfig(model_provider=...).",
-            "empty": "The model name 'openai/' names no model behind 'openai/'.",
-            "object": "A model has an async method respond(request, emit); this object has none. Give a Model, or a name such as 'openai/gpt-5'.",
-            "provider": "A model has an async method respond(request, emit); this int has none. Give a Model, or a name such as 'openai/gpt-5'.",
+            "none": "No model is configured. Set Agent(model=...), for example 'openai/gpt-5', RunConfig(model=...) or the environment variable AGENTS_TOOLS_MODEL. Names start with openai/, openai-chat/, anthropic/, pydantic-ai/, local/.",
+            "unknown": "The model 'mystery-1' has no known provider: expected a name that starts with openai/, openai-chat/, anthropic/, pydantic-ai/, local/. For your own models, pass a ModelProvider: RunConfig(model_provider=...).",
+            "prefix": "The model 'mystery/1' has no known provider: expected a name that starts with openai/, openai-chat/, anthropic/, pydantic-ai/, local/. For your own models, pass a ModelProvider: RunConfig(model_provider=...).",
+            "empty": "The model name 'openai/' is incomplete. Add the model after 'openai/'.",
+            "object": "Agent 'A': model= expects the name of a model, or a Model, got object.",
+            "provider": "A int is not a model: expected an async method respond(request, emit). Pass a Model, or a name such as 'openai/gpt-5'.",
         }
     )
     with pytest.raises(UserError, match="mystery-1"):
@@ -1127,7 +1133,7 @@ class Answers:
 @pytest.mark.parametrize("answer", [None, "text", {"items": []}])
 async def test_a_model_has_to_give_a_response(answer: Any) -> None:
     """Models are written by users, too."""
-    with pytest.raises(UserError, match=r"Answers\.respond must return a ModelResponse"):
+    with pytest.raises(UserError, match=r"Answers\.respond returned a wrong value"):
         await run(Agent("A", model=Answers(answer)))
 
 
@@ -1137,7 +1143,7 @@ async def test_a_model_may_not_answer_for_tools() -> None:
         tool_call("add", a=1, b=2, call_id="c"),
         ToolCallOutputItem(call_id="c", output="7"),
     ]
-    with pytest.raises(UserError, match="answered with a ToolCallOutputItem") as caught:
+    with pytest.raises(UserError, match="got a ToolCallOutputItem") as caught:
         await run(Agent("A", model=Answers(ModelResponse(items=given)), tools=[add]))
     assert_answered(caught.value.run_result)  # type: ignore[attr-defined]
 
@@ -1604,7 +1610,7 @@ async def test_an_event_stream_that_raises_costs_nothing(
 
     result = await run(agent_of("x"), run_config=RunConfig(event_stream=Broken()))
     assert result.final_output == "x"
-    assert "A listener failed" in caplog.text
+    assert "An event listener failed" in caplog.text
 
 
 async def test_a_run_of_many_events_without_a_reader_ends_and_keeps_what_counts() -> None:
@@ -1773,7 +1779,7 @@ async def test_a_tool_that_will_not_end_costs_its_grace_once() -> None:
     took = loop.time() - began
     go_on.set()
     assert_answered(result)
-    assert took < 3
+    assert took < 2 * GRACE
 
 
 async def _left(*, read: bool = False, error: Exception | None = None) -> None:
@@ -1855,7 +1861,7 @@ async def test_f42_a_state_taken_while_calls_run_knows_which_have_ended() -> Non
     assert [gate.entered.is_set() for gate in gates] == [False, False, True]
 
 
-async def run_state(agent: Agent[Any], state: RunState) -> RunResult:
+async def run_state(agent: Agent[Any, Any], state: RunState) -> RunResult:
     result = await run(agent, state)
     assert_answered(result)
     return result

@@ -13,9 +13,9 @@ from pydantic import Field, SecretStr, create_model
 from typing_extensions import TypedDict, Unpack
 
 from agents_tools import ModelBehaviorError, function_tool
-from agents_tools._strict import ANTHROPIC_STRICT, ensure_strict_json_schema, to_strict
 from agents_tools.errors import UserError
 from agents_tools.schema import function_schema
+from agents_tools.schema.strict import ANTHROPIC_STRICT, ensure_strict_json_schema, to_strict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,7 +58,7 @@ def test_a_reference_past_the_end_of_a_list_leads_nowhere(number: str) -> None:
     ref = f"#/properties/y/anyOf/{number}"
     properties = {"x": {"$ref": ref}, "y": {"anyOf": [{"type": "string"}]}}
     schema = {"type": "object", "properties": properties, "required": ["x", "y"]}
-    with pytest.raises(UserError, match="leads nowhere in the schema"):
+    with pytest.raises(UserError, match="points to nothing in the schema"):
         ensure_strict_json_schema(schema)
 
 
@@ -99,7 +99,7 @@ def test_a_chain_of_definitions_ends_whatever_links_it(link: str) -> None:
     definitions["D1000"] = {"type": "string"}
     x = {"$ref": "#/$defs/D0", "description": "d"}
     schema = {"type": "object", "properties": {"x": x}, "required": ["x"], "$defs": definitions}
-    with pytest.raises(UserError, match="unfolds without end"):
+    with pytest.raises(UserError, match="expands without end"):
         to_strict(schema, ANTHROPIC_STRICT)
 
 
@@ -371,7 +371,7 @@ def test_arguments_by_position_of_mixed_types_are_refused() -> None:
 
     def go(*parts: *tuple[int, str]) -> None: ...
 
-    with pytest.raises(UserError, match=r"\*parts is annotated .*, a tuple of mixed types"):
+    with pytest.raises(UserError, match=r"\*parts is annotated .*, a tuple of different types"):
         function_schema(go)
 
 
@@ -403,5 +403,5 @@ def test_two_parameters_of_one_name_are_refused() -> None:
     def weigh(a: Annotated[int, Field(alias="x")], b: Annotated[int, Field(alias="x")]) -> int:
         return a + b
 
-    with pytest.raises(UserError, match="parameters 'a' and 'b' both go by the name 'x'"):
+    with pytest.raises(UserError, match="parameters 'a' and 'b' both have the name 'x'"):
         function_tool(weigh).build()

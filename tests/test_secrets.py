@@ -19,10 +19,11 @@ import pytest
 from hypothesis import given, strategies as st
 from pydantic import SecretBytes, SecretStr
 
-from agents_tools import _secrets
-from agents_tools._secrets import MASK, forget_secret, mask, mask_json, register_secret
 from agents_tools.errors import UserTypeError, UserValueError
+from agents_tools.text import secrets as _secrets
+from agents_tools.text.secrets import MASK, forget_secret, mask, mask_json, register_secret
 from tests.pace import at_most
+from tests.scale import LARGE
 
 VALUE = "p@ss/w+rd ünd=so"
 
@@ -76,14 +77,14 @@ def test_a_secret_may_come_in_any_wrapping(value: str | bytes | SecretStr | Secr
 @pytest.mark.parametrize("value", ["", "abcde", "     abcde   ", b"12345", SecretStr("")])
 def test_a_short_secret_is_refused_with_the_reason(value: str | bytes | SecretStr) -> None:
     """A short value would be masked all over ordinary text; an unset one would mask nothing."""
-    with pytest.raises(UserValueError, match=r"has 6 to 32,768 bytes, this one has \d") as caught:
+    with pytest.raises(UserValueError, match=r"expected 6 to 32,768 bytes, got \d") as caught:
         register_secret(value)
     assert "abcde" not in str(caught.value)
 
 
 def test_a_huge_secret_is_refused() -> None:
     """The time that masking takes is promised, and depends on the sizes of secrets."""
-    with pytest.raises(UserValueError, match="this one has 32,769"):
+    with pytest.raises(UserValueError, match="got 32,769"):
         register_secret("x" * 32_769)
 
 
@@ -267,7 +268,7 @@ def test_what_looks_like_a_secret_is_masked_in_base64(secret: str, before: str) 
         '{"properties": {"password": {"type": "string"}}}',
         "the file starts with -----BEGIN PRIVATE KEY----- and ends soon",
         "ask-me-anything-about-risk-management-software",
-        "/usr/lib/python3.11/site-packages/agents_tools/outputs.py",
+        "/usr/lib/python3.11/site-packages/agents_tools/content/outputs.py",
         "commit 25cb90c84e5c9832a1b2c3d4e5f60718293a4b5c",
         base64.b64encode(b"The quick brown fox jumps over the lazy dog").decode(),
     ],
@@ -310,12 +311,13 @@ EVIL = [
 ]
 
 
+@pytest.mark.scaled
 @pytest.mark.parametrize("piece", EVIL)
-def test_masking_a_hostile_megabyte_takes_linear_time(piece: str) -> None:
+def test_masking_a_hostile_text_takes_linear_time(piece: str) -> None:
     """Whoever writes a tool's output must not be able to stop the process that masks it."""
     register_secret("abcabcabcabcabcabcabcabd" * 8)
-    text = (piece * ((1 << 20) // len(piece) + 1))[: 1 << 20]
-    with at_most(1_000):  # a quadratic search takes many minutes
+    text = (piece * (LARGE // len(piece) + 1))[:LARGE]
+    with at_most(LARGE // 1_000):  # a quadratic search takes minutes
         mask(text)
 
 

@@ -8,14 +8,14 @@ import pytest
 
 from agents_tools import (
     RunItemStreamEvent,
-    RunState,
     ToolApprovalItem,
     ToolCallItem,
     Usage,
     UserError,
 )
+from agents_tools.agents import PendingCall, RunState
+from agents_tools.agents.state import waiting_calls
 from agents_tools.events import Origin
-from agents_tools.state import PendingCall, waiting_calls
 
 
 def state_of(*history: Any, **more: Any) -> RunState:
@@ -98,6 +98,6 @@ def test_a_persons_arguments_have_a_json_form(value: Any) -> None:
     """What is approved is what a tool can be given: there is no NaN in JSON."""
     item = ToolApprovalItem(call_id="c1", name="send", arguments="{}", agent="A")
     state = state_of(pending={"c1": PendingCall(item=item, pin="p")})
-    with pytest.raises(UserError, match="must have a JSON form"):
+    with pytest.raises(UserError, match="not serializable as JSON"):
         state.approve(item, arguments={"a": value})
     assert state.pending["c1"].decision is None

@@ -22,18 +22,18 @@ from agents_tools.errors import (
     EventStoreFullError,
 )
 from agents_tools.events import Event, MessageEvent
-from agents_tools.store import EventFilter, SQLiteEventStore
+from agents_tools.persistence import EventFilter, SQLiteEventStore
 from tests.sqlite_faults import FULL, Step, failing_disk, has_disk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import IO
 
-    from agents_tools.store import Pending
+    from agents_tools.persistence import PendingFuture
 
 needs_disk = pytest.mark.skipif(not has_disk(), reason="SQLite cannot be reached in this Python")
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are killed here")
-PATIENCE = 10.0
+PATIENCE = 45.0
 SECTOR = 512
 
 
@@ -306,11 +306,11 @@ def _failing(folder: Path, code: int, *, at: int, for_long: bool) -> int:
     return count
 
 
-def _stored(pending: Pending[Any]) -> bool:
+def _stored(pending: PendingFuture[Any]) -> bool:
     return _failure(pending) is None
 
 
-def _failure(pending: Pending[Any]) -> EventStoreError | None:
+def _failure(pending: PendingFuture[Any]) -> EventStoreError | None:
     try:
         pending.result(PATIENCE)
     except EventStoreError as error:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agents_tools._channel import Channel
 from agents_tools.events import (
     Event,
     GapEvent,
@@ -20,10 +19,16 @@ from agents_tools.events import (
     RawResponseStreamEvent,
     ToolProgressEvent,
 )
-from agents_tools.store import MemoryEventStore
-from agents_tools.stream import EventStream, _subscription
-from agents_tools.stream._bounds import LARGEST, _shortened, _weighed, bounded
-from agents_tools.stream._squeeze import coalesced, with_gaps, without_droppable
+from agents_tools.events.channel import Channel
+from agents_tools.persistence import MemoryEventStore
+from agents_tools.persistence.stream import EventStream, subscription as _subscription
+from agents_tools.persistence.stream.coalesce import coalesce, with_gaps, without_droppable
+from agents_tools.persistence.stream.size_limit import (
+    LARGEST,
+    _remaining_size,
+    _shorten,
+    limit_size,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,10 +47,10 @@ async def test_a_writer_waits_for_room_as_soon_as_the_channel_is_full() -> None:
     """Not one event later: what is pushed then would push out an earlier one."""
     channel = Channel(2, patience=WITHIN)
     channel.push(NotifyStreamEvent("one"))
-    await asyncio.wait_for(channel.room(), WITHIN)
+    await asyncio.wait_for(channel.wait_for_room(), WITHIN)
     channel.push(NotifyStreamEvent("two"))
-    assert channel.due()
-    waiting = asyncio.ensure_future(channel.room())
+    assert channel.should_wait()
+    waiting = asyncio.ensure_future(channel.wait_for_room())
     await turns()
     assert not waiting.done()
     seen: list[Any] = [await anext(channel)]
@@ -95,7 +100,7 @@ async def test_what_a_run_says_after_the_end_is_dropped_with_one_warning(
     for text in ("one", "two"):
         stream.publish(NotifyStreamEvent(text).stamped(origin, 1))
     assert stream.last_id == -1
-    assert caplog.text.count("is closed; what runs still say is dropped") == 1
+    assert caplog.text.count("is closed: events of runs that continue are dropped") == 1
 
 
 async def test_what_was_held_back_is_said_at_the_end() -> None:
@@ -204,7 +209,7 @@ class Words(UserDict[str, Any]):
 )
 def test_what_a_value_weighs(value: Any, weight: int) -> None:
     """Its texts, and a little for each value: so that neither a text nor a million zeros pass."""
-    assert _weighed(value, 10_000, 0) == 10_000 - weight
+    assert _remaining_size(value, 10_000, 0) == 10_000 - weight
 
 
 def test_weighing_ends_when_there_is_nothing_left() -> None:
@@ -217,21 +222,21 @@ def test_weighing_ends_when_there_is_nothing_left() -> None:
                 counted.append(number)
                 yield [number]
 
-    assert _weighed(Counted(), 100, 0) < 0
+    assert _remaining_size(Counted(), 100, 0) < 0
     assert len(counted) <= 5
 
 
 def test_an_event_at_the_limit_is_left_as_it_is() -> None:
     """One character more, and it is cut; a short beginning and the length are kept."""
     for event in (NotifyStreamEvent("x" * LARGEST), MessageEvent("hello")):
-        assert bounded(event) is event
-    cut: Any = bounded(NotifyStreamEvent("x" * (LARGEST + 1)))
+        assert limit_size(event) is event
+    cut: Any = limit_size(NotifyStreamEvent("x" * (LARGEST + 1)))
     assert cut.data.startswith("x" * 65_536 + "… (16,711,681 characters left out: an event has at")
     assert len(cut.data) < 65_700
     fits = LARGEST - len("assistant") - 16 * 20
     whole = MessageEvent("x" * fits, role="assistant")
-    assert bounded(whole) is whole
-    assert bounded(MessageEvent("x" * (LARGEST + 1), role="assistant")) != whole
+    assert limit_size(whole) is whole
+    assert limit_size(MessageEvent("x" * (LARGEST + 1), role="assistant")) != whole
 
 
 def at(number: int, event: Event) -> Event:
@@ -280,7 +285,7 @@ def test_only_pieces_of_one_kind_are_merged() -> None:
         pass
 
     one, two = (kind("a", is_delta=True) for kind in (NotifyStreamEvent, Note))
-    assert len(coalesced([at(0, one), at(1, two)])) == 2
+    assert len(coalesce([at(0, one), at(1, two)])) == 2
 
 
 def test_what_is_for_display_leaves_one_gap_in_its_place() -> None:
@@ -305,20 +310,20 @@ def test_only_what_goes_on_is_merged() -> None:
         event = ToolProgressEvent(much)
         return at(id, event if origin is None else event.stamped(origin, id))
 
-    assert told(coalesced([delta(0, "a"), delta(1, "b"), delta(2, "c", two)])) == [
+    assert told(coalesce([delta(0, "a"), delta(1, "b"), delta(2, "c", two)])) == [
         (1, "ab"),
         (2, "c"),
     ]
-    assert len(coalesced([delta(0, "a"), delta(1, "b", tag="x")])) == 2
-    assert len(coalesced([delta(0, "a"), delta(1, "b", level="error")])) == 2
+    assert len(coalesce([delta(0, "a"), delta(1, "b", tag="x")])) == 2
+    assert len(coalesce([delta(0, "a"), delta(1, "b", level="error")])) == 2
     whole = at(1, NotifyStreamEvent("b").stamped(one, 1))
-    assert len(coalesced([delta(0, "a"), whole])) == 2
-    assert len(coalesced([whole, delta(2, "a")])) == 2
-    assert len(coalesced([delta(0, "a" * 4_000), delta(1, "b" * 96)])) == 1
-    assert len(coalesced([delta(0, "a" * 4_000), delta(1, "b" * 97)])) == 2
+    assert len(coalesce([delta(0, "a"), whole])) == 2
+    assert len(coalesce([whole, delta(2, "a")])) == 2
+    assert len(coalesce([delta(0, "a" * 4_000), delta(1, "b" * 96)])) == 1
+    assert len(coalesce([delta(0, "a" * 4_000), delta(1, "b" * 97)])) == 2
     steps = [progress(0, 1), progress(1, 1, two), progress(2, 2), progress(3, 3)]
-    assert told(coalesced(steps)) == [(1, 1), (3, 3)]
-    assert len(coalesced([progress(0, 1, None), progress(1, 2, None)])) == 2
+    assert told(coalesce(steps)) == [(1, 1), (3, 3)]
+    assert len(coalesce([progress(0, 1, None), progress(1, 2, None)])) == 2
 
 
 @pytest.mark.parametrize(
@@ -340,7 +345,7 @@ def test_only_pieces_of_one_answer_are_merged(two: dict[str, Any], merged: bool)
     events = [
         at(number, RawResponseStreamEvent(data)) for number, data in enumerate((first, second))
     ]
-    done: list[Any] = coalesced(events)
+    done: list[Any] = coalesce(events)
     assert [one.data for one in done] == (
         [{**second, "delta": "ab"}] if merged else [first, second]
     )
@@ -351,8 +356,8 @@ def test_a_payload_that_holds_itself_is_weighed_and_cut() -> None:
     """It has no form in JSON, but it must not end the one who publishes it either."""
     ring: list[Any] = ["x" * 70_000]
     ring.append(ring)
-    assert _weighed(ring, LARGEST, 0) < LARGEST
-    cut = _shortened(ring, 0)
+    assert _remaining_size(ring, LARGEST, 0) < LARGEST
+    cut = _shorten(ring, 0)
     assert cut[0].startswith("x" * 65_536 + "…")
 
 
@@ -409,8 +414,8 @@ def test_a_callback_that_unsubscribes_itself_does_not_wait_for_itself(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Neither in its own thread, nor in the loop that an awaitable of it runs on."""
-    monkeypatch.setattr(_subscription, "_PATIENCE", FOREVER)
-    monkeypatch.setattr(_subscription, "_PATIENCE_OF_A_LOOP", FOREVER)
+    monkeypatch.setattr(_subscription, "_CALLBACK_TIMEOUT", FOREVER)
+    monkeypatch.setattr(_subscription, "_LOOP_TIMEOUT", FOREVER)
     heard: list[Any] = []
 
     def at_once(event: Event) -> None:
@@ -437,7 +442,7 @@ def test_a_thread_with_nothing_to_do_ends_and_another_takes_over(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """However often, and whenever the next event comes."""
-    monkeypatch.setattr(_subscription, "_LINGER", 0.001)
+    monkeypatch.setattr(_subscription, "_IDLE_TIMEOUT", 0.001)
     heard: queue.SimpleQueue[int] = queue.SimpleQueue()
     with EventStream() as stream:
         stream.subscribe("a", lambda event: heard.put(event.id), "x")
@@ -455,7 +460,7 @@ def test_a_thread_that_waits_for_events_ends_with_its_subscription(
     way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At once, not when it has waited long enough."""
-    monkeypatch.setattr(_subscription, "_LINGER", FOREVER)
+    monkeypatch.setattr(_subscription, "_IDLE_TIMEOUT", FOREVER)
     heard: queue.SimpleQueue[int] = queue.SimpleQueue()
     stream = EventStream()
     subscription = stream.subscribe("a", lambda event: heard.put(event.id), "x")
@@ -646,7 +651,7 @@ def test_a_loop_stands_still_for_a_moment_only(
     in_a_loop: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Unsubscribing waits for a callback in a thread; a loop has others to serve."""
-    short, long = "_PATIENCE_OF_A_LOOP", "_PATIENCE"
+    short, long = "_LOOP_TIMEOUT", "_CALLBACK_TIMEOUT"
     monkeypatch.setattr(_subscription, short if in_a_loop else long, 0.01)
     monkeypatch.setattr(_subscription, long if in_a_loop else short, FOREVER)
     started, release = threading.Event(), threading.Event()

@@ -16,8 +16,6 @@ from agents_tools import (
     ModelBehaviorError,
     NotifyStreamEvent,
     RunContextWrapper,
-    StreamingToolEndEvent,
-    StreamingToolStartEvent,
     ToolArtifactEvent,
     ToolCancelledError,
     ToolContext,
@@ -28,7 +26,6 @@ from agents_tools import (
     ToolStreamStartEvent,
     UserError,
     artifact,
-    bind,
     function_tool,
     listen,
     notify,
@@ -36,6 +33,7 @@ from agents_tools import (
     streaming_tool,
     track,
 )
+from agents_tools.events import StreamingToolEndEvent, StreamingToolStartEvent, bind
 from agents_tools.policies import timeout
 from agents_tools.testing import check_events
 
@@ -622,7 +620,7 @@ async def test_a_stream_is_entered_before_it_is_read_and_only_once() -> None:
             pass
     async with stream:
         pass
-    with pytest.raises(UserError, match="before"):
+    with pytest.raises(UserError, match="already used"):
         async with stream:
             pass
 

@@ -10,14 +10,14 @@ import pytest
 from inline_snapshot import snapshot
 from pydantic import BaseModel, Field, RootModel
 
-from agents_tools._strict import (
+from agents_tools.errors import UserError
+from agents_tools.schema.references import check_limits
+from agents_tools.schema.strict import (
     ANTHROPIC_STRICT,
     OPENAI_STRICT,
-    check_limits,
     ensure_strict_json_schema,
     to_strict,
 )
-from agents_tools.errors import UserError
 
 
 class Node(BaseModel):
@@ -416,42 +416,42 @@ OPEN = {"type": "object", "additionalProperties": {"type": "string"}}
         (
             of(x=OPEN),
             snapshot(
-                "#/properties/x, which is an open map. Declare its keys (with a model, dataclass or TypedDict), take a list of pairs"
+                "#/properties/x, which is an open map. Declare its keys (with a model, dataclass or TypedDict), or use a list of pairs"
             ),
         ),
         (
             of(x={"type": "array", "items": of(y=OPEN)}),
             snapshot(
-                "#/properties/x/items/properties/y, which is an open map. Declare its keys (with a model, dataclass or TypedDict), take a list of pairs"
+                "#/properties/x/items/properties/y, which is an open map. Declare its keys (with a model, dataclass or TypedDict), or use a list of pairs"
             ),
         ),
         (
             of(x={"type": "object"}),
             snapshot(
-                "#/properties/x, which is an open map. Declare its keys (with a model, dataclass or TypedDict), take a list of pairs"
+                "#/properties/x, which is an open map. Declare its keys (with a model, dataclass or TypedDict), or use a list of pairs"
             ),
         ),
         (
             {**of(x={"type": "string"}), "additionalProperties": True},
             snapshot(
-                "the schema, which is an open map. Declare its keys (with a model, dataclass or TypedDict), take a list of pairs"
+                "the schema, which is an open map. Declare its keys (with a model, dataclass or TypedDict), or use a list of pairs"
             ),
         ),
         (
             of(x={}),
-            snapshot("#/properties/x, which takes a value of any type. Give it a type"),
+            snapshot("#/properties/x, which accepts a value of any type. Give it a type"),
         ),
         (
             of(x=True),
-            snapshot("#/properties/x, which takes a value of any type. Give it a type"),
+            snapshot("#/properties/x, which accepts a value of any type. Give it a type"),
         ),
         (
             of(x={"description": "Anything."}),
-            snapshot("#/properties/x, which takes a value of any type. Give it a type"),
+            snapshot("#/properties/x, which accepts a value of any type. Give it a type"),
         ),
         (
             of(x={"type": "array"}),
-            snapshot("#/properties/x/items, which takes a value of any type. Give it a type"),
+            snapshot("#/properties/x/items, which accepts a value of any type. Give it a type"),
         ),
         (
             {"type": "array", "items": {"type": "string"}},
@@ -464,12 +464,12 @@ OPEN = {"type": "object", "additionalProperties": {"type": "string"}}
         (
             of(x={"$ref": "https://example.org/s.json"}),
             snapshot(
-                "the reference 'https://example.org/s.json' does not point into the schema itself; put what it refers to under $defs"
+                "the reference 'https://example.org/s.json' does not point into the schema itself; move its target to $defs"
             ),
         ),
         (
             of(x={"$ref": "#/$defs/Missing"}),
-            snapshot("the reference '#/$defs/Missing' leads nowhere in the schema"),
+            snapshot("the reference '#/$defs/Missing' points to nothing in the schema"),
         ),
         (
             of(x={"enum": [{"a": 1}]}),
@@ -493,9 +493,7 @@ OPEN = {"type": "object", "additionalProperties": {"type": "string"}}
         ),
         (
             of(x={"type": "string", "$anchor": "a"}),
-            snapshot(
-                "#/properties/x, which has an $id or anchor of its own. Use plain $defs and $ref"
-            ),
+            snapshot("#/properties/x, which has its own $id or anchor. Use plain $defs and $ref"),
         ),
         (
             {"type": "object", "properties": {}, "required": ["a"]},
@@ -503,7 +501,7 @@ OPEN = {"type": "object", "additionalProperties": {"type": "string"}}
         ),
         (
             {**of(x={"$ref": "#/$defs/A"}), "$defs": {"A": {"$ref": "#/$defs/A"}}},
-            snapshot("the reference '#/$defs/A' leads back to itself"),
+            snapshot("the reference '#/$defs/A' points to itself"),
         ),
     ],
 )
@@ -521,7 +519,7 @@ def test_a_refusal_is_a_sentence_and_what_to_do() -> None:
         ensure_strict_json_schema(of(x={}))
     assert (
         str(caught.value)
-        == f"{HEAD}#/properties/x, which takes a value of any type. Give it a type{TAIL}"
+        == f"{HEAD}#/properties/x, which accepts a value of any type. Give it a type{TAIL}"
     )
 
 
@@ -536,7 +534,7 @@ def nested(levels: int) -> dict[str, Any]:
 @pytest.mark.parametrize("levels", [300, 5_000])
 def test_a_schema_too_deep_is_refused(levels: int) -> None:
     """A hostile server's schema must not exhaust the stack of the process that lists its tools."""
-    with pytest.raises(UserError, match=r"nested (more than 200 levels deep|without end)"):
+    with pytest.raises(UserError, match=r"nested more than 200 levels deep|contains itself"):
         ensure_strict_json_schema(of(x=nested(levels)))
 
 
@@ -550,13 +548,13 @@ def test_a_schema_that_contains_itself_is_refused() -> None:
     """A cycle of Python objects is no JSON."""
     schema: dict[str, Any] = {"type": "array"}
     schema["items"] = schema
-    with pytest.raises(UserError, match="without end"):
+    with pytest.raises(UserError, match="contains itself"):
         ensure_strict_json_schema(of(x=schema))
 
 
 def test_a_schema_with_foreign_values_is_refused() -> None:
     """A set or a class in a schema is a mistake that no provider could be sent."""
-    with pytest.raises(UserError, match="JSON values only"):
+    with pytest.raises(UserError, match="contains only JSON values"):
         ensure_strict_json_schema(of(x={"enum": {1, 2}}))
 
 
@@ -570,7 +568,7 @@ def test_references_that_double_each_time_are_refused() -> None:
             item["$ref"] = f"#/$defs/D{number + 1}"
         definitions[f"D{number}"] = definition
     schema = {**of(x={"$ref": "#/$defs/D0", "description": "d"}), "$defs": definitions}
-    with pytest.raises(UserError, match="unfolds without end"):
+    with pytest.raises(UserError, match="expands without end"):
         ensure_strict_json_schema(schema)
 
 
@@ -582,7 +580,7 @@ def test_a_long_chain_of_references_is_refused_without_deep_recursion() -> None:
     }
     definitions["D900"] = {"type": "string"}
     schema = {**of(x={"$ref": "#/$defs/D0", "description": "d"}), "$defs": definitions}
-    with pytest.raises(UserError, match="unfolds without end"):
+    with pytest.raises(UserError, match="expands without end"):
         ensure_strict_json_schema(schema)
 
 

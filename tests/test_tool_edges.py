@@ -33,7 +33,7 @@ async def test_a_failure_function_that_fails_is_told_in_the_log(
     result = await Runner.run(Agent("A", model=model, tools=[fail]), "go")
     [answer] = [item["output"] for item in result.to_input_list() if "output" in item]
     assert "no" in answer
-    assert "The failure function of tool 'fail' failed itself." in caplog.text
+    assert "The failure function of tool 'fail' raised an exception." in caplog.text
     assert "the explanation failed" in caplog.text
 
 

@@ -15,10 +15,7 @@ from hypothesis import given, strategies as st
 from agents_tools import (
     Agent,
     FunctionTool,
-    RunHooks,
     Runner,
-    RunState,
-    StopAtTools,
     ToolAnnotations,
     ToolCallOutputItem,
     ToolContext,
@@ -29,11 +26,12 @@ from agents_tools import (
     notify,
     streaming_tool,
 )
-from agents_tools._search import SearchIndex, words_of
-from agents_tools.export._approval import decided, is_undecided
+from agents_tools.agents import RunHooks, RunState, StopAtTools
+from agents_tools.export._approval import needs_decision, with_decision
 from agents_tools.policies import exclusive, input_guardrail, needs_approval, rename, timeout
 from agents_tools.testing import ScriptedModel, tool_call
 from agents_tools.toolset import Toolset, tool_search
+from agents_tools.toolset.search import SearchIndex, words_of
 from tests.test_toolset import Source, made, names
 
 done: list[str] = []
@@ -225,7 +223,7 @@ async def test_a_run_finds_and_calls_in_proxy_mode() -> None:
     assert (answers[1].status, answers[1].output) == ("ok", "issue 'Broken' with None")
     assert answers[2].status == "invalid_args"
     assert "did you mean 'title'" in str(answers[2].output)
-    assert "There is no tool 'no_such' to call" in str(answers[3].output)
+    assert "Tool 'no_such' does not exist" in str(answers[3].output)
     assert len({id(request.tools) for request in model.requests}) == 1
     assert names(model.requests[0].tools) == ["tool_search", "call_tool"]
     assert done == ["Broken"]
@@ -409,7 +407,7 @@ async def test_a_hostile_description_reveals_nothing() -> None:
 
 def test_only_a_run_reveals_tools() -> None:
     """Elsewhere what was found could never be called."""
-    with pytest.raises(UserError, match="a run, which reveals tools"):
+    with pytest.raises(UserError, match="a run with a tool search"):
         list(tool_search(TOOLS, mode="reveal"))
 
 
@@ -446,7 +444,8 @@ async def test_a_found_tool_waits_for_its_approval(mode: Any) -> None:
 
 _OTHER_PROCESS = """
 import asyncio, sys
-from agents_tools import Agent, Runner, RunState
+from agents_tools import Agent, Runner
+from agents_tools.agents import RunState
 from agents_tools.testing import ScriptedModel
 from agents_tools.toolset import tool_search
 from tests.test_tool_search import TOOLS, outputs
@@ -531,13 +530,13 @@ async def test_frameworks_ask_about_the_tool_that_is_called() -> None:
     call = list(tool_search(TOOLS))[1]
     wanted = '{"name": "delete_repository", "arguments": {"name": "x"}}'
     harmless = '{"name": "weather", "arguments": {"city": "Bonn"}}'
-    assert await is_undecided(call, wanted, call_id="1", context=None)
-    assert not await is_undecided(call, harmless, call_id="2", context=None)
-    assert not await is_undecided(call, '{"name": "none"}', call_id="3", context=None)
-    refused = await decided(call, approved=False, message="Not now.").call(None, wanted)
+    assert await needs_decision(call, wanted, call_id="1", context=None)
+    assert not await needs_decision(call, harmless, call_id="2", context=None)
+    assert not await needs_decision(call, '{"name": "none"}', call_id="3", context=None)
+    refused = await with_decision(call, approved=False, message="Not now.").call(None, wanted)
     assert (refused.status, done) == ("denied", [])
     assert "Not now." in str(refused.output)
-    allowed = await decided(call, approved=True).call(None, wanted)
+    allowed = await with_decision(call, approved=True).call(None, wanted)
     assert (allowed.output, done) == ("x is gone", ["deleted x"])
 
 

@@ -15,7 +15,6 @@ from agents_tools import (
     FunctionTool,
     RunConfig,
     Runner,
-    RunState,
     ToolAnnotations,
     ToolStreamEndEvent,
     ToolStreamStartEvent,
@@ -23,7 +22,7 @@ from agents_tools import (
     function_tool,
     listen,
 )
-from agents_tools._search import SearchIndex
+from agents_tools.agents import RunState
 from agents_tools.policies import (
     exclusive,
     input_guardrail,
@@ -35,6 +34,7 @@ from agents_tools.policies import (
 )
 from agents_tools.testing import ScriptedModel, tool_call
 from agents_tools.toolset import Toolset, tool_search
+from agents_tools.toolset.search import SearchIndex
 from agents_tools.wire.anthropic import to_anthropic
 from tests.mcp.test_server import LEGACY, reached
 from tests.test_tool_search import TOOLS, create_issue, done, found, outputs, search, weather
@@ -223,7 +223,7 @@ async def test_a_switched_off_tool_is_not_even_hinted_at() -> None:
         result = await ran(tool_search(TOOLS, off), [through("Secret"), through("secret")])
         for answer in outputs(result):
             assert "Did you mean" not in str(answer.output)
-            assert "There is no tool" in str(answer.output)
+            assert "does not exist" in str(answer.output)
 
 
 async def test_a_tool_that_is_gone_when_it_is_called_is_told_of() -> None:
@@ -243,7 +243,7 @@ async def test_a_tool_that_is_gone_when_it_is_called_is_told_of() -> None:
     first, gone, there = outputs(result)
     assert found(first.output) == ["alpha"]
     assert (gone.status, there.output) == ("tool_error", "beta of beta")
-    assert "There is no tool 'alpha' to call" in str(gone.output)
+    assert "Tool 'alpha' does not exist" in str(gone.output)
 
 
 async def test_a_tool_that_changed_since_it_was_found_is_called_as_it_is_now() -> None:
@@ -289,14 +289,14 @@ async def test_a_name_of_no_tool_is_told_of_first(arguments: Any) -> None:
     )
     outside = list(tool_search(TOOLS))[1]
     text = json.dumps({"name": "nothing", "arguments": arguments})
-    assert "There is no tool 'nothing'" in str(await outside.on_invoke_tool(None, text))
+    assert "Tool 'nothing' does not exist" in str(await outside.on_invoke_tool(None, text))
 
 
 async def test_limits_of_a_run_count_calls_of_found_tools() -> None:
     """Each is one call, like any other."""
     script = [[through("create_issue", {"title": title}) for title in "ABC"]]
     config = RunConfig(max_tool_calls=2)
-    with pytest.raises(Exception, match="more than the 2 tool calls"):
+    with pytest.raises(Exception, match="its limit of 2 tool calls"):
         await ran(tool_search(TOOLS), *script, run_config=config)
     assert done == []
 
@@ -470,7 +470,7 @@ async def test_a_shortened_result_reveals_what_is_whole_in_it() -> None:
     (finder,) = await tool_search(TOOLS, mode="reveal").get_tools()
     model = ScriptedModel([tool_call("tool_search", query="ticket weather merge destroy"), "done"])
     result = await Runner.run(Agent("x", tools=[truncate(250)(finder)], model=model), "go")
-    assert "left out" in str(outputs(result)[0].output)
+    assert "omitted" in str(outputs(result)[0].output)
     assert 2 <= len(names(model.requests[1].tools)) <= 4
 
 
@@ -564,7 +564,7 @@ async def test_an_agent_that_was_found_goes_on_where_it_waited(mode: Any) -> Non
 
 async def test_a_durable_run_makes_a_found_call_once(tmp_path: Any) -> None:
     """What the store knows of a call is what the tool answered, not how it was reached."""
-    from agents_tools.durable import LocalDurableStore
+    from agents_tools.persistence.durable import LocalDurableStore
 
     config = RunConfig(durable=LocalDurableStore(tmp_path / "runs.db"))
     tools = tool_search(TOOLS)
@@ -599,7 +599,7 @@ async def test_a_server_follows_the_tools_of_a_toolset() -> None:
     toolset = Toolset(tool_search(registry), Toolset(registry).prefix("x_"))
     async with reached("memory", LEGACY, toolset) as client:
         given = {"name": "weather", "arguments": {"city": "Bonn"}}
-        assert "There is no tool" in str(await client.call("call_tool", given))
+        assert "does not exist" in str(await client.call("call_tool", given))
         registry.register(weather)
         assert "rain in Bonn" in str(await client.call("call_tool", given))
         listed = [tool["name"] for tool in (await client.list())["tools"]]

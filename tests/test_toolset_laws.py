@@ -9,9 +9,9 @@ from typing import Any
 from hypothesis import given, strategies as st
 
 from agents_tools import Agent, FunctionTool
-from agents_tools._records import Policy
-from agents_tools.items import MessageInputItem, ToolCallItem, ToolCallOutputItem
+from agents_tools.content import MessageInputItem, ToolCallItem, ToolCallOutputItem
 from agents_tools.policies import rename
+from agents_tools.tool.declaration import Policy
 from agents_tools.toolset import Toolset, tool_search
 from tests.test_toolset import made, names
 
@@ -109,7 +109,7 @@ def test_a_policy_around_a_search_is_one_around_what_it_finds(tools: list[Any]) 
         assert one == other
         for tool in tools:
             call = ToolCallItem(call_id="1", name=tool.name, arguments="{}")
-            found, again = (box.called(call)[0] for box in boxes)
+            found, again = (box.resolve(call)[0] for box in boxes)
             assert repr(found) == repr(again) == f"<FunctionTool {tool.name!r} + p + q>"
 
 
@@ -147,7 +147,7 @@ def test_a_list_of_revealed_tools_only_grows_at_its_end(
             ToolCallItem(call_id=str(number), name=f"s{place}", arguments="{}"),
             ToolCallOutputItem(call_id=str(number), name=f"s{place}", output=told),
         ]
-        offered = asyncio.run(agent.toolbox(_Scope(history))).offered
+        offered = asyncio.run(agent.toolbox(_Scope(history))).offered  # pyright: ignore[reportArgumentType]
         assert offered[: len(before)] == before
         before = offered
     most = len(searches) * (bound + 2) + 1

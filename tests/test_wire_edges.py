@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from agents_tools import ToolAnnotations
-from agents_tools._strict import StrictFallbackWarning
 from agents_tools.errors import UserError
-from agents_tools.wire._decode import decoder
-from agents_tools.wire._project import project
+from agents_tools.schema.strict import StrictFallbackWarning
 from agents_tools.wire.anthropic import to_anthropic
 from agents_tools.wire.bedrock import to_bedrock
+from agents_tools.wire.decode import decoder
 from agents_tools.wire.gemini import to_gemini
 from agents_tools.wire.mcp import output_is_wrapped, to_mcp
 from agents_tools.wire.openai_chat import to_openai_chat
 from agents_tools.wire.openai_responses import to_openai_responses
+from agents_tools.wire.project import project
 from tests.wire.tools import tool
 
 TEXT: dict[str, Any] = {"type": "string"}
@@ -68,7 +68,7 @@ def test_names_that_become_the_same_are_counted() -> None:
 @pytest.mark.parametrize("value", [b"key", bytearray(b"key")])
 def test_bytes_are_no_option(value: Any) -> None:
     """They would go out as a list of numbers."""
-    with pytest.raises(UserError, match="must hold JSON values only, not byte"):
+    with pytest.raises(UserError, match="is invalid: expected JSON values, got byte"):
         to_anthropic(tool("t", of(), metadata={"anthropic": {"cache_control": value}}))
 
 
@@ -144,7 +144,7 @@ def test_gemini_takes_names_that_start_with_an_underscore() -> None:
     for name in ("_t", "t1", "a"):
         assert to_gemini(tool(name, of()))["name"] == name
     for name in ("1t", "-t"):
-        with pytest.raises(UserError, match="must start with a letter or an underscore"):
+        with pytest.raises(UserError, match="expected a letter or an underscore first"):
             to_gemini(tool(name, of()))
 
 

@@ -1,11 +1,14 @@
-"""The tools that come with the library: terminal, editor, search, plan, skills."""
+"""Built-in tools: terminal, file editor, search, task list and skills."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from agents_tools._package import lazy_exports
 
 if TYPE_CHECKING:
     from agents_tools.builtin.file_editor import (
+        EditorTool as EditorTool,
         FileEditorAction as FileEditorAction,
         FileEditorExecutor as FileEditorExecutor,
         FileEditorObservation as FileEditorObservation,
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
         GrepTool as GrepTool,
     )
     from agents_tools.builtin.presets import (
-        ToolSet as ToolSet,
+        DefaultTools as DefaultTools,
         create_default_registry as create_default_registry,
         get_default_tools as get_default_tools,
     )
@@ -51,6 +54,8 @@ if TYPE_CHECKING:
         TaskTrackerTool as TaskTrackerTool,
     )
     from agents_tools.builtin.terminal import (
+        BashExecutor as BashExecutor,
+        BashTool as BashTool,
         TerminalAction as TerminalAction,
         TerminalExecutor as TerminalExecutor,
         TerminalObservation as TerminalObservation,
@@ -62,46 +67,67 @@ if TYPE_CHECKING:
         ThinkTool as ThinkTool,
     )
 
-    BashExecutor = TerminalExecutor
-    BashTool = TerminalTool
-    EditorTool = FileEditorTool
-
-_PLACES = {
-    "file_editor": (
-        "FileEditorAction", "FileEditorExecutor", "FileEditorObservation", "FileEditorTool",
-    ),
-    "finish": ("FinishAction", "FinishObservation", "FinishTool"),
-    "glob": ("GlobAction", "GlobExecutor", "GlobObservation", "GlobTool"),
-    "grep": ("GrepAction", "GrepExecutor", "GrepObservation", "GrepTool"),
-    "presets": ("ToolSet", "create_default_registry", "get_default_tools"),
-    "sandbox": ("Limits", "Sandbox", "SandboxReport", "sandbox_report"),
-    "skill": ("SkillAction", "SkillObservation", "SkillRegistry", "SkillTool"),
-    "task_tracker": ("TaskTrackerAction", "TaskTrackerObservation", "TaskTrackerTool"),
-    "terminal": ("TerminalAction", "TerminalExecutor", "TerminalObservation", "TerminalTool"),
-    "think": ("ThinkAction", "ThinkObservation", "ThinkTool"),
-}  # fmt: skip
-"""Where each name lives; a module is loaded when a name of its is first asked for."""
-
-_ALIASES = {
-    "BashExecutor": "TerminalExecutor",
-    "BashTool": "TerminalTool",
-    "EditorTool": "FileEditorTool",
-}
-_MODULES = {name: module for module, names in _PLACES.items() for name in names}
-
-__all__ = sorted([*_MODULES, *_ALIASES])  # noqa: PLE0605 # pyright: ignore[reportUnsupportedDunderAll]
-
-
-def __getattr__(name: str) -> Any:
-    from importlib import import_module
-
-    own = _ALIASES.get(name, name)
-    if own not in _MODULES:
-        raise AttributeError(f"module 'agents_tools.builtin' has no attribute {name!r}")
-    value = getattr(import_module(f"agents_tools.builtin.{_MODULES[own]}"), own)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__, __all__ = lazy_exports(
+    __name__,
+    {
+        "file_editor": (
+            "EditorTool",
+            "FileEditorAction",
+            "FileEditorExecutor",
+            "FileEditorObservation",
+            "FileEditorTool",
+        ),
+        "finish": (
+            "FinishAction",
+            "FinishObservation",
+            "FinishTool",
+        ),
+        "glob": (
+            "GlobAction",
+            "GlobExecutor",
+            "GlobObservation",
+            "GlobTool",
+        ),
+        "grep": (
+            "GrepAction",
+            "GrepExecutor",
+            "GrepObservation",
+            "GrepTool",
+        ),
+        "presets": (
+            "DefaultTools",
+            "create_default_registry",
+            "get_default_tools",
+        ),
+        "sandbox": (
+            "Limits",
+            "Sandbox",
+            "SandboxReport",
+            "sandbox_report",
+        ),
+        "skill": (
+            "SkillAction",
+            "SkillObservation",
+            "SkillRegistry",
+            "SkillTool",
+        ),
+        "task_tracker": (
+            "TaskTrackerAction",
+            "TaskTrackerObservation",
+            "TaskTrackerTool",
+        ),
+        "terminal": (
+            "BashExecutor",
+            "BashTool",
+            "TerminalAction",
+            "TerminalExecutor",
+            "TerminalObservation",
+            "TerminalTool",
+        ),
+        "think": (
+            "ThinkAction",
+            "ThinkObservation",
+            "ThinkTool",
+        ),
+    },
+)

@@ -15,9 +15,9 @@ import zlib
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
-from agents_tools._paths import PathRefused, Root
-from agents_tools._text import describe_value
+from agents_tools.builtin._paths import PathNotAllowed, Root
 from agents_tools.errors import UserValueError
+from agents_tools.text.escape import describe_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,8 +66,8 @@ def unpack(archive: Path, into: Path, *, max_bytes: int = MOST_BYTES) -> None:
     try:
         packed = _packed_size(archive, max_bytes)
         with contextlib.ExitStack() as stack, Root(into) as root:
-            _Unpacking(archive, root, packed, max_bytes).run(_members(archive, stack, max_bytes))
-    except (ArchiveError, PathRefused):
+            _Extraction(archive, root, packed, max_bytes).run(_members(archive, stack, max_bytes))
+    except (ArchiveError, PathNotAllowed):
         raise
     except _KINDS as error:
         raise ArchiveError(f"{archive.name} cannot be unpacked: {error}.") from None
@@ -80,7 +80,7 @@ def _packed_size(archive: Path, most: int) -> int:
     return size
 
 
-class _Unpacking:
+class _Extraction:
     """The unpacking of one archive, and what has been counted so far."""
 
     def __init__(self, archive: Path, root: Root, packed: int, most: int) -> None:
@@ -106,7 +106,7 @@ class _Unpacking:
                 self._write(member, path)
 
     def _checked(self, member: _Member) -> list[str]:
-        """Give the parts of a member's name, if nothing is wrong with it."""
+        """Return the parts of a member's name, if nothing is wrong with it."""
         name = member.name
         if member.refusal is not None:
             raise self._refused(member, member.refusal)
@@ -183,11 +183,11 @@ def _members(archive: Path, stack: contextlib.ExitStack, most: int) -> Iterator[
         opened = stack.enter_context(gzip.GzipFile(fileobj=opened))
     elif start.startswith(b"BZh"):
         opened = stack.enter_context(bz2.BZ2File(opened))
-    limited: Any = _Limited(opened, most + MOST_FILES * 4 * tarfile.BLOCKSIZE)
+    limited: Any = _LimitedReader(opened, most + MOST_FILES * 4 * tarfile.BLOCKSIZE)
     return _tar_members(stack.enter_context(tarfile.open(fileobj=limited, mode="r|")))
 
 
-class _Limited:
+class _LimitedReader:
     """A file that refuses to give more than so many bytes, whatever they are for."""
 
     def __init__(self, file: IO[bytes], most: int) -> None:

@@ -38,7 +38,7 @@ class Mount:
     writable: bool = False
 
     def arguments(self) -> list[str]:
-        """Give it as bubblewrap has it."""
+        """Return it as bubblewrap has it."""
         option = "--bind" if self.writable else "--ro-bind"
         if isinstance(self.source, int):
             return [f"{option}-fd", str(self.source), self.target]
@@ -113,7 +113,7 @@ def _remedy(said: str) -> str:
 
 @functools.cache
 def takes_descriptors(program: str) -> bool:
-    """Say whether directories can be given by descriptor, so that nobody can swap them.
+    """Return whether directories can be given by descriptor, so that no one can swap them.
 
     Args:
         program: What `find` gave.
@@ -140,7 +140,7 @@ def command(
     network: bool,
     seccomp: int | None = None,
 ) -> list[str]:
-    """Give the command line that starts a program with namespaces of its own.
+    """Return the command line that starts a program with namespaces of its own.
 
     Args:
         program: What `find` gave.

@@ -11,8 +11,8 @@ import re
 from importlib import import_module
 from typing import Any, ClassVar, cast
 
-from agents_tools._text import describe_value
 from agents_tools.errors import UserError
+from agents_tools.text.escape import describe_value
 
 __all__ = ["FrontMatterError", "read_front_matter"]
 

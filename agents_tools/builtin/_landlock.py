@@ -47,7 +47,7 @@ class _PathBeneath(ctypes.Structure):
 
 
 def abi() -> int:
-    """Give the version that the kernel has, 0 where there is none."""
+    """Return the version that the kernel has, 0 where there is none."""
     if sys.platform != "linux":
         return 0
     try:

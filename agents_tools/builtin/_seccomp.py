@@ -53,12 +53,12 @@ class _Program(ctypes.Structure):
 
 
 def supported() -> bool:
-    """Say whether there is a filter for this machine."""
+    """Return whether there is a filter for this machine."""
     return sys.platform == "linux" and platform.machine() in _MACHINES
 
 
 def filter_calls(*, families: Sequence[int] | None, own_limits: bool) -> bytes:
-    """Give the filter that some system calls do not come through.
+    """Return the filter that some system calls do not come through.
 
     Args:
         families: The only ones of which sockets can be made, without io_uring; `None` is all.
@@ -128,7 +128,7 @@ def _step(code: int, then: int = 0, otherwise: int = 0, value: int = 0) -> bytes
 
 
 def _when(call: int, allowed: Sequence[int], error: int) -> list[bytes]:
-    """Decide about a system call by its first argument; others go on behind."""
+    """Decide about a system call by its first argument; others continue behind."""
     body = [
         _step(_LOAD, value=_FIRST_ARGUMENT),
         *_table([(value, _ALLOW) for value in allowed]),
@@ -138,7 +138,7 @@ def _when(call: int, allowed: Sequence[int], error: int) -> list[bytes]:
 
 
 def _table(rows: Sequence[tuple[int, int]]) -> list[bytes]:
-    """Return what stands beside the value that is loaded, or go on after the table."""
+    """Return what stands beside the value that is loaded, or continue after the table."""
     return [
         step
         for value, result in rows

@@ -1,4 +1,4 @@
-"""Answers what a model asks of skills, and runs their scripts."""
+"""The executor of the skill tool: it shows skills and runs their scripts."""
 
 from __future__ import annotations
 
@@ -15,32 +15,38 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agents_tools._paths import DEFAULT_PROTECTED, PathRefused
-from agents_tools._text import escape_for_model
-from agents_tools.builtin._skill_messages import SkillAction, SkillObservation
-from agents_tools.builtin._skills import SCRIPTS, Skill, SkillError, SkillRegistry, unknown
+from agents_tools.builtin._paths import DEFAULT_PROTECTED, PathNotAllowed
+from agents_tools.builtin._skill_models import SkillAction, SkillObservation
+from agents_tools.builtin._skills import (
+    SCRIPTS,
+    Skill,
+    SkillError,
+    SkillRegistry,
+    unknown_name_message,
+)
 from agents_tools.builtin.sandbox import Sandbox, SandboxedProcess
-from agents_tools.context import current_context
-from agents_tools.definition import ToolExecutor
+from agents_tools.classes.definition import ToolExecutor
 from agents_tools.errors import UserError, UserKeyError
+from agents_tools.text.escape import escape_for_model
+from agents_tools.tool.context import current_context
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from agents_tools.context import ToolContext
+    from agents_tools.tool.context import ToolContext
 
 __all__ = ["SkillExecutor"]
 
-_LARGEST_REFERENCE = 1024 * 1024
-_SHOWN = 100
+_MAX_REFERENCE_BYTES = 1024 * 1024
+_MAX_LISTED = 100
 _GRACE = 0.5
 """Seconds in which what a script leaves running may still write to its output."""
 _NO_CACHE = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPYCACHEPREFIX": os.devnull}
 """Compiled files beside a script would be run in its place, and nothing would show it."""
 
 
-class _Refused(Exception):  # noqa: N818 - says what happened to the request
-    """A request that cannot be met; the text is for the model."""
+class _SkillRequestError(Exception):
+    """An invalid request of a model; the message is sent to the model."""
 
 
 class SkillExecutor(ToolExecutor[SkillAction, SkillObservation]):
@@ -48,10 +54,10 @@ class SkillExecutor(ToolExecutor[SkillAction, SkillObservation]):
 
     Args:
         registry: The skills.
-        working_dir: Where scripts start, and what they may write.
-        timeout: The seconds a script may take.
-        max_output: The characters that are shown of a reference or of an output.
-        sandbox: How scripts are started.
+        working_dir: The directory in which scripts start and which they may write.
+        timeout: The maximum number of seconds of a script.
+        max_output: The maximum number of characters of a reference or an output.
+        sandbox: The sandbox of scripts.
     """
 
     def __init__(
@@ -68,29 +74,29 @@ class SkillExecutor(ToolExecutor[SkillAction, SkillObservation]):
         self._timeout = timeout
         self._max_output = max_output
         self._sandbox = sandbox or Sandbox()
-        self._runs: set[_Run] = set()
+        self._runs: set[_ScriptRun] = set()
         self._closed = False
         self._lock = threading.Lock()
 
-    def __call__(self, action: SkillAction, conversation: Any = None) -> SkillObservation:
-        """Do what an action asks for."""
+    def __call__(self, action: SkillAction, conversation: object = None) -> SkillObservation:
+        """Execute an action."""
         del conversation
         try:
             skill = self.registry[action.skill_name]
             if action.action == "get_info":
-                return _answer(action, _info(skill))
+                return _observation(action, _info(skill))
             if action.action == "get_reference":
                 return self._reference(action, skill)
             return self._script(action, skill)
-        except (_Refused, SkillError, PathRefused, UserKeyError) as error:
-            return _answer(action, str(error), is_error=True)
+        except (_SkillRequestError, SkillError, PathNotAllowed, UserKeyError) as error:
+            return _observation(action, str(error), is_error=True)
         except (OSError, UserError) as error:
             why = getattr(error, "strerror", None) or error
             text = f"The skill {action.skill_name!r} cannot be used: {why}"
-            return _answer(action, text, is_error=True)
+            return _observation(action, text, is_error=True)
 
     def close(self) -> None:
-        """End the scripts that still run, and those that are just being started."""
+        """Terminate all running scripts, including those that are being started."""
         with self._lock:
             self._closed = True
         for run in self._running():
@@ -98,40 +104,40 @@ class SkillExecutor(ToolExecutor[SkillAction, SkillObservation]):
             run.kill()
 
     def interrupt(self) -> None:
-        """End the script of the call this is called for; without one, all."""
+        """Terminate the script of the current call; outside of a call, all scripts."""
         context = current_context()
         for run in self._running():
             if context is None or run.is_of(context):
                 run.stop()
 
-    def _running(self) -> list[_Run]:
+    def _running(self) -> list[_ScriptRun]:
         with self._lock:
             return list(self._runs)
 
     # --- references
 
     def _reference(self, action: SkillAction, skill: Skill) -> SkillObservation:
-        name = _found("reference", action.reference_name, skill.references)
+        name = _require_name("reference", action.reference_name, skill.references)
         with os.fdopen(skill.open_reference(name), "rb") as file:
-            content = file.read(_LARGEST_REFERENCE + 1)
+            content = file.read(_MAX_REFERENCE_BYTES + 1)
         if b"\0" in content:
-            raise _Refused(f"The reference {name!r} is no text.")
-        text = escape_for_model(content[:_LARGEST_REFERENCE].decode("utf-8", "replace"))
-        cut = len(content) > _LARGEST_REFERENCE or len(text) > self._max_output
+            raise _SkillRequestError(f"The reference {name!r} is not a text file.")
+        text = escape_for_model(content[:_MAX_REFERENCE_BYTES].decode("utf-8", "replace"))
+        cut = len(content) > _MAX_REFERENCE_BYTES or len(text) > self._max_output
         if cut:
             text = (
                 f"{text[: self._max_output]}\n[Only the first {self._max_output:,} characters of "
                 f"{name} are shown. The skill is in {skill.path}.]"
             )
-        return _answer(action, text, truncated=cut)
+        return _observation(action, text, truncated=cut)
 
     # --- scripts
 
     def _script(self, action: SkillAction, skill: Skill) -> SkillObservation:
-        name = _found("script", action.script_name, list(skill.scripts))
+        name = _require_name("script", action.script_name, list(skill.scripts))
         arguments = _arguments(action.script_args)
         if self._closed:
-            raise _Refused("No script can be run any more: this tool was closed.")
+            raise _SkillRequestError("Scripts cannot be run: this tool is closed.")
         with tempfile.TemporaryDirectory(prefix="agents-tools-skill-") as folder:
             scripts = Path(folder, SCRIPTS)
             scripts.mkdir()
@@ -142,14 +148,14 @@ class SkillExecutor(ToolExecutor[SkillAction, SkillObservation]):
                 raise
             except (UserError, OSError, ValueError) as error:
                 why = getattr(error, "strerror", None) or error
-                raise _Refused(f"The script {name!r} cannot be started: {why}") from None
+                raise _SkillRequestError(f"The script {name!r} cannot be started: {why}") from None
             return self._finished(action, running)
 
     def _finished(self, action: SkillAction, running: SandboxedProcess) -> SkillObservation:
-        """Wait for the end of a script, and tell of it."""
+        """Wait for the end of a script and return its observation."""
         context = current_context()
         seconds = _seconds_left(self._timeout, context)
-        run = _Run(running, context, self._max_output)
+        run = _ScriptRun(running, context, self._max_output)
         with self._lock:
             self._runs.add(run)
             closed = self._closed  # while it was started: `close` has not seen it
@@ -160,7 +166,7 @@ class SkillExecutor(ToolExecutor[SkillAction, SkillObservation]):
         finally:
             with self._lock:
                 self._runs.discard(run)
-        return _told(action, run, code, seconds)
+        return _script_observation(action, run, code, seconds)
 
     def _start(self, skill: Skill, argv: Sequence[str], copy: str) -> SandboxedProcess:
         own = {**_NO_CACHE, "SKILL_DIR": str(skill.path)}
@@ -179,15 +185,15 @@ class SkillExecutor(ToolExecutor[SkillAction, SkillObservation]):
         )
 
 
-class _Run:
-    """A script that runs: its output is read as it comes, in a thread of its own."""
+class _ScriptRun:
+    """A running script, whose output is read in a separate thread."""
 
     def __init__(
         self, running: SandboxedProcess, context: ToolContext[Any] | None, most: int
     ) -> None:
         self._running = running
         self._context = context
-        self.output = _Bounded(most)
+        self.output = _BoundedOutput(most)
         self._stopped = threading.Event()
         self._reader = threading.Thread(
             target=self._read, name="agents-tools-skill-output", daemon=True
@@ -196,26 +202,26 @@ class _Run:
 
     @property
     def stopped(self) -> bool:
-        """Whether the script was ended because nobody waits for it."""
+        """Return whether the script was stopped before its end."""
         return self._stopped.is_set()
 
     def is_of(self, context: ToolContext[Any]) -> bool:
-        """Tell whether it is the script of a call, or of one that nobody waits for either."""
+        """Return whether the script belongs to a call, or to another cancelled call."""
         return self._context is context or (self._context is not None and self._context.cancelled)
 
     def stop(self) -> None:
-        """Let `wait` end the script; never waits itself, as an event loop may call it."""
+        """Make `wait` terminate the script; never blocks, since an event loop may call it."""
         self._stopped.set()
 
     def kill(self) -> None:
-        """End the script now."""
+        """Terminate the script."""
         self._running.kill_tree()
 
     def wait(self, seconds: float) -> int | None:
-        """Wait until the script is over, and end what it leaves behind.
+        """Wait for the end of the script, and terminate all processes that it started.
 
         Returns:
-            Its exit code; `None` if it was ended.
+            The exit code; `None` if the script was terminated.
         """
         try:
             code = self._code_within(seconds)
@@ -228,7 +234,7 @@ class _Run:
             self._running.close()
 
     def _code_within(self, seconds: float) -> int | None:
-        """Look for the end of the script as `Popen.wait` does, and for `stop` as well."""
+        """Poll for the end of the script as `Popen.wait` does, and also for `stop`."""
         latest = time.monotonic() + seconds
         pause = 0.0005
         while (code := self._running.process.poll()) is None:
@@ -254,7 +260,7 @@ class _Run:
                 return
 
 
-class _Bounded:
+class _BoundedOutput:
     """Text of which the beginning and the end are kept."""
 
     def __init__(self, most: int) -> None:
@@ -274,7 +280,7 @@ class _Bounded:
         self._tail = tail[over:]
 
     def text(self) -> tuple[str, bool]:
-        """Give what is kept, and whether that is not all."""
+        """Return what is kept, and whether that is not all."""
         if not self._lost:
             return self._head + self._tail, False
         return f"{self._head}\n[… {self._lost:,} characters left out …]\n{self._tail}", True
@@ -283,7 +289,7 @@ class _Bounded:
 # --- what a model reads
 
 
-def _answer(
+def _observation(
     action: SkillAction, text: str, *, is_error: bool = False, **facts: Any
 ) -> SkillObservation:
     return SkillObservation.from_text(
@@ -291,16 +297,18 @@ def _answer(
     )
 
 
-def _told(action: SkillAction, run: _Run, code: int | None, seconds: float) -> SkillObservation:
+def _script_observation(
+    action: SkillAction, run: _ScriptRun, code: int | None, seconds: float
+) -> SkillObservation:
     output, cut = run.output.text()
     if run.stopped:
-        ending = "The script was stopped: nobody waits for it any more."
+        ending = "The script was stopped: the call was cancelled."
     elif code is None:
-        ending = f"The script was ended: it took longer than {seconds:g} s."
+        ending = f"The script was terminated: it took longer than {seconds:g} s."
     else:
         ending = f"Exit code {code}."
     text = escape_for_model(output)
-    return _answer(
+    return _observation(
         action,
         text + ("" if not text or text.endswith("\n") else "\n") + f"[{ending}]",
         is_error=code != 0,
@@ -318,44 +326,45 @@ def _info(skill: Skill) -> str:
         lines.append(f"MCP servers it uses: {', '.join(skill.mcp_servers)}")
     for kind, names in (("References", skill.references), ("Scripts", list(skill.scripts))):
         if names:
-            more = " …" if len(names) > _SHOWN else ""
-            lines.append(f"{kind}: {', '.join(names[:_SHOWN])}{more}")
+            more = " …" if len(names) > _MAX_LISTED else ""
+            lines.append(f"{kind}: {', '.join(names[:_MAX_LISTED])}{more}")
     return escape_for_model("\n".join([*lines, "", skill.instructions]).rstrip())
 
 
-# --- what a model asks for
+# --- requests
 
 
-def _found(kind: str, name: str | None, there_are: list[str]) -> str:
-    """Give the name of what is asked for: as it stands, or without its folder or its suffix."""
+def _require_name(kind: str, name: str | None, available: list[str]) -> str:
+    """Return the full name of a reference or script, given with or without folder and suffix."""
     if name is None:
-        listed = ", ".join(there_are[:_SHOWN]) or "none"
-        raise _Refused(f"{kind}_name is missing. There is: {listed}.")
-    wanted = name.removeprefix("./").removeprefix(f"{kind}s/")
-    if wanted in there_are:
-        return wanted
-    alike = [one for one in there_are if wanted in {Path(one).name, Path(one).stem}]
-    if len(alike) == 1:
-        return alike[0]
-    raise _Refused(unknown(kind, name, there_are))
+        listed = ", ".join(available[:_MAX_LISTED]) or "none"
+        raise _SkillRequestError(f"{kind}_name is missing. Available: {listed}.")
+    requested = name.removeprefix("./").removeprefix(f"{kind}s/")
+    if requested in available:
+        return requested
+    matches = [item for item in available if requested in {Path(item).name, Path(item).stem}]
+    if len(matches) == 1:
+        return matches[0]
+    raise _SkillRequestError(unknown_name_message(kind, name, available))
 
 
-def _arguments(given: str | list[str] | None) -> list[str]:
-    """Give the arguments one by one; no shell ever sees them."""
-    if isinstance(given, str):
+def _arguments(arguments: str | list[str] | None) -> list[str]:
+    """Return the arguments as a list; a string is split without a shell."""
+    if isinstance(arguments, str):
         try:
-            given = shlex.split(given)
+            arguments = shlex.split(arguments)
         except ValueError as error:
-            raise _Refused(
-                f"script_args cannot be split: {error}. Close the quotes, or give a list of texts."
+            raise _SkillRequestError(
+                f"script_args cannot be split: {error}. Close the quotes, or pass a list of "
+                "strings."
             ) from None
-    if any("\0" in one for one in given or ()):
-        raise _Refused("script_args hold a NUL character, which no argument can.")
-    return given or []
+    if any("\0" in argument for argument in arguments or ()):
+        raise _SkillRequestError("script_args contain a NUL character. Remove it.")
+    return arguments or []
 
 
 def _command(script: Path) -> list[str]:
-    """Give what runs a script: what its first line says, or its suffix, or itself."""
+    """Return the command of a script, from its `#!` line, its suffix or its permissions."""
     with script.open("rb") as file:
         first = file.read(256).split(b"\n", 1)[0]
     line = os.fsdecode(first[2:]).strip() if first.startswith(b"#!") else ""
@@ -369,7 +378,7 @@ def _command(script: Path) -> list[str]:
         return [shutil.which("bash") or shutil.which("sh") or "sh", str(script)]
     if os.access(script, os.X_OK):
         return [str(script)]
-    raise _Refused(
+    raise _SkillRequestError(
         f"The script {script.name!r} cannot be run: it needs a first line `#!...`, a suffix .py or "
         ".sh, or the permission to be executed."
     )

@@ -1,18 +1,18 @@
-"""Skills: folders with a `SKILL.md` that tells a model how to do something, and scripts for it.
+"""Skills: folders with instructions in a `SKILL.md` file, references and scripts.
 
 ```
 pdf/
   SKILL.md              front matter with name and description, then the instructions
-  references/forms.md   what is read when it is needed
-  scripts/fill.py       what can be run
+  references/forms.md   read on demand
+  scripts/fill.py       run on demand
 ```
 
-What a skill may do is settled when it is added: the instructions are read then, and its scripts are
-remembered by their digests. One that has changed since, or that came later, is not run until a
-person adds the skill again. So a tool that could write into the folder gains nothing by it. The
-folders are best kept out of the workspace. For those inside of it, `SkillRegistry.protected` gives
-the names that file tools and sandboxes are to be told (`Workspace(protected=...)`,
-`Sandbox.start(protected=...)`); `.agents_tools/skills` is protected by default.
+A skill is fixed when it is added: its instructions are read, and the digests of its scripts are
+stored. A script that was changed or added later is not run until a person adds the skill again, so
+a tool that can write to the folder cannot change what is executed. Store the folders outside of the
+workspace. For folders inside of it, `SkillRegistry.protected` returns the names to protect in file
+tools and sandboxes (`Workspace(protected=...)`, `Sandbox.start(protected=...)`);
+`.agents_tools/skills` is protected by default.
 """
 
 from __future__ import annotations
@@ -30,43 +30,43 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
 
-from agents_tools._paths import PathRefused, Root
-from agents_tools._text import describe_value
 from agents_tools.builtin._archive import MOST_BYTES, unpack
 from agents_tools.builtin._front_matter import FrontMatterError, read_front_matter
+from agents_tools.builtin._paths import PathNotAllowed, Root
 from agents_tools.errors import UserKeyError, UserValueError
+from agents_tools.text.escape import describe_value
 
-__all__ = ["Skill", "SkillError", "SkillRegistry", "nearest_first"]
+__all__ = ["Skill", "SkillError", "SkillRegistry", "sort_by_similarity"]
 
 logger = logging.getLogger("agents_tools.skills")
 
 FILE_NAME = "SKILL.md"
 SCRIPTS = "scripts"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
-_DEEPEST = 6
-_MOST_FILES = 2_000
-_LONGEST_TEXT = 256 * 1024
-_LARGEST_SCRIPTS = 64 * 1024 * 1024
+_MAX_DEPTH = 6
+_MAX_FILES = 2_000
+_MAX_TEXT_BYTES = 256 * 1024
+_MAX_SCRIPT_BYTES = 64 * 1024 * 1024
 
 
 class SkillError(UserValueError):
-    """A folder that is no skill, or a skill that clashes with another; the message says why."""
+    """An invalid skill folder, or a name conflict between two skills."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skill:
-    """What is known of one skill; nothing of it is read again but references, when asked for.
+    """A skill as it was added; only its references are read later, on demand.
 
     Attributes:
-        name: What models call it.
-        description: What it is for, and when to use it.
-        path: Its folder.
-        instructions: What `SKILL.md` says behind its front matter.
-        allowed_tools: The tools it wants to use; advice, nothing is enforced.
-        mcp_servers: The MCP servers it brings, as in an `mcpServers` file. None is started by
-            itself: see `SkillRegistry.mcp_config`.
-        metadata: The other fields of its front matter.
-        scripts: What can be run, by name, with the digest of each file when it was added.
+        name: The name.
+        description: The purpose of the skill and when to use it.
+        path: The folder.
+        instructions: The content of `SKILL.md` after its front matter.
+        allowed_tools: The tools that the skill uses; not enforced.
+        mcp_servers: The MCP servers of the skill, as in an `mcpServers` file. They are not started
+            automatically: see `SkillRegistry.mcp_config`.
+        metadata: The other fields of the front matter.
+        scripts: The digest of each script by name, at the time when the skill was added.
     """
 
     name: str
@@ -80,22 +80,22 @@ class Skill:
 
     @property
     def references(self) -> list[str]:
-        """The names of what can be read: all files but `SKILL.md` and the scripts."""
+        """The names of the references: all files except `SKILL.md` and the scripts."""
         with Root(self.path) as root:
             paths = _files(root, ".", skip=frozenset({SCRIPTS, FILE_NAME}))
             return [path.removeprefix("references/") for path in paths]
 
     def open_reference(self, name: str) -> int:
-        """Open what can be read.
+        """Open a reference.
 
         Args:
-            name: One of `references`.
+            name: A name in `references`.
 
         Returns:
             A descriptor; the caller closes it.
 
         Raises:
-            PathRefused: The name leads out of the folder.
+            PathNotAllowed: The name leads out of the folder.
             OSError: It cannot be read.
         """
         with Root(self.path) as root:
@@ -105,37 +105,37 @@ class Skill:
                 return _open_file(root, name)
 
     def copy_scripts(self, target: Path) -> None:
-        """Copy the scripts as they were when the skill was added: what is run is what was seen.
+        """Copy the scripts after verifying that they are unchanged since the skill was added.
 
         Args:
-            target: An empty directory that only this program writes.
+            target: An empty directory that only this program can write.
 
         Raises:
-            SkillError: One has changed, has come or is gone since; it is named.
-            OSError: They cannot be read, or not be copied.
+            SkillError: A script was changed, added or removed.
+            OSError: A script cannot be read or copied.
         """
         with Root(self.path) as root:
             found = _digests(root, target)
         for name in sorted({*found, *self.scripts}):
             if found.get(name) != self.scripts.get(name):
                 raise SkillError(
-                    f"{SCRIPTS}/{name} of skill {self.name!r} is not what it was when the skill "
-                    "was added, so no script of it is run. A person has to look at it, and to add "
-                    "the skill again."
+                    f"{SCRIPTS}/{name} of skill {self.name!r} has changed since the skill was "
+                    "added, so none of its scripts is run. A person has to review it and add the "
+                    "skill again."
                 )
 
 
 class SkillRegistry:
-    """The skills that a tool offers, by name.
+    """A collection of skills by name.
 
     Args:
-        *paths: Folders that skills are looked for in, as by `discover`.
+        *paths: Folders to search for skills; see `discover`.
 
     Attributes:
-        problems: What was found and could not be used, as sentences.
+        problems: The error messages of invalid skills.
 
     Raises:
-        UserError: There is no such folder.
+        UserError: A folder does not exist.
     """
 
     def __init__(self, *paths: str | os.PathLike[str]) -> None:
@@ -153,22 +153,22 @@ class SkillRegistry:
         return len(self._skills)
 
     def __contains__(self, name: object) -> bool:
-        """Tell whether there is a skill of a name."""
+        """Return whether a skill of this name exists."""
         return name in self._skills
 
     def __iter__(self) -> Iterator[Skill]:
-        """Go through the skills, in the order they were added."""
+        """Iterate over the skills in the order in which they were added."""
         return iter(list(self._skills.values()))
 
     def __getitem__(self, name: str) -> Skill:
-        """Give a skill.
+        """Return a skill.
 
         Raises:
-            UserKeyError: There is none of that name; those there are are listed, nearest first.
+            UserKeyError: No skill has this name; the message lists the most similar names first.
         """
         skill = self._skills.get(name)
         if skill is None:
-            raise UserKeyError(unknown("skill", name, self.names))
+            raise UserKeyError(unknown_name_message("skill", name, self.names))
         return skill
 
     @property
@@ -177,7 +177,7 @@ class SkillRegistry:
         return list(self._skills)
 
     def get(self, name: str) -> Skill | None:
-        """Give a skill, or `None`; `registry[name]` says which there are instead.
+        """Return a skill, or `None`; `registry[name]` raises an error with the known names instead.
 
         Args:
             name: The name of the skill.
@@ -188,15 +188,14 @@ class SkillRegistry:
         """Read a skill and add it.
 
         Args:
-            path: Its folder.
-            replace: Whether it may take the place of one of the same name: also how to accept
-                what has changed in it.
+            path: The folder of the skill.
+            replace: Whether to replace a skill of the same name, for example to accept changes.
 
         Returns:
             The skill.
 
         Raises:
-            UserError: The folder is no skill, or the name is taken.
+            UserError: The folder is not a valid skill, or the name is in use.
         """
         skill = _read_skill(Path(path))
         known = self._skills.get(skill.name)
@@ -209,9 +208,9 @@ class SkillRegistry:
         return skill
 
     def discover(self, directory: str | os.PathLike[str]) -> list[Skill]:
-        """Add all skills of a folder: those in it and in its folders; links are not followed.
+        """Add all skills in a folder and its subfolders; links are not followed.
 
-        One that cannot be used is left out: it is logged, and told of in `problems`.
+        Invalid skills are skipped, logged and added to `problems`.
 
         Args:
             directory: The folder.
@@ -220,11 +219,12 @@ class SkillRegistry:
             The skills that were added.
 
         Raises:
-            UserError: There is no such folder.
+            UserError: The folder does not exist.
         """
         if not Path(directory).is_dir():
             raise UserValueError(
-                f"There is no folder {os.fspath(directory)!r} to look for skills in."
+                f"The skill folder {os.fspath(directory)!r} does not exist. Create it, or pass "
+                "the folder that contains the skills."
             )
         added: list[Skill] = []
         for folder in _folders(Path(directory)):
@@ -244,19 +244,19 @@ class SkillRegistry:
     ) -> list[Skill]:
         """Unpack the skills of an archive and add them, all or none.
 
-        Links, devices, paths that lead out, names that clash where case does not count and
-        archives that unpack to far more than they are (100 times, or `max_bytes`) are refused.
+        Archives with links, devices, paths outside of the folder, names that differ only in case,
+        or an unpacked size above 100 times the archive or `max_bytes` are rejected.
 
         Args:
-            archive: A `.zip`, `.tar`, `.tar.gz` or `.tar.bz2` with one skill or several.
-            into: The folder that gets them, each in a folder of its name; it is made if missing.
-            max_bytes: The most that all files may have together.
+            archive: A `.zip`, `.tar`, `.tar.gz` or `.tar.bz2` file with one or more skills.
+            into: The target folder, which gets a subfolder for each skill; created if missing.
+            max_bytes: The maximum total size of all files in bytes.
 
         Returns:
             The skills.
 
         Raises:
-            UserError: The archive is refused, has no skill, or a name is taken.
+            UserError: The archive is rejected, contains no skill, or a name is in use.
         """
         target = Path(into)
         target.mkdir(parents=True, exist_ok=True)
@@ -274,29 +274,29 @@ class SkillRegistry:
             shutil.rmtree(staging, ignore_errors=True)
 
     def protected(self, working_dir: str | os.PathLike[str]) -> tuple[str, ...]:
-        """Give the folders of skills inside a workspace, which tools must not write.
+        """Return the folders of skills inside a workspace, which tools must not write.
 
         Args:
             working_dir: The directory of the workspace.
 
         Returns:
-            Paths from there.
+            Paths relative to the workspace.
         """
-        own = Path(os.path.realpath(working_dir)).parts
+        base = Path(os.path.realpath(working_dir)).parts
         folders = [skill.path.parts for skill in self]
-        return tuple("/".join(p[len(own) :]) for p in folders if p[: len(own)] == own != p)
+        return tuple("/".join(p[len(base) :]) for p in folders if p[: len(base)] == base != p)
 
     def mcp_config(self, *names: str) -> dict[str, Any]:
-        """Give the MCP servers that skills bring, as the content of an `mcpServers` file.
+        """Return the MCP servers of skills, as the content of an `mcpServers` file.
 
-        They are commands of whoever wrote the skills: start them only for skills you trust, as
-        with `Agent(mcp_config=registry.mcp_config("pdf"))`.
+        The commands come from the authors of the skills. Start them only for skills that you
+        trust, for example with `Agent(mcp_config=registry.mcp_config("pdf"))`.
 
         Args:
-            *names: The skills; all by default.
+            *names: The names of the skills; all by default.
 
         Raises:
-            UserError: There is no such skill, or two of them mean different servers by one name.
+            UserError: A skill does not exist, or two skills define different servers of one name.
         """
         servers: dict[str, Any] = {}
         sources: dict[str, str] = {}
@@ -304,8 +304,8 @@ class SkillRegistry:
             for name, server in skill.mcp_servers.items():
                 if servers.setdefault(name, server) != server:
                     raise SkillError(
-                        f"The skills {sources[name]!r} and {skill.name!r} bring different MCP "
-                        f"servers of the name {name!r}. Name the skills you want."
+                        f"The skills {sources[name]!r} and {skill.name!r} define different MCP "
+                        f"servers named {name!r}. Pass the names of the skills that you want."
                     )
                 sources.setdefault(name, skill.name)
         return {"mcpServers": servers}
@@ -314,31 +314,31 @@ class SkillRegistry:
         if not skills:
             raise SkillError(f"There is no {FILE_NAME} in {archive.name}.")
         for skill in skills:
-            own = skill.name.casefold()  # a folder whose case does not count has room for one
-            twice = sum(other.name.casefold() == own for other in skills) > 1
-            there = {
-                name.casefold() for name in [*self.names, *(one.name for one in target.iterdir())]
+            key = skill.name.casefold()  # some file systems ignore the case of names
+            is_duplicate = sum(other.name.casefold() == key for other in skills) > 1
+            used = {
+                name.casefold() for name in [*self.names, *(item.name for item in target.iterdir())]
             }
-            if twice or own in there:
+            if is_duplicate or key in used:
                 raise SkillError(
-                    f"The skill {skill.name!r} of {archive.name} is there already. Remove it first."
+                    f"The skill {skill.name!r} of {archive.name} exists already. Remove it first."
                 )
 
 
-def unknown(kind: str, name: str, there_are: list[str]) -> str:
-    """Say that there is nothing of a name, and what there is instead."""
-    if not there_are:
-        return f"There is no {kind} {describe_value(name)}; there is none at all."
-    listed = nearest_first(name, there_are)
-    shown = ", ".join(listed[:_SHOWN]) + (" …" if len(listed) > _SHOWN else "")
-    return f"There is no {kind} {describe_value(name)}. There is: {shown}."
+def unknown_name_message(kind: str, name: str, available: list[str]) -> str:
+    """Return the error message for an unknown name, with the available names."""
+    if not available:
+        return f"There is no {kind} {describe_value(name)}, and no other {kind} is available."
+    names = sort_by_similarity(name, available)
+    listed = ", ".join(names[:_MAX_LISTED]) + (" …" if len(names) > _MAX_LISTED else "")
+    return f"There is no {kind} {describe_value(name)}. Available: {listed}."
 
 
-_SHOWN = 30
+_MAX_LISTED = 30
 
 
-def nearest_first(name: str, names: list[str]) -> list[str]:
-    """Put the names first that are like another one."""
+def sort_by_similarity(name: str, names: list[str]) -> list[str]:
+    """Return names with those first that are similar to another name."""
     from difflib import get_close_matches
 
     near = get_close_matches(name[:100], names, n=3, cutoff=0.5)
@@ -355,16 +355,18 @@ def _read_skill(path: Path) -> Skill:
             return _skill_of(root.path, fields, instructions, _digests(root))
     except FrontMatterError as error:
         raise SkillError(f"{path / FILE_NAME} cannot be read: {error}.") from None
-    except (OSError, PathRefused) as error:
-        why = getattr(error, "strerror", None) or error
-        raise SkillError(f"{path} is no skill: {FILE_NAME} or a script: {why}.") from None
+    except (OSError, PathNotAllowed) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise SkillError(
+            f"{path} is not a valid skill: {FILE_NAME} or a script cannot be read: {reason}."
+        ) from None
 
 
 def _text_of(root: Root) -> str:
     with os.fdopen(_open_file(root, FILE_NAME), "rb") as file:
-        content = file.read(_LONGEST_TEXT + 1)
-    if len(content) > _LONGEST_TEXT:
-        raise FrontMatterError(f"it is longer than {_LONGEST_TEXT:,} bytes; use references")
+        content = file.read(_MAX_TEXT_BYTES + 1)
+    if len(content) > _MAX_TEXT_BYTES:
+        raise FrontMatterError(f"it is longer than {_MAX_TEXT_BYTES:,} bytes; use references")
     try:
         return content.decode()
     except UnicodeDecodeError as error:
@@ -380,22 +382,22 @@ def _skill_of(
             f"`name` is 1 to 64 letters, digits, `-`, `_` or `.`; it is {describe_value(name)}"
         )
     if not isinstance(description, str) or not description.strip():
-        raise FrontMatterError("`description` is missing: say what the skill is for, and when")
-    tools = _first(fields, "allowed-tools", "allowed_tools")
+        raise FrontMatterError("`description` is missing: describe the purpose of the skill")
+    tools = _pop_first(fields, "allowed-tools", "allowed_tools")
     return Skill(
         name=name,
         description=description.strip(),
         path=path,
         instructions=instructions,
         allowed_tools=_tools(tools),
-        mcp_servers=MappingProxyType(_servers(_first(fields, "mcpServers", "mcp_servers"))),
+        mcp_servers=MappingProxyType(_servers(_pop_first(fields, "mcpServers", "mcp_servers"))),
         metadata=MappingProxyType(fields),
         scripts=MappingProxyType(scripts),
     )
 
 
-def _first(fields: dict[str, Any], *names: str) -> Any:
-    """Take a field out that has several names."""
+def _pop_first(fields: dict[str, Any], *names: str) -> Any:
+    """Remove a field with alternative names and return its value."""
     found = [fields.pop(name) for name in names if name in fields]
     return found[0] if found else None
 
@@ -420,7 +422,7 @@ def _servers(value: Any) -> dict[str, Any]:
 
 
 def _open_file(root: Root, path: str) -> int:
-    """Open a regular file to read it; a pipe is not waited for."""
+    """Open a regular file for reading, without blocking on a pipe."""
     fd = root.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
@@ -431,10 +433,10 @@ def _open_file(root: Root, path: str) -> int:
 def _files(
     root: Root, directory: str, *, skip: frozenset[str] = frozenset(), strict: bool = False
 ) -> list[str]:
-    """Give the paths of the files beneath a directory, in order.
+    """Return the sorted paths of the files in a directory, recursively.
 
-    Hidden files, and what is no file (a link to a directory, a link that leads out, a pipe), are
-    passed over, or refused if it is to be strict.
+    Hidden files and entries that are not regular files, such as pipes, links to directories and
+    links out of the root, are skipped; with `strict` they raise an error.
     """
     found: list[str] = []
     pending = [(directory, 0)]
@@ -444,19 +446,19 @@ def _files(
             path = name if current == "." else f"{current}/{name}"
             if name == "__pycache__" or path in skip or (name.startswith(".") and not strict):
                 continue
-            if is_directory and depth < _DEEPEST:
+            if is_directory and depth < _MAX_DEPTH:
                 pending.append((path, depth + 1))
             elif not is_directory and _is_file(root, path):
                 found.append(path)
             elif strict:
-                raise OSError(f"{path} is no regular file, or lies too deep")
-            if len(found) > _MOST_FILES:
-                raise OSError(f"there are more than {_MOST_FILES:,} files")
+                raise OSError(f"{path} is not a regular file, or is nested too deeply")
+            if len(found) > _MAX_FILES:
+                raise OSError(f"there are more than {_MAX_FILES:,} files")
     return sorted(found)
 
 
 def _entries(root: Root, directory: str) -> list[tuple[str, bool]]:
-    """Give the names in a directory, and whether each is one itself; none if it is not there."""
+    """Return the names in a directory and whether each is a directory; empty if it is missing."""
     try:
         fd = root.open(directory, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
     except FileNotFoundError:
@@ -471,19 +473,19 @@ def _entries(root: Root, directory: str) -> list[tuple[str, bool]]:
 def _is_file(root: Root, path: str) -> bool:
     try:
         return stat.S_ISREG(root.stat(path).st_mode)
-    except (OSError, PathRefused):
+    except (OSError, PathNotAllowed):
         return False
 
 
 def _digests(root: Root, copy_to: Path | None = None) -> dict[str, str]:
-    """Give what is in the folder of scripts: each file with the digest of its content.
+    """Return the digest of each script by name.
 
     Args:
         root: The folder of the skill.
-        copy_to: Where the bytes that make up the digests are written as well.
+        copy_to: A directory to which the digested bytes are copied.
     """
     digests: dict[str, str] = {}
-    left = _LARGEST_SCRIPTS
+    left = _MAX_SCRIPT_BYTES
     for path in _files(root, SCRIPTS, strict=True):
         name = path.removeprefix(f"{SCRIPTS}/")
         content, executable = _read_script(root, path, left)
@@ -503,19 +505,19 @@ def _read_script(root: Root, path: str, most: int) -> tuple[bytes, bool]:
         content = file.read(most + 1)
         executable = bool(os.fstat(file.fileno()).st_mode & 0o111)
     if len(content) > most:
-        raise OSError(f"the scripts have more than {_LARGEST_SCRIPTS:,} bytes")
+        raise OSError(f"the scripts have more than {_MAX_SCRIPT_BYTES:,} bytes")
     return content, executable
 
 
 def _folders(directory: Path) -> list[Path]:
-    """Give the folders with a `SKILL.md` in a directory, outermost first; none is in another."""
+    """Return the folders with a `SKILL.md` in a directory, outermost first and never nested."""
     found: list[Path] = []
     pending = [(directory, 0)]
     while pending:
         folder, depth = pending.pop(0)
         if (folder / FILE_NAME).is_file():
             found.append(folder)
-        elif depth < _DEEPEST:
+        elif depth < _MAX_DEPTH:
             with os.scandir(folder) as entries:
                 inner = sorted(
                     entry.name

@@ -21,13 +21,13 @@ Without `tool_use_behavior` the model is asked again, and the run ends with its 
 from __future__ import annotations
 
 from collections.abc import Sequence  # noqa: TC003 - as in the signature of the base
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from pydantic import AliasChoices, Field
 
-from agents_tools._records import ToolAnnotations
-from agents_tools.definition import Action, Observation, ToolDefinition, ToolExecutor
+from agents_tools.classes.definition import Action, Observation, ToolDefinition, ToolExecutor
 from agents_tools.errors import UserValueError
+from agents_tools.tool.declaration import ToolAnnotations
 
 __all__ = [
     "FINISH_DESCRIPTION",
@@ -79,10 +79,10 @@ class FinishObservation(Observation):
 
 
 class FinishExecutor(ToolExecutor[FinishAction, FinishObservation]):
-    """Gives back how the task ended."""
+    """Return the result of the task."""
 
-    def __call__(self, action: FinishAction, conversation: Any = None) -> FinishObservation:
-        """Give back how the task ended."""
+    def __call__(self, action: FinishAction, conversation: object = None) -> FinishObservation:
+        """Return how the task ended."""
         del conversation
         return FinishObservation.from_text(
             action.result, result=action.result, success=action.success
@@ -95,19 +95,19 @@ class FinishTool(ToolDefinition[FinishAction, FinishObservation]):
     name: ClassVar[str] = "finish"
 
     @classmethod
-    def create(cls, conv_state: Any = None, **params: Any) -> Sequence[Self]:
-        """Make the tool.
+    def create(cls, conv_state: object = None, **params: object) -> Sequence[Self]:
+        """Create the tool.
 
         Args:
-            conv_state: Not used.
-            **params: None is known.
+            conv_state: Ignored.
+            **params: Not supported.
 
         Raises:
             ValueError: Parameters were given.
         """
         del conv_state
         if params:
-            raise UserValueError(f"FinishTool takes no parameters; it got {', '.join(params)}.")
+            raise UserValueError(f"FinishTool accepts no parameters, but got {', '.join(params)}.")
         return [
             cls(
                 description=FINISH_DESCRIPTION,

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import posixpath
 import stat
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from pydantic import Field
 
-from agents_tools._records import ToolAnnotations
 from agents_tools.builtin._search.executor import (
     Engine,
     Scope,
@@ -18,14 +17,15 @@ from agents_tools.builtin._search.executor import (
     page_note,
 )
 from agents_tools.builtin._search.ripgrep import LIST_FILES, RipgrepRefused
-from agents_tools.definition import Action, Observation, ToolDefinition, working_dir_of
+from agents_tools.classes.definition import Action, Observation, ToolDefinition, working_dir_of
 from agents_tools.errors import ToolError
+from agents_tools.tool.declaration import ToolAnnotations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from agents_tools._paths import Workspace
-    from agents_tools.builtin._search.running import Running
+    from agents_tools.builtin._paths import ConfinedWorkspace
+    from agents_tools.builtin._search.search_context import SearchContext
 
 __all__ = ["GlobAction", "GlobExecutor", "GlobObservation", "GlobTool"]
 
@@ -75,7 +75,7 @@ class GlobExecutor(SearchExecutor[GlobAction, GlobObservation]):
     them, and is part of listing them without it.
     """
 
-    def __call__(self, action: GlobAction, conversation: Any = None) -> GlobObservation:
+    def __call__(self, action: GlobAction, conversation: object = None) -> GlobObservation:
         """Find files.
 
         Args:
@@ -97,10 +97,10 @@ class GlobExecutor(SearchExecutor[GlobAction, GlobObservation]):
             found = [(-time, scope.name(path)) for path, time in self._found(scope, meant, running)]
         found.sort()
         page = found[action.offset : action.offset + action.limit]
-        return _observed([name for _, name in page], len(found), action)
+        return _observation([name for _, name in page], len(found), action)
 
     def _split(self, action: GlobAction) -> tuple[str, str]:
-        """Give the directory and the pattern, which may be absolute."""
+        """Return the directory and the pattern, which may be absolute."""
         pattern = action.pattern
         if ".." in pattern.split("/"):
             raise ToolError(
@@ -116,19 +116,21 @@ class GlobExecutor(SearchExecutor[GlobAction, GlobObservation]):
         return "/".join(parts[:plain]) or "/", "/" + "/".join(parts[plain:])
 
     def _found(
-        self, scope: Scope, meant: Callable[[str], bool], running: Running
+        self, scope: Scope, meant: Callable[[str], bool], running: SearchContext
     ) -> Iterable[tuple[str, int]]:
         if self.engine == "ripgrep" and self.program is not None:
             try:
                 listed = scope.ripgrep(self.program, LIST_FILES, running)
-                return list(_dated(scope, (path for path, _ in listed if meant(path)), running))
+                return list(
+                    _with_times(scope, (path for path, _ in listed if meant(path)), running)
+                )
             except RipgrepRefused:
                 pass
-        return _walked(scope, meant, running)
+        return _walk_files(scope, meant, running)
 
 
-def _walked(
-    scope: Scope, meant: Callable[[str], bool], running: Running
+def _walk_files(
+    scope: Scope, meant: Callable[[str], bool], running: SearchContext
 ) -> Iterator[tuple[str, int]]:
     """Walk the directory, and give the files that are meant with their times."""
     found = 0
@@ -144,7 +146,9 @@ def _walked(
         yield path, time
 
 
-def _dated(scope: Scope, paths: Iterable[str], running: Running) -> Iterator[tuple[str, int]]:
+def _with_times(
+    scope: Scope, paths: Iterable[str], running: SearchContext
+) -> Iterator[tuple[str, int]]:
     """Look the times of files up, directory by directory, beneath the root."""
     directory, fd = None, -1
     try:
@@ -152,7 +156,7 @@ def _dated(scope: Scope, paths: Iterable[str], running: Running) -> Iterator[tup
             running.check()
             head, name = posixpath.split(path)
             if head != directory:
-                directory, fd = head, _reopened(scope, head, fd)
+                directory, fd = head, _reopen(scope, head, fd)
             try:
                 status = os.stat(name, dir_fd=fd, follow_symlinks=False)
             except OSError:
@@ -164,7 +168,7 @@ def _dated(scope: Scope, paths: Iterable[str], running: Running) -> Iterator[tup
             os.close(fd)
 
 
-def _reopened(scope: Scope, directory: str, before: int) -> int:
+def _reopen(scope: Scope, directory: str, before: int) -> int:
     """Open a directory in place of another; -1 where it cannot be."""
     if before >= 0:
         os.close(before)
@@ -174,9 +178,9 @@ def _reopened(scope: Scope, directory: str, before: int) -> int:
         return -1
 
 
-def _observed(files: list[str], count: int, action: GlobAction) -> GlobObservation:
+def _observation(files: list[str], count: int, action: GlobAction) -> GlobObservation:
     shown: list[str] = []
-    room = _ROOM
+    room = _MAX_CHARACTERS
     for name in files:
         line = as_line(name)
         room -= len(line) + 1
@@ -193,7 +197,7 @@ def _observed(files: list[str], count: int, action: GlobAction) -> GlobObservati
     )
 
 
-_ROOM = 60_000
+_MAX_CHARACTERS = 60_000
 """How many characters of names one answer holds."""
 
 
@@ -205,23 +209,23 @@ class GlobTool(ToolDefinition[GlobAction, GlobObservation]):
     @classmethod
     def create(
         cls,
-        conv_state: Any = None,
+        conv_state: object = None,
         *,
         working_dir: str | os.PathLike[str] | None = None,
         executor: GlobExecutor | None = None,
-        workspace: Workspace | None = None,
+        workspace: ConfinedWorkspace | None = None,
         engine: Engine = "auto",
         description: str | None = None,
     ) -> Sequence[Self]:
-        """Make the tool.
+        """Create the tool.
 
         Args:
-            conv_state: The conversation, whose working directory is used where none is given.
+            conv_state: The conversation, whose working directory is the default.
             working_dir: The directory to look in.
-            executor: What does the work, instead of a new one.
+            executor: The executor; a new one by default.
             workspace: The directories to look in, instead of `working_dir`.
             engine: As for `GlobExecutor`.
-            description: What models are told, instead of what is usual.
+            description: A description for models that replaces the default.
         """
         own = executor or GlobExecutor(
             working_dir_of(conv_state, working_dir), workspace=workspace, engine=engine

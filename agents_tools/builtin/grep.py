@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agents_tools._records import ToolAnnotations
 from agents_tools.builtin._search.executor import (
     Engine,
     Scope,
@@ -14,18 +13,19 @@ from agents_tools.builtin._search.executor import (
     as_line,
     page_note,
 )
-from agents_tools.builtin._search.lines import Matcher, search_file
+from agents_tools.builtin._search.line_reader import Matcher, search_file
 from agents_tools.builtin._search.ripgrep import SEARCH, RipgrepRefused
-from agents_tools.definition import Action, Observation, ToolDefinition, working_dir_of
+from agents_tools.classes.definition import Action, Observation, ToolDefinition, working_dir_of
 from agents_tools.errors import ToolError
+from agents_tools.tool.declaration import ToolAnnotations
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
-    from agents_tools._paths import Workspace
-    from agents_tools.builtin._search.lines import FileLines, Hit
-    from agents_tools.builtin._search.running import Running
+    from agents_tools.builtin._paths import ConfinedWorkspace
+    from agents_tools.builtin._search.line_reader import FileLines, Hit
+    from agents_tools.builtin._search.search_context import SearchContext
 
 __all__ = ["GrepAction", "GrepExecutor", "GrepMatch", "GrepObservation", "GrepTool"]
 
@@ -115,7 +115,7 @@ class GrepObservation(Observation):
 class GrepExecutor(SearchExecutor[GrepAction, GrepObservation]):
     """Searches files; the arguments are those of `SearchExecutor`."""
 
-    def __call__(self, action: GrepAction, conversation: Any = None) -> GrepObservation:
+    def __call__(self, action: GrepAction, conversation: object = None) -> GrepObservation:
         """Search.
 
         Args:
@@ -134,7 +134,7 @@ class GrepExecutor(SearchExecutor[GrepAction, GrepObservation]):
             matcher = Matcher(
                 action.pattern, running, literal=action.literal, ignore_case=action.ignore_case
             )
-            page = _Page(action, scope, matcher, running)
+            page = _ResultPage(action, scope, matcher, running)
             if scope.is_file:
                 if page.take(scope.base).binary:
                     raise ToolError(
@@ -150,9 +150,9 @@ class GrepExecutor(SearchExecutor[GrepAction, GrepObservation]):
             return page.observation()
 
     def _candidates(
-        self, action: GrepAction, scope: Scope, running: Running
+        self, action: GrepAction, scope: Scope, running: SearchContext
     ) -> dict[str, int | None]:
-        """Give the files that may match, and how many lines do where ripgrep has counted."""
+        """Return the files that may match, and how many lines do where ripgrep has counted."""
         if self.program is not None:
             options = [*SEARCH, *["--ignore-case"] * action.ignore_case]
             options += ["--fixed-strings"] * action.literal
@@ -165,7 +165,7 @@ class GrepExecutor(SearchExecutor[GrepAction, GrepObservation]):
         return {path: None for path, _ in scope.walk(running)}
 
 
-class _Page:
+class _ResultPage:
     """Collects the results that one answer shows, and counts the others.
 
     What is shown was read here, beneath the workspace, whoever found it; what is only counted may
@@ -173,7 +173,7 @@ class _Page:
     """
 
     def __init__(
-        self, action: GrepAction, scope: Scope, matcher: Matcher, running: Running
+        self, action: GrepAction, scope: Scope, matcher: Matcher, running: SearchContext
     ) -> None:
         self._action = action
         self._scope = scope
@@ -181,7 +181,7 @@ class _Page:
         self._running = running
         self._seen = 0
         self._shown = 0
-        self._room = _ROOM
+        self._room = _MAX_CHARACTERS
         self._files: dict[str, int] = {}
         self._matches: list[GrepMatch] = []
         self._lines: list[str] = []
@@ -198,7 +198,7 @@ class _Page:
 
     def take(self, path: str) -> FileLines:
         """Search a file, and show what of it belongs on the page."""
-        from agents_tools.builtin._search.lines import FileLines
+        from agents_tools.builtin._search.line_reader import FileLines
 
         action = self._action
         content = action.output == "content"
@@ -211,8 +211,8 @@ class _Page:
                 self._matcher,
                 self._running,
                 keep=range(start, stop) if content else range(0),
-                before=_given(action.before, action.context) if content else 0,
-                after=_given(action.after, action.context) if content else 0,
+                before=_value_or(action.before, action.context) if content else 0,
+                after=_value_or(action.after, action.context) if content else 0,
             )
             or FileLines()
         )
@@ -259,10 +259,10 @@ class _Page:
             )
             for hit in shown
         ]
-        self._lines += ["", as_line(name), *_numbered(shown)]
+        self._lines += ["", as_line(name), *_numbered_lines(shown)]
 
     def observation(self) -> GrepObservation:
-        """Give the page."""
+        """Return the page."""
         action = self._action
         files = list(self._files)
         what = "matching lines" if action.output == "content" else "files with matching lines"
@@ -282,15 +282,15 @@ class _Page:
         )
 
 
-_ROOM = 60_000
+_MAX_CHARACTERS = 60_000
 """How many characters of lines one answer holds, beside those of its last result."""
 
 
-def _given(value: int | None, otherwise: int) -> int:
+def _value_or(value: int | None, otherwise: int) -> int:
     return otherwise if value is None else value
 
 
-def _numbered(hits: list[Hit]) -> list[str]:
+def _numbered_lines(hits: list[Hit]) -> list[str]:
     """Write lines with their numbers: `:` behind that of a match, `-` behind that of another."""
     lines: dict[int, str] = {}
     for hit in hits:
@@ -318,23 +318,23 @@ class GrepTool(ToolDefinition[GrepAction, GrepObservation]):
     @classmethod
     def create(
         cls,
-        conv_state: Any = None,
+        conv_state: object = None,
         *,
         working_dir: str | os.PathLike[str] | None = None,
         executor: GrepExecutor | None = None,
-        workspace: Workspace | None = None,
+        workspace: ConfinedWorkspace | None = None,
         engine: Engine = "auto",
         description: str | None = None,
     ) -> Sequence[Self]:
-        """Make the tool.
+        """Create the tool.
 
         Args:
-            conv_state: The conversation, whose working directory is used where none is given.
+            conv_state: The conversation, whose working directory is the default.
             working_dir: The directory to search.
-            executor: What does the work, instead of a new one.
+            executor: The executor; a new one by default.
             workspace: The directories to search, instead of `working_dir`.
             engine: As for `GrepExecutor`.
-            description: What models are told, instead of what is usual.
+            description: A description for models that replaces the default.
         """
         own = executor or GrepExecutor(
             working_dir_of(conv_state, working_dir), workspace=workspace, engine=engine

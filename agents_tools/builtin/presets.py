@@ -1,12 +1,11 @@
-"""The built-in tools together: a list for an agent, and a registry."""
+"""All built-in tools as a list for an agent and as a registry."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from agents_tools._paths import DEFAULT_PROTECTED, Workspace
-from agents_tools.action import close_executors
+from agents_tools.builtin._paths import DEFAULT_PROTECTED, ConfinedWorkspace
 from agents_tools.builtin.file_editor import FileEditorTool
 from agents_tools.builtin.finish import FinishTool
 from agents_tools.builtin.glob import GlobTool
@@ -15,7 +14,8 @@ from agents_tools.builtin.skill import SkillTool
 from agents_tools.builtin.task_tracker import TaskTrackerTool
 from agents_tools.builtin.terminal import TerminalTool
 from agents_tools.builtin.think import ThinkTool
-from agents_tools.registry import ToolRegistry
+from agents_tools.classes.action import close_executors
+from agents_tools.classes.registry import ToolRegistry
 
 if TYPE_CHECKING:
     import os
@@ -23,25 +23,27 @@ if TYPE_CHECKING:
 
     from agents_tools.builtin.sandbox import Sandbox
     from agents_tools.builtin.skill import SkillRegistry
-    from agents_tools.definition import ToolDefinition
+    from agents_tools.classes.definition import ToolDefinition
 
-__all__ = ["ToolSet", "create_default_registry", "get_default_tools"]
+__all__ = ["DefaultTools", "create_default_registry", "get_default_tools"]
 
 
-class ToolSet(list[Any]):
-    """Tools in a list that closes what they hold, once each; a context manager.
+class DefaultTools(list[Any]):
+    """A list of tools and a context manager that closes their executors.
 
     Args:
         tools: The tools.
-        workspace: The directories they share, which are closed with them.
+        workspace: The directories that they share, which are closed with them.
     """
 
-    def __init__(self, tools: Iterable[Any] = (), workspace: Workspace | None = None) -> None:
+    def __init__(
+        self, tools: Iterable[Any] = (), workspace: ConfinedWorkspace | None = None
+    ) -> None:
         super().__init__(tools)
         self._workspace = workspace
 
     def __enter__(self) -> Self:
-        """Give itself."""
+        """Return itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -60,32 +62,32 @@ def get_default_tools(
     *,
     sandbox: Sandbox | None = None,
     skills: SkillRegistry | None = None,
-) -> ToolSet:
-    """Give the tools of an agent that works on files: shell, editor, search, and a plan.
+) -> DefaultTools:
+    """Return the tools of an agent that works on files: shell, editor, search and task list.
 
     Args:
-        working_dir: The directory they work in, and are confined to; the current one by default.
-        sandbox: How the shell is confined; the level `process` by default.
-        skills: Skills that it may use.
+        working_dir: The directory to which the tools are confined; the current one by default.
+        sandbox: The sandbox of the shell; the level `process` by default.
+        skills: The skills that the agent can use.
 
     Raises:
-        UserError: There is no such directory.
+        UserError: The directory does not exist.
     """
-    place = Path(working_dir or ".")
-    known = () if skills is None else skills.protected(place)
-    protected = (*DEFAULT_PROTECTED, *known)
-    workspace = Workspace(place, protected=protected)
-    made: Iterable[Iterable[ToolDefinition[Any, Any]]] = (
-        TerminalTool.create(working_dir=place, sandbox=sandbox, protected=protected),
+    directory = Path(working_dir or ".")
+    skill_folders = () if skills is None else skills.protected(directory)
+    protected = (*DEFAULT_PROTECTED, *skill_folders)
+    workspace = ConfinedWorkspace(directory, protected=protected)
+    groups: Iterable[Iterable[ToolDefinition[Any, Any]]] = (
+        TerminalTool.create(working_dir=directory, sandbox=sandbox, protected=protected),
         FileEditorTool.create(workspace=workspace),
         GlobTool.create(workspace=workspace),
         GrepTool.create(workspace=workspace),
         TaskTrackerTool.create(),
         ()
         if skills is None
-        else SkillTool.create(skill_registry=skills, working_dir=place, sandbox=sandbox),
+        else SkillTool.create(skill_registry=skills, working_dir=directory, sandbox=sandbox),
     )
-    return ToolSet((tool for tools in made for tool in tools), workspace)
+    return DefaultTools((tool for tools in groups for tool in tools), workspace)
 
 
 def create_default_registry(
@@ -94,15 +96,15 @@ def create_default_registry(
     working_dir: str | os.PathLike[str] | None = None,
     sandbox: Sandbox | None = None,
 ) -> ToolRegistry:
-    """Give a registry that has all the built-in tools.
+    """Return a registry with all built-in tools.
 
     Args:
-        skill_registry: Skills; with them there is `use_skill` as well.
-        working_dir: The directory the tools are confined to; the current one by default.
-        sandbox: How the shell is confined; the level `process` by default.
+        skill_registry: Skills, which add the tool `use_skill`.
+        working_dir: The directory to which the tools are confined; the current one by default.
+        sandbox: The sandbox of the shell; the level `process` by default.
 
     Raises:
-        UserError: There is no such directory.
+        UserError: The directory does not exist.
     """
     tools = get_default_tools(working_dir, sandbox=sandbox, skills=skill_registry)
     first = ("execute_bash", "str_replace_editor", "think", "finish")

@@ -1,4 +1,4 @@
-"""Starting programs of a model with no more than they need, and ending all that they start.
+"""Start programs with minimal permissions, and terminate all processes that they start.
 
 ```python
 sandbox = Sandbox(level="auto")
@@ -23,14 +23,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Self, TypeAlias
 
-from agents_tools import _guardian
-from agents_tools._paths import DEFAULT_PROTECTED, Root
 from agents_tools.builtin import _bubblewrap, _landlock, _seccomp
 from agents_tools.builtin._bubblewrap import Mount
-from agents_tools.builtin._launch import from_lasting_thread, from_restricted_thread
-from agents_tools.builtin._levels import LEVELS, SandboxReport, choose, restrict
-from agents_tools.builtin._processes import MARKER, Tree
-from agents_tools.builtin._protected import Protection
+from agents_tools.builtin._paths import DEFAULT_PROTECTED, Root
+from agents_tools.builtin._process_tree import MARKER, ProcessTree
+from agents_tools.builtin._protected_paths import Protection
+from agents_tools.builtin._sandbox_levels import LEVELS, SandboxReport, choose, restrict
+from agents_tools.builtin._spawn import run_in_lasting_thread, run_in_restricted_thread
+from agents_tools.concurrency import process_reaper as _guardian
 from agents_tools.errors import UserValueError
 
 if TYPE_CHECKING:
@@ -63,16 +63,16 @@ _TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 - hidden behind a private direct
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What each process of a command may use; `None` is no limit.
+    """Resource limits for each process of a command; `None` is unlimited.
 
-    Root is not held to `processes`, and without a level above `process` it may raise the others.
+    `processes` does not apply to root, and at the level `process` root may raise the other limits.
 
     Attributes:
-        cpu_seconds: Time of the processor.
-        memory: Bytes of address space.
-        file_size: Bytes of a file that is written.
-        processes: Processes of the user, those of other programs counted as well.
-        open_files: Descriptors.
+        cpu_seconds: The maximum CPU time in seconds.
+        memory: The maximum address space in bytes.
+        file_size: The maximum size of a written file in bytes.
+        processes: The maximum number of processes of the user, including other programs.
+        open_files: The maximum number of open file descriptors.
 
     Raises:
         UserError: A limit is not above zero.
@@ -85,7 +85,7 @@ class Limits:
     open_files: int | None = 1024
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be a limit."""
+        """Validate the limits."""
         for one in dataclasses.fields(self):
             value = getattr(self, one.name)
             if value is not None and value < 1:
@@ -96,22 +96,22 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sandbox:
-    """How programs are started: how far they are confined, and what they are given.
+    """The settings for starting programs: confinement, environment and limits.
 
     Attributes:
-        level: `process` (children are ended, nothing is confined), `auto` (the strongest level
-            that works here), or `required:bwrap`, `required:landlock`, `required:process` (that
-            level or none).
-        network: Whether they may use the network; the level `process` cannot keep them from it.
-        writable: Directories and files outside of the workspace that they may write; under
-            Landlock, programs that share memory need `/dev/shm` here, and those that make
-            terminals `/dev/pts`.
-        inherit_env: Further variables of this process that they get.
-        env: Variables that they get.
-        limits: What they may use.
+        level: `process` (children are terminated, nothing is confined), `auto` (the strongest
+            available level), or `required:bwrap`, `required:landlock`, `required:process` (this
+            level, or an error).
+        network: Whether programs may use the network; the level `process` cannot prevent it.
+        writable: Directories and files outside of the workspace that programs may write. With
+            Landlock, programs that share memory need `/dev/shm` here, and programs that create
+            terminals need `/dev/pts`.
+        inherit_env: Names of additional environment variables to inherit from this process.
+        env: Additional environment variables.
+        limits: The resource limits.
 
     Raises:
-        UserError: There is no such level.
+        UserError: The level is unknown.
     """
 
     level: str = "process"
@@ -122,7 +122,7 @@ class Sandbox:
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
-        """Refuse a level that does not exist."""
+        """Validate the level."""
         if self.level not in {"auto", "process"}:
             required, _, level = self.level.partition(":")
             if required != "required" or level not in LEVELS:
@@ -140,30 +140,31 @@ class Sandbox:
         pass_fds: Sequence[int] = (),
         protected: Sequence[str] = DEFAULT_PROTECTED,
     ) -> SandboxedProcess:
-        """Start a program in a session of its own.
+        """Start a program in a new session.
 
         Args:
-            argv: The program, found on the `PATH` that it gets, and its arguments.
+            argv: The program, which is searched on its own `PATH`, and its arguments.
             workspace: The directories that it may write.
-            cwd: Where it starts: the first of them by default, and what relative paths start from.
+            cwd: The directory in which it starts, relative to the first directory of the
+                workspace, which is the default.
             stdin: As for `subprocess.Popen`; the pipes are not buffered.
             stdout: As above.
             stderr: As above.
-            pass_fds: Descriptors that it gets besides.
-            protected: Names in the workspace that it may not change, where the level has that.
+            pass_fds: Additional file descriptors to pass.
+            protected: Names in the workspace that it may not change, if the level supports that.
 
         Returns:
-            The running program; close it to end everything that it has started.
+            The running program; close it to terminate all processes that it has started.
 
         Raises:
-            UserError: The level, a directory or the program cannot be had.
+            UserError: The level, a directory or the program is not available.
             OSError: The program cannot be started.
         """
         with contextlib.ExitStack() as undo:
             roots = [undo.enter_context(Root(one)) for one in workspace]
             if not roots:
-                raise UserValueError("A sandbox needs a workspace: give at least one directory.")
-            launch = _Launch(self, [root.path for root in roots], cwd, undo.pop_all())
+                raise UserValueError("A sandbox needs a workspace: pass at least one directory.")
+            launch = _SandboxCommand(self, [root.path for root in roots], cwd, undo.pop_all())
             with launch.undo:
                 launch.prepare(argv, roots, protected)
                 process = launch.start(stdin, stdout, stderr, tuple(pass_fds))
@@ -174,33 +175,33 @@ class SandboxedProcess:
     """A program that was started by `Sandbox.start`; leaving its `with` block closes it.
 
     Attributes:
-        process: The program; its pipes are read and written through it. It is bubblewrap where
-            that is the level, and ends with the code of the program.
-        report: What the program is confined to.
-        temp_dir: A private directory, `TMPDIR` of the program, removed by `close`.
+        process: The process, with its pipes. At the level `bwrap` it is bubblewrap, which exits
+            with the code of the program.
+        report: The confinement of the program.
+        temp_dir: A private directory, the `TMPDIR` of the program, removed by `close`.
     """
 
-    def __init__(self, process: subprocess.Popen[bytes], launch: _Launch) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], launch: _SandboxCommand) -> None:
         self.process = process
         self.report = launch.report
         self.temp_dir = launch.temp_dir
         self._undo = launch.undo.pop_all()
         self._lock = threading.RLock()
         self._closed = False
-        self._tree = Tree(process, launch.marker, namespace=launch.report.level == "bwrap")
+        self._tree = ProcessTree(process, launch.marker, namespace=launch.report.level == "bwrap")
         if os.name == "posix":
             _guardian.watch(process.pid)
 
     def __repr__(self) -> str:
-        """Show which process it is, and how it is confined."""
+        """Show the process id and the level."""
         return f"<SandboxedProcess {self.pid}, {self.report.level}>"
 
     def __enter__(self) -> Self:
-        """Give itself."""
+        """Return itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End everything that was started."""
+        """Terminate all processes that were started."""
         self.close()
 
     @property
@@ -210,32 +211,32 @@ class SandboxedProcess:
 
     @property
     def pgid(self) -> int:
-        """The id of its process group, which is that of its session as well."""
+        """The id of its process group, which is also the id of its session."""
         return self.process.pid
 
     def descendants(self) -> list[int]:
-        """Give the processes that it has started and that still run, oldest first.
+        """Return the ids of running processes that it has started, oldest first.
 
-        Under bubblewrap the program itself is one of them. Off Linux they are not known. What was
-        given once is ended by `kill_tree` even if it has cut every tie since.
+        With bubblewrap, the program itself is one of them. The processes are only known on Linux.
+        A process that was returned once is terminated by `kill_tree` even if it detaches later.
         """
         with self._lock:
             return self._tree.descendants()
 
     def kill_tree(self, grace: float = GRACE) -> int:
-        """End the program and all that came from it, daemons included.
+        """Terminate the program and all processes that it has started, including daemons.
 
         Args:
             grace: Seconds between SIGTERM and SIGKILL.
 
         Returns:
-            How many processes were left; 0 is what is to be expected.
+            The number of processes that could not be terminated, normally 0.
         """
         with self._lock:
             return self._tree.end(grace)
 
     def close(self) -> None:
-        """End everything that was started, and remove the temporary directory."""
+        """Terminate all processes that were started, and remove the temporary directory."""
         with self._lock:
             if self._closed:
                 return
@@ -243,7 +244,7 @@ class SandboxedProcess:
             try:
                 left = self.kill_tree()
                 if left:
-                    logger.warning("%d processes of %r could not be ended.", left, self)
+                    logger.warning("%d processes of %r could not be terminated.", left, self)
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     self.process.wait(GRACE)  # it was ended above: this reaps it
             finally:
@@ -257,13 +258,13 @@ class SandboxedProcess:
 
 
 def sandbox_report(sandbox: Sandbox | None = None) -> SandboxReport:
-    """Say which level commands are started with, and why it is not a stronger one.
+    """Return the level at which commands are started, and why it is not a stronger one.
 
     Args:
-        sandbox: What commands are started with; `Sandbox(level="auto")` by default.
+        sandbox: The sandbox; `Sandbox(level="auto")` by default.
 
     Raises:
-        UserError: The level that it requires cannot be had.
+        UserError: The required level is not available.
     """
     asked = sandbox or Sandbox(level="auto")
     return choose(asked.level, network=asked.network)
@@ -276,8 +277,8 @@ def _beneath(path: Path, directories: Iterable[_Path]) -> bool:
 # --- one start
 
 
-class _Launch:
-    """All that is made for one start, and what takes it away again."""
+class _SandboxCommand:
+    """The temporary resources of one started program, and their cleanup."""
 
     def __init__(
         self,
@@ -294,7 +295,9 @@ class _Launch:
             self.report = choose(sandbox.level, network=sandbox.network, outside=self.writable)
             self.cwd = os.path.realpath(self.roots[0] / (cwd or "."))
             if not Path(self.cwd).is_dir():
-                raise UserValueError(f"There is no directory {self.cwd} to start in.")
+                raise UserValueError(
+                    f"The directory {self.cwd} does not exist. Pass an existing directory as cwd."
+                )
             self.undo = undo.pop_all()
         self.marker = secrets.token_hex(16)
         holder = Path(tempfile.mkdtemp(prefix=_guardian.TEMPORARY)).resolve()
@@ -308,7 +311,7 @@ class _Launch:
         self._protection: Protection | None = None
 
     def prepare(self, argv: Sequence[str], roots: Sequence[Root], protected: Sequence[str]) -> None:
-        """Make the temporary directory, the environment and the command line."""
+        """Create the temporary directory, the environment and the command line."""
         self.temp_dir.mkdir(mode=0o700)
         self.environment = dict(self._environment())
         self.argv = [*_prologue(self.sandbox.limits), *self._resolved(argv)]
@@ -318,10 +321,10 @@ class _Launch:
     def start(
         self, stdin: _Stream, stdout: _Stream, stderr: _Stream, pass_fds: tuple[int, ...]
     ) -> subprocess.Popen[bytes]:
-        """Start the program by the way of the level."""
+        """Start the program at its level."""
 
         def start() -> subprocess.Popen[bytes]:
-            return subprocess.Popen(  # noqa: S603 - to start programs is what this is for
+            return subprocess.Popen(  # noqa: S603 - starting programs is the purpose of this module
                 self.argv,
                 bufsize=0,
                 stdin=stdin,
@@ -337,7 +340,7 @@ class _Launch:
 
         if self.report.level == "bwrap":
             try:
-                return from_lasting_thread(start)
+                return run_in_lasting_thread(start)
             finally:
                 self._close_fds()
         if self.report.level == "process":
@@ -348,13 +351,13 @@ class _Launch:
         network = self.sandbox.network
         ruleset = _landlock.make_ruleset([str(one) for one in writable], network=network)
         try:
-            process = from_restricted_thread(lambda: restrict(ruleset, network=network), start)
+            process = run_in_restricted_thread(lambda: restrict(ruleset, network=network), start)
         finally:
             os.close(ruleset)
-        assert process is not None  # noqa: S101 - it was told to start one
+        assert process is not None  # noqa: S101 - `start` returns a process
         return process
 
-    # --- what the program gets
+    # --- environment and command line
 
     def _environment(self) -> Iterator[tuple[str, str]]:
         names = {*_INHERITED, *self.sandbox.inherit_env}
@@ -371,16 +374,19 @@ class _Launch:
         yield MARKER, self.marker
 
     def _resolved(self, argv: Sequence[str]) -> list[str]:
-        """Find the program: behind the prologue it would be too late to say that there is none."""
+        """Return the command with the path of the program; a prologue could not report an error."""
         if not argv:
-            raise UserValueError("There is nothing to start: argv is empty.")
+            raise UserValueError("argv is empty. Pass the program and its arguments.")
         program = argv[0]
         if os.path.dirname(program):  # noqa: PTH120 - a path or a name, as text
             found = shutil.which(Path(self.cwd, program))
         else:
             found = shutil.which(program, path=self.environment.get("PATH", os.defpath))
         if found is None:
-            raise UserValueError(f"There is no program {program!r} that can be started.")
+            raise UserValueError(
+                f"The program {program!r} was not found or is not executable. Install it, or pass "
+                "its path."
+            )
         return [os.path.join(self.cwd, found), *argv[1:]]  # noqa: PTH118 - links are left alone
 
     # --- bubblewrap
@@ -388,7 +394,7 @@ class _Launch:
     def _wrap(self, roots: Sequence[Root], protected: Sequence[str]) -> None:
         program, _ = _bubblewrap.find(os.environ.get("PATH", os.defpath), self.writable)
         if program is None:
-            raise UserValueError("The program bwrap is gone.")
+            raise UserValueError("The program bwrap was not found. Install bubblewrap again.")
         self.hidden_temp.mkdir(mode=0o700)
         self.hidden_temp.chmod(0o1777)
         descriptors = _bubblewrap.takes_descriptors(program)
@@ -408,7 +414,7 @@ class _Launch:
         )
 
     def _mounts(self) -> list[Mount]:
-        """Give the view of files, from the root down."""
+        """Return the view of files, from the root down."""
         found = {"/": Mount("/", "/")}
         for path in _TEMPORARY:
             if Path(path).is_dir() and not Path(path).is_symlink():
@@ -454,7 +460,7 @@ def _existing(paths: Sequence[_Path]) -> Iterator[Path]:
 
 
 def _prologue(limits: Limits) -> list[str]:
-    """Give the words before a command that limit it before it is there."""
+    """Return the words before a command that limit it before it is there."""
     if not Path(_SHELL).exists():
         return []
     lines = [f"{{ {line}; }} || exit 126" for line in _limit_lines(limits)]
@@ -479,7 +485,7 @@ def _limit_lines(limits: Limits) -> Iterator[str]:
 
 
 def _within_hard(value: int | None, which: int) -> int | None:
-    """Give a limit that may be set: none above the one that is in force."""
+    """Return a limit that may be set: none above the one that is in force."""
     import resource
 
     if value is None:

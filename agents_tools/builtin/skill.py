@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence  # noqa: TC003 - as in the signature of the base
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
-from agents_tools._records import ToolAnnotations
-from agents_tools._text import escape_for_model, shorten
-from agents_tools.builtin._skill_messages import SkillAction, SkillObservation
+from agents_tools.builtin._skill_models import SkillAction, SkillObservation
 from agents_tools.builtin._skills import Skill, SkillError, SkillRegistry
-from agents_tools.definition import ToolDefinition, working_dir_of
+from agents_tools.classes.definition import ToolDefinition, working_dir_of
 from agents_tools.errors import UserValueError
+from agents_tools.text.escape import escape_for_model, shorten
+from agents_tools.tool.declaration import ToolAnnotations
 
 if TYPE_CHECKING:
     import os
@@ -28,8 +28,8 @@ first.
 - `run_script`: run one of its scripts, by `script_name`. It starts in the working directory; \
 `script_args` reach it as they are, no shell is between."""
 
-_LONGEST_LINE = 300
-_LONGEST_LIST = 20_000
+_MAX_LINE = 300
+_MAX_LIST = 20_000
 
 
 class SkillTool(ToolDefinition[SkillAction, SkillObservation]):
@@ -40,7 +40,7 @@ class SkillTool(ToolDefinition[SkillAction, SkillObservation]):
     @classmethod
     def create(
         cls,
-        conv_state: Any = None,
+        conv_state: object = None,
         *,
         skill_registry: SkillRegistry | None = None,
         skills_dir: str | os.PathLike[str] | None = None,
@@ -48,9 +48,9 @@ class SkillTool(ToolDefinition[SkillAction, SkillObservation]):
         timeout: float = 120.0,
         max_output: int = 30_000,
         sandbox: Sandbox | None = None,
-        **params: Any,
+        **params: object,
     ) -> Sequence[Self]:
-        """Make the tool.
+        """Create the tool.
 
         Args:
             conv_state: Whose `workspace.working_dir` scripts start in.
@@ -60,7 +60,7 @@ class SkillTool(ToolDefinition[SkillAction, SkillObservation]):
             timeout: The seconds a script may take.
             max_output: The characters that are shown of a reference, or of what a script prints.
             sandbox: How scripts are started; by default they are ended, but not confined.
-            **params: None else is known.
+            **params: Not supported.
 
         Raises:
             ValueError: There is neither or both of skill_registry and skills_dir, or something
@@ -114,11 +114,11 @@ def _description(registry: SkillRegistry) -> str:
     size = 0
     for number, skill in enumerate(registry):
         text = escape_for_model(" ".join(skill.description.split()))
-        line = f"- {skill.name}: {shorten(text, _LONGEST_LINE)}"
+        line = f"- {skill.name}: {shorten(text, _MAX_LINE)}"
         size += len(line)
-        if size > _LONGEST_LIST:
+        if size > _MAX_LIST:
             rest = ", ".join(registry.names[number:])
             lines.append(f"- and {len(registry) - number} more: {rest}")
             break
         lines.append(line)
-    return shorten("\n".join(lines), 2 * _LONGEST_LIST)
+    return shorten("\n".join(lines), 2 * _MAX_LIST)

@@ -23,10 +23,10 @@ from pydantic import (
     ValidationError,
 )
 
-from agents_tools._records import ToolAnnotations
-from agents_tools._text import escape_for_model
-from agents_tools.definition import Action, Observation, ToolDefinition, ToolExecutor
+from agents_tools.classes.definition import Action, Observation, ToolDefinition, ToolExecutor
 from agents_tools.errors import UserValueError
+from agents_tools.text.escape import escape_for_model
+from agents_tools.tool.declaration import ToolAnnotations
 
 __all__ = [
     "TASK_TRACKER_DESCRIPTION",
@@ -115,12 +115,12 @@ class TaskTrackerExecutor(ToolExecutor[TaskTrackerAction, TaskTrackerObservation
     """
 
     def __init__(self, save_dir: str | os.PathLike[str] | None = None) -> None:
-        self._file = None if save_dir is None else _File(Path(save_dir))
+        self._file = None if save_dir is None else _TaskFile(Path(save_dir))
         self._tasks: list[Task] = []
         self._lock = threading.Lock()
 
     def __call__(
-        self, action: TaskTrackerAction, conversation: Any = None
+        self, action: TaskTrackerAction, conversation: object = None
     ) -> TaskTrackerObservation:
         """Replace or show the list."""
         del conversation
@@ -172,18 +172,18 @@ class TaskTrackerTool(ToolDefinition[TaskTrackerAction, TaskTrackerObservation])
     @classmethod
     def create(
         cls,
-        conv_state: Any = None,
+        conv_state: object = None,
         *,
         save_dir: str | os.PathLike[str] | None = None,
-        **params: Any,
+        **params: object,
     ) -> Sequence[Self]:
-        """Make the tool.
+        """Create the tool.
 
         Args:
             conv_state: Where a conversation is kept, if its `persistence_dir` says so.
             save_dir: The directory the list is kept in; by default that of the conversation.
                 Without either, the list ends with the program.
-            **params: None else is known.
+            **params: Not supported.
 
         Raises:
             ValueError: `save_dir` is there and no directory, or other parameters were given.
@@ -246,21 +246,21 @@ def _counted(tasks: list[Task]) -> str:
 # --- what is kept
 
 
-class _Saved(BaseModel):
+class _SavedTasks(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     version: Literal[1]
     tasks: list[Task]
 
 
-_SAVED = TypeAdapter(_Saved)
+_SAVED = TypeAdapter(_SavedTasks)
 
 
 class _UnreadableError(Exception):
     """What is in the place of the list is not one."""
 
 
-class _File:
+class _TaskFile:
     """The list in its directory; whatever ends the program, the old or the new one is there."""
 
     def __init__(self, directory: Path) -> None:
@@ -268,7 +268,7 @@ class _File:
         self._path = directory / FILE_NAME
 
     def read(self) -> tuple[list[Task], str | None]:
-        """Give the list; what cannot be read is put aside, and told of."""
+        """Return the list; what cannot be read is put aside, and told of."""
         try:
             text = self._content()
             return ([], None) if text is None else (_SAVED.validate_json(text).tasks, None)
@@ -296,7 +296,7 @@ class _File:
             raise
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             os.close(fd)
-            raise _UnreadableError("it is no regular file")
+            raise _UnreadableError("it is not a regular file")
         with os.fdopen(fd, "rb") as file:
             content = file.read(_LARGEST_FILE + 1)
         if len(content) > _LARGEST_FILE:

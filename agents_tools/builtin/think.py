@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence  # noqa: TC003 - as in the signature of the base
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from pydantic import Field
 
-from agents_tools._records import ToolAnnotations
-from agents_tools.definition import Action, Observation, ToolDefinition, ToolExecutor
+from agents_tools.classes.definition import Action, Observation, ToolDefinition, ToolExecutor
 from agents_tools.errors import UserValueError
+from agents_tools.tool.declaration import ToolAnnotations
 
 __all__ = ["THINK_DESCRIPTION", "ThinkAction", "ThinkExecutor", "ThinkObservation", "ThinkTool"]
 
@@ -38,7 +38,7 @@ class ThinkObservation(Observation):
 class ThinkExecutor(ToolExecutor[ThinkAction, ThinkObservation]):
     """Acknowledges a thought: the call itself is what stays in the history."""
 
-    def __call__(self, action: ThinkAction, conversation: Any = None) -> ThinkObservation:
+    def __call__(self, action: ThinkAction, conversation: object = None) -> ThinkObservation:
         """Acknowledge the thought."""
         del action, conversation
         return ThinkObservation.from_text(LOGGED)
@@ -51,15 +51,15 @@ class ThinkTool(ToolDefinition[ThinkAction, ThinkObservation]):
 
     @classmethod
     def create(
-        cls, conv_state: Any = None, *, description: str | None = None, **params: Any
+        cls, conv_state: object = None, *, description: str | None = None, **params: object
     ) -> Sequence[Self]:
-        """Make the tool.
+        """Create the tool.
 
         Args:
-            conv_state: Not used.
+            conv_state: Ignored.
             description: What models are told instead of `THINK_DESCRIPTION`: when to think in
                 this domain and about what, best with an example.
-            **params: None is known.
+            **params: Not supported.
 
         Raises:
             ValueError: Other parameters were given.
@@ -67,7 +67,7 @@ class ThinkTool(ToolDefinition[ThinkAction, ThinkObservation]):
         del conv_state
         if params:
             raise UserValueError(
-                f"ThinkTool takes no parameters but description; it got {', '.join(params)}."
+                f"ThinkTool accepts only the parameter description, but got {', '.join(params)}."
             )
         return [
             cls(

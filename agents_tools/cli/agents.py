@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 from agents_tools.cli.errors import CommandError
 from agents_tools.cli.target import attribute_of, is_agent, load_target, parted
-from agents_tools.tool import FunctionTool
+from agents_tools.tool.tool import FunctionTool
 
 if TYPE_CHECKING:
-    from agents_tools.agent import Agent
+    from agents_tools.agents.agent import Agent
 
-    AnyAgent = Agent[Any]
+    AnyAgent = Agent[Any, Any]
 
 __all__ = ["agents_in", "described_model", "load_agent", "tool_names"]
 
@@ -42,7 +42,7 @@ def load_agent(target: str) -> AnyAgent:
 
 
 def agents_in(value: Any) -> dict[str, AnyAgent]:
-    """Give the agents that a module, a list or a mapping holds, each by what it is to be called.
+    """Return the agents that a module, a list or a mapping holds, each by what it is to be called.
 
     Args:
         value: What a target names.
@@ -63,12 +63,12 @@ def agents_in(value: Any) -> dict[str, AnyAgent]:
 
 
 def tool_names(agent: AnyAgent) -> list[str]:
-    """Give the names of an agent's tools, hosted ones too."""
+    """Return the names of an agent's tools, hosted ones too."""
     return [tool.name for tool in agent.known_tools]
 
 
 def described_model(agent: AnyAgent) -> str | None:
-    """Give the name of an agent's own model, or the class of one that has no name."""
+    """Return the name of an agent's own model, or the class of one that has no name."""
     if agent.model is None or isinstance(agent.model, str):
         return agent.model
     name = getattr(agent.model, "name", None)
@@ -100,12 +100,12 @@ def _of_attribute(module: Any, attribute: str, place: str, known: dict[str, AnyA
         hint = f"It has the agents {_listed(known)}." if known else None
         if isinstance(value, FunctionTool):
             hint = f"To call it: agents-tools call {target}"
-        raise CommandError(f"{target} is no agent but {kind}.", hint=hint)
+        raise CommandError(f"{target} is not an agent but {kind}.", hint=hint)
     return _only(found, target)
 
 
 def _only(found: dict[str, AnyAgent], target: str) -> AnyAgent:
-    """Give the only agent, or the only one that no other one has as a tool."""
+    """Return the only agent, or the only one that no other one has as a tool."""
     if not found:
         raise CommandError(
             f"{target} has no agent.",

@@ -1,4 +1,4 @@
-"""The group of all commands, and the one place where what they raise becomes an exit code."""
+"""The command group, and the conversion of errors to messages and exit codes."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from agents_tools._secrets import mask
-from agents_tools._version import __version__
+from agents_tools._package import __version__
 from agents_tools.cli.errors import BROKEN_PIPE, CANCELLED, OK, USAGE, CommandError
-from agents_tools.cli.screen import (
+from agents_tools.cli.output import (
     console_errors,
     forgiving_streams,
     print_json,
@@ -23,6 +22,7 @@ from agents_tools.cli.screen import (
     say_traceback,
 )
 from agents_tools.errors import MCPError, UserError
+from agents_tools.text.secrets import mask
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,30 +32,30 @@ __all__ = ["cli", "run"]
 
 _COMMANDS = {
     "list": ("list_", "List the tools and agents of a file or module."),
-    "show": ("show", "Show one tool or agent: what it does and takes, and its place."),
-    "call": ("call", "Call a tool and watch it work."),
-    "run": ("run", "Run an agent and watch it work."),
-    "schema": ("schema", "Print tools as a model provider gets them, or compare them."),
-    "dev": ("dev", "Try tools and agents on a web page of this machine."),
+    "show": ("show", "Show one tool or agent: description, parameters and location."),
+    "call": ("call", "Call a tool and show its events."),
+    "run": ("run", "Run an agent and show its events."),
+    "schema": ("schema", "Print tools in the format of a model provider, or compare them."),
+    "dev": ("dev", "Try tools and agents on a local web page."),
     "serve": ("serve", "Serve tools and agents over MCP."),
     "mcp": ("mcp", "List, call and ping the tools of MCP servers."),
     "events": ("events", "List, show, replay and export recorded events."),
-    "check": ("check", "Look for what will trouble models and providers."),
+    "check": ("check", "Find problems of tools with models and providers."),
     "doctor": ("doctor", "Show versions, extras and the state of this installation."),
     "version": ("version", "Print the version."),
 }
-"""Each command: the module that has it, loaded when it is asked for, and its line of help."""
+"""The module of each command, which is loaded on demand, and its line in the help."""
 
 
-class ReaderGoneError(Exception):
-    """Whoever read standard output has closed it."""
+class OutputClosedError(Exception):
+    """The reader of standard output has closed it."""
 
 
 class LazyGroup(click.Group):
-    """A group that imports a command only when it is to run."""
+    """A group that imports a command only when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Give the names in the order of use."""
+        """Return the names in the order of use."""
         del ctx
         return list(_COMMANDS)
 
@@ -70,7 +70,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find a command, or name the nearest one."""
+        """Return a command, or suggest the most similar one."""
         name = args[0]
         if name not in _COMMANDS and not name.startswith("-"):
             near = difflib.get_close_matches(name, _COMMANDS, n=1)
@@ -79,16 +79,16 @@ class LazyGroup(click.Group):
             elif name.endswith(".py") or ":" in name:
                 hint = f"To see its tools: agents-tools list {name}"
             else:
-                hint = f"There are: {', '.join(_COMMANDS)}."
-            raise CommandError(f"there is no command {name!r}.", hint=hint)
+                hint = f"Commands: {', '.join(_COMMANDS)}."
+            raise CommandError(f"unknown command {name!r}.", hint=hint)
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; a reader that has gone is told before click ends the program for it."""
+        """Run a command; convert a broken pipe before click would exit."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError as error:
-            raise ReaderGoneError from error
+            raise OutputClosedError from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing them."""
@@ -114,28 +114,32 @@ def cli() -> None:
 
 
 def run(args: Sequence[str] | None = None) -> int:
-    """Run a command to its end, and the process too if something of it would not let go.
+    """Run a command, and exit the process if threads of the user's code would keep it alive.
 
     Args:
-        args: What was typed; `sys.argv` by default.
+        args: The command line; `sys.argv` by default.
     """
     forgiving_streams((sys.stdout, sys.stderr))
     typed = list(sys.argv[1:] if args is None else args)
     try:
         code = _code_of(typed)
         _flush()
-    except (ReaderGoneError, BrokenPipeError):
+    except (OutputClosedError, BrokenPipeError):
         _leave_no_output()
         code = BROKEN_PIPE
     if args is None and _held_up():
         with contextlib.suppress(OSError):
             _flush()
-        os._exit(code)  # the user's code left threads that Python would wait for
+        os._exit(code)  # Python would wait for threads that the user's code left running
     return code
 
 
 def _code_of(typed: list[str]) -> int:
-    """Run a command and report what it raises; only `ReaderGoneError` gets through."""
+    """Run a command, report its errors and return the exit code.
+
+    Raises:
+        OutputClosedError: Standard output was closed.
+    """
     try:
         returned: Any = cli.main(typed, prog_name="agents-tools", standalone_mode=False)
     except CommandError as error:
@@ -162,9 +166,9 @@ def _report(typed: list[str], message: str, hint: str | None, error: Exception) 
         cause = error if error.__cause__ is None else error.__cause__
         say_traceback(cause)
     if "--json" in words:
-        told = {"type": _public_name(error), "message": message}
+        record = {"type": _public_name(error), "message": message}
         print_json(
-            {"status": "usage_error", "error": told | ({"hint": hint} if hint else {})},
+            {"status": "usage_error", "error": record | ({"hint": hint} if hint else {})},
             compact=True,
         )
     else:
@@ -187,7 +191,7 @@ def _held_up() -> bool:
 
 
 def _flush() -> None:
-    """Write out what is held back, on the streams that there are."""
+    """Flush standard output and standard error, if they exist."""
     streams: tuple[TextIO | None, ...] = (sys.stdout, sys.stderr)
     for stream in streams:
         if stream is not None:
@@ -195,7 +199,7 @@ def _flush() -> None:
 
 
 def _leave_no_output() -> None:
-    """Point standard output at nothing, so that Python does not complain when it closes it."""
+    """Redirect standard output to the null device, so that Python can close it at exit."""
     try:
         nothing = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nothing, sys.stdout.fileno())

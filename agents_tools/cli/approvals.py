@@ -11,27 +11,27 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agents_tools._records import Decision
-from agents_tools._text import escape_for_model, safe_text
 from agents_tools.cli.arguments import parse_arguments
 from agents_tools.cli.errors import CommandError
-from agents_tools.cli.screen import is_terminal, paint
+from agents_tools.cli.output import is_terminal, paint
+from agents_tools.text.escape import escape_for_model, safe_text
+from agents_tools.tool.declaration import Decision
 
 if TYPE_CHECKING:
-    from agents_tools.context import Question
-    from agents_tools.items import ToolApprovalItem
-    from agents_tools.state import RunState
-    from agents_tools.ui._run_views import RunView
+    from agents_tools.agents.state import RunState
+    from agents_tools.content.items import ToolApprovalItem
+    from agents_tools.tool.question import Question
+    from agents_tools.ui.console.text_views import RunView
 
-__all__ = ["Person", "can_ask", "decide_all", "decider"]
+__all__ = ["TerminalApprover", "can_ask", "decide_all", "decider"]
 
 
 def can_ask() -> bool:
-    """Whether a person reads standard error and types on standard input."""
+    """Return whether a person reads standard error and types on standard input."""
     return is_terminal(sys.stdin) and is_terminal(sys.stderr)
 
 
-class Person:
+class TerminalApprover:
     """Asks the person at the terminal, one question at a time.
 
     Args:
@@ -101,8 +101,8 @@ async def _refused(item: ToolApprovalItem) -> Decision:
     return Decision(approved=False)
 
 
-def decider(wanted: str, person: Person | None) -> Any:
-    """Give what decides about a call; `None` where calls are to wait.
+def decider(wanted: str, person: TerminalApprover | None) -> Any:
+    """Return what decides about a call; `None` where calls are to wait.
 
     Args:
         wanted: `ask`, `yes` or `no`.

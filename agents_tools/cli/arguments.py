@@ -1,4 +1,4 @@
-"""What is typed after the name of a tool, read against its schema as the arguments of a call."""
+"""Parsing of command-line words as the arguments of a tool, using its schema."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from agents_tools.cli.errors import CommandError
-from agents_tools.cli.words import Reader, Schema, kind_of_value, parameters_of
+from agents_tools.cli.schema_text import DefinitionReader, Schema, json_type, parameters_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,40 +20,40 @@ __all__ = ["arguments_json", "parse_arguments", "read_input"]
 
 
 def arguments_json(schema: Mapping[str, Any], words: Sequence[str], given: str | None) -> str:
-    """Give the arguments of a call as JSON text.
+    """Return the arguments of a call as JSON text.
 
     Args:
         schema: The JSON Schema of the tool's parameters.
         words: `key=value`, `key:=json`, `--key value` and `--key=value`.
-        given: What `--input-json` says: JSON text, `@file`, or `-` for standard input.
+        given: The value of `--input-json`: JSON text, `@file`, or `-` for standard input.
 
     Raises:
-        CommandError: What was typed makes no arguments. Whether they suit the tool is its own
-            business.
+        CommandError: The words cannot be parsed as arguments. The tool itself validates them
+            later.
     """
     if given is None:
         return json.dumps(parse_arguments(schema, words))
     text = read_input(given)
     if not words:
-        return text  # untouched: the tool says what is wrong with it, as it would to a model
+        return text  # unchanged, so that the tool reports errors as it would to a model
     try:
         start = json.loads(text or "{}")
     except ValueError as error:
-        raise CommandError(f"--input-json is no valid JSON: {error}.") from error
+        raise CommandError(f"--input-json is not valid JSON: {error}.") from error
     if not isinstance(start, dict):
-        raise CommandError("--input-json must be an object where arguments stand beside it.")
+        raise CommandError("--input-json must be a JSON object if there are other arguments.")
     return json.dumps(parse_arguments(schema, words, cast("Schema", start)))
 
 
 def read_input(given: str, what: str = "--input-json") -> str:
-    """Give the text that an argument means: itself, `@file`, or `-` for standard input.
+    """Return the text of an argument: itself, the content of `@file`, or standard input for `-`.
 
     Args:
-        given: What was typed.
-        what: The argument, for messages.
+        given: The value on the command line.
+        what: The name of the argument, for messages.
 
     Raises:
-        CommandError: The file cannot be read, or is no text.
+        CommandError: The file cannot be read, or is not UTF-8.
     """
     try:
         if given == "-":
@@ -69,24 +69,24 @@ def read_input(given: str, what: str = "--input-json") -> str:
 def parse_arguments(
     schema: Mapping[str, Any], words: Sequence[str], start: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Read words as arguments, each value as the schema of its parameter says.
+    """Parse words as arguments, each value according to the schema of its parameter.
 
-    A text stays a text; numbers, booleans, arrays and objects are read where the schema has them,
-    in a union by the first member that the value fits. What fits nowhere is passed on as text,
-    and the tool says what it expected. `key.part=value` sets a member of an object. A key that is
-    given several times makes an array.
+    Strings stay strings. Numbers, booleans, arrays and objects are parsed if the schema expects
+    them; in a union, the first matching type is used. A value that matches no type is passed as a
+    string, and the tool reports the error. `key.part=value` sets a member of an object. A repeated
+    key creates an array.
 
     Args:
         schema: The JSON Schema of the tool's parameters.
-        words: What was typed.
+        words: The words on the command line.
         start: Arguments to add to.
 
     Raises:
-        CommandError: A word is no argument, or contradicts another.
+        CommandError: A word is not an argument, or contradicts another one.
     """
-    reader = Reader(schema)
+    reader = DefinitionReader(schema)
     values: dict[str, Any] = dict(start or {})
-    typed: dict[tuple[str, ...], list[_Word]] = {}
+    typed: dict[tuple[str, ...], list[_ArgumentWord]] = {}
     for word in _words(reader, words):
         typed.setdefault(_path(reader, word.key), []).append(word)
     for path, group in typed.items():
@@ -97,8 +97,8 @@ def parse_arguments(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Word:
-    """One argument as it was typed."""
+class _ArgumentWord:
+    """One argument on the command line."""
 
     key: str
     text: str
@@ -111,23 +111,25 @@ class _Word:
 _KEY = re.compile(r"(?P<key>[^=]+?)(?P<op>:?=)(?P<text>.*)", re.DOTALL)
 
 
-def _words(reader: Reader, words: Sequence[str]) -> list[_Word]:
-    found: list[_Word] = []
+def _words(reader: DefinitionReader, words: Sequence[str]) -> list[_ArgumentWord]:
+    found: list[_ArgumentWord] = []
     waiting = list(words)
     while waiting:
         word = waiting.pop(0)
         if word.startswith("--") and len(word) > 2:  # noqa: PLR2004 - longer than the dashes
             found.append(_option(reader, word, waiting))
         elif (match := _KEY.fullmatch(word)) is not None:
-            found.append(_Word(key=match["key"], text=match["text"], raw=match["op"] == ":="))
+            found.append(
+                _ArgumentWord(key=match["key"], text=match["text"], raw=match["op"] == ":=")
+            )
         else:
             raise CommandError(
-                f"{word!r} is no argument.", hint=f"Write name=value.{_takes(reader)}"
+                f"{word!r} is not an argument.", hint=f"Write name=value.{_takes(reader)}"
             )
     return found
 
 
-def _option(reader: Reader, word: str, waiting: list[str]) -> _Word:
+def _option(reader: DefinitionReader, word: str, waiting: list[str]) -> _ArgumentWord:
     """Read `--key=value`, `--key value`, `--flag` and `--no-flag`."""
     name, equals, text = word[2:].partition("=")
     raw = bool(equals) and name.endswith(":")
@@ -136,24 +138,24 @@ def _option(reader: Reader, word: str, waiting: list[str]) -> _Word:
     if key is None and not equals and name.startswith("no-"):
         negated = _option_key(reader, name[3:])
         if negated is not None and _is_flag(reader, negated):
-            return _Word(key=negated, text="false")
+            return _ArgumentWord(key=negated, text="false")
     if key is None:
         raise CommandError(
-            f"there is no parameter --{name}.",
+            f"unknown parameter --{name}.",
             hint=_nearest(reader, name) or _takes(reader).strip() or None,
         )
     if equals:
-        return _Word(key=key, text=text, raw=raw)
+        return _ArgumentWord(key=key, text=text, raw=raw)
     if _is_flag(reader, key):
         spoken = waiting and waiting[0].lower() in {"true", "false"}
-        return _Word(key=key, text=waiting.pop(0) if spoken else "true")
+        return _ArgumentWord(key=key, text=waiting.pop(0) if spoken else "true")
     if not waiting:
         raise CommandError(f"--{name} needs a value.")
-    return _Word(key=key, text=waiting.pop(0))
+    return _ArgumentWord(key=key, text=waiting.pop(0))
 
 
-def _option_key(reader: Reader, name: str) -> str | None:
-    """Give the key that an option sets; the dashes of its first part may stand for underscores."""
+def _option_key(reader: DefinitionReader, name: str) -> str | None:
+    """Return the key that an option sets; dashes in its first part match underscores."""
     head, dot, rest = name.partition(".")
     parameters = parameters_of(reader.root)
     if name in parameters:
@@ -165,19 +167,19 @@ def _option_key(reader: Reader, name: str) -> str | None:
     return name if open_ended is not None and open_ended is not False else None
 
 
-def _is_flag(reader: Reader, key: str) -> bool:
+def _is_flag(reader: DefinitionReader, key: str) -> bool:
     arms = reader.arms(_schema_at(reader, _path(reader, key)))
     kinds = {arm.get("type") for arm in arms} - {"null"}
     return kinds == {"boolean"}
 
 
-def _nearest(reader: Reader, name: str) -> str | None:
+def _nearest(reader: DefinitionReader, name: str) -> str | None:
     names = {known.replace("_", "-"): known for known in parameters_of(reader.root)}
     near = difflib.get_close_matches(name.replace("_", "-"), names, n=1)
     return f"Did you mean --{near[0]}?" if near else None
 
 
-def _takes(reader: Reader) -> str:
+def _takes(reader: DefinitionReader) -> str:
     names = list(parameters_of(reader.root))
     return f" It takes: {', '.join(names)}." if names else " The tool takes no arguments."
 
@@ -185,24 +187,24 @@ def _takes(reader: Reader) -> str:
 # --- places
 
 
-def _path(reader: Reader, key: str) -> tuple[str, ...]:
-    """Give the steps of a key; a parameter whose own name has a dot goes before."""
+def _path(reader: DefinitionReader, key: str) -> tuple[str, ...]:
+    """Return the steps of a key; a parameter whose own name has a dot goes before."""
     return (key,) if key in parameters_of(reader.root) else tuple(key.split("."))
 
 
-def _schema_at(reader: Reader, path: Sequence[str]) -> object:
+def _schema_at(reader: DefinitionReader, path: Sequence[str]) -> object:
     at: object = reader.root
     for step in path:
         at = reader.property(at, step)
     return at
 
 
-def _put(values: dict[str, Any], path: Sequence[str], value: Any, word: _Word) -> None:
+def _put(values: dict[str, Any], path: Sequence[str], value: Any, word: _ArgumentWord) -> None:
     inside = values
     for step in path[:-1]:
         member = inside.setdefault(step, {})
         if not isinstance(member, dict):
-            raise CommandError(f"{word.key!r} contradicts what was given for {step!r} before.")
+            raise CommandError(f"{word.key!r} contradicts the earlier argument {step!r}.")
         inside = cast("dict[str, Any]", member)
     last = path[-1]
     if isinstance(inside.get(last), dict) and isinstance(value, dict):
@@ -222,7 +224,7 @@ _TRUE = frozenset({"true", "yes", "on"})
 _FALSE = frozenset({"false", "no", "off"})
 
 
-def _value(reader: Reader, schema: object, word: _Word) -> Any:
+def _value(reader: DefinitionReader, schema: object, word: _ArgumentWord) -> Any:
     if word.raw:
         return _raw(word)
     arms = reader.arms(schema)
@@ -236,7 +238,7 @@ def _value(reader: Reader, schema: object, word: _Word) -> Any:
     return word.text
 
 
-def _array(reader: Reader, schema: object, group: list[_Word]) -> Any:
+def _array(reader: DefinitionReader, schema: object, group: list[_ArgumentWord]) -> Any:
     """Put together the values of a key that was given several times."""
     arrays = [arm for arm in reader.arms(schema) if arm.get("type", "array") == "array"]
     if not arrays:
@@ -254,17 +256,17 @@ def _array(reader: Reader, schema: object, group: list[_Word]) -> Any:
     return values
 
 
-def _item(reader: Reader, array: Schema, word: _Word) -> Any:
+def _item(reader: DefinitionReader, array: Schema, word: _ArgumentWord) -> Any:
     return _value(reader, array.get("items"), word)
 
 
-def _raw(word: _Word) -> Any:
+def _raw(word: _ArgumentWord) -> Any:
     try:
         return json.loads(word.text)
     except ValueError as error:
         raise CommandError(
-            f"{word.key}:={word.text} is no valid JSON: {error}.",
-            hint=f"For text write {word.key}=…",
+            f"{word.key}:={word.text} is not valid JSON: {error}.",
+            hint=f"For a string, write {word.key}=…",
         ) from error
 
 
@@ -334,4 +336,4 @@ def _anything(text: str) -> Any:
         value = json.loads(text)
     except ValueError:
         return text
-    return text if kind_of_value(value) == "number" and _number(text) is _NONE else value
+    return text if json_type(value) == "number" and _number(text) is _NONE else value

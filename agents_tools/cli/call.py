@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agents_tools._text import safe_text
 from agents_tools.cli import options
 from agents_tools.cli.arguments import arguments_json
-from agents_tools.cli.calling import run_call, say_stopping
 from agents_tools.cli.errors import CANCELLED, EXIT_CODES, CommandError
-from agents_tools.cli.render import View, choose_view
-from agents_tools.cli.results import Folder, as_json, print_output, problem_of
-from agents_tools.cli.screen import console_errors, print_json, say, say_traceback
+from agents_tools.cli.execution import run_call, say_stopping
+from agents_tools.cli.output import console_errors, print_json, say, say_traceback
+from agents_tools.cli.render import CallView, choose_view
+from agents_tools.cli.results import ArtifactFolder, as_json, print_output, problem_of
 from agents_tools.cli.target import Tool, load_tools, pick
 from agents_tools.errors import AgentsToolsError
-from agents_tools.events import Event, ToolArtifactEvent
+from agents_tools.events.kinds import ToolArtifactEvent
+from agents_tools.text.escape import safe_text
 
 if TYPE_CHECKING:
-    from agents_tools._records import CallOutcome
-    from agents_tools.cli.calling import Finished
-    from agents_tools.events import Emit
+    from agents_tools.cli.execution import FinishedCall
+    from agents_tools.events.base import Emit, Event
+    from agents_tools.tool.declaration import CallOutcome
 
 __all__ = ["call", "command"]
 
@@ -46,7 +46,7 @@ __all__ = ["call", "command"]
 @click.option("--input-json", metavar="TEXT|@FILE|-", help="All arguments as one JSON object.")
 @click.option(
     "--timeout",
-    type=options.Seconds(),
+    type=options.SecondsParam(),
     metavar="SECONDS",
     help="Stop the call after so long.",
 )
@@ -133,7 +133,7 @@ def call(
         return
     args_json = arguments_json(tool.json_schema, rest, input_json)
     view = choose_view("none" if quiet else events, tool.name)
-    folder = None if output is None else Folder(output)
+    folder = None if output is None else ArtifactFolder(output)
     finished = run_call(
         tool,
         args_json,
@@ -163,13 +163,13 @@ def _chosen(
 def _print_choice(tools: list[Tool], typed: str) -> None:
     click.echo(safe_text(f"Usage: {typed} TOOL [NAME=VALUE]...\n\nTools:"))
     from agents_tools.cli.list_ import summary_of
-    from agents_tools.cli.screen import print_table
+    from agents_tools.cli.output import print_table
 
     print_table(((tool.name, summary_of(tool)) for tool in tools), indent=2)
     click.echo(safe_text(f"\nA tool's own help: {typed} {tools[0].name} --help"))
 
 
-def _emit(view: View, folder: Folder | None) -> Emit:
+def _emit(view: CallView, folder: ArtifactFolder | None) -> Emit:
     if folder is None:
         return view.hear
 
@@ -185,9 +185,9 @@ def _emit(view: View, folder: Folder | None) -> Emit:
 
 
 def _finish(
-    finished: Finished,
-    view: View,
-    folder: Folder | None,
+    finished: FinishedCall,
+    view: CallView,
+    folder: ArtifactFolder | None,
     *,
     compact: bool,
     debug: bool,

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agents_tools._lint import Finding, findings_of
 from agents_tools.cli.errors import FOUND
 from agents_tools.cli.mcp_target import configs_of, is_mcp
 from agents_tools.cli.options import PROVIDERS, json_option, target_argument
-from agents_tools.cli.screen import paint, print_json, short_path
+from agents_tools.cli.output import paint, print_json, short_path
 from agents_tools.cli.target import load_target, tools_in
+from agents_tools.wire.lint import Finding, lint_tools
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -47,7 +47,7 @@ def command(
     del debug
     value = load_target(target)
     tools = tools_in(value, target)
-    found = findings_of(tools, providers or PROVIDERS)
+    found = lint_tools(tools, providers or PROVIDERS)
     if is_mcp(target):
         found += _findings_of_servers(value.manager)
         found += _findings_of_configs(configs_of(target))

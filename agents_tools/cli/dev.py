@@ -17,22 +17,22 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from agents_tools._listener import bound_socket, check_binding
+from agents_tools.agents.config import RunConfig
 from agents_tools.cli.agents import agents_in
-from agents_tools.cli.calling import attend, cancelled_by_sigterm
 from agents_tools.cli.errors import OK, CommandError
+from agents_tools.cli.execution import attend, cancelled_by_sigterm
 from agents_tools.cli.mcp_target import is_mcp, is_there
-from agents_tools.cli.screen import is_terminal, say
+from agents_tools.cli.output import is_terminal, say
 from agents_tools.cli.target import BUILTIN, is_agent, load_target, parted, tools_in
 from agents_tools.errors import EventStoreError, UserError
-from agents_tools.run import RunConfig
+from agents_tools.server.http_security import bound_socket, check_binding
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Coroutine, Generator, Mapping
 
-    from agents_tools.playground import Loaded, PlaygroundApp, TargetError, Workbench
-    from agents_tools.store import EventStore
+    from agents_tools.persistence import EventStore
+    from agents_tools.playground import LoadedTarget, PlaygroundApp, ReloadingTarget, TargetError
 
 __all__ = ["command", "load_for_page"]
 
@@ -178,7 +178,7 @@ async def _served(app: PlaygroundApp, listener: socket.socket, ready: Callable[[
 def _announcement(
     target: str, told: Mapping[str, str], *, link: str | None, out: int | None
 ) -> Callable[[], None]:
-    """Give what says where the page is, to a person and to a program.
+    """Return what says where the page is, to a person and to a program.
 
     Args:
         target: What the page is of.
@@ -202,7 +202,7 @@ def _announcement(
 
 
 def _can_open() -> bool:
-    """Whether a page opens in a window, and not in this terminal."""
+    """Return whether a page opens in a window, and not in this terminal."""
     if sys.platform in {"win32", "darwin"}:
         return True
     return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
@@ -215,16 +215,16 @@ def _nothing() -> None:
 # --- the target
 
 
-def _workbench(target: str) -> Workbench:
+def _workbench(target: str) -> ReloadingTarget:
     """Load the target for the first time.
 
     Raises:
         CommandError: There is nothing of that name, so that no change could mend it.
     """
-    from agents_tools.playground import Workbench
+    from agents_tools.playground import ReloadingTarget
 
-    loader = _Loader(target)
-    bench = Workbench(loader.load, target=target)
+    loader = _TargetLoader(target)
+    bench = ReloadingTarget(loader.load, target=target)
     bench.load()
     if loader.missing is not None:
         raise loader.missing
@@ -233,16 +233,16 @@ def _workbench(target: str) -> Workbench:
     return bench
 
 
-def load_for_page(target: str) -> Loaded:
+def load_for_page(target: str) -> LoadedTarget:
     """Load a target as the page gets it.
 
     Raises:
         TargetError: It cannot be used as it is.
     """
-    return _Loader(target).load()
+    return _TargetLoader(target).load()
 
 
-class _Loader:
+class _TargetLoader:
     """Loads a target, as often as it is wanted.
 
     Args:
@@ -256,8 +256,8 @@ class _Loader:
         self._target = target
         self.missing: CommandError | None = None
 
-    def load(self) -> Loaded:
-        """Give what the target has.
+    def load(self) -> LoadedTarget:
+        """Return what the target has.
 
         Raises:
             TargetError: It cannot be used as it is.
@@ -282,8 +282,8 @@ class _Loader:
             return cause.name is not None and f"{place}.".startswith(f"{cause.name}.")
         return cause is None
 
-    def _loaded(self, value: Any) -> Loaded:
-        from agents_tools.playground import Loaded
+    def _loaded(self, value: Any) -> LoadedTarget:
+        from agents_tools.playground import LoadedTarget
 
         target = self._target
         agents = agents_in(value)
@@ -294,7 +294,7 @@ class _Loader:
                 raise
             tools = []
         if is_mcp(target):
-            return Loaded(
+            return LoadedTarget(
                 target=target,
                 tools=tuple(tools),
                 kind="mcp",
@@ -304,11 +304,11 @@ class _Loader:
                 close=value.close,
             )
         if target == BUILTIN:
-            return Loaded(target=target, tools=tuple(tools), kind="builtin", value=value)
+            return LoadedTarget(target=target, tools=tuple(tools), kind="builtin", value=value)
         place, attribute = parted(target)
         if is_agent(value) and not attribute:
             attribute = next(iter(agents))
-        return Loaded(
+        return LoadedTarget(
             target=target,
             tools=tuple(tools),
             agents=agents,
@@ -318,8 +318,8 @@ class _Loader:
         )
 
     def _problem(self, error: Exception) -> TargetError:
-        from agents_tools.playground import Problem, TargetError
-        from agents_tools.playground.loaded import place_of
+        from agents_tools.playground import TargetError, TargetProblem
+        from agents_tools.playground.target_state import place_of
 
         file, place = place_of(error.__cause__) if error.__cause__ is not None else ("", "")
         hint = getattr(error, "hint", None)
@@ -327,11 +327,11 @@ class _Loader:
             hint = _SIGNALS
         told = str(error) if hint is None or hint.startswith("--debug") else f"{error}\n{hint}"
         own = self._file()
-        problem = Problem.at(place or own or self._target, told)
+        problem = TargetProblem.at(place or own or self._target, told)
         return TargetError(problem, files=tuple(filter(None, (own, file))))
 
     def _file(self) -> str:
-        """Give the file of the target, as far as it is one."""
+        """Return the file of the target, as far as it is one."""
         place = _config_of(self._target) if is_mcp(self._target) else parted(self._target)[0]
         if Path(place).suffix and "://" not in place:
             return str(Path(place))
@@ -340,12 +340,12 @@ class _Loader:
 
 
 def _can_be_found(module: str) -> bool:
-    """Whether looking for a module runs nothing of it."""
+    """Return whether looking for a module runs nothing of it."""
     return re.fullmatch(r"[^\W\d]\w*", module) is not None
 
 
 def _config_of(target: str) -> str:
-    """Give the address or the file of MCP servers, without the name of one of them."""
+    """Return the address or the file of MCP servers, without the name of one of them."""
     place, colon, name = target.rpartition(":")
     if colon and Path(place).suffix.lower() in {".json", ".jsonc", ".toml"} and "/" not in name:
         return place
@@ -413,7 +413,7 @@ def _listener(host: str, port: int, *, or_any: bool) -> socket.socket:
 
 def _store(path: Path | None, target: str) -> EventStore | None:
     """Open the file of the history; where that cannot be, runs are kept in memory."""
-    from agents_tools.store import SQLiteEventStore
+    from agents_tools.persistence import SQLiteEventStore
 
     try:
         chosen = path if path is not None else _state_folder() / f"{_file_name(target)}.sqlite"
@@ -430,7 +430,7 @@ def _store(path: Path | None, target: str) -> EventStore | None:
 
 
 def _file_name(target: str) -> str:
-    """Give a name for a target that is the same from wherever it is named."""
+    """Return a name for a target that is the same from wherever it is named."""
     place, attribute = parted(target)
     whole = target
     if Path(place).exists():
@@ -442,7 +442,7 @@ def _file_name(target: str) -> str:
 
 
 def _state_folder() -> Path:
-    """Give the folder for what programs remember of their user, by the rules of the system."""
+    """Return the folder for what programs remember of their user, by the rules of the system."""
     given = Path(os.environ.get("XDG_STATE_HOME") or ".")
     if given.is_absolute():  # any other one has to be ignored
         base = given

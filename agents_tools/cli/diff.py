@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agents_tools._schema_diff import Change, ToolShape, shapes_of
 from agents_tools.cli.errors import CommandError
-from agents_tools.cli.screen import paint
+from agents_tools.cli.output import paint
+from agents_tools.wire.diff import SchemaChange, ToolSchema, read_tool_list
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 __all__ = ["changes_record", "print_changes", "shapes_of_file"]
 
 
-def shapes_of_file(path: Path) -> list[ToolShape]:
+def shapes_of_file(path: Path) -> list[ToolSchema]:
     """Read the list of tools that a file holds."""
     try:
-        return shapes_of(json.loads(path.read_text(encoding="utf-8-sig")))
+        return read_tool_list(json.loads(path.read_text(encoding="utf-8-sig")))
     except OSError as error:
         raise CommandError(f"{path} cannot be read: {error.strerror}.") from error
     except ValueError as error:
@@ -30,8 +30,8 @@ def shapes_of_file(path: Path) -> list[ToolShape]:
         ) from error
 
 
-def changes_record(changes: list[Change], *, breaking: bool) -> dict[str, Any]:
-    """Give changes as JSON."""
+def changes_record(changes: list[SchemaChange], *, breaking: bool) -> dict[str, Any]:
+    """Return changes as JSON."""
     return {
         "breaking": breaking,
         "changes": [
@@ -46,7 +46,7 @@ def changes_record(changes: list[Change], *, breaking: bool) -> dict[str, Any]:
     }
 
 
-def print_changes(changes: list[Change]) -> None:
+def print_changes(changes: list[SchemaChange]) -> None:
     """Print changes for people, breaking ones first."""
     if not changes:
         click.echo("no changes")

@@ -10,9 +10,9 @@ from typing import Any
 
 import click
 
-from agents_tools._version import __version__
+from agents_tools._package import __version__
 from agents_tools.cli.options import json_option
-from agents_tools.cli.screen import paint, print_json, print_table
+from agents_tools.cli.output import paint, print_json, print_table
 
 __all__ = ["command"]
 
@@ -74,8 +74,8 @@ def command(*, as_json: bool, debug: bool) -> None:
 
 
 def _report() -> dict[str, Any]:
-    from agents_tools._threads import thread_stats
     from agents_tools.builtin.sandbox import sandbox_report
+    from agents_tools.concurrency.threads import thread_stats
 
     stats = thread_stats()
     sandbox = sandbox_report()

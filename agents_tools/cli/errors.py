@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from agents_tools.events import CallStatus
+    from agents_tools.events.kinds import CallStatus
 
 __all__ = [
     "BROKEN_PIPE",

@@ -10,24 +10,24 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from agents_tools._text import safe_text
 from agents_tools.cli.errors import FOUND, CommandError
 from agents_tools.cli.events_runs import BOUNDS, events_of, run_called, runs_of, when
 from agents_tools.cli.events_store import chosen, opened, salvaged
 from agents_tools.cli.events_text import UNREADABLE, markdown, timeline, tree
 from agents_tools.cli.options import json_option
-from agents_tools.cli.screen import can_show, paint, print_json, say
+from agents_tools.cli.output import can_show, paint, print_json, say
 from agents_tools.telemetry.timeline import chrome_trace
-from agents_tools.ui._words import seconds
+from agents_tools.text.escape import safe_text
+from agents_tools.ui._format import seconds
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
     from typing import TextIO
 
-    from agents_tools.cli.events_runs import Recorded
-    from agents_tools.cli.events_store import Source
-    from agents_tools.events import Event
-    from agents_tools.store import SessionInfo
+    from agents_tools.cli.events_runs import RecordedRun
+    from agents_tools.cli.events_store import StoredEvents
+    from agents_tools.events.base import Event
+    from agents_tools.persistence import SessionInfo
 
 __all__ = ["command"]
 
@@ -220,7 +220,7 @@ def export_command(
 # --- list
 
 
-def _described(source: Source, session: SessionInfo) -> dict[str, Any]:
+def _described(source: StoredEvents, session: SessionInfo) -> dict[str, Any]:
     runs = runs_of(source.events(session.sid, *BOUNDS))
     return {
         "session": session.sid,
@@ -272,7 +272,7 @@ def _minute(moment: str) -> str:
 
 
 def _paced(events: Sequence[Event], speed: float, longest: float) -> Iterator[tuple[Event, float]]:
-    """Give events with the pause before each; a clock that was set back makes none."""
+    """Yield events with the pause before each; a clock that was set back makes none."""
     before = 0.0
     for event in events:
         pause = event.timestamp - before if before and event.timestamp else 0.0
@@ -281,7 +281,7 @@ def _paced(events: Sequence[Event], speed: float, longest: float) -> Iterator[tu
 
 
 def _is_finished(events: Sequence[Event]) -> bool:
-    runs: list[Recorded] = runs_of(events)
+    runs: list[RecordedRun] = runs_of(events)
     return not runs or runs[-1].status != "unfinished"
 
 

@@ -6,21 +6,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agents_tools.cli.errors import CommandError
-from agents_tools.events import RunFinishedEvent, RunStartedEvent
+from agents_tools.events.kinds import RunFinishedEvent, RunStartedEvent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from agents_tools.events import Event
+    from agents_tools.events.base import Event
 
-__all__ = ["BOUNDS", "Recorded", "events_of", "run_called", "runs_of", "when"]
+__all__ = ["BOUNDS", "RecordedRun", "events_of", "run_called", "runs_of", "when"]
 
 BOUNDS = (RunStartedEvent.type, RunFinishedEvent.type)
 """The types of the events that say where runs are."""
 
 
 @dataclass(slots=True, kw_only=True)
-class Recorded:
+class RecordedRun:
     """One run of a session; what a person approved later is part of it.
 
     Attributes:
@@ -49,7 +49,7 @@ class Recorded:
         return None if self.ended is None else max(0.0, self.ended - self.started)
 
     def to_json(self, events: int) -> dict[str, Any]:
-        """Give what is known of it as JSON."""
+        """Return what is known of it as JSON."""
         return {
             "id": self.id,
             "agent": self.agent,
@@ -61,9 +61,9 @@ class Recorded:
         }
 
 
-def runs_of(events: Iterable[Event]) -> list[Recorded]:
+def runs_of(events: Iterable[Event]) -> list[RecordedRun]:
     """Find the runs among events; those inside of calls belong to the run around them."""
-    runs: list[Recorded] = []
+    runs: list[RecordedRun] = []
     for event in events:
         if event.path:
             continue
@@ -75,14 +75,14 @@ def runs_of(events: Iterable[Event]) -> list[Recorded]:
     return runs
 
 
-def _begin(runs: list[Recorded], event: RunStartedEvent) -> None:
+def _begin(runs: list[RecordedRun], event: RunStartedEvent) -> None:
     if runs and runs[-1].id == event.run_id and runs[-1].status == "interrupted":
         runs[-1].status, runs[-1].ended, runs[-1].last = "unfinished", None, None
         return
     if runs and runs[-1].last is None:
         runs[-1].last = event.id - 1
     runs.append(
-        Recorded(
+        RecordedRun(
             id=event.run_id or f"run at event {event.id}",
             agent=event.agent or "?",
             status="unfinished",
@@ -94,8 +94,8 @@ def _begin(runs: list[Recorded], event: RunStartedEvent) -> None:
     )
 
 
-def run_called(runs: Sequence[Recorded], name: str) -> Recorded:
-    """Give the run of this id, or the only one whose id begins like it."""
+def run_called(runs: Sequence[RecordedRun], name: str) -> RecordedRun:
+    """Return the run of this id, or the only one whose id begins like it."""
     exact = [run for run in runs if run.id == name]
     found = exact or [run for run in runs if run.id.startswith(name)]
     if len(found) == 1:
@@ -105,8 +105,8 @@ def run_called(runs: Sequence[Recorded], name: str) -> Recorded:
     raise CommandError(f"{why} {name!r} in this session.", hint=hint)
 
 
-def events_of(events: Iterable[Event], run: Recorded | None) -> list[Event]:
-    """Give the events of a run; all if none is meant."""
+def events_of(events: Iterable[Event], run: RecordedRun | None) -> list[Event]:
+    """Return the events of a run; all if none is meant."""
     if run is None:
         return list(events)
     return [
@@ -117,7 +117,7 @@ def events_of(events: Iterable[Event], run: Recorded | None) -> list[Event]:
 
 
 def when(timestamp: float | None) -> str | None:
-    """Give a time as text, in UTC; `None` for what is no time in a calendar."""
+    """Return a time as text, in UTC; `None` for what is no time in a calendar."""
     if not timestamp:
         return None
     from datetime import UTC, datetime

@@ -5,24 +5,24 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
-from agents_tools._text import safe_text, shorten
 from agents_tools.cli.errors import CommandError
 from agents_tools.errors import EventStoreError
-from agents_tools.store import EventFilter, SQLiteEventStore
-from agents_tools.store._protocol import SessionInfo
+from agents_tools.persistence import EventFilter, SQLiteEventStore
+from agents_tools.persistence.protocol import SessionInfo
+from agents_tools.text.escape import safe_text, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
-    from agents_tools.events import Event
-    from agents_tools.store._sqlite_salvage import Salvaged
+    from agents_tools.events.base import Event
+    from agents_tools.persistence.sqlite.recovery import RecoveredEvents
 
-__all__ = ["Source", "chosen", "opened", "salvaged"]
+__all__ = ["StoredEvents", "chosen", "opened", "salvaged"]
 
 _MOST_NAMED = 10
 
 
-class Source(Protocol):
+class StoredEvents(Protocol):
     """Sessions with events."""
 
     def sessions(self) -> list[SessionInfo]:
@@ -30,7 +30,7 @@ class Source(Protocol):
         ...
 
     def events(self, sid: str, *types: str) -> list[Event]:
-        """Give the events of one of them, of these types only if any are given."""
+        """Return the events of one of them, of these types only if any are given."""
         ...
 
     def count(self, sid: str, first: int, last: int | None) -> int:
@@ -39,31 +39,31 @@ class Source(Protocol):
 
 
 @contextmanager
-def opened(path: str) -> Generator[Source]:
+def opened(path: str) -> Generator[StoredEvents]:
     """Open the file of a store for reading; what goes wrong ends the command."""
     try:
         store = SQLiteEventStore(path, read_only=True)
         try:
-            yield _Stored(store)
+            yield _StoreFile(store)
         finally:
             store.close()
     except EventStoreError as error:
         raise CommandError(str(error).replace(" PATH ", f" {path} ")) from error
 
 
-def salvaged(path: str) -> tuple[Source, list[str]]:
+def salvaged(path: str) -> tuple[StoredEvents, list[str]]:
     """Read what is left of the file of a store; also gives what could not be read."""
-    from agents_tools.store._sqlite_salvage import salvage
+    from agents_tools.persistence.sqlite.recovery import salvage
 
     try:
         found = salvage(path)
     except EventStoreError as error:
         raise CommandError(str(error)) from error
-    return _Left(found), found.problems
+    return _StopFollowing(found), found.problems
 
 
-def chosen(source: Source, path: str, session: str | None) -> SessionInfo:
-    """Give the session that is meant: the one named, or the only one."""
+def chosen(source: StoredEvents, path: str, session: str | None) -> SessionInfo:
+    """Return the session of this name, or the only session."""
     known = source.sessions()
     names = ", ".join(shorten(safe_text(one.sid), 60) for one in known[:_MOST_NAMED])
     names += ", …" if len(known) > _MOST_NAMED else ""
@@ -71,16 +71,16 @@ def chosen(source: Source, path: str, session: str | None) -> SessionInfo:
         for one in known:
             if session in {one.sid, safe_text(one.sid)}:
                 return one
-        hint = f"There are: {names}." if known else "It is empty."
-        raise CommandError(f"there is no session {session!r} in {path}.", hint=hint)
+        hint = f"Sessions: {names}." if known else "It is empty."
+        raise CommandError(f"no session {session!r} in {path}.", hint=hint)
     if not known:
-        raise CommandError(f"there are no events in {path}.")
+        raise CommandError(f"no events in {path}.")
     if len(known) > 1:
         raise CommandError(f"{path} has {len(known):,} sessions; name one.", hint=names)
     return known[0]
 
 
-class _Stored:
+class _StoreFile:
     def __init__(self, store: SQLiteEventStore) -> None:
         self._store = store
 
@@ -96,8 +96,8 @@ class _Stored:
         return self._store.session(sid).count(first - 1, before=before).result()
 
 
-class _Left:
-    def __init__(self, found: Salvaged) -> None:
+class _StopFollowing:
+    def __init__(self, found: RecoveredEvents) -> None:
         self._events = found.events
 
     def sessions(self) -> list[SessionInfo]:

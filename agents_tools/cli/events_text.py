@@ -6,11 +6,10 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, cast
 
-from agents_tools._text import safe_text, shorten
+from agents_tools.content.items import ToolApprovalItem, ToolCallItem, ToolCallOutputItem
 from agents_tools.errors import AgentsToolsError
-from agents_tools.events import (
+from agents_tools.events.kinds import (
     ErrorEvent,
-    Event,
     MessageEvent,
     NotifyStreamEvent,
     RawResponseStreamEvent,
@@ -21,8 +20,9 @@ from agents_tools.events import (
     ToolStreamEndEvent,
     ToolStreamStartEvent,
 )
-from agents_tools.items import ToolApprovalItem, ToolCallItem, ToolCallOutputItem
-from agents_tools.ui._run_tree import (
+from agents_tools.text.escape import safe_text, shorten
+from agents_tools.ui._format import described, progressed, seconds
+from agents_tools.ui.console.run_tree import (
     Node,
     RunTree,
     arguments_shown,
@@ -30,10 +30,11 @@ from agents_tools.ui._run_tree import (
     in_words,
     item_of,
 )
-from agents_tools.ui._words import described, progressed, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from agents_tools.events.base import Event
 
 __all__ = ["UNREADABLE", "markdown", "timeline", "tree"]
 
@@ -70,7 +71,7 @@ def tree(events: Sequence[Event], *, plain: bool = False) -> Iterator[str]:
 
 
 def timeline(events: Sequence[Event]) -> Iterator[str]:
-    """Give a line for each event: its id, when it was, where, and what it says."""
+    """Yield a line for each event: its id, when it was, where, and what it says."""
     start = next((event.timestamp for event in events if event.timestamp), 0.0)
     heard = RunTree("")
     for event in events:
@@ -112,11 +113,11 @@ _ASCII = ("|- ", "`- ", "|  ")
 
 def _hear(tree: RunTree, event: Event) -> Node:
     try:
-        node = tree.hear(event)
+        node = tree.update(event)
     except UNREADABLE:  # an item of another release
         return tree.at(event.path, event.tool_name)
     if isinstance(event, NotifyStreamEvent):
-        tree.say(node, event, node.lines_of(event))
+        tree.add_lines(node, event, node.lines_of(event))
     elif isinstance(event, RunFinishedEvent) and not event.path:
         node.status = event.status
     elif isinstance(event, MessageEvent) and not event.path:
@@ -222,7 +223,7 @@ def _item_in_markdown(event: RunItemStreamEvent[Any]) -> Iterator[str]:
 
 
 def _content(content: Any) -> str:
-    """Give the text of a message; of other parts what they are."""
+    """Return the text of a message; of other parts what they are."""
     if isinstance(content, str):
         return content
     if not isinstance(content, list):

@@ -9,7 +9,7 @@ import click
 from agents_tools.cli.agents import agents_in, described_model, tool_names
 from agents_tools.cli.errors import CommandError
 from agents_tools.cli.options import json_option, target_argument
-from agents_tools.cli.screen import paint, print_json, print_table, sentence_of
+from agents_tools.cli.output import paint, print_json, print_table, sentence_of
 from agents_tools.cli.target import Tool, is_agent, load_target, tools_in
 from agents_tools.errors import UserError
 
@@ -49,7 +49,7 @@ def command(target: str, *, as_json: bool, debug: bool) -> None:
 
 
 def summary_of(tool: Tool) -> str:
-    """Give the first paragraph of a description, or why there is none."""
+    """Return the first paragraph of a description, or why there is none."""
     try:
         text = sentence_of(tool.description)
     except UserError as error:
@@ -71,7 +71,7 @@ def _records(tools: Sequence[Tool]) -> list[dict[str, Any]]:
 
 
 def origin_record(tool: Tool) -> dict[str, Any]:
-    """Give where a tool is: its place, and for one of an MCP server its name there."""
+    """Return where a tool is: its place, and for one of an MCP server its name there."""
     origin = tool.origin
     if origin.server is None:
         return {"place": origin.place}

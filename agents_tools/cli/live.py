@@ -15,20 +15,20 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from agents_tools._text import safe_text
-from agents_tools.cli.calls import CallState, CallStates
-from agents_tools.events import (
-    Event,
+from agents_tools.cli.call_state import CallState, CallStates
+from agents_tools.events.kinds import (
     NotifyStreamEvent,
     ToolProgressEvent,
     ToolStreamEndEvent,
     ToolStreamStartEvent,
 )
+from agents_tools.text.escape import safe_text
+from agents_tools.ui._format import described, ended, progressed, seconds
 from agents_tools.ui._terminal import can_show, marks
-from agents_tools.ui._words import described, ended, progressed, seconds
 
 if TYPE_CHECKING:
-    from agents_tools.events import CallStatus
+    from agents_tools.events.base import Event
+    from agents_tools.events.kinds import CallStatus
 
 __all__ = ["LiveView"]
 
@@ -127,7 +127,7 @@ class LiveView:
             case NotifyStreamEvent():
                 style = _style_of(event)
                 before = [] if event.is_delta else [_line(call, text) for text in call.rest()]
-                return before + [_line(call, text, style) for text in call.told(event)]
+                return before + [_line(call, text, style) for text in call.add_text(event)]
             case ToolProgressEvent():
                 call.progress = event
                 return []

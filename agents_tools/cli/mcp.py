@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agents_tools._text import safe_text, shorten
 from agents_tools.cli import call as calling
 from agents_tools.cli.errors import EXIT_CODES, OK
 from agents_tools.cli.list_ import summary_of
 from agents_tools.cli.mcp_target import connect, connection_options, is_mcp, is_there, take_options
 from agents_tools.cli.options import json_option
-from agents_tools.cli.screen import console_errors, paint, print_json, print_table
+from agents_tools.cli.output import console_errors, paint, print_json, print_table
 from agents_tools.errors import AgentsToolsError, UserError
+from agents_tools.text.escape import safe_text, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from agents_tools.cli.mcp_target import Connecting
+    from agents_tools.cli.mcp_target import ServerConnection
     from agents_tools.cli.target import Tool
     from agents_tools.mcp import MCPTools
 
@@ -90,8 +90,8 @@ def ping_command(
     ctx.exit(OK if well else EXIT_CODES["tool_error"])
 
 
-def _answer(tools: MCPTools, name: str, how: Connecting) -> dict[str, Any]:
-    from agents_tools._bridge import call_async_from_sync
+def _answer(tools: MCPTools, name: str, how: ServerConnection) -> dict[str, Any]:
+    from agents_tools.concurrency.bridge import call_async_from_sync
 
     try:
         seconds = call_async_from_sync(tools.manager.ping, name, timeout=how.timeout)
@@ -129,7 +129,7 @@ command.add_command(
 )
 
 
-def _connected(server: Sequence[str], how: Connecting) -> MCPTools:
+def _connected(server: Sequence[str], how: ServerConnection) -> MCPTools:
     if len(server) > 1:
         return connect(server, how)
     typed = server[0]
@@ -191,7 +191,7 @@ def _print_notes(title: str, notes: dict[str, str]) -> None:
 
 
 def _described(info: dict[str, Any]) -> str:
-    """Give on one line what a server says of itself and how it is reached."""
+    """Return on one line what a server says of itself and how it is reached."""
     if not info["connected"]:
         return f"lost since, {info['place']}"
     said = info["server_info"]
@@ -206,7 +206,7 @@ def _line(tool: Tool) -> str:
 
 
 def _hints(tool: Tool) -> list[str]:
-    """Give what the server promises of a tool; nothing of it is known to be true."""
+    """Return what the server promises of a tool; nothing of it is known to be true."""
     found = tool.annotations
     if found is None:
         return []

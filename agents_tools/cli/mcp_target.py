@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 import click
 
 from agents_tools.cli.errors import CommandError
-from agents_tools.cli.options import Seconds
-from agents_tools.cli.screen import console_errors
+from agents_tools.cli.options import SecondsParam
+from agents_tools.cli.output import console_errors
 from agents_tools.errors import MCPError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from agents_tools.mcp import MCPServerConfig, MCPToolManager, MCPTools
 
 __all__ = [
-    "Connecting",
+    "ServerConnection",
     "configs_of",
     "connect",
     "connection_options",
@@ -43,7 +43,7 @@ _AT_ONCE = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Connecting:
+class ServerConnection:
     """What was typed about how a server is connected.
 
     Attributes:
@@ -60,7 +60,7 @@ class Connecting:
 
 
 def connection_options(*timeouts: str) -> list[click.Parameter]:
-    """Give the options for how servers are connected.
+    """Return the options for how servers are connected.
 
     Args:
         timeouts: What the option of the time for connecting is called.
@@ -81,7 +81,7 @@ def connection_options(*timeouts: str) -> list[click.Parameter]:
         ),
         click.Option(
             [*timeouts, "connect_timeout"],
-            type=Seconds(),
+            type=SecondsParam(),
             metavar="SECONDS",
             help=f"How long a server may take to answer at first; {_TIMEOUT:g} by default.",
         ),
@@ -94,9 +94,9 @@ def connection_options(*timeouts: str) -> list[click.Parameter]:
     ]
 
 
-def take_options(values: dict[str, Any]) -> Connecting:
+def take_options(values: dict[str, Any]) -> ServerConnection:
     """Take the values of `connection_options` out of what a command was called with."""
-    return Connecting(
+    return ServerConnection(
         headers=tuple(values.pop("headers")),
         transport=values.pop("transport"),
         timeout=values.pop("connect_timeout"),
@@ -105,17 +105,17 @@ def take_options(values: dict[str, Any]) -> Connecting:
 
 
 def is_mcp(target: str) -> bool:
-    """Whether a target is an address or the file of a configuration, which may not be there."""
+    """Return whether a target is a URL or the path of a configuration file, existing or not."""
     return _is_address(target) or _file_of(target) is not None
 
 
 def is_there(target: str) -> bool:
-    """Whether a target is the file of a configuration that is there."""
+    """Return whether a target is the file of a configuration that is there."""
     found = _file_of(target)
     return found is not None and found[0].is_file()
 
 
-def connect(target: str | Sequence[str], how: Connecting | None = None) -> MCPTools:
+def connect(target: str | Sequence[str], how: ServerConnection | None = None) -> MCPTools:
     """Connect servers and give their tools; whatever ends the command closes the connections.
 
     Args:
@@ -127,11 +127,11 @@ def connect(target: str | Sequence[str], how: Connecting | None = None) -> MCPTo
         CommandError: None of the servers can be connected.
     """
     require_mcp()
-    from agents_tools._bridge import call_async_from_sync
+    from agents_tools.concurrency.bridge import call_async_from_sync
     from agents_tools.mcp import MCPTools
 
-    configs = _configs(target, how or Connecting())
-    with _told_by_the_command():
+    configs = _configs(target, how or ServerConnection())
+    with _suppress_mcp_logs():
         tools = MCPTools(call_async_from_sync(_connected, configs))
     if (ctx := click.get_current_context(silent=True)) is not None:
         ctx.call_on_close(tools.close)
@@ -187,8 +187,8 @@ def _hint(failures: Sequence[MCPError]) -> str | None:
 
 
 @contextlib.contextmanager
-def _told_by_the_command() -> Generator[None]:
-    """Keep quiet what is logged meanwhile: it is in the failures as well."""
+def _suppress_mcp_logs() -> Generator[None]:
+    """Suppress log output of the MCP client: the command reports the failures itself."""
     logger, nobody = logging.getLogger("agents_tools.mcp"), logging.NullHandler()
     logger.addHandler(nobody)
     try:
@@ -201,11 +201,11 @@ def _told_by_the_command() -> Generator[None]:
 
 
 def configs_of(target: str) -> list[MCPServerConfig]:
-    """Give the configurations of the servers that a target names, without connecting them."""
-    return _configs(target, Connecting())
+    """Return the configurations of the servers that a target names, without connecting them."""
+    return _configs(target, ServerConnection())
 
 
-def _configs(target: str | Sequence[str], how: Connecting) -> list[MCPServerConfig]:
+def _configs(target: str | Sequence[str], how: ServerConnection) -> list[MCPServerConfig]:
     if not isinstance(target, str):
         found = [_of_command(target)]
     elif _is_address(target):
@@ -231,8 +231,8 @@ def _of_command(words: Sequence[str]) -> MCPServerConfig:
     if not args and program.endswith(".py") and Path(program).is_file():
         shown = shlex.quote(program)
         raise CommandError(
-            f"{program} is no command but a Python file.",
-            hint=f"Its tools: agents-tools list {shown}. If it is a server of its own: "
+            f"{program} is not a command but a Python file.",
+            hint=f"Its tools: agents-tools list {shown}. If it is an MCP server: "
             f"agents-tools mcp list -- python {shown}",
         )
     return MCPServerConfig(
@@ -250,7 +250,7 @@ def _of_address(url: str) -> MCPServerConfig:
     try:
         name = urlsplit(url).netloc.rpartition("@")[2]
     except ValueError as error:
-        raise CommandError(f"{url} is no address: {error}.") from error
+        raise CommandError(f"{url} is not a valid URL: {error}.") from error
     return server_config(name or "server", url=url, prefix=None, connect_timeout=_TIMEOUT)
 
 
@@ -259,10 +259,10 @@ def _of_file(target: str) -> list[MCPServerConfig]:
 
     path, only = _file_of(target) or (Path(target), "")
     if not path.is_file():
-        raise CommandError(f"there is no file {path}.")
+        raise CommandError(f"file {path} not found.")
     found = load_config(path, connect_timeout=_TIMEOUT)
     if not found:
-        raise CommandError(f"{path} names no MCP servers that are switched on.")
+        raise CommandError(f"{path} has no enabled MCP servers.")
     chosen = [config for config in found if not only or config.name == only]
     if not chosen:
         names = ", ".join(config.name for config in found)
@@ -270,21 +270,21 @@ def _of_file(target: str) -> list[MCPServerConfig]:
     return chosen
 
 
-def _adjusted(config: MCPServerConfig, how: Connecting) -> MCPServerConfig:
-    """Give a server with what was typed about it."""
+def _adjusted(config: MCPServerConfig, how: ServerConnection) -> MCPServerConfig:
+    """Return a server configuration with the options of the command line."""
     if config.transport == "stdio":
         if how.headers or how.transport:
             raise CommandError(
-                f"--header and --transport are for addresses, and {config.name!r} is a command.",
-                hint="A command gets its settings from the environment: --env NAME",
+                f"--header and --transport require a URL, but {config.name!r} is a command.",
+                hint="Pass settings of a command in its environment: --env NAME",
             )
         if missing := [name for name in how.env if name not in os.environ]:
             raise CommandError(f"the variable {missing[0]} is not set.")
         return replace(config, inherit_env=(*config.inherit_env, *how.env))
     if how.env:
         raise CommandError(
-            f"--env is for commands, and {config.name!r} is an address.",
-            hint="An address gets what it needs in headers: --header 'Name: ${VARIABLE}'",
+            f"--env requires a command, but {config.name!r} is a URL.",
+            hint="Pass settings of a URL in its headers: --header 'Name: ${VARIABLE}'",
         )
     headers = {name: _with_variables(name, value) for name, value in how.headers}
     transport: Any = how.transport or config.transport
@@ -296,7 +296,7 @@ def _is_address(target: str) -> bool:
 
 
 def _file_of(target: str) -> tuple[Path, str] | None:
-    """Give the file of a configuration and the name of a server in it, which may be empty."""
+    """Return the file of a configuration and the name of a server in it, which may be empty."""
     for place, name in ((target, ""), target.rpartition(":")[::2]):
         path = Path(place)
         if place and path.suffix.lower() in {".json", ".jsonc", ".toml"}:
@@ -318,7 +318,7 @@ def _read_headers(
     for one in given:
         name, colon, value = (part.strip() for part in one.partition(":"))
         if not colon or not _TOKEN.fullmatch(name) or not value.isprintable():
-            # Nothing of it is shown: it may be a secret.
+            # The header is not shown, because it may contain a secret.
             raise click.BadParameter("a header is written 'Name: value', on one line.", ctx, param)
         read.append((name, value))
     return read

@@ -9,7 +9,7 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["PROVIDERS", "Seconds", "json_option", "target_argument"]
+__all__ = ["PROVIDERS", "SecondsParam", "json_option", "target_argument"]
 
 CommandT = TypeVar("CommandT", bound="Callable[..., Any]")
 
@@ -31,7 +31,7 @@ def target_argument(command: CommandT) -> CommandT:
     return click.argument("target")(command)
 
 
-class Seconds(click.ParamType[float]):
+class SecondsParam(click.ParamType[float]):
     """A positive number of seconds."""
 
     name = "seconds"

@@ -7,33 +7,33 @@ import sys
 import time
 from typing import TYPE_CHECKING, Protocol
 
-from agents_tools._text import safe_text
-from agents_tools.cli.calls import CallState, CallStates
-from agents_tools.events import (
+from agents_tools.cli.call_state import CallState, CallStates
+from agents_tools.events.kinds import (
     ErrorEvent,
-    Event,
     NotifyStreamEvent,
     ToolProgressEvent,
     ToolStreamEndEvent,
     ToolStreamStartEvent,
 )
-from agents_tools.ui._lines import Lines
+from agents_tools.text.escape import safe_text
+from agents_tools.ui._format import described, ended, noted, progressed, seconds
+from agents_tools.ui._line_writer import LineWriter
 from agents_tools.ui._terminal import is_lively
-from agents_tools.ui._words import described, ended, noted, progressed, seconds
 
 if TYPE_CHECKING:
-    from agents_tools.events import CallStatus
+    from agents_tools.events.base import Event
+    from agents_tools.events.kinds import CallStatus
 
 __all__ = [
+    "CallView",
     "NdjsonView",
-    "NoView",
     "PlainView",
-    "View",
+    "SilentView",
     "choose_view",
 ]
 
 
-class View(Protocol):
+class CallView(Protocol):
     """Shows the events of one call and of those it makes. Any thread may call `hear`."""
 
     for_programs: bool
@@ -58,15 +58,15 @@ class View(Protocol):
         ...
 
 
-def choose_view(wanted: str, name: str) -> View:
-    """Give the view that was asked for, or that suits standard error.
+def choose_view(wanted: str, name: str) -> CallView:
+    """Return the view that was asked for, or that suits standard error.
 
     Args:
         wanted: `auto`, `live`, `plain`, `ndjson` or `none`.
         name: The tool that is called.
     """
     if wanted == "none":
-        return NoView()
+        return SilentView()
     if wanted == "ndjson":
         return NdjsonView()
     if wanted == "live" or (wanted == "auto" and is_lively(sys.stderr)):
@@ -78,7 +78,7 @@ def choose_view(wanted: str, name: str) -> View:
     return PlainView(name)
 
 
-class NoView:
+class SilentView:
     """Shows nothing."""
 
     for_programs = False
@@ -101,7 +101,7 @@ class NdjsonView:
     for_programs = True
 
     def __init__(self) -> None:
-        self._lines = Lines()
+        self._lines = LineWriter()
 
     def open(self) -> None:
         """Write nothing."""
@@ -124,7 +124,7 @@ class PlainView:
     for_programs = False
 
     def __init__(self, name: str) -> None:
-        self._lines = Lines()
+        self._lines = LineWriter()
         self._calls = CallStates(name)
         self._name = safe_text(name)
         self._spoke = False
@@ -145,7 +145,7 @@ class PlainView:
             case NotifyStreamEvent():
                 for line in [] if event.is_delta else call.rest():
                     self._write(call, line)
-                for line in call.told(event):
+                for line in call.add_text(event):
                     self._write(call, noted(event, line))
             case ToolProgressEvent():
                 call.progress = event
@@ -156,7 +156,7 @@ class PlainView:
                     self._write(call, text)
 
     def close(self, status: CallStatus, duration: float, problem: str | None) -> bool:
-        """Say how long it took, if the tool has said anything at all."""
+        """Return how long it took, if the tool has said anything at all."""
         del problem
         for call in self._calls.running.values():
             self._finish(call)
@@ -182,7 +182,10 @@ class PlainView:
             self._write_progress(call, last)
 
     def _is_news(self, event: ToolProgressEvent) -> bool:
-        """Whether progress is worth a line: a new message, another tenth, or a second later."""
+        """Return whether progress is worth a line.
+
+        A new message, another tenth, or a second later.
+        """
         before = self._written.get(event.tool_call_id or "")
         if before is None:
             return True

@@ -7,24 +7,25 @@ import mimetypes
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from agents_tools._secrets import mask
-from agents_tools._text import safe_text
 from agents_tools.cli.errors import CommandError
-from agents_tools.cli.screen import print_text, say
+from agents_tools.cli.output import print_text, say
+from agents_tools.content.json_value import to_json
+from agents_tools.content.outputs import ToolOutputText, as_tool_result
 from agents_tools.errors import AgentsToolsError, ModelBehaviorError
-from agents_tools.outputs import ToolOutputText, result_of, to_json
-from agents_tools.tool import default_tool_error_function
-from agents_tools.ui._words import size
+from agents_tools.text.escape import safe_text
+from agents_tools.text.secrets import mask
+from agents_tools.tool.failure import default_tool_error_function
+from agents_tools.ui._format import size
 
 if TYPE_CHECKING:
-    from agents_tools._records import CallOutcome
-    from agents_tools.events import ToolArtifactEvent
-    from agents_tools.outputs import ContentBlock
+    from agents_tools.content.outputs import ContentBlock
+    from agents_tools.events.kinds import ToolArtifactEvent
+    from agents_tools.tool.declaration import CallOutcome
 
-__all__ = ["Folder", "as_json", "print_output", "problem_of"]
+__all__ = ["ArtifactFolder", "as_json", "print_output", "problem_of"]
 
 
-class Folder:
+class ArtifactFolder:
     """Where the files of a call are saved.
 
     Args:
@@ -62,7 +63,7 @@ class Folder:
         return path
 
 
-def print_output(outcome: CallOutcome, folder: Folder | None) -> None:
+def print_output(outcome: CallOutcome, folder: ArtifactFolder | None) -> None:
     """Print what the model gets: text as it is, images and files by what they are."""
     if isinstance(outcome.output, str):
         if outcome.output:
@@ -72,8 +73,8 @@ def print_output(outcome: CallOutcome, folder: Folder | None) -> None:
         print_text(_described(block, number, folder))
 
 
-def as_json(outcome: CallOutcome, duration: float, folder: Folder | None) -> dict[str, Any]:
-    """Give the outcome as one JSON object."""
+def as_json(outcome: CallOutcome, duration: float, folder: ArtifactFolder | None) -> dict[str, Any]:
+    """Return the outcome as one JSON object."""
     told: dict[str, Any] = {"status": outcome.status}
     if outcome.error is None:
         told["output"] = _json_output(outcome, folder)
@@ -86,7 +87,7 @@ def as_json(outcome: CallOutcome, duration: float, folder: Folder | None) -> dic
 
 
 def problem_of(outcome: CallOutcome) -> str:
-    """Say what went wrong, as the model would be told."""
+    """Return what went wrong, as the model would be told."""
     if isinstance(outcome.output, str) and outcome.output:
         return outcome.output
     if outcome.error is None:
@@ -94,7 +95,7 @@ def problem_of(outcome: CallOutcome) -> str:
     return default_tool_error_function(None, outcome.error)
 
 
-def _described(block: ContentBlock, number: int, folder: Folder | None) -> str:
+def _described(block: ContentBlock, number: int, folder: ArtifactFolder | None) -> str:
     if isinstance(block, ToolOutputText):
         return block.text
     facts = [block.mime_type or "", size(block.data), block.url or block.file_id or ""]
@@ -108,7 +109,7 @@ def _described(block: ContentBlock, number: int, folder: Folder | None) -> str:
     return f"[{block.type}: {safe_text(told)}]"
 
 
-def _json_output(outcome: CallOutcome, folder: Folder | None) -> Any:
+def _json_output(outcome: CallOutcome, folder: ArtifactFolder | None) -> Any:
     if isinstance(outcome.output, str):
         return outcome.output
     blocks: list[dict[str, Any]] = []
@@ -123,8 +124,8 @@ def _json_output(outcome: CallOutcome, folder: Folder | None) -> Any:
 
 
 def _value_of(outcome: CallOutcome) -> Any:
-    """Give the result as a value, where it is more than a text."""
-    if (result := result_of(outcome.value)) is not None:
+    """Return the result as a value, where it is more than a text."""
+    if (result := as_tool_result(outcome.value)) is not None:
         structured = result.structured
         return None if structured is None else json.loads(to_json(structured))
     if isinstance(outcome.value, str) or not isinstance(outcome.output, str):

@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from agents_tools._text import safe_text
+from agents_tools.agents.config import RunConfig, RunHooks
+from agents_tools.agents.runner import Runner
+from agents_tools.agents.state import RunState
 from agents_tools.cli import options
 from agents_tools.cli.agents import load_agent
-from agents_tools.cli.approvals import Person, can_ask, decide_all, decider
+from agents_tools.cli.approvals import TerminalApprover, can_ask, decide_all, decider
 from agents_tools.cli.arguments import read_input
-from agents_tools.cli.calling import attend, say_stopping
 from agents_tools.cli.errors import CANCELLED, OK, CommandError
-from agents_tools.cli.screen import (
+from agents_tools.cli.execution import attend, say_stopping
+from agents_tools.cli.output import (
     console_errors,
     is_terminal,
     print_json,
@@ -28,6 +30,7 @@ from agents_tools.cli.screen import (
     say_traceback,
 )
 from agents_tools.cli.target import parted
+from agents_tools.content.usage import Usage
 from agents_tools.errors import (
     AgentsToolsError,
     MaxTurnsExceeded,
@@ -35,20 +38,17 @@ from agents_tools.errors import (
     ToolDeniedError,
     UserError,
 )
-from agents_tools.events import RunItemStreamEvent, RunStartedEvent
-from agents_tools.run import RunConfig, RunHooks
-from agents_tools.runner import Runner
-from agents_tools.state import RunState
-from agents_tools.ui._run_tree import arguments_shown
-from agents_tools.ui._run_views import NdjsonRun, choose_run_view
-from agents_tools.usage import Usage
+from agents_tools.events.kinds import RunItemStreamEvent, RunStartedEvent
+from agents_tools.text.escape import safe_text
+from agents_tools.ui.console.run_tree import arguments_shown
+from agents_tools.ui.console.text_views import NdjsonRun, choose_run_view
 
 if TYPE_CHECKING:
+    from agents_tools.agents.config import RunResult
+    from agents_tools.agents.model import ModelResponse
     from agents_tools.cli.agents import AnyAgent
-    from agents_tools.events import Event
-    from agents_tools.model import ModelResponse
-    from agents_tools.run import RunResult
-    from agents_tools.ui._run_views import RunView
+    from agents_tools.events.base import Event
+    from agents_tools.ui.console.text_views import RunView
 
 __all__ = ["command"]
 
@@ -73,7 +73,7 @@ _FAILED, _USAGE, _TIMEOUT, _WAITING = 1, 2, 4, 5
     help="How often the model is asked at most.",
 )
 @click.option(
-    "--timeout", type=options.Seconds(), metavar="SECONDS", help="Stop the run after so long."
+    "--timeout", type=options.SecondsParam(), metavar="SECONDS", help="Stop the run after so long."
 )
 @click.option(
     "--approve",
@@ -140,7 +140,7 @@ def command(
         view = NdjsonRun()
     else:
         view = choose_run_view("none" if quiet else events, agent.name)
-    job = _Job(
+    job = _RunJob(
         agent=agent,
         given=given,
         view=view,
@@ -171,7 +171,7 @@ def command(
 def _input(target: str, text: str | None, resume: Path | None) -> str | RunState:
     if resume is not None:
         if text is not None:
-            raise CommandError("--resume goes on with what was said; it takes no INPUT.")
+            raise CommandError("--resume continues a saved run and accepts no INPUT.")
         try:
             return RunState.from_json(resume.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as error:
@@ -198,7 +198,7 @@ def _check_model(agent: AnyAgent, name: str | None) -> None:
             hint="Name one: --model local/rules (offline, a few rules), --model openai/gpt-5, … "
             "or give it one, Agent(model=...), or set AGENTS_TOOLS_MODEL.",
         )
-    from agents_tools.model import load_model
+    from agents_tools.agents.model import load_model
 
     if name is not None:
         with prints_on_stderr():
@@ -206,7 +206,7 @@ def _check_model(agent: AnyAgent, name: str | None) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Ended:
+class _RunOutcome:
     """How a run ended.
 
     Attributes:
@@ -214,18 +214,18 @@ class _Ended:
         duration: How long it took, in seconds.
         result: What it gave, or had so far; `None` where it was cancelled.
         error: Why it failed.
-        left_behind: Whether something of it goes on after its grace period.
+        left_behind: Whether something of it continues after its grace period.
     """
 
     status: str
     duration: float
-    result: RunResult | None = None
+    result: RunResult[Any] | None = None
     error: Exception | None = None
     left_behind: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
-class _Job:
+class _RunJob:
     """One run from the command line.
 
     Attributes:
@@ -253,7 +253,7 @@ class _Job:
     usage: Usage = field(default_factory=Usage)
     _task: asyncio.Task[Any] | None = None
 
-    def run(self) -> _Ended:
+    def run(self) -> _RunOutcome:
         """Run the agent to its end, its timeout or a Ctrl-C."""
         quiet = isinstance(self.view, NdjsonRun)
         done = attend(
@@ -261,16 +261,18 @@ class _Job:
         )
         result = done.value
         if result is None:
-            return _Ended(status="cancelled", duration=done.duration, left_behind=done.left_behind)
+            return _RunOutcome(
+                status="cancelled", duration=done.duration, left_behind=done.left_behind
+            )
         if isinstance(result, Exception):
-            return _Ended(
+            return _RunOutcome(
                 status="timeout" if isinstance(result, RunTimeoutError) else "error",
                 duration=done.duration,
                 result=getattr(result, "run_result", None),
                 error=result,
             )
         status = "interrupted" if result.interruptions else "ok"
-        return _Ended(status=status, duration=done.duration, result=result)
+        return _RunOutcome(status=status, duration=done.duration, result=result)
 
     def publish(self, event: Event, /) -> None:
         """Take an event of the run."""
@@ -282,16 +284,16 @@ class _Job:
         if isinstance(self.view, NdjsonRun) and self.view.gone and self._task is not None:
             self._task.get_loop().call_soon_threadsafe(self._task.cancel)
 
-    async def _run(self) -> RunResult | Exception:
-        """Give the result, or what the run raised: a failure is an outcome like others."""
+    async def _run(self) -> RunResult[Any] | Exception:
+        """Return the result, or what the run raised: a failure is an outcome like others."""
         self._task = asyncio.current_task()
         try:
             return await self._result()
         except Exception as error:  # noqa: BLE001 - the one place where a failure is shown
             return error
 
-    async def _result(self) -> RunResult:
-        person = Person(self.view) if can_ask() else None
+    async def _result(self) -> RunResult[Any]:
+        person = TerminalApprover(self.view) if can_ask() else None
         decide = decider(self.approve, person)
         config = RunConfig(
             model=self.model,
@@ -311,13 +313,13 @@ class _Job:
             result = await self._step(state, config)
         return result
 
-    async def _step(self, given: str | RunState, config: RunConfig) -> RunResult:
+    async def _step(self, given: str | RunState, config: RunConfig) -> RunResult[Any]:
         return await Runner.run(
             self.agent,
             given,
             max_turns=self.max_turns,
             run_config=config,
-            hooks=_Meter(self),
+            hooks=_UsageMeter(self),
         )
 
     def count(self, path: tuple[str, ...], usage: Usage) -> None:
@@ -326,14 +328,14 @@ class _Job:
         self.view.count(path, usage)
 
 
-class _Meter(RunHooks[Any]):
+class _UsageMeter(RunHooks[Any]):
     """Counts what the models of a run use, at each place.
 
     Args:
         job: Who is told.
     """
 
-    def __init__(self, job: _Job) -> None:
+    def __init__(self, job: _RunJob) -> None:
         self._job = job
 
     async def on_llm_end(self, context: Any, agent: Any, response: ModelResponse) -> None:
@@ -345,7 +347,7 @@ class _Meter(RunHooks[Any]):
 # --- what came of it
 
 
-def _exit_code(ended: _Ended) -> int:
+def _exit_code(ended: _RunOutcome) -> int:
     if isinstance(ended.error, ToolDeniedError):
         return _WAITING
     if isinstance(ended.error, UserError):
@@ -358,7 +360,9 @@ def _exit_code(ended: _Ended) -> int:
     }.get(ended.status, _FAILED)
 
 
-def _report(ended: _Ended, target: str, state: Path | None, *, answer: bool, debug: bool) -> None:
+def _report(
+    ended: _RunOutcome, target: str, state: Path | None, *, answer: bool, debug: bool
+) -> None:
     """Print the answer, or why there is none and what can be done."""
     if ended.error is not None:
         told = ended.error
@@ -384,7 +388,7 @@ def _hint(error: Exception, *, debug: bool) -> str | None:
     return "--debug shows the traceback."
 
 
-def _report_waiting(result: RunResult, target: str, state: Path | None) -> None:
+def _report_waiting(result: RunResult[Any], target: str, state: Path | None) -> None:
     for item in result.interruptions:
         console_errors(
             "waits for approval:",
@@ -417,12 +421,12 @@ def _print_answer(value: Any) -> None:
 
 
 def _as_json(value: Any) -> Any:
-    """Give an answer as JSON; what has no JSON form as text."""
+    """Return an answer as JSON; what has no JSON form as text."""
     if value is None or isinstance(value, str):
         return value
     from pydantic_core import from_json
 
-    from agents_tools.outputs import to_json
+    from agents_tools.content.json_value import to_json
 
     try:
         return from_json(to_json(value))
@@ -430,8 +434,8 @@ def _as_json(value: Any) -> Any:
         return str(value)
 
 
-def _record(ended: _Ended, job: _Job) -> dict[str, Any]:
-    """Give all about a run as one JSON object."""
+def _record(ended: _RunOutcome, job: _RunJob) -> dict[str, Any]:
+    """Return all about a run as one JSON object."""
     result = ended.result
     told: dict[str, Any] = {
         "status": ended.status,

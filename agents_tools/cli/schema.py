@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agents_tools._schema_diff import compare_tools, shapes_of
 from agents_tools.cli.diff import changes_record, print_changes, shapes_of_file
 from agents_tools.cli.errors import FOUND
 from agents_tools.cli.options import PROVIDERS, json_option, target_argument
-from agents_tools.cli.screen import print_json, say
+from agents_tools.cli.output import print_json, say
 from agents_tools.cli.target import Tool, load_tools, pick
-from agents_tools.wire._project import project
+from agents_tools.wire.diff import compare_tools, read_tool_list
+from agents_tools.wire.project import project
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,7 +63,7 @@ def command(
     before = shapes_of_file(old)
     if tool_name is not None:
         before = [tool for tool in before if tool.name == tool_name]
-    changes = compare_tools(before, shapes_of(document))
+    changes = compare_tools(before, read_tool_list(document))
     breaking = any(change.breaking for change in changes)
     if as_json:
         print_json(changes_record(changes, breaking=breaking), compact=True)
@@ -75,7 +75,7 @@ def command(
 def described(
     tools: Sequence[Tool], provider: str | None, *, strict: bool | None
 ) -> list[dict[str, Any]]:
-    """Give tools in the form of a provider, or in the library's own."""
+    """Return tools in the form of a provider, or in the library's own."""
     if provider is None:
         return [_own_form(tool) for tool in tools]
     with warnings.catch_warnings(record=True) as caught:

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 from click.core import ParameterSource
 
-from agents_tools._listener import check_binding
 from agents_tools.cli.agents import agents_in
-from agents_tools.cli.calling import attend, cancelled_by_sigterm
 from agents_tools.cli.errors import OK, CommandError
+from agents_tools.cli.execution import attend, cancelled_by_sigterm
 from agents_tools.cli.mcp_target import is_mcp, require_mcp
-from agents_tools.cli.screen import print_json, say
+from agents_tools.cli.output import print_json, say
 from agents_tools.cli.target import is_agent, load_target, tools_in
 from agents_tools.errors import UserError
+from agents_tools.server.http_security import check_binding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Generator
@@ -160,7 +160,7 @@ async def _served(tools: Any, transport: Literal["stdio", "http"], **options: An
 def _announcement(
     tools: Any, *, safe: bool, made: str | None, as_json: bool
 ) -> Callable[[str], None]:
-    """Give what says where the server is, and with which token, to a person and to a program."""
+    """Return what says where the server is, and with which token, to a person and to a program."""
     out = sys.stdout
     header = {} if made is None else {"authorization": f"Bearer {made}"}
 
@@ -218,7 +218,7 @@ def _wire_kept_clean() -> Generator[None]:
         os.close(nothing)
 
 
-class _Only:
+class _SelectedTools:
     """The tools of MCP servers as they are at the moment, those of certain names."""
 
     def __init__(self, manager: MCPToolManager, patterns: tuple[str, ...]) -> None:
@@ -226,14 +226,14 @@ class _Only:
         self._patterns = patterns
 
     def get_tools(self) -> list[Tool]:
-        """Give them."""
+        """Return them."""
         return _kept(self._manager.get_tools(), self._patterns)
 
 
 def _tools(target: str, only: tuple[str, ...]) -> Any:
     value = load_target(target)
     if is_mcp(target):
-        offered: Any = _Only(value.manager, only) if only else value.manager
+        offered: Any = _SelectedTools(value.manager, only) if only else value.manager
         tools = value.manager.get_tools()
     else:
         offered = tools = _tools_and_agents(value, target)

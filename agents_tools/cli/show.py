@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agents_tools._text import safe_text
 from agents_tools.cli.agents import agents_in, described_model, tool_names
 from agents_tools.cli.errors import CommandError
 from agents_tools.cli.list_ import origin_record
 from agents_tools.cli.options import json_option, target_argument
-from agents_tools.cli.screen import paint, print_json, print_table, short_path, width
+from agents_tools.cli.output import paint, print_json, print_table, short_path, width
+from agents_tools.cli.schema_text import DefinitionReader, describe_type
 from agents_tools.cli.target import is_agent, load_target, pick, tools_in
 from agents_tools.cli.tool_help import parameter_rows
-from agents_tools.cli.words import Reader, described_kind
-from agents_tools.tool import FunctionTool
+from agents_tools.text.escape import safe_text
+from agents_tools.tool.tool import FunctionTool
 
 if TYPE_CHECKING:
     from agents_tools.cli.agents import AnyAgent
@@ -58,7 +58,7 @@ def command(target: str, tool_name: str | None, *, as_json: bool, debug: bool) -
 
 
 def _agent_meant(value: Any, name: str | None) -> AnyAgent | None:
-    """Give the agent that is to be shown; `None` where it is a tool."""
+    """Return the agent that is to be shown; `None` where it is a tool."""
     agents = agents_in(value)
     if name is not None:
         for attribute, agent in agents.items():
@@ -139,7 +139,7 @@ def _facts(tool: Tool) -> list[tuple[str, str]]:
     if tool.origin.server is not None:
         facts.append(("server", f"{tool.origin.server}, which calls it {tool.origin.wire_name}"))
     if (output := tool.output_json_schema) is not None:
-        facts.append(("result", described_kind(Reader(output), output)))
+        facts.append(("result", describe_type(DefinitionReader(output), output)))
     if tool.annotations is not None:
         hints = {key: value for key, value in asdict(tool.annotations).items() if value is not None}
         facts.append(("hints", ", ".join(f"{key}: {_word(value)}" for key, value in hints.items())))
@@ -161,7 +161,7 @@ _KINDS = {
 
 
 def _policies(tool: Tool) -> list[str]:
-    """Give the policies, inner first: a tool names them in its repr."""
+    """Return the policies, inner first: a tool names them in its repr."""
     _, *names = repr(tool).removesuffix(">").split(" + ")
     return names
 

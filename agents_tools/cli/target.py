@@ -19,9 +19,10 @@ from typing import Any, cast
 
 from agents_tools.cli.errors import CommandError
 from agents_tools.cli.mcp_target import connect, is_mcp
-from agents_tools.cli.screen import prints_on_stderr, short_path
+from agents_tools.cli.output import prints_on_stderr, short_path
 from agents_tools.errors import UserError
-from agents_tools.tool import FunctionTool, function_tools
+from agents_tools.tool.flatten import function_tools
+from agents_tools.tool.tool import FunctionTool
 
 __all__ = [
     "Tool",
@@ -71,7 +72,7 @@ def load_target(target: str) -> Any:
 
 
 def _builtin_tools() -> list[Any]:
-    """Give the built-in tools, confined as strongly as this machine can."""
+    """Return the built-in tools, confined as strongly as this machine can."""
     from agents_tools.builtin.presets import get_default_tools
     from agents_tools.builtin.sandbox import Sandbox
 
@@ -81,7 +82,7 @@ def _builtin_tools() -> list[Any]:
 
 
 def tools_in(value: Any, target: str) -> list[Tool]:
-    """Give the tools of what a target names.
+    """Return the tools of what a target names.
 
     Raises:
         CommandError: It holds none.
@@ -118,7 +119,7 @@ def pick(tools: list[Tool], name: str, target: str) -> Tool:
 
 
 def parted(target: str) -> tuple[str, str]:
-    """Give the module of a target and its attribute, which may be empty."""
+    """Return the module of a target and its attribute, which may be empty."""
     place, colon, attribute = target.rpartition(":")
     if not colon or os.sep in attribute or "/" in attribute or len(place) == 1:
         return target, ""  # the colon of a Windows drive, or none
@@ -146,7 +147,7 @@ def _module_of(place: str) -> types.ModuleType:
 
 def _from_file(path: Path) -> types.ModuleType:
     if not path.is_file():
-        raise CommandError(f"there is no file {path}.", hint=_nearby_file(path))
+        raise CommandError(f"file {path} not found.", hint=_nearby_file(path))
     path = path.resolve()
     _put_on_path(path.parent)
     # A name of its own: a file called like a module of the standard library must not be it.
@@ -170,16 +171,16 @@ def _from_name(name: str) -> types.ModuleType:
     except CommandError as error:
         cause = error.__cause__
         if isinstance(cause, ModuleNotFoundError) and cause.name and _is_part(cause.name, name):
-            hint = "It is looked for in this folder and among what is installed."
+            hint = "Modules are searched in this folder and in the installed packages."
             if "." in name and Path(*name.split(".")[:-1]).is_dir():
-                hint = "A folder before it in the name exists, but has no such module."
-            raise CommandError(f"there is no module {name!r}.", hint=hint) from cause
+                hint = "Its parent folder exists, but has no such module."
+            raise CommandError(f"module {name!r} not found.", hint=hint) from cause
         raise
     return found[0]
 
 
 def _imported(name: str, load: Callable[[], object]) -> None:
-    """Run the user's code and turn whatever it raises into one message."""
+    """Run the user's code and convert its exceptions to a `CommandError`."""
     try:
         load()
     except KeyboardInterrupt:
@@ -207,7 +208,7 @@ def _import_failed(name: str, error: BaseException) -> CommandError:
 
 
 def _frames_of(error: BaseException) -> str:
-    """Give the user's own line that led to the error, and the line that raised it."""
+    """Return the user's own line that led to the error, and the line that raised it."""
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
@@ -260,7 +261,7 @@ def _nearby_file(path: Path) -> str | None:
 
 
 def attribute_of(module: types.ModuleType, attribute: str, place: str) -> Any:
-    """Give an attribute of a module, or one within it.
+    """Return an attribute of a module, or one within it.
 
     Raises:
         CommandError: There is none of that name.
@@ -333,14 +334,14 @@ def _tools_of(value: Any, target: str) -> list[Tool]:
     if callable(value) and not isinstance(value, type):
         return [_made_tool(cast("Callable[..., Any]", value))]
     raise CommandError(
-        f"{target} is no tool but {_kind(value)}.",
-        hint="It takes a tool, a list, tuple, mapping or toolset, an agent, or a function.",
+        f"{target} is not a tool but {_kind(value)}.",
+        hint="Name a tool, a list, tuple, mapping or toolset, an agent, or a function.",
     )
 
 
 def is_agent(value: object) -> bool:
-    """Whether a value is an agent, without loading what agents need where nothing has done so."""
-    module = sys.modules.get("agents_tools.agent")
+    """Return whether a value is an agent, without importing the agents package for it."""
+    module = sys.modules.get("agents_tools.agents.agent")
     return module is not None and isinstance(value, module.Agent)
 
 
@@ -355,7 +356,7 @@ def _tools_of_agent(agent: Any, target: str) -> list[Tool]:
 
 
 def _members(value: Any, target: str) -> list[Any]:
-    """Give what a value has, lists and toolsets opened."""
+    """Return what a value has, lists and toolsets opened."""
     if isinstance(value, (list, tuple)):
         return [one for member in cast("list[Any]", value) for one in _members(member, target)]
     return _given(value, target) if _is_toolset(value) else list(function_tools([value]))
@@ -366,8 +367,8 @@ def _is_toolset(value: object) -> bool:
 
 
 def _given(toolset: Any, target: str) -> list[Any]:
-    """Give the tools of a toolset, whose sources are asked."""
-    from agents_tools._bridge import run_sync
+    """Return the tools of a toolset, whose sources are asked."""
+    from agents_tools.concurrency.bridge import run_sync
 
     try:
         return list(run_sync(toolset.get_tools))
@@ -376,7 +377,7 @@ def _given(toolset: Any, target: str) -> list[Any]:
 
 
 def _made_tool(function: Callable[..., Any]) -> Tool:
-    from agents_tools.decorators import function_tool, streaming_tool
+    from agents_tools.tool.decorators import function_tool, streaming_tool
 
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         return streaming_tool(function)
@@ -384,7 +385,7 @@ def _made_tool(function: Callable[..., Any]) -> Tool:
 
 
 def _methods_of(value: Any) -> list[Tool]:
-    """Give the tools among the methods of an object."""
+    """Return the tools among the methods of an object."""
     if isinstance(value, (type, types.FunctionType)):
         return []
     names = {

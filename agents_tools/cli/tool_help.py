@@ -8,9 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agents_tools._text import safe_text, shorten
-from agents_tools.cli.screen import paint, width
-from agents_tools.cli.words import Reader, Schema, described_kind, notes_on, parameters_of
+from agents_tools.cli.output import paint, width
+from agents_tools.cli.schema_text import (
+    DefinitionReader,
+    Schema,
+    describe_type,
+    notes_on,
+    parameters_of,
+)
+from agents_tools.text.escape import safe_text, shorten
 
 if TYPE_CHECKING:
     from agents_tools.cli.target import Tool
@@ -22,7 +28,7 @@ def print_tool_help(tool: Tool, target: str, ctx: click.Context) -> None:
     """Print how to call a tool."""
     formatter = click.HelpFormatter(width=width())
     schema = tool.params_json_schema
-    required = set(Reader(schema).read(schema).get("required", ()))
+    required = set(DefinitionReader(schema).read(schema).get("required", ()))
     words = [f"{name}=…" for name in parameters_of(schema) if name in required]
     optional = " [NAME=VALUE]..." if len(required) < len(parameters_of(schema)) else ""
     typed = f"{ctx.command_path} {shlex.quote(target)} {tool.name}"
@@ -49,7 +55,7 @@ def print_tool_help(tool: Tool, target: str, ctx: click.Context) -> None:
 
 
 def parameter_rows(tool: Tool, *, taken: set[str] | None = None) -> list[tuple[str, str]]:
-    """Give a row for each parameter: how it is written, and what it takes.
+    """Return a row for each parameter: how it is written, and what it takes.
 
     Args:
         tool: The tool.
@@ -57,13 +63,13 @@ def parameter_rows(tool: Tool, *, taken: set[str] | None = None) -> list[tuple[s
             given: the names stand alone.
     """
     schema = tool.params_json_schema
-    reader = Reader(schema)
+    reader = DefinitionReader(schema)
     root = reader.read(schema)
     required = set(root.get("required", ()))
     rows: list[tuple[str, str]] = []
     for name, child in parameters_of(schema).items():
-        kind = described_kind(reader, child)
-        told = _told(reader, child, required=name in required)
+        kind = describe_type(reader, child)
+        told = _parameter_help(reader, child, required=name in required)
         rows.append((safe_text(_written(name, kind, taken)), safe_text(told)))
     return rows
 
@@ -94,7 +100,7 @@ def _metavar(kind: str) -> str:
 _KINDS = frozenset({"string", "integer", "number", "boolean", "array", "object", "any"})
 
 
-def _told(reader: Reader, child: Schema, *, required: bool) -> str:
+def _parameter_help(reader: DefinitionReader, child: Schema, *, required: bool) -> str:
     whole = reader.read(child)
     text = " ".join(str(whole.get("description") or "").split())
     notes: list[str] = []
@@ -104,7 +110,7 @@ def _told(reader: Reader, child: Schema, *, required: bool) -> str:
         notes.append(f"default: {shorten(_plain(whole['default']), 40)}")
     notes.extend(notes_on(reader, child))
     members = [
-        f"{name}: {described_kind(reader, member, depth=1)}"
+        f"{name}: {describe_type(reader, member, depth=1)}"
         for arm in reader.arms(child)
         for name, member in parameters_of(arm).items()
     ]

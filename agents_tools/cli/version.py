@@ -6,9 +6,9 @@ import platform
 
 import click
 
-from agents_tools._version import __version__
+from agents_tools._package import __version__
 from agents_tools.cli.options import json_option
-from agents_tools.cli.screen import print_json
+from agents_tools.cli.output import print_json
 
 __all__ = ["command"]
 

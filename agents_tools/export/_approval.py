@@ -1,24 +1,24 @@
-"""A person's decision about a call that another framework asks for."""
+"""Approval decisions about calls that are made by another framework."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from agents_tools._records import Decision, Policy
-from agents_tools.context import RunScope, ToolContext
+from agents_tools.content.usage import Usage
 from agents_tools.errors import Interruption
-from agents_tools.usage import Usage
+from agents_tools.tool.context import RunScope, ToolContext
+from agents_tools.tool.declaration import Decision, Policy
 
 if TYPE_CHECKING:
-    from agents_tools.tool import FunctionTool
+    from agents_tools.tool.tool import FunctionTool
 
-__all__ = ["decided", "is_undecided", "says_yes"]
+__all__ = ["is_approval", "needs_decision", "with_decision"]
 
 
-async def is_undecided(
+async def needs_decision(
     tool: FunctionTool[..., Any], args_json: str, *, call_id: str | None, context: Any
 ) -> bool:
-    """Whether a person has to decide before a call may run.
+    """Return whether a call needs an approval decision before it can run.
 
     Args:
         tool: The tool.
@@ -40,24 +40,24 @@ async def is_undecided(
         asker=None,
         run=None,
     )
-    # Asked of a call that is never made: only one in a run says that it has to wait.
-    asked: ToolContext[Any] = ToolContext(
+    # The call is never made. It has a run scope because policies interrupt only calls in a run.
+    trial: ToolContext[Any] = ToolContext(
         context, tool_name=tool.name, tool_call_id=call_id, parent=scope
     )
     try:
-        await tool.admit(asked, await tool.prepare(asked, args_json))
+        await tool.admit(trial, await tool.prepare(trial, args_json))
     except Interruption:
         return True
     return False
 
 
-def decided(tool: FunctionTool[..., Any], approved: bool, message: str | None = None) -> Any:
-    """Give the tool for one call that a person has decided about.
+def with_decision(tool: FunctionTool[..., Any], approved: bool, message: str | None = None) -> Any:
+    """Return the tool for one call whose approval has been decided.
 
     Args:
         tool: The tool.
         approved: Whether the call may run.
-        message: Why it may not; the model is told.
+        message: The reason for a rejection, which is sent to the model.
     """
     decision = Decision(approved=approved, message=message)
 
@@ -71,8 +71,8 @@ def decided(tool: FunctionTool[..., Any], approved: bool, message: str | None = 
 _YES = frozenset({"a", "approve", "approved", "ok", "true", "y", "yes"})
 
 
-def says_yes(response: Any) -> bool:
-    """Whether what a person answered is a yes, and nothing less."""
+def is_approval(response: Any) -> bool:
+    """Return whether a person's response is an explicit approval."""
     if isinstance(response, dict):
         response = cast("dict[str, Any]", response).get("approved")
     return response is True or (isinstance(response, str) and response.strip().lower() in _YES)

@@ -1,4 +1,4 @@
-"""The agent that the Claude Agent SDK runs, at work for us."""
+"""The agent of the Claude Agent SDK as a tool: the run and its events."""
 
 from __future__ import annotations
 
@@ -18,43 +18,50 @@ from claude_agent_sdk import (
     query,
 )
 
-from agents_tools._text import shorten
+from agents_tools.content.usage import Usage
 from agents_tools.errors import MaxTurnsExceeded, ToolError
-from agents_tools.export._claude_agent_sdk_calls import SERVERS
-from agents_tools.export._foreign import Answer, CallBegan, CallEnded, Said, Told, arguments_of
-from agents_tools.usage import Usage
+from agents_tools.export._agent_adapter import (
+    AgentEvent,
+    CallEnded,
+    CallStarted,
+    FinalAnswer,
+    TextDelta,
+    parse_arguments,
+)
+from agents_tools.export._claude_agent_sdk_export import SERVERS
+from agents_tools.text.escape import shorten
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
     from claude_agent_sdk import Transport
 
-    from agents_tools.context import ToolContext
+    from agents_tools.tool.context import ToolContext
 
-__all__ = ["run_of"]
+__all__ = ["agent_runner"]
 
 
-def run_of(
+def agent_runner(
     options: ClaudeAgentOptions,
     max_turns: int | None,
     *,
     name: str,
     transport: Callable[[], Transport] | None,
-) -> Callable[[str, ToolContext[Any], Usage], AsyncGenerator[Said]]:
-    """Give what runs the agent of the SDK for one task after the other.
+) -> Callable[[str, ToolContext[Any], Usage], AsyncGenerator[AgentEvent]]:
+    """Return a function that runs the agent of the SDK on a task.
 
     Args:
-        options: What it runs with.
-        max_turns: How often its model is asked at most; that of the options if not given.
-        name: What the agent is called.
-        transport: Makes what a task talks to instead of the program on this machine.
+        options: The options of the agent.
+        max_turns: The maximum number of model requests; that of the options by default.
+        name: The name of the agent.
+        transport: Creates the transport of a run; by default the program on this machine.
     """
     changes = {} if max_turns is None else {"max_turns": max_turns}
-    own = _names_of_ours(options)
+    exported_names = _exported_names(options)
 
-    async def run(task: str, context: ToolContext[Any], usage: Usage) -> AsyncGenerator[Said]:
-        del context  # the SDK has none
-        reader = _Reader(name, own)
+    async def run(task: str, context: ToolContext[Any], usage: Usage) -> AsyncGenerator[AgentEvent]:
+        del context  # the SDK has no context object
+        reader = _ClaudeMessageReader(name, exported_names)
         stream: Any = query(
             prompt=task,
             options=replace(options, include_partial_messages=True, **changes),
@@ -63,92 +70,100 @@ def run_of(
         try:
             async with contextlib.aclosing(stream) as messages:
                 async for message in messages:
-                    for said in reader.said(message):
-                        yield said
+                    for event in reader.convert(message):
+                        yield event
         finally:
             usage.add(reader.used)
 
     return run
 
 
-def _names_of_ours(options: ClaudeAgentOptions) -> frozenset[str]:
-    """Give what the model calls those of its tools that are ours: they speak for themselves."""
+def _exported_names(options: ClaudeAgentOptions) -> frozenset[str]:
+    """Return the names of the function tools in the servers, which emit their events themselves."""
     servers: Any = options.mcp_servers
     if not isinstance(servers, dict):
         return frozenset()
-    found: set[str] = set()
+    names: set[str] = set()
     for name, config in cast("dict[str, Any]", servers).items():
         server = config.get("instance") if config.get("type") == "sdk" else None
         tools = frozenset[str]() if server is None else SERVERS.get(server, frozenset())
-        found |= {f"mcp__{name}__{tool}" for tool in tools}
-    return frozenset(found)
+        names |= {f"mcp__{name}__{tool}" for tool in tools}
+    return frozenset(names)
 
 
-class _Reader:
-    """Reads the messages of one run."""
+class _ClaudeMessageReader:
+    """Convert the messages of one run to events."""
 
-    def __init__(self, name: str, own: frozenset[str]) -> None:
+    def __init__(self, name: str, exported_names: frozenset[str]) -> None:
         self._name = name
-        self._own = own
-        self._answers: dict[str, Usage] = {}
-        self._all: Usage | None = None
+        self._exported_names = exported_names
+        self._usage_by_response: dict[str, Usage] = {}
+        self._total: Usage | None = None
         self._calls: set[str] = set()
-        self._in_pieces = False
+        self._has_streamed_text = False
 
     @property
     def used(self) -> Usage:
-        """What was used by now: as the last message says, or else the answers of the model."""
-        if self._all is not None:
-            return self._all
-        found = Usage()
-        for used in self._answers.values():
-            found.add(used)
-        return found
+        """The usage so far: the total of the last message, or else the sum of the responses."""
+        if self._total is not None:
+            return self._total
+        total = Usage()
+        for usage in self._usage_by_response.values():
+            total.add(usage)
+        return total
 
-    def said(self, message: Any) -> list[Said]:
-        """Give what a message says."""
+    def convert(self, message: Any) -> list[AgentEvent]:
+        """Convert one message.
+
+        Raises:
+            MaxTurnsExceeded: The agent reached the maximum number of model requests.
+            ToolError: The agent failed.
+        """
         match message:
             case StreamEvent(event={"delta": {"type": "text_delta", "text": str(text)}}):
-                self._in_pieces = True
-                return [Told(text, call_id=message.parent_tool_use_id)]
+                self._has_streamed_text = True
+                return [TextDelta(text, call_id=message.parent_tool_use_id)]
             case AssistantMessage():
                 if message.message_id is not None and message.usage is not None:
-                    # One answer comes in several messages.
-                    self._answers[message.message_id] = _usage(message.usage, 1)
-                said = [one for block in message.content for one in self._block(block, message)]
-                self._in_pieces = False
-                return said
+                    # One response may be split into several messages with the same usage.
+                    self._usage_by_response[message.message_id] = _usage(message.usage, 1)
+                events = [
+                    event for block in message.content for event in self._block(block, message)
+                ]
+                self._has_streamed_text = False
+                return events
             case UserMessage(content=list(blocks)):
-                return [one for block in blocks for one in self._block(block, message)]
+                return [event for block in blocks for event in self._block(block, message)]
             case ResultMessage():
-                return [self._last(message)]
+                return [self._final_event(message)]
             case _:
                 return []
 
-    def _block(self, block: Any, message: Any) -> list[Said]:
+    def _block(self, block: Any, message: Any) -> list[AgentEvent]:
         if isinstance(block, TextBlock) and isinstance(message, AssistantMessage):
-            # It has been told already where it came in pieces.
-            told = Told(block.text, call_id=message.parent_tool_use_id)
-            return [] if self._in_pieces or not block.text else [told]
-        if isinstance(block, ToolUseBlock) and block.name not in self._own:
+            if self._has_streamed_text or not block.text:
+                return []
+            return [TextDelta(block.text, call_id=message.parent_tool_use_id)]
+        if isinstance(block, ToolUseBlock) and block.name not in self._exported_names:
             self._calls.add(block.id)
-            return [CallBegan(block.id, block.name, arguments_of(block.input))]
+            return [CallStarted(block.id, block.name, parse_arguments(block.input))]
         if isinstance(block, ToolResultBlock) and block.tool_use_id in self._calls:
             return [CallEnded(block.tool_use_id, bool(block.is_error))]
         return []
 
-    def _last(self, result: ResultMessage) -> Said:
-        self._all = _usage(result.usage or {}, result.num_turns)
+    def _final_event(self, result: ResultMessage) -> AgentEvent:
+        self._total = _usage(result.usage or {}, result.num_turns)
         if result.subtype == "error_max_turns":
             raise MaxTurnsExceeded(
-                f"Agent {self._name!r} had no answer after {result.num_turns} turns."
+                f"Agent {self._name!r} did not finish within {result.num_turns} turns. "
+                "Raise max_turns if the task needs more."
             )
         if result.is_error:
-            why = result.result or "; ".join(result.errors or ()) or result.subtype
-            raise ToolError(f"Agent {self._name!r} failed: {shorten(why, 500)}")
+            reason = result.result or "; ".join(result.errors or ()) or result.subtype
+            raise ToolError(f"Agent {self._name!r} failed: {shorten(reason, 500)}")
         if result.structured_output is not None:
-            return Answer(result.structured_output, result)
-        return Answer(result.result or "", result)
+            return FinalAnswer(result.structured_output, result)
+        return FinalAnswer(result.result or "", result)
 
 
 def _usage(used: dict[str, Any], requests: int) -> Usage:

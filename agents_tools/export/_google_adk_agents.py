@@ -1,4 +1,4 @@
-"""Agents of Google's ADK at work for us."""
+"""Agents of Google's ADK as tools: the run and its events."""
 
 from __future__ import annotations
 
@@ -7,145 +7,152 @@ from typing import TYPE_CHECKING, Any
 
 from google.adk.agents.run_config import RunConfig, StreamingMode
 
+from agents_tools.content.usage import Usage
 from agents_tools.errors import MaxTurnsExceeded, ToolError
-from agents_tools.export._foreign import (
-    Answer,
-    CallBegan,
+from agents_tools.export._agent_adapter import (
+    AgentEvent,
+    AgentPaused,
     CallEnded,
-    Said,
-    Told,
-    Waits,
-    arguments_of,
+    CallStarted,
+    FinalAnswer,
+    TextDelta,
+    parse_arguments,
 )
-from agents_tools.export._google_adk_calls import EVENT, Ours
-from agents_tools.export._google_adk_sessions import session_with
-from agents_tools.export._google_adk_tools import CONFIRMATION
-from agents_tools.usage import Usage
+from agents_tools.export._google_adk_export import EVENT, AdkFunctionTool
+from agents_tools.export._google_adk_import import CONFIRMATION
+from agents_tools.export._google_adk_sessions import open_session
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping
 
     from google.adk.agents import BaseAgent
 
-    from agents_tools.context import ToolContext
+    from agents_tools.tool.context import ToolContext
 
-__all__ = ["run_of"]
+__all__ = ["agent_runner"]
 
 
-def run_of(
+def agent_runner(
     agent: BaseAgent, max_turns: int | None, state: Mapping[str, Any] | None
-) -> Callable[[str, ToolContext[Any], Usage], AsyncGenerator[Said]]:
-    """Give what runs an agent for one task after the other.
+) -> Callable[[str, ToolContext[Any], Usage], AsyncGenerator[AgentEvent]]:
+    """Return a function that runs an agent on a task.
 
     Args:
         agent: The agent.
-        max_turns: How often models are asked at most.
-        state: What the session of each task starts with.
+        max_turns: The maximum number of model requests.
+        state: The initial state of the session of each task.
     """
     limits: dict[str, Any] = {} if max_turns is None else {"max_llm_calls": max_turns}
 
-    async def run(task: str, _context: ToolContext[Any], usage: Usage) -> AsyncGenerator[Said]:
+    async def run(
+        task: str, _context: ToolContext[Any], usage: Usage
+    ) -> AsyncGenerator[AgentEvent]:
         config = RunConfig(streaming_mode=StreamingMode.SSE, **limits)
-        reader = _Reader(agent, config.max_llm_calls)
+        reader = _AdkEventReader(agent, config.max_llm_calls)
         async with (
-            session_with(agent, state) as session,
+            open_session(agent, state) as session,
             contextlib.aclosing(session.run(task, config)) as events,
         ):
             async for event in events:
                 usage.add(_usage(event))
-                for said in reader.said(event):
-                    yield said
-        yield reader.last()
+                for converted in reader.convert(event):
+                    yield converted
+        yield reader.final_event()
 
     return run
 
 
-class _Reader:
-    """Reads the events of an agent: its text, its calls and its answer."""
+class _AdkEventReader:
+    """Convert the events of one run: text, calls and the final output."""
 
     def __init__(self, agent: BaseAgent, max_turns: int) -> None:
         self._agent = agent
         self._max_turns = max_turns
-        self._said: set[str] = set()
-        self._pieces = False
-        self._waits: dict[str, str] = {}
+        self._is_streaming_text = False
+        self._pending: dict[str, str] = {}  # the names of tools that wait, by the id of the call
         self._last: Any = None
 
-    def said(self, event: Any) -> list[Said]:
-        """Give what an event says."""
+    def convert(self, event: Any) -> list[AgentEvent]:
+        """Convert one event.
+
+        Raises:
+            MaxTurnsExceeded: The agent reached the maximum number of model requests.
+            ToolError: The agent failed.
+        """
         if event.error_code and not event.content:
             if event.error_code == "LlmCallsLimitExceededError":
                 raise MaxTurnsExceeded(
-                    f"Agent {self._agent.name!r} did not finish within {self._max_turns} turns."
+                    f"Agent {self._agent.name!r} did not finish within {self._max_turns} turns. "
+                    "Raise max_turns if the task needs more."
                 )
             raise ToolError(
                 f"Agent {self._agent.name!r} failed: {event.error_code}: {event.error_message}"
             )
         metadata = event.custom_metadata or {}
         if EVENT in metadata:
-            return []  # a tool of ours says so itself
-        said = self._text(event)
+            return []  # the function tool has emitted the event itself
+        events = self._text(event)
         if not event.partial:
-            said += self._calls(event)
+            events += self._calls(event)
             if event.is_final_response() and (event.content or event.output is not None):
                 self._last = event
-        return said
+        return events
 
-    def last(self) -> Answer | Waits:
-        """Give the answer, unless a call is still without one."""
-        if self._waits:
-            names = ", ".join(repr(name) for name in self._waits.values())
-            return Waits(f"the approval or the result of {names}")
+    def final_event(self) -> FinalAnswer | AgentPaused:
+        """Return the final output, or a pause if a call still waits for its result."""
+        if self._pending:
+            names = ", ".join(repr(name) for name in self._pending.values())
+            return AgentPaused(f"the approval or the result of {names}")
         event = self._last
         if event is None:
-            raise ToolError(f"Agent {self._agent.name!r} ended without an answer.")
+            raise ToolError(f"Agent {self._agent.name!r} ended without a final output.")
         if event.output is not None:
-            return Answer(event.output, event)
-        words = _words(event)
-        for response in event.get_function_responses() if not words else ():
-            return Answer(response.response, event)  # a tool answered for the model
-        return Answer(words, event)
+            return FinalAnswer(event.output, event)
+        text = _text_of(event)
+        for response in event.get_function_responses() if not text else ():
+            return FinalAnswer(response.response, event)  # a tool result that ended the run
+        return FinalAnswer(text, event)
 
-    def _text(self, event: Any) -> list[Said]:
-        text = _words(event)
-        # What came in pieces comes once more as a whole.
-        again = self._pieces and not event.partial
-        self._pieces = bool(event.partial) or (self._pieces and not text)
-        return [Told(text)] if text and not again else []
+    def _text(self, event: Any) -> list[AgentEvent]:
+        text = _text_of(event)
+        # Text that was streamed in partial events is repeated as a whole in the next event.
+        is_repeated = self._is_streaming_text and not event.partial
+        self._is_streaming_text = bool(event.partial) or (self._is_streaming_text and not text)
+        return [TextDelta(text)] if text and not is_repeated else []
 
-    def _calls(self, event: Any) -> list[Said]:
-        said: list[Said] = []
+    def _calls(self, event: Any) -> list[AgentEvent]:
+        events: list[AgentEvent] = []
         for call in event.get_function_calls():
             if call.id in (event.long_running_tool_ids or ()):
-                self._waits[call.id] = _asked_for(call)
-            if call.name not in _REQUESTS and not _is_ours(self._agent, call.name):
-                said.append(CallBegan(str(call.id), str(call.name), arguments_of(call.args)))
+                self._pending[call.id] = _requested_tool(call)
+            if call.name not in _REQUESTS and not _is_exported(self._agent, call.name):
+                events.append(CallStarted(str(call.id), str(call.name), parse_arguments(call.args)))
         for response in event.get_function_responses():
-            self._waits.pop(response.id, None)
+            self._pending.pop(response.id, None)
             failed = "error" in (response.response or {})
-            said.append(CallEnded(str(response.id), failed))
-        return said
+            events.append(CallEnded(str(response.id), failed))
+        return events
 
 
 _REQUESTS = {CONFIRMATION, "adk_request_credential", "adk_request_input"}
-"""Calls that are questions to a person."""
+"""The names of calls that request input from a person."""
 
 
-def _asked_for(call: Any) -> str:
-    """Give the name of the tool that a question to a person is about."""
+def _requested_tool(call: Any) -> str:
+    """Return the name of the tool that a request for input is about."""
     original = (call.args or {}).get("originalFunctionCall") or {}
     return original.get("name") or call.name
 
 
-def _is_ours(agent: Any, name: str) -> bool:
+def _is_exported(agent: Any, name: str) -> bool:
     tools: list[Any] = getattr(agent, "tools", [])
-    return any(isinstance(tool, Ours) and tool.name == name for tool in tools) or any(
-        _is_ours(one, name) for one in agent.sub_agents
+    return any(isinstance(tool, AdkFunctionTool) and tool.name == name for tool in tools) or any(
+        _is_exported(sub_agent, name) for sub_agent in agent.sub_agents
     )
 
 
-def _words(event: Any) -> str:
-    """Give the text of an event, thoughts left out."""
+def _text_of(event: Any) -> str:
+    """Return the text of an event, without thoughts."""
     parts = event.content.parts if event.content is not None else None
     return "".join(part.text for part in parts or () if part.text and not part.thought)
 

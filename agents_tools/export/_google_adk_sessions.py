@@ -1,4 +1,4 @@
-"""Conversations with agents of Google's ADK that nobody else takes part in."""
+"""Separate sessions with agents of Google's ADK."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from google.adk.agents.run_config import RunConfig
     from google.adk.events import Event as ForeignEvent
 
-__all__ = ["Session", "session_with"]
+__all__ = ["AdkSession", "open_session"]
 
 
-class Session:
-    """A conversation with an agent that nobody else takes part in."""
+class AdkSession:
+    """A separate session with an agent."""
 
     def __init__(self, runner: InMemoryRunner, session: Any) -> None:
         self._runner = runner
         self._session = session
 
     def run(self, message: Any, config: RunConfig) -> AsyncGenerator[ForeignEvent]:
-        """Say something, and give the events of the run that answers."""
+        """Send a message and yield the events of the run."""
         if isinstance(message, str):
             message = types.Content(role="user", parts=[types.Part(text=message)])
         return self._runner.run_async(
@@ -37,13 +37,13 @@ class Session:
 
 
 @contextlib.asynccontextmanager
-async def session_with(agent: Any, state: Mapping[str, Any] | None) -> AsyncGenerator[Session]:
-    """Begin a conversation with an agent, and end it afterwards."""
+async def open_session(agent: Any, state: Mapping[str, Any] | None) -> AsyncGenerator[AdkSession]:
+    """Open a session with an agent, and close its runner afterwards."""
     runner = InMemoryRunner(agent=agent, app_name="agents_tools")
     try:
         session = await runner.session_service.create_session(
             app_name=runner.app_name, user_id="agents_tools", state=dict(state or {})
         )
-        yield Session(runner, session)
+        yield AdkSession(runner, session)
     finally:
         await runner.close()

@@ -1,4 +1,4 @@
-"""Agents of Strands at work for us."""
+"""Agents of Strands as tools: the run and its events."""
 
 from __future__ import annotations
 
@@ -6,53 +6,53 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Any
 
+from agents_tools.content.usage import Usage
 from agents_tools.errors import MaxTurnsExceeded, ToolCancelledError, ToolError
-from agents_tools.export._foreign import (
-    Answer,
-    CallBegan,
+from agents_tools.export._agent_adapter import (
+    AgentEvent,
+    AgentPaused,
     CallEnded,
-    Said,
-    Told,
-    Waits,
-    arguments_of,
-    custom,
+    CallStarted,
+    FinalAnswer,
+    TextDelta,
+    custom_event,
+    parse_arguments,
 )
-from agents_tools.export._strands_calls import Ours
-from agents_tools.export._strands_tools import asked
-from agents_tools.export._turns import turns_of
-from agents_tools.export._until import LOOK
-from agents_tools.usage import Usage
+from agents_tools.export._poll_cancellation import POLL_INTERVAL
+from agents_tools.export._serialize_calls import serializer_for
+from agents_tools.export._strands_export import StrandsFunctionTool
+from agents_tools.export._strands_import import describe_interrupts
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping
 
     from strands import Agent
 
-    from agents_tools.context import ToolContext
+    from agents_tools.tool.context import ToolContext
 
-__all__ = ["run_of"]
+__all__ = ["agent_runner"]
 
 
-def run_of(
+def agent_runner(
     agent: Agent,
     max_turns: int | None,
     *,
     preserve_context: bool,
     invocation_state: Mapping[str, Any] | None,
-) -> Callable[[str, ToolContext[Any], Usage], AsyncGenerator[Said]]:
-    """Give what runs an agent for one task after the other.
+) -> Callable[[str, ToolContext[Any], Usage], AsyncGenerator[AgentEvent]]:
+    """Return a function that runs an agent on a task.
 
     Args:
         agent: The agent.
-        max_turns: How often its model is asked at most.
-        preserve_context: Whether it remembers earlier tasks.
-        invocation_state: What its own tools find in their state.
+        max_turns: The maximum number of model requests.
+        preserve_context: Whether the agent remembers earlier tasks.
+        invocation_state: The state that its own tools get.
     """
-    beginning = None if preserve_context else agent.take_snapshot(preset="session")
+    snapshot = None if preserve_context else agent.take_snapshot(preset="session")
     limits: dict[str, Any] = {} if max_turns is None else {"limits": {"turns": max_turns}}
 
-    async def run(task: str, context: ToolContext[Any], usage: Usage) -> AsyncGenerator[Said]:
-        async with _turn(agent, beginning):
+    async def run(task: str, context: ToolContext[Any], usage: Usage) -> AsyncGenerator[AgentEvent]:
+        async with _exclusive_use(agent, snapshot):
             before = len(agent.event_loop_metrics.agent_invocations)
             stream: Any = agent.stream_async(
                 task,
@@ -63,74 +63,79 @@ def run_of(
             try:
                 async for event in stream:
                     last = event.get("result", last)
-                    for said in _said(event, agent):
-                        yield said
+                    for converted in _convert(event, agent):
+                        yield converted
             finally:
                 await stream.aclose()
                 for invocation in agent.event_loop_metrics.agent_invocations[before:]:
                     usage.add(_usage(invocation))
-        yield _last(last, agent.name, max_turns)
+        yield _final_event(last, agent.name, max_turns)
 
     return run
 
 
 @contextlib.asynccontextmanager
-async def _turn(agent: Agent, beginning: Any) -> AsyncGenerator[None]:
-    """Wait for a turn with an agent, which refuses two calls at once, and let it forget."""
-    turns = turns_of(agent)
-    while not turns.take(agent.name):  # noqa: ASYNC110 - given up by another loop, maybe
-        await asyncio.sleep(LOOK)
-    with turns.used():
-        if beginning is not None:
-            agent.load_snapshot(beginning)
+async def _exclusive_use(agent: Agent, snapshot: Any) -> AsyncGenerator[None]:
+    """Wait until the agent is free, since it rejects concurrent calls, and restore its snapshot."""
+    serializer = serializer_for(agent)
+    # Another event loop may release the agent, so there is no asyncio event to wait for.
+    while not serializer.acquire(agent.name):  # noqa: ASYNC110
+        await asyncio.sleep(POLL_INTERVAL)
+    with serializer.held():
+        if snapshot is not None:
+            agent.load_snapshot(snapshot)
         yield
 
 
-def _said(event: dict[str, Any], agent: Agent) -> list[Said]:
+def _convert(event: dict[str, Any], agent: Agent) -> list[AgentEvent]:
     if isinstance(event.get("data"), str):
-        return [Told(event["data"])]
+        return [TextDelta(event["data"])]
     if "tool_stream_event" in event:
-        told = event["tool_stream_event"]
-        if _is_ours(agent, told["tool_use"]["name"]):
-            return []  # it says so itself
-        return [custom(told["data"], call_id=str(told["tool_use"]["toolUseId"]))]
-    said: list[Said] = []
+        streamed = event["tool_stream_event"]
+        if _is_exported(agent, streamed["tool_use"]["name"]):
+            return []  # the function tool has emitted the event itself
+        return [custom_event(streamed["data"], call_id=str(streamed["tool_use"]["toolUseId"]))]
+    events: list[AgentEvent] = []
     message: Any = event.get("message")
     for block in message["content"] if isinstance(message, dict) else ():
-        if "toolUse" in block and not _is_ours(agent, block["toolUse"]["name"]):
+        if "toolUse" in block and not _is_exported(agent, block["toolUse"]["name"]):
             use = block["toolUse"]
-            said.append(CallBegan(str(use["toolUseId"]), use["name"], arguments_of(use["input"])))
+            arguments = parse_arguments(use["input"])
+            events.append(CallStarted(str(use["toolUseId"]), use["name"], arguments))
         elif "toolResult" in block:
             result = block["toolResult"]
-            said.append(CallEnded(str(result["toolUseId"]), result["status"] == "error"))
-    return said
+            events.append(CallEnded(str(result["toolUseId"]), result["status"] == "error"))
+    return events
 
 
-def _is_ours(agent: Agent, name: str) -> bool:
-    return isinstance(agent.tool_registry.registry.get(name), Ours)
+def _is_exported(agent: Agent, name: str) -> bool:
+    return isinstance(agent.tool_registry.registry.get(name), StrandsFunctionTool)
 
 
-def _last(result: Any, name: str, max_turns: int | None) -> Answer | Waits:
+def _final_event(result: Any, name: str, max_turns: int | None) -> FinalAnswer | AgentPaused:
     if result is None:
-        raise ToolError(f"Agent {name!r} ended without an answer.")
+        raise ToolError(f"Agent {name!r} ended without a final output.")
     match result.stop_reason:
         case "interrupt":
-            return Waits(asked(result.interrupts))
+            return AgentPaused(describe_interrupts(result.interrupts))
         case "cancelled":
             raise ToolCancelledError(f"Agent {name!r} was cancelled.")
         case "limit_turns":
-            raise MaxTurnsExceeded(f"Agent {name!r} did not finish within {max_turns} turns.")
+            raise MaxTurnsExceeded(
+                f"Agent {name!r} did not finish within {max_turns} turns. "
+                "Raise max_turns if the task needs more."
+            )
         case _:
             if result.structured_output is not None:
-                return Answer(result.structured_output, result)
-            return Answer(str(result).removesuffix("\n"), result)
+                return FinalAnswer(result.structured_output, result)
+            return FinalAnswer(str(result).removesuffix("\n"), result)
 
 
 def _usage(invocation: Any) -> Usage:
     used: dict[str, int] = invocation.usage
     read, written = used.get("inputTokens", 0), used.get("outputTokens", 0)
     cached = used.get("cacheReadInputTokens", 0)
-    if read + written != used.get("totalTokens", 0):  # the cache is not counted in
+    if read + written != used.get("totalTokens", 0):  # inputTokens leaves out cached tokens
         read += cached + used.get("cacheWriteInputTokens", 0)
     return Usage(
         requests=len(invocation.cycles),

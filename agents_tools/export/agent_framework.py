@@ -1,4 +1,4 @@
-"""Tools in the Microsoft Agent Framework, its tools as ours, and its agents as tools."""
+"""Adapter for the Microsoft Agent Framework: function tools, its tools, and its agents as tools."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, cast, overload
 
-from agents_tools.export._missing import missing
+from agents_tools.export._optional_import import missing_extra
 
 try:
     from agent_framework import (
@@ -21,46 +21,47 @@ try:
         FunctionTool as ForeignTool,
     )
 except ImportError as error:
-    raise missing("agents_tools.export.agent_framework", "agent-framework", error) from error
+    raise missing_extra("agents_tools.export.agent_framework", "agent-framework", error) from error
 
-from agents_tools._supervisor import finish
-from agents_tools._text import shorten
-from agents_tools.errors import MaxTurnsExceeded, ToolError, UserTypeError
-from agents_tools.export._foreign import (
-    Answer,
-    CallBegan,
-    CallEnded,
-    Said,
-    Told,
-    Waits,
-    foreign_tool,
-)
-from agents_tools.export._incoming import imported, incoming
-from agents_tools.export._outgoing import (
-    Tools,
-    application_context,
-    blocks_of,
-    called,
-    exported,
-)
-from agents_tools.outputs import (
+from agents_tools.concurrency.supervisor import finish
+from agents_tools.content.json_value import to_json
+from agents_tools.content.outputs import (
     ContentBlock,
     ToolOutputAudio,
     ToolOutputFileContent,
     ToolOutputImage,
     ToolOutputText,
-    to_json,
 )
+from agents_tools.content.usage import Usage
+from agents_tools.errors import MaxTurnsExceeded, ToolError, UserTypeError
+from agents_tools.export._agent_adapter import (
+    AgentEvent,
+    AgentPaused,
+    CallEnded,
+    CallStarted,
+    FinalAnswer,
+    TextDelta,
+    make_agent_tool,
+)
+from agents_tools.export._export_tool import (
+    Tools,
+    application_context,
+    as_blocks,
+    call_tool,
+    export_tools,
+)
+from agents_tools.export._import_tool import import_tool, import_tools
 from agents_tools.policies import needs_approval
-from agents_tools.tool import DEFAULT, FunctionTool
-from agents_tools.usage import Usage
+from agents_tools.text.escape import shorten
+from agents_tools.tool.failure import DEFAULT
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
-    from agents_tools.base_tool import BaseTool
-    from agents_tools.context import ToolContext
-    from agents_tools.events import Event
+    from agents_tools.classes.base_tool import BaseTool
+    from agents_tools.events.base import Event
+    from agents_tools.tool.context import ToolContext
+    from agents_tools.tool.tool import FunctionTool
 
 __all__ = ["as_tool", "from_agent_framework", "to_agent_framework"]
 
@@ -72,29 +73,29 @@ def to_agent_framework(
 @overload
 def to_agent_framework(tools: Tools, *, context: Any = ...) -> list[ForeignTool]: ...
 def to_agent_framework(tools: Any, *, context: Any = None) -> Any:
-    """Make tools of the Agent Framework: `Agent(client, tools=to_agent_framework([...]))`.
+    """Convert tools for the Agent Framework: `Agent(client, tools=to_agent_framework([...]))`.
 
-    The schema is handed over as it is, and the arguments are validated by the tool itself.
-    Images, sounds and files become its content items. A failure is answered with our text, for the
-    framework's own way would hide it from the model; where `failure_error_function` is `None`, the
-    exception reaches the framework. A call that needs a person's approval is denied.
+    The schema is passed unchanged, and the arguments are validated by the tool itself. Images,
+    audio and files become content items of the framework. A failure returns the tool's error
+    message, which the framework itself would hide from the model. If `failure_error_function` is
+    `None`, the exception is raised into the framework. A call that needs approval is denied.
 
     Args:
-        tools: A tool, or several of them.
-        context: The application's object, which tools see as `ctx.context`; that of a run of ours
-            around, or else the framework's `FunctionInvocationContext`, by default.
+        tools: One tool, or several.
+        context: The application's object, which tools get as `ctx.context`. Defaults to the
+            object of the enclosing run, or else to the framework's `FunctionInvocationContext`.
 
     Returns:
-        One tool for one, a list for several.
+        One tool for one tool, a list for several.
 
     Raises:
-        UserError: It is no tool, or two have one name.
+        UserError: A value is not a tool, or two tools have the same name.
     """
 
     def make(tool: FunctionTool[..., Any]) -> Any:
-        return _Ours(tool, context)
+        return _FrameworkFunctionTool(tool, context)
 
-    return exported(tools, make, "to_agent_framework")
+    return export_tools(tools, make, "to_agent_framework")
 
 
 @overload
@@ -106,23 +107,23 @@ def from_agent_framework(
     tool: ForeignTool, *, failure_error_function: Any = ...
 ) -> FunctionTool[..., Any]: ...
 def from_agent_framework(tool: Any, *, failure_error_function: Any = DEFAULT) -> Any:
-    """Make tools of ours of tools of the Agent Framework.
+    """Convert tools of the Agent Framework to function tools.
 
-    Arguments are validated by their whole schema before the framework sees them. A tool that asks
-    for approval there asks here: it comes with `policies.needs_approval`.
+    Arguments are validated against the whole schema before the framework gets them. A tool that
+    always requires approval gets the policy `policies.needs_approval`.
 
     Args:
         tool: A `FunctionTool` of the framework, or a list of them.
-        failure_error_function: What the model is told when a call fails; `None` raises.
+        failure_error_function: Creates the error message for the model; `None` raises the error.
 
     Raises:
-        UserError: It is no such tool, or one without a function.
+        UserError: The value is not a tool of the framework, or a tool without a function.
     """
 
-    def make(one: Any) -> FunctionTool[..., Any]:
-        return _incoming(one, failure_error_function)
+    def make(item: Any) -> FunctionTool[..., Any]:
+        return _from_foreign_tool(item, failure_error_function)
 
-    return imported(tool, ForeignTool, make, "from_agent_framework")
+    return import_tools(tool, ForeignTool, make, "from_agent_framework")
 
 
 def as_tool(
@@ -139,32 +140,32 @@ def as_tool(
     on_stream: Callable[[Event], Any] | None = None,
     failure_error_function: Any = DEFAULT,
 ) -> FunctionTool[..., Any]:
-    """Make a tool of an agent of the Agent Framework. It forgets earlier calls.
+    """Create a tool that runs an agent of the Agent Framework. It forgets earlier calls.
 
     Args:
         agent: The agent.
-        tool_name: What models call the tool; made from the agent's name by default.
-        tool_description: What models are told about it; the agent's own description by default.
-        streaming: Whether what happens inside appears in the caller's stream.
-        enable_bracketing: Whether start and end of a call appear there.
-        custom_output_extractor: Makes the output from the framework's result; sync or async.
-        is_enabled: Whether agents offer it.
-        max_turns: How often its model is asked at most; the framework's default if not given.
-        parameters: The type of its input; one text `input` by default.
-        on_stream: Called with each event from inside; sync or async.
-        failure_error_function: What the model is told when the agent fails; `None` raises.
+        tool_name: The name of the tool; derived from the agent's name by default.
+        tool_description: The description for models; the agent's description by default.
+        streaming: Whether the events of the agent appear in the caller's stream.
+        enable_bracketing: Whether the start and end events of a call appear there.
+        custom_output_extractor: Creates the output from the framework's result; sync or async.
+        is_enabled: Whether agents offer the tool.
+        max_turns: The maximum number of model requests; the framework's default if not given.
+        parameters: The type of its input; a single string `input` by default.
+        on_stream: Called with each event of the agent; sync or async.
+        failure_error_function: Creates the error message for the model; `None` raises the error.
 
     Raises:
-        UserError: The name is not acceptable, or the parameters have no JSON form.
+        UserError: The name is invalid, or `parameters` has no JSON Schema.
     """
 
-    async def run(task: str, context: ToolContext[Any], usage: Usage) -> AsyncGenerator[Said]:
-        inside = _Run(agent, usage, max_turns)
-        async with contextlib.aclosing(inside.said(task, context)) as items:
-            async for said in items:
-                yield said
+    async def run(task: str, context: ToolContext[Any], usage: Usage) -> AsyncGenerator[AgentEvent]:
+        agent_run = _FrameworkRun(agent, usage, max_turns)
+        async with contextlib.aclosing(agent_run.events(task, context)) as events:
+            async for event in events:
+                yield event
 
-    return foreign_tool(
+    return make_agent_tool(
         agent.name or "agent",
         run,
         tool_name=tool_name,
@@ -179,22 +180,22 @@ def as_tool(
     )
 
 
-# --- our tools there
+# --- function tools as tools of the framework
 
 _call_id: ContextVar[str | None] = ContextVar("agent_framework_call_id", default=None)
 _SELF = "agents_tools_self"
 
 
-class _Ours(ForeignTool):
-    """A tool of the framework that calls one of ours."""
+class _FrameworkFunctionTool(ForeignTool):
+    """A tool of the framework that calls a function tool."""
 
     def __init__(self, tool: FunctionTool[..., Any], context: Any) -> None:
-        async def call(agents_tools_invocation: FunctionInvocationContext, **given: Any) -> Any:
-            if _SELF in given:
-                given["self"] = given.pop(_SELF)
-            own = application_context(context, agents_tools_invocation)
-            outcome = await called(tool, given, call_id=_call_id.get(), context=own)
-            return [_foreign_block(block) for block in blocks_of(outcome.output)]
+        async def call(agents_tools_invocation: FunctionInvocationContext, **values: Any) -> Any:
+            if _SELF in values:
+                values["self"] = values.pop(_SELF)
+            call_context = application_context(context, agents_tools_invocation)
+            outcome = await call_tool(tool, values, call_id=_call_id.get(), context=call_context)
+            return [_to_foreign_block(block) for block in as_blocks(outcome.output)]
 
         super().__init__(
             name=tool.name,
@@ -204,13 +205,13 @@ class _Ours(ForeignTool):
         )
 
     def __call__(self, /, *args: Any, **arguments: Any) -> Any:
-        """Call the function: a parameter of it may be called `self`, too."""
+        """Call the function, which may have a parameter named `self`."""
         if "self" in arguments:
             arguments[_SELF] = arguments.pop("self")
         return super().__call__(*args, **arguments)
 
     async def invoke(self, *, tool_call_id: str | None = None, **options: Any) -> Any:
-        """Remember which call it is: functions are not told."""
+        """Store the id of the call, since the framework does not pass it to functions."""
         token = _call_id.set(tool_call_id)
         try:
             return await super().invoke(tool_call_id=tool_call_id, **options)
@@ -218,7 +219,7 @@ class _Ours(ForeignTool):
             _call_id.reset(token)
 
     def _prepare_arguments(self, arguments: Any) -> dict[str, Any]:
-        """Leave validation to our tool, which checks all of the schema and tells what is wrong."""
+        """Return the arguments unvalidated: the function tool validates against the schema."""
         if isinstance(arguments, Mapping):
             return dict(cast("Mapping[str, Any]", arguments))
         return {} if arguments is None else arguments.model_dump(exclude_unset=True)
@@ -227,8 +228,8 @@ class _Ours(ForeignTool):
 _KINDS = {"image": "image/png", "audio": "audio/wav", "file": "application/octet-stream"}
 
 
-def _foreign_block(block: ContentBlock) -> Any:
-    """Give a block as an item of theirs."""
+def _to_foreign_block(block: ContentBlock) -> Any:
+    """Convert a block to a content item of the framework."""
     if isinstance(block, ToolOutputText):
         return Content.from_text(block.text)
     name = getattr(block, "filename", None)
@@ -243,24 +244,28 @@ def _foreign_block(block: ContentBlock) -> Any:
     return Content.from_hosted_file(block.file_id or "", media_type=block.mime_type, name=name)
 
 
-# --- their tools here
+# --- tools of the framework as function tools
 
 
-def _incoming(tool: Any, failure_error_function: Any) -> FunctionTool[..., Any]:
+def _from_foreign_tool(tool: Any, failure_error_function: Any) -> FunctionTool[..., Any]:
     if tool.declaration_only:
         raise UserTypeError(
-            f"The tool {tool.name!r} of the Agent Framework has no function: it only tells what "
-            "somebody else runs. Nothing here could run it."
+            f"The Agent Framework tool {tool.name!r} cannot be converted: expected a tool with a "
+            "function, got a declaration. Leave it in its agent."
         )
 
     async def call(context: ToolContext[Any], arguments: dict[str, Any]) -> Any:
-        found: Any = await tool.invoke(arguments=arguments, tool_call_id=context.tool_call_id)
-        if not isinstance(found, list) or not all(isinstance(item, Content) for item in found):
-            return found  # of a tool whose results are not parsed
-        items = cast("list[Any]", found)
-        return items[0].text if [item.type for item in items] == ["text"] else _own_output(items)
+        result: Any = await tool.invoke(arguments=arguments, tool_call_id=context.tool_call_id)
+        if not isinstance(result, list) or not all(isinstance(item, Content) for item in result):
+            return result  # from a tool that does not parse its results
+        items = cast("list[Any]", result)
+        return (
+            items[0].text
+            if [item.type for item in items] == ["text"]
+            else _from_foreign_output(items)
+        )
 
-    ours = incoming(
+    converted = import_tool(
         framework="Agent Framework",
         name=tool.name,
         description=tool.description,
@@ -268,7 +273,7 @@ def _incoming(tool: Any, failure_error_function: Any) -> FunctionTool[..., Any]:
         call=call,
         failure_error_function=failure_error_function,
     )
-    return needs_approval()(ours) if tool.approval_mode == "always_require" else ours
+    return needs_approval()(converted) if tool.approval_mode == "always_require" else converted
 
 
 def _schema(tool: Any) -> dict[str, Any]:
@@ -276,17 +281,17 @@ def _schema(tool: Any) -> dict[str, Any]:
         return cast("dict[str, Any]", tool.parameters())
     except Exception as error:
         raise UserTypeError(
-            f"The Agent Framework cannot make the schema of its tool {tool.name!r}: "
-            f"{shorten(str(error), 300)} Give it one with `input_model`."
+            f"The Agent Framework cannot create the schema of its tool {tool.name!r}: "
+            f"{shorten(str(error), 300)} Pass a schema as `input_model`."
         ) from error
 
 
-def _own_output(items: list[Any]) -> list[ContentBlock]:
-    return [_own_block(item) for item in items]
+def _from_foreign_output(items: list[Any]) -> list[ContentBlock]:
+    return [_from_foreign_block(item) for item in items]
 
 
-def _own_block(item: Any) -> ContentBlock:
-    """Give an item of theirs as a block; what we have no block for, as its JSON."""
+def _from_foreign_block(item: Any) -> ContentBlock:
+    """Convert a content item to a block; an item of another type to its JSON text."""
     match item.type:
         case "text":
             return ToolOutputText(item.text or "")
@@ -316,14 +321,14 @@ def _decoded(uri: str) -> bytes:
     try:
         return base64.b64decode(data, validate=True) if ";base64" in head else data.encode()
     except binascii.Error as error:
-        raise ToolError(f"The tool answered with data that is no base64: {error}.") from error
+        raise ToolError(f"The tool returned data that is not valid base64: {error}.") from error
 
 
-# --- their agents here
+# --- agents of the framework as tools
 
 
-class _Run:
-    """One run of an agent: it tells of its calls from inside them, and of its text between them."""
+class _FrameworkRun:
+    """One run of an agent. Middleware reports its calls, and its updates contain the text."""
 
     def __init__(self, agent: Any, usage: Usage, max_turns: int | None) -> None:
         self._agent = agent
@@ -331,87 +336,89 @@ class _Run:
         self._max_turns = max_turns
         self._turns = 0
         self._used = Usage()
-        self._said: asyncio.Queue[Said | None] = asyncio.Queue()
+        self._events: asyncio.Queue[AgentEvent | None] = asyncio.Queue()
 
-    async def said(self, task: str, context: ToolContext[Any]) -> AsyncGenerator[Said]:
-        """Run the agent and give what it says, an `Answer` or `Waits` last."""
-        running = asyncio.create_task(self._follow(task, context.context))
-        running.add_done_callback(lambda _: self._said.put_nowait(None))
+    async def events(self, task: str, context: ToolContext[Any]) -> AsyncGenerator[AgentEvent]:
+        """Run the agent and yield its events, a `FinalAnswer` or `AgentPaused` last."""
+        running = asyncio.create_task(self._run(task, context.context))
+        running.add_done_callback(lambda _: self._events.put_nowait(None))
         try:
-            while (said := await self._said.get()) is not None:
-                yield said
+            while (event := await self._events.get()) is not None:
+                yield event
             yield await running
         finally:
             running.cancel()
             if await finish(running, name=str(self._agent.name)) and not running.cancelled():
-                running.exception()  # it has been raised where somebody was there to see it
+                running.exception()  # marks it as retrieved: it was raised above, if any
 
-    async def _follow(self, task: str, context: Any) -> Answer | Waits:
-        given = {} if context is None else {"function_invocation_kwargs": {"context": context}}
-        middleware = [_Calls(self._said.put_nowait), _Turns(self._turn)]
-        stream = self._agent.run(task, stream=True, middleware=middleware, **given)
+    async def _run(self, task: str, context: Any) -> FinalAnswer | AgentPaused:
+        options = {} if context is None else {"function_invocation_kwargs": {"context": context}}
+        middleware = [_FrameworkCalls(self._events.put_nowait), _FrameworkTurns(self._count_turn)]
+        stream = self._agent.run(task, stream=True, middleware=middleware, **options)
         try:
             async for update in stream:
                 for item in update.contents:
-                    self._tell(item)
+                    self._read(item)
             response = await stream.get_final_response()
-            # The last of the updates tells of all answers again.
+            # The final response has the total usage, which the updates only have in parts.
             self._used = _usage(response.usage_details or {})
         finally:
             self._usage.add(self._used)
             await stream.close()
-        asked = [item for item in response.user_input_requests if item.user_input_request]
-        if asked:
-            return Waits(", ".join(map(_request, asked)))
-        return Answer(response.text if response.value is None else response.value, response)
+        requests = [item for item in response.user_input_requests if item.user_input_request]
+        if requests:
+            return AgentPaused(", ".join(map(_request, requests)))
+        return FinalAnswer(response.text if response.value is None else response.value, response)
 
-    def _tell(self, item: Any) -> None:
+    def _read(self, item: Any) -> None:
         if item.type == "text" and item.text:
-            self._said.put_nowait(Told(item.text))
+            self._events.put_nowait(TextDelta(item.text))
         elif item.type == "usage":
             self._used.add(_usage(item.usage_details or {}))
 
-    def _turn(self) -> None:
-        """Count that the model is asked."""
+    def _count_turn(self) -> None:
+        """Count a model request."""
         if self._max_turns is not None and self._turns >= self._max_turns:
             raise MaxTurnsExceeded(
-                f"Agent {self._agent.name!r} had no answer after {self._max_turns} turns."
+                f"Agent {self._agent.name!r} did not finish within {self._max_turns} turns. "
+                "Raise max_turns if the task needs more."
             )
         self._turns += 1
         self._usage.add(Usage(requests=1))
 
 
-class _Calls(FunctionMiddleware):
-    """Tells of the calls of an agent; our own tools speak for themselves."""
+class _FrameworkCalls(FunctionMiddleware):
+    """Middleware that reports the calls of an agent, except those of function tools."""
 
-    def __init__(self, tell: Callable[[Said], None]) -> None:
-        self._tell = tell
+    def __init__(self, report: Callable[[AgentEvent], None]) -> None:
+        self._report = report
 
     async def process(self, context: Any, call_next: Any) -> None:
-        """Make the call, and tell of it."""
-        if isinstance(context.function, _Ours):
+        """Report the start and the end of a call."""
+        if isinstance(context.function, _FrameworkFunctionTool):
             await call_next()
             return
         call_id = str(context.metadata.get("call_id") or id(context))
         arguments = context.arguments
-        given = arguments if isinstance(arguments, Mapping) else arguments.model_dump()
-        self._tell(CallBegan(call_id, context.function.name, dict(given)))
+        if not isinstance(arguments, Mapping):
+            arguments = arguments.model_dump()
+        self._report(CallStarted(call_id, context.function.name, dict(arguments)))
         failed = True
         try:
             await call_next()
             failed = False
         finally:
-            self._tell(CallEnded(call_id, failed))
+            self._report(CallEnded(call_id, failed))
 
 
-class _Turns(ChatMiddleware):
-    """Counts how often the model is asked."""
+class _FrameworkTurns(ChatMiddleware):
+    """Middleware that counts model requests."""
 
     def __init__(self, count: Callable[[], None]) -> None:
         self._count = count
 
     async def process(self, context: Any, call_next: Any) -> None:
-        """Count, then ask."""
+        """Count the request, then send it."""
         del context
         self._count()
         await call_next()

@@ -1,30 +1,32 @@
-"""Tools in agents of Agno, its tools as ours, and its agents as tools."""
+"""Adapter for Agno: function tools in its agents, its tools as function tools, agents as tools."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast, overload
 
-from agents_tools.export._missing import missing
+from agents_tools.export._optional_import import missing_extra
 
 try:
     from agno.tools import Function, Toolkit
 except ImportError as error:
-    raise missing("agents_tools.export.agno", "agno", error) from error
+    raise missing_extra("agents_tools.export.agno", "agno", error) from error
 
-from agents_tools.export._agno_agents import run_of
-from agents_tools.export._agno_calls import ToolEvent, function_of
-from agents_tools.export._agno_tools import tool_here
-from agents_tools.export._foreign import foreign_tool
-from agents_tools.export._incoming import imported
-from agents_tools.export._outgoing import Tools, exported
-from agents_tools.tool import DEFAULT, FunctionTool
+from agents_tools.export._agent_adapter import make_agent_tool
+from agents_tools.export._agno_agents import agent_runner
+from agents_tools.export._agno_export import AgnoToolEvent, to_foreign_tool
+from agents_tools.export._agno_import import from_foreign_tool
+from agents_tools.export._export_tool import Tools, export_tools
+from agents_tools.export._import_tool import import_tools
+from agents_tools.tool.failure import DEFAULT
+from agents_tools.tool.tool import FunctionTool
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from agents_tools.events import Event
+    from agents_tools.events.base import Event
+    from agents_tools.tool.tool import FunctionTool
 
-__all__ = ["ToolEvent", "as_tool", "from_agno", "to_agno"]
+__all__ = ["AgnoToolEvent", "as_tool", "from_agno", "to_agno"]
 
 
 @overload
@@ -32,53 +34,56 @@ def to_agno(tools: FunctionTool[..., Any], *, context: Any = None) -> Function: 
 @overload
 def to_agno(tools: Tools, *, context: Any = None) -> list[Function]: ...
 def to_agno(tools: Any, *, context: Any = None) -> Function | list[Function]:
-    """Make tools for agents of Agno, for `agent.run` as well as for `agent.arun`.
+    """Convert tools for agents of Agno, for `agent.run` as well as for `agent.arun`.
 
-    What a tool says while it works appears among the events of the agent as a `ToolEvent`, and
-    never in the result. The result is text: what is no text is described. A failed call is one for
-    Agno too. Cancelling the run cancels the calls that are going on. A tool is given the arguments
-    as the model wrote them: Agno on its own makes `None` of the text `"none"`. Hooks around a call
-    get what they get of any generator: its events and its result, once they read it.
+    Events of a tool appear among the events of the agent as `AgnoToolEvent`, and never in the
+    result. The result is text; images, audio and files are described. A failed call is a failure
+    for Agno, too. Cancelling the run cancels its running calls. A tool gets the arguments as the
+    model wrote them (Agno itself converts the text `"none"` to `None`). Hooks get a call as they
+    get any generator: they read its events and its result from it.
 
-    A call that needs a person's approval is denied, unless Agno has asked somebody: set
+    A call that needs approval is denied unless Agno has asked for a confirmation: set
     `requires_confirmation` of the function.
 
     Args:
         tools: One tool, or several.
-        context: The application's object, for tools that ask for it; by default that of the run
-            around, or else Agno's `RunContext`.
+        context: The application's object, for tools that ask for it. Defaults to the object of
+            the enclosing run, or else to Agno's `RunContext`.
 
     Returns:
         One function of Agno for one tool, a list for several.
 
     Raises:
-        UserError: It is no tool, or two have the same name.
+        UserError: A value is not a tool, or two tools have the same name.
     """
-    return exported(tools, lambda tool: function_of(tool, context), "to_agno")
+    return export_tools(tools, lambda tool: to_foreign_tool(tool, context), "to_agno")
 
 
-def from_agno(tool: Any, *, run_context: Any = None) -> Any:
-    """Make our tools of tools of Agno.
+def from_agno(tool: object, *, run_context: object = None) -> Any:
+    """Convert tools of Agno to function tools.
 
-    What one yields is said in our events, custom events are, and only the rest is its result. A
-    function that `requires_confirmation` needs approval. Arguments are validated here, before it
-    is called.
+    Items and custom events that a tool yields become events of the call; the text of the items is
+    its result. A function with `requires_confirmation` needs approval. Arguments are validated
+    before the tool is called.
 
     Args:
-        tool: A `Function`, such as what `@tool` gives, or a `Toolkit`; or a list of them.
-        run_context: What tools find as their `run_context`; an empty one by default.
+        tool: A `Function` as created by `@tool`, a `Toolkit`, or a list of them.
+        run_context: The `run_context` of the tools; an empty one by default.
 
     Returns:
-        One tool for one, a list for a toolkit or a list.
+        One function tool for one tool, a list for a toolkit or a list.
 
     Raises:
-        UserError: It is no such tool, a person is to run it, or its schema cannot be enforced.
+        UserError: The value is not a tool of Agno, the tool needs a person during the call, or its
+            schema cannot be enforced.
     """
     if isinstance(tool, Toolkit):
         tool = list(tool.get_async_functions().values())
     elif isinstance(tool, (list, tuple)):
-        return [from_agno(one, run_context=run_context) for one in cast("list[Any]", tool)]
-    return imported(tool, Function, lambda one: tool_here(one, run_context), "from_agno")
+        return [from_agno(item, run_context=run_context) for item in cast("list[Any]", tool)]
+    return import_tools(
+        tool, Function, lambda item: from_foreign_tool(item, run_context), "from_agno"
+    )
 
 
 def as_tool(
@@ -96,28 +101,28 @@ def as_tool(
     failure_error_function: Any = DEFAULT,
     session_id: str | None = None,
 ) -> FunctionTool[..., Any]:
-    """Make a tool of an agent of Agno, or of a team.
+    """Create a tool that runs an agent or a team of Agno.
 
     Args:
         agent: The agent, or the team.
-        tool_name: What models call the tool; made from the agent's name by default.
-        tool_description: What models are told about it; the agent's own description by default.
-        streaming: Whether what happens inside appears in the caller's stream.
-        enable_bracketing: Whether start and end of a call appear there.
-        custom_output_extractor: Makes the output from the framework's `RunOutput`; sync or async.
-        is_enabled: Whether agents offer it.
-        max_turns: How often its model is asked at most; without limit if not given.
-        parameters: The type of its input; one text `input` by default.
-        on_stream: Called with each event from inside; sync or async.
-        failure_error_function: What the model is told when the agent fails; `None` raises.
-        session_id: The session of all calls; one of its own for each call by default.
+        tool_name: The name of the tool; derived from the agent's name by default.
+        tool_description: The description for models; the agent's description by default.
+        streaming: Whether the events of the agent appear in the caller's stream.
+        enable_bracketing: Whether the start and end events of a call appear there.
+        custom_output_extractor: Creates the output from the framework's `RunOutput`; sync or async.
+        is_enabled: Whether agents offer the tool.
+        max_turns: The maximum number of model requests; unlimited by default.
+        parameters: The type of its input; a single string `input` by default.
+        on_stream: Called with each event of the agent; sync or async.
+        failure_error_function: Creates the error message for the model; `None` raises the error.
+        session_id: The session of all calls; by default each call has a new session.
 
     Raises:
-        UserError: The name is not acceptable, or the parameters have no JSON form.
+        UserError: The name is invalid, or `parameters` has no JSON Schema.
     """
-    return foreign_tool(
+    return make_agent_tool(
         agent.name or "agent",
-        run_of(agent, max_turns, session_id),
+        agent_runner(agent, max_turns, session_id),
         tool_name=tool_name,
         tool_description=tool_description or agent.description,
         streaming=streaming,

@@ -1,4 +1,4 @@
-"""Tools for the tool runner of Anthropic's SDK, and its tools as ours."""
+"""Adapter for the tool runner of Anthropic's SDK."""
 
 from __future__ import annotations
 
@@ -13,33 +13,39 @@ from anthropic.lib.tools import (
     ToolError as ForeignToolError,
 )
 
-from agents_tools._bridge import run_sync
-from agents_tools.errors import ToolError, UserTypeError
-from agents_tools.export._foreign import shown
-from agents_tools.export._incoming import are_blocks, imported, in_thread, incoming, media
-from agents_tools.export._outgoing import (
-    arguments_json,
-    called,
-    data_of,
-    described,
-    exported,
-    has_failed,
-)
-from agents_tools.outputs import (
+from agents_tools.concurrency.bridge import run_sync
+from agents_tools.content.outputs import (
     ContentBlock,
     ToolOutput,
     ToolOutputFileContent,
     ToolOutputImage,
     ToolOutputText,
 )
-from agents_tools.wire._project import project
+from agents_tools.errors import ToolError, UserTypeError
+from agents_tools.export._agent_adapter import display_text
+from agents_tools.export._export_tool import (
+    arguments_json,
+    base64_data,
+    call_tool,
+    describe_block,
+    export_tools,
+    has_failed,
+)
+from agents_tools.export._import_tool import (
+    are_blocks,
+    call_in_thread,
+    import_tool,
+    import_tools,
+    media_block,
+)
+from agents_tools.wire.project import project
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from agents_tools.base_tool import BaseTool
-    from agents_tools.context import ToolContext
-    from agents_tools.tool import FunctionTool
+    from agents_tools.classes.base_tool import BaseTool
+    from agents_tools.tool.context import ToolContext
+    from agents_tools.tool.tool import FunctionTool
 
     _Foreign = (
         BetaAsyncFunctionTool[Any]
@@ -86,26 +92,28 @@ def to_anthropic_sdk(
 def to_anthropic_sdk(
     tools: Any, *, sync: bool = False, strict: bool | None = None, context: Any = None
 ) -> Any:
-    """Make tools for `client.beta.messages.tool_runner(tools=...)`.
+    """Convert tools for `client.beta.messages.tool_runner(tools=...)`.
 
-    The runner tells a tool neither the id of its call nor an application's object, and has no
-    stream for what tools say: hear it with `listen()`.
+    The runner passes neither the id of a call nor an application's object to tools, and has no
+    stream for events: subscribe to them with `listen()`.
 
     Args:
-        tools: A tool, or several.
-        sync: Whether they are for a client that is not async.
-        strict: Hold the model to the schema; as the tool says if not given.
+        tools: One tool, or several.
+        sync: Whether the tools are for a synchronous client.
+        strict: Whether to use strict mode; by default the setting of the tool.
         context: The application's object, for tools that ask for it.
 
     Raises:
-        UserError: It is no tool, or Anthropic cannot be told of it.
+        UserError: A value is not a tool, or Anthropic does not support its schema.
     """
     kind = _SyncTool if sync else _AsyncTool
-    return exported(tools, lambda tool: kind(_Ours(tool, strict, context)), "to_anthropic_sdk")
+    return export_tools(
+        tools, lambda tool: kind(_AnthropicToolBase(tool, strict, context)), "to_anthropic_sdk"
+    )
 
 
-class _Ours:
-    """What both kinds have in common."""
+class _AnthropicToolBase:
+    """The shared part of the sync and the async tool."""
 
     def __init__(self, tool: FunctionTool[..., Any], strict: bool | None, context: Any) -> None:
         self._tool = tool
@@ -116,47 +124,47 @@ class _Ours:
     def wire(self) -> Any:
         return self._projection.wire
 
-    async def call(self, given: object) -> Any:
-        text = arguments_json(cast("Mapping[str, Any]", given))
-        outcome = await called(self._tool, self._projection.decode(text), context=self._context)
-        content = _foreign_output(outcome.output)
+    async def call(self, arguments: object) -> Any:
+        text = arguments_json(cast("Mapping[str, Any]", arguments))
+        outcome = await call_tool(self._tool, self._projection.decode(text), context=self._context)
+        content = _to_foreign_output(outcome.output)
         if has_failed(outcome):
             raise ForeignToolError(content)
         return content
 
 
 class _AsyncTool(BetaAsyncBuiltinFunctionTool):
-    def __init__(self, ours: _Ours) -> None:
-        self._ours = ours
+    def __init__(self, base: _AnthropicToolBase) -> None:
+        self._base = base
 
     def to_dict(self) -> Any:
-        return self._ours.wire
+        return self._base.wire
 
     async def call(self, input: object) -> Any:
-        return await self._ours.call(input)
+        return await self._base.call(input)
 
 
 class _SyncTool(BetaBuiltinFunctionTool):
-    def __init__(self, ours: _Ours) -> None:
-        self._ours = ours
+    def __init__(self, base: _AnthropicToolBase) -> None:
+        self._base = base
 
     def to_dict(self) -> Any:
-        return self._ours.wire
+        return self._base.wire
 
     def call(self, input: object) -> Any:
-        return run_sync(self._ours.call, input)
+        return run_sync(self._base.call, input)
 
 
-def _foreign_output(output: ToolOutput) -> Any:
+def _to_foreign_output(output: ToolOutput) -> Any:
     if isinstance(output, str):
         return output
-    return [_foreign_block(block) for block in output]
+    return [_to_foreign_block(block) for block in output]
 
 
 _IMAGES = {"image/jpeg", "image/png", "image/gif", "image/webp"}
 
 
-def _foreign_block(block: ContentBlock) -> dict[str, Any]:
+def _to_foreign_block(block: ContentBlock) -> dict[str, Any]:
     match block:
         case ToolOutputImage() if block.url is not None and not block.url.startswith("data:"):
             return {"type": "image", "source": {"type": "url", "url": block.url}}
@@ -165,11 +173,11 @@ def _foreign_block(block: ContentBlock) -> dict[str, Any]:
         case ToolOutputFileContent() if block.mime_type == "application/pdf" and block.data:
             return {"type": "document", "source": _inline(block, block.mime_type)}
         case _:
-            return {"type": "text", "text": described(block)}
+            return {"type": "text", "text": describe_block(block)}
 
 
 def _inline(block: ToolOutputImage | ToolOutputFileContent, mime_type: str) -> dict[str, Any]:
-    return {"type": "base64", "media_type": mime_type, "data": data_of(block)}
+    return {"type": "base64", "media_type": mime_type, "data": base64_data(block)}
 
 
 @overload
@@ -177,15 +185,16 @@ def from_anthropic_sdk(tool: _Foreign) -> FunctionTool[..., Any]: ...
 @overload
 def from_anthropic_sdk(tool: Sequence[_Foreign]) -> list[FunctionTool[..., Any]]: ...
 def from_anthropic_sdk(tool: Any) -> Any:
-    """Make our tools of tools of Anthropic's SDK, such as `@beta_tool` and `@beta_async_tool` make.
+    """Convert tools of Anthropic's SDK to function tools.
 
     Args:
-        tool: One of them, or several.
+        tool: A tool as created by `@beta_tool` or `@beta_async_tool`, or several.
 
     Raises:
-        UserError: It is no such tool, or one whose arguments only Anthropic knows.
+        UserError: The value is not a tool of the SDK, or a tool without a schema, whose arguments
+            only Anthropic's models know.
     """
-    return imported(tool, _KINDS, _incoming, "from_anthropic_sdk")
+    return import_tools(tool, _KINDS, _from_foreign_tool, "from_anthropic_sdk")
 
 
 _KINDS = (
@@ -196,24 +205,25 @@ _KINDS = (
 )
 
 
-def _incoming(foreign: Any) -> FunctionTool[..., Any]:
+def _from_foreign_tool(foreign: Any) -> FunctionTool[..., Any]:
     wire: Mapping[str, Any] = foreign.to_dict()
     if "input_schema" not in wire:
         raise UserTypeError(
-            f"The arguments of the tool {wire.get('name')!r} are known only to Anthropic's "
-            f"models (its type is {wire.get('type')!r}). See the built-in tools of this library."
+            f"The Anthropic tool {wire.get('name')!r} cannot be converted: expected an "
+            f"input_schema, got the type {wire.get('type')!r}, whose arguments are known only to "
+            "Anthropic's models. Use a tool of agents_tools.builtin instead."
         )
 
     async def call(context: ToolContext[Any], arguments: dict[str, Any]) -> Any:
         del context
         try:
             if isinstance(foreign, (BetaFunctionTool, BetaBuiltinFunctionTool)):
-                return _own_output(await in_thread(foreign.call, arguments))
-            return _own_output(await foreign.call(arguments))
+                return _from_foreign_output(await call_in_thread(foreign.call, arguments))
+            return _from_foreign_output(await foreign.call(arguments))
         except ForeignToolError as error:
             raise ToolError(str(error)) from error
 
-    return incoming(
+    return import_tool(
         framework="Anthropic",
         name=foreign.name,
         description=cast("Any", wire.get("description")),
@@ -223,21 +233,21 @@ def _incoming(foreign: Any) -> FunctionTool[..., Any]:
     )
 
 
-def _own_output(output: Any) -> Any:
+def _from_foreign_output(output: Any) -> Any:
     if inspect.isgenerator(output):
         output = list(cast("Iterable[Any]", output))
-    return [_own_block(block) for block in output] if are_blocks(output) else output
+    return [_from_foreign_block(block) for block in output] if are_blocks(output) else output
 
 
-def _own_block(block: Mapping[str, Any]) -> ContentBlock:
+def _from_foreign_block(block: Mapping[str, Any]) -> ContentBlock:
     source: Mapping[str, Any] = block.get("source") or {}
     kinds = {"image": "image", "document": "file"}
     match block:
         case {"type": "text", "text": str(text)}:
             return ToolOutputText(text)
         case {"type": "image" | "document" as kind} if source.get("type") == "base64":
-            return media(kinds[kind], data=source["data"], mime_type=source["media_type"])
+            return media_block(kinds[kind], data=source["data"], mime_type=source["media_type"])
         case {"type": "image" | "document" as kind} if source.get("type") == "url":
-            return media(kinds[kind], url=source["url"])
+            return media_block(kinds[kind], url=source["url"])
         case _:
-            return ToolOutputText(shown(block))
+            return ToolOutputText(display_text(block))

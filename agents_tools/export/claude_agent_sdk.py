@@ -1,31 +1,35 @@
-"""Tools in the Claude Agent SDK, its tools as ours, and Claude with its options as a tool."""
+"""Adapter for the Claude Agent SDK: function tools, the SDK's tools, and its agent as a tool."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, overload
 
-from agents_tools.export._missing import missing
+from agents_tools.export._optional_import import missing_extra
 
 try:
     from claude_agent_sdk import ClaudeAgentOptions, SdkMcpTool, create_sdk_mcp_server
 except ImportError as error:
-    raise missing("agents_tools.export.claude_agent_sdk", "claude-agent-sdk", error) from error
+    raise missing_extra(
+        "agents_tools.export.claude_agent_sdk", "claude-agent-sdk", error
+    ) from error
 
-from agents_tools.export._claude_agent_sdk_agents import run_of
-from agents_tools.export._claude_agent_sdk_calls import SERVERS, Calls, tool_there
-from agents_tools.export._claude_agent_sdk_tools import tool_here
-from agents_tools.export._foreign import foreign_tool
-from agents_tools.export._incoming import imported
-from agents_tools.export._outgoing import Tools, exported
-from agents_tools.tool import DEFAULT, FunctionTool
+from agents_tools.export._agent_adapter import make_agent_tool
+from agents_tools.export._claude_agent_sdk_agents import agent_runner
+from agents_tools.export._claude_agent_sdk_export import SERVERS, ClaudeToolCalls, to_foreign_tool
+from agents_tools.export._claude_agent_sdk_import import from_foreign_tool
+from agents_tools.export._export_tool import Tools, export_tools
+from agents_tools.export._import_tool import import_tools
+from agents_tools.tool.failure import DEFAULT
+from agents_tools.tool.tool import FunctionTool
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from claude_agent_sdk import McpSdkServerConfig, Transport
 
-    from agents_tools.base_tool import BaseTool
-    from agents_tools.events import Event
+    from agents_tools.classes.base_tool import BaseTool
+    from agents_tools.events.base import Event
+    from agents_tools.tool.tool import FunctionTool
 
 __all__ = ["as_tool", "from_claude_agent_sdk", "sdk_mcp_server", "to_claude_agent_sdk"]
 
@@ -37,55 +41,56 @@ def to_claude_agent_sdk(
 @overload
 def to_claude_agent_sdk(tools: Tools, *, context: Any = ...) -> list[SdkMcpTool[Any]]: ...
 def to_claude_agent_sdk(tools: Any, *, context: Any = None) -> Any:
-    """Make tools of the Claude Agent SDK, for `create_sdk_mcp_server(name, tools=[...])`.
+    """Convert tools for the Claude Agent SDK, for `create_sdk_mcp_server(name, tools=[...])`.
 
-    The schema and the annotations are handed over as they are. Text and images reach the model as
-    they are, other blocks as a description. A failure is an `is_error` result with our text. In a
-    server of the SDK's making, the SDK validates arguments before the tool does, and tells neither
-    where they are wrong nor which call it is: where all tools of a server are yours, take
-    `sdk_mcp_server`.
+    The schema and the annotations are passed unchanged. Text and images are sent to the model
+    unchanged, other blocks as a description. A failure is an `is_error` result with the tool's
+    error message. In a server created by the SDK, the SDK validates arguments before the tool
+    does, without reporting the position of an error, and does not pass the id of the call. If all
+    tools of a server are function tools, use `sdk_mcp_server` instead.
 
     Args:
-        tools: A tool, or several of them.
-        context: The application's object, which tools see as `ctx.context`.
+        tools: One tool, or several.
+        context: The application's object, which tools get as `ctx.context`.
 
     Returns:
-        One tool for one, a list for several.
+        One tool for one tool, a list for several.
 
     Raises:
-        UserError: It is no tool, or two have one name.
+        UserError: A value is not a tool, or two tools have the same name.
     """
 
     def make(tool: FunctionTool[..., Any]) -> Any:
-        return tool_there(tool, context)
+        return to_foreign_tool(tool, context)
 
-    return exported(tools, make, "to_claude_agent_sdk")
+    return export_tools(tools, make, "to_claude_agent_sdk")
 
 
 def sdk_mcp_server(
     tools: Any, *, name: str = "tools", version: str = "1.0.0", context: Any = None
 ) -> McpSdkServerConfig:
-    """Make an in-process server of tools, for `ClaudeAgentOptions(mcp_servers={"tools": …})`.
+    """Create an in-process server of tools, for `ClaudeAgentOptions(mcp_servers={"tools": …})`.
 
-    It is the server that `create_sdk_mcp_server` makes, with calls answered here: arguments are
-    validated by the tool, calls have the ids that the model gave them, and progress is reported to
-    clients that want it (the program behind the SDK does not yet).
+    The server comes from `create_sdk_mcp_server`, but calls are handled by this library: arguments
+    are validated by the tool, calls have the ids that the model gave them, and progress is sent to
+    clients that request it (the program behind the SDK does not request it yet).
 
     Args:
-        tools: A tool, or several of them.
-        name: What the server is called.
-        version: Its version.
-        context: The application's object, which tools see as `ctx.context`.
+        tools: One tool, or several.
+        name: The name of the server.
+        version: The version of the server.
+        context: The application's object, which tools get as `ctx.context`.
 
     Raises:
-        UserError: It is no tool, or two have one name.
+        UserError: A value is not a tool, or two tools have the same name.
     """
-    found = exported(tools, lambda tool: tool, "sdk_mcp_server")
-    given = found if isinstance(found, list) else [found]
-    config = create_sdk_mcp_server(name, version, [tool_there(tool, context) for tool in given])
+    exported = export_tools(tools, lambda tool: tool, "sdk_mcp_server")
+    function_tools = exported if isinstance(exported, list) else [exported]
+    sdk_tools = [to_foreign_tool(tool, context) for tool in function_tools]
+    config = create_sdk_mcp_server(name, version, sdk_tools)
     server = config["instance"]
-    Calls({tool.name: tool for tool in given}, context).answer_in(server)
-    SERVERS[server] = frozenset(tool.name for tool in given)
+    ClaudeToolCalls({tool.name: tool for tool in function_tools}, context).install(server)
+    SERVERS[server] = frozenset(tool.name for tool in function_tools)
     return config
 
 
@@ -98,20 +103,20 @@ def from_claude_agent_sdk(
     tool: SdkMcpTool[Any], *, failure_error_function: Any = ...
 ) -> FunctionTool[..., Any]: ...
 def from_claude_agent_sdk(tool: Any, *, failure_error_function: Any = DEFAULT) -> Any:
-    """Make tools of ours of what the `@tool` of the Claude Agent SDK gives.
+    """Convert tools of the Claude Agent SDK to function tools.
 
     Args:
-        tool: A `SdkMcpTool`, or a list of them.
-        failure_error_function: What the model is told when a call fails; `None` raises.
+        tool: A `SdkMcpTool` as created by the SDK's `@tool`, or a list of them.
+        failure_error_function: Creates the error message for the model; `None` raises the error.
 
     Raises:
-        UserError: It is no such tool, or its schema cannot be enforced.
+        UserError: The value is not a tool of the SDK, or its schema cannot be enforced.
     """
 
-    def make(one: Any) -> FunctionTool[..., Any]:
-        return tool_here(one, failure_error_function)
+    def make(item: Any) -> FunctionTool[..., Any]:
+        return from_foreign_tool(item, failure_error_function)
 
-    return imported(tool, SdkMcpTool, make, "from_claude_agent_sdk")
+    return import_tools(tool, SdkMcpTool, make, "from_claude_agent_sdk")
 
 
 def as_tool(
@@ -130,29 +135,29 @@ def as_tool(
     failure_error_function: Any = DEFAULT,
     transport: Callable[[], Transport] | None = None,
 ) -> FunctionTool[..., Any]:
-    """Make a tool of the agent that the Claude Agent SDK runs. It forgets earlier calls.
+    """Create a tool that runs the agent of the Claude Agent SDK. It forgets earlier calls.
 
     Args:
-        options: What it runs with: its prompt, its tools, what it may do.
-        name: What the agent is called.
-        tool_name: What models call the tool; made from the agent's name by default.
-        tool_description: What models are told about it.
-        streaming: Whether what happens inside appears in the caller's stream.
-        enable_bracketing: Whether start and end of a call appear there.
-        custom_output_extractor: Makes the output from the `ResultMessage`; sync or async.
-        is_enabled: Whether agents offer it.
-        max_turns: How often its model is asked at most; that of the options if not given.
-        parameters: The type of its input; one text `input` by default.
-        on_stream: Called with each event from inside; sync or async.
-        failure_error_function: What the model is told when the agent fails; `None` raises.
-        transport: Makes what a call talks to instead of the program on this machine.
+        options: The options of the agent: its prompt, tools and permissions.
+        name: The name of the agent.
+        tool_name: The name of the tool; derived from the agent's name by default.
+        tool_description: The description for models.
+        streaming: Whether the events of the agent appear in the caller's stream.
+        enable_bracketing: Whether the start and end events of a call appear there.
+        custom_output_extractor: Creates the output from the `ResultMessage`; sync or async.
+        is_enabled: Whether agents offer the tool.
+        max_turns: The maximum number of model requests; that of the options by default.
+        parameters: The type of its input; a single string `input` by default.
+        on_stream: Called with each event of the agent; sync or async.
+        failure_error_function: Creates the error message for the model; `None` raises the error.
+        transport: Creates the transport of a call; by default the program on this machine.
 
     Raises:
-        UserError: The name is not acceptable, or the parameters have no JSON form.
+        UserError: The name is invalid, or `parameters` has no JSON Schema.
     """
-    return foreign_tool(
+    return make_agent_tool(
         name,
-        run_of(options, max_turns, name=name, transport=transport),
+        agent_runner(options, max_turns, name=name, transport=transport),
         tool_name=tool_name,
         tool_description=tool_description,
         streaming=streaming,

@@ -1,4 +1,4 @@
-"""Tools for LangChain and LangGraph, and their tools as ours."""
+"""Adapter for LangChain and LangGraph: function tools in their agents, and their tools."""
 
 from __future__ import annotations
 
@@ -15,20 +15,8 @@ from langchain_core.tools import (
     ToolException,
 )
 
-from agents_tools._bridge import run_sync
-from agents_tools.errors import ToolError, UserTypeError
-from agents_tools.export._approval import decided, is_undecided, says_yes
-from agents_tools.export._incoming import imported, incoming, media, say
-from agents_tools.export._outgoing import (
-    arguments_json,
-    called,
-    data_of,
-    described,
-    exported,
-    has_failed,
-    text_of,
-)
-from agents_tools.outputs import (
+from agents_tools.concurrency.bridge import run_sync
+from agents_tools.content.outputs import (
     ContentBlock,
     ToolOutput,
     ToolOutputAudio,
@@ -36,15 +24,27 @@ from agents_tools.outputs import (
     ToolOutputImage,
     ToolOutputText,
 )
+from agents_tools.errors import ToolError, UserTypeError
+from agents_tools.export._approval import is_approval, needs_decision, with_decision
+from agents_tools.export._export_tool import (
+    arguments_json,
+    as_text,
+    base64_data,
+    call_tool,
+    describe_block,
+    export_tools,
+    has_failed,
+)
+from agents_tools.export._import_tool import forward_event, import_tool, import_tools, media_block
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from langchain_core.runnables import RunnableConfig
 
-    from agents_tools.base_tool import BaseTool
-    from agents_tools.context import ToolContext
-    from agents_tools.tool import FunctionTool
+    from agents_tools.classes.base_tool import BaseTool
+    from agents_tools.tool.context import ToolContext
+    from agents_tools.tool.tool import FunctionTool
 
 __all__ = ["from_langchain", "to_langchain"]
 
@@ -56,26 +56,26 @@ def to_langchain(
 @overload
 def to_langchain(tools: Iterable[Any], *, approvals: bool = False) -> list[ForeignTool]: ...
 def to_langchain(tools: Any, *, approvals: bool = False) -> ForeignTool | list[ForeignTool]:
-    """Make tools for agents of LangChain and graphs of LangGraph.
+    """Convert tools for agents of LangChain and graphs of LangGraph.
 
-    In a graph, the application's object is the runtime context, and what a tool says appears in
-    the stream modes `custom` and `tools`. A call that failed is answered by a `ToolMessage` with
-    the status `error`. What only the application sees of a `ToolResult` is its artifact.
+    In a graph, the application's object is the runtime context, and the events of a tool appear in
+    the stream modes `custom` and `tools`. A failed call returns a `ToolMessage` with the status
+    `error`. The metadata of a `ToolResult` becomes the artifact of the message.
 
     Args:
-        tools: A tool, or several.
-        approvals: Whether a call that needs a person's approval interrupts the graph, which has to
-            have a checkpointer; it runs if it is resumed with `True` or `"yes"`. It is denied
-            otherwise.
+        tools: One tool, or several.
+        approvals: Whether a call that needs approval interrupts the graph, which needs a
+            checkpointer. The call runs if the graph is resumed with `True` or `"yes"`. By default
+            the call is denied.
 
     Raises:
-        UserError: It is no tool.
+        UserError: A value is not a tool.
     """
-    return exported(tools, lambda tool: _outgoing(tool, approvals), "to_langchain")
+    return export_tools(tools, lambda tool: _to_foreign_tool(tool, approvals), "to_langchain")
 
 
-def _outgoing(tool: FunctionTool[..., Any], approvals: bool) -> ForeignTool:
-    return _Ours(
+def _to_foreign_tool(tool: FunctionTool[..., Any], approvals: bool) -> ForeignTool:
+    return _LangChainTool(
         tool,
         approvals and tool.needs_admission,
         name=tool.name,
@@ -87,47 +87,48 @@ def _outgoing(tool: FunctionTool[..., Any], approvals: bool) -> ForeignTool:
     )
 
 
-class _Ours(ForeignTool):
-    """One of our tools as LangChain calls it."""
+class _LangChainTool(ForeignTool):
+    """A tool of LangChain that calls a function tool."""
 
-    _ours: Any = None
-    _asks: bool = False
+    _function_tool: Any = None
+    _interrupts: bool = False
 
-    def __init__(self, ours: FunctionTool[..., Any], asks: bool, **options: Any) -> None:
+    def __init__(self, tool: FunctionTool[..., Any], interrupts: bool, **options: Any) -> None:
         super().__init__(**options)
-        self._ours = ours
-        self._asks = asks
+        self._function_tool = tool
+        self._interrupts = interrupts
 
     def _to_args_and_kwargs(
         self, tool_input: str | dict[str, Any], tool_call_id: str | None
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        # As one argument: parameters of ours may have the names of LangChain's own.
+        # All arguments are passed as one, since a parameter of the tool may have the name of one
+        # of LangChain's own parameters, such as `config`.
         return (tool_input, tool_call_id), {}
 
-    def _run(self, given: str | dict[str, Any], call_id: str | None) -> Any:
-        return run_sync(self._arun, given, call_id)
+    def _run(self, arguments: str | dict[str, Any], call_id: str | None) -> Any:
+        return run_sync(self._arun, arguments, call_id)
 
-    async def _arun(self, given: str | dict[str, Any], call_id: str | None) -> Any:
+    async def _arun(self, arguments: str | dict[str, Any], call_id: str | None) -> Any:
         runtime = _runtime()
         context = None if runtime is None else runtime.context
-        tool = self._ours
-        if self._asks and runtime is not None:
-            tool = await _admitted(tool, given, call_id, context)
-        outcome = await called(
+        tool = self._function_tool
+        if self._interrupts and runtime is not None:
+            tool = await _apply_decision(tool, arguments, call_id, context)
+        outcome = await call_tool(
             tool,
-            given,
+            arguments,
             call_id=call_id,
             context=context,
-            emit=None if runtime is None else _Stream(runtime),
+            emit=None if runtime is None else _LangChainStream(runtime),
         )
         if has_failed(outcome):
-            raise ToolException(text_of(outcome.output))
+            raise ToolException(as_text(outcome.output))
         artifact = None if outcome.metadata is None else dict(outcome.metadata)
-        return _foreign_output(outcome.output), artifact
+        return _to_foreign_output(outcome.output), artifact
 
 
 def _runtime() -> Any:
-    """Give the runtime of the graph that calls; `None` outside of one."""
+    """Return the runtime of the calling graph; `None` outside of a graph."""
     if "langgraph.runtime" not in sys.modules:
         return None
     from langgraph.runtime import get_runtime
@@ -138,21 +139,21 @@ def _runtime() -> Any:
         return None
 
 
-async def _admitted(
-    tool: FunctionTool[..., Any], given: Any, call_id: str | None, context: Any
+async def _apply_decision(
+    tool: FunctionTool[..., Any], arguments: Any, call_id: str | None, context: Any
 ) -> FunctionTool[..., Any]:
-    """Give the tool with what a person has decided; the graph is interrupted until then."""
+    """Return the tool with the approval decision; interrupt the graph until it is made."""
     from langgraph.types import interrupt
 
-    text = given if isinstance(given, str) else arguments_json(given)
-    if not await is_undecided(tool, text, call_id=call_id, context=context):
+    text = arguments if isinstance(arguments, str) else arguments_json(arguments)
+    if not await needs_decision(tool, text, call_id=call_id, context=context):
         return tool
-    asked = {"approve": tool.name, "arguments": given, "tool_call_id": call_id}
-    return decided(tool, approved=says_yes(interrupt(asked)))
+    request = {"approve": tool.name, "arguments": arguments, "tool_call_id": call_id}
+    return with_decision(tool, approved=is_approval(interrupt(request)))
 
 
-class _Stream:
-    """The streams of a graph, for whoever listens to them."""
+class _LangChainStream:
+    """A writer of events to the stream modes `custom` and `tools` of a graph."""
 
     def __init__(self, runtime: Any) -> None:
         from langgraph.prebuilt import ToolRuntime
@@ -166,24 +167,24 @@ class _Stream:
             self._delta(None, event)
 
 
-def _foreign_output(output: ToolOutput) -> Any:
-    return output if isinstance(output, str) else [_foreign_block(block) for block in output]
+def _to_foreign_output(output: ToolOutput) -> Any:
+    return output if isinstance(output, str) else [_to_foreign_block(block) for block in output]
 
 
-def _foreign_block(block: ContentBlock) -> dict[str, Any]:
+def _to_foreign_block(block: ContentBlock) -> dict[str, Any]:
     match block:
         case ToolOutputImage() | ToolOutputFileContent():
-            given: dict[str, Any] = {
-                "base64": data_of(block),
+            fields: dict[str, Any] = {
+                "base64": base64_data(block),
                 "url": block.url,
                 "file_id": block.file_id,
                 "mime_type": block.mime_type,
                 "filename": getattr(block, "filename", None),
             }
-            kept = {name: value for name, value in given.items() if value is not None}
-            return {"type": block.type, **kept}
-        case ToolOutputAudio():  # LangChain writes sounds among other blocks as text
-            return {"type": "text", "text": described(block)}
+            fields = {name: value for name, value in fields.items() if value is not None}
+            return {"type": block.type, **fields}
+        case ToolOutputAudio():  # LangChain would write an audio block as the text of its JSON
+            return {"type": "text", "text": describe_block(block)}
         case _:
             return {"type": "text", "text": block.text}
 
@@ -193,48 +194,49 @@ def from_langchain(tool: ForeignTool) -> FunctionTool[..., Any]: ...
 @overload
 def from_langchain(tool: Sequence[ForeignTool]) -> list[FunctionTool[..., Any]]: ...
 def from_langchain(tool: Any) -> Any:
-    """Make our tools of tools of LangChain.
+    """Convert tools of LangChain to function tools.
 
-    What they dispatch as custom events, or write to the stream of a graph, becomes events of the
-    call. The application's object is the context of their `ToolRuntime`.
+    Custom events that they dispatch, and data that they write to the stream of a graph, become
+    events of the call. The application's object is the context of their `ToolRuntime`.
 
     Args:
         tool: A tool of LangChain, or several.
 
     Raises:
-        UserError: It is no such tool, or one that needs the state or the store of a graph.
+        UserError: The value is not a tool of LangChain, or it needs the state or the store of a
+            graph.
     """
-    return imported(tool, ForeignTool, _incoming, "from_langchain")
+    return import_tools(tool, ForeignTool, _from_foreign_tool, "from_langchain")
 
 
-def _incoming(foreign: ForeignTool) -> FunctionTool[..., Any]:
+def _from_foreign_tool(foreign: ForeignTool) -> FunctionTool[..., Any]:
     schema = _schema(foreign)
     runtime_names = _runtime_names(foreign, schema)
 
     async def call(context: ToolContext[Any], arguments: dict[str, Any]) -> Any:
         runtime = _runtime_for(context) if runtime_names else None
-        asked: Any = {
+        request: Any = {
             "type": "tool_call",
             "id": context.tool_call_id,
             "name": foreign.name,
             "args": {**arguments, **dict.fromkeys(runtime_names, runtime)},
         }
-        heard: RunnableConfig = {
-            "callbacks": [_Hearer(context)],
+        config: RunnableConfig = {
+            "callbacks": [_LangChainCallbacks(context)],
             "configurable": _configurable(context),
         }
         try:
-            answer: Any = await foreign.ainvoke(asked, heard)
+            result: Any = await foreign.ainvoke(request, config)
         except ToolException as error:
             raise ToolError(str(error)) from error
-        if not isinstance(answer, ToolMessage):
-            return answer
-        content = _own_output(cast("Any", answer).content)
-        if answer.status == "error":
-            raise ToolError(content if isinstance(content, str) else answer.text)
+        if not isinstance(result, ToolMessage):
+            return result
+        content = _from_foreign_output(cast("Any", result).content)
+        if result.status == "error":
+            raise ToolError(content if isinstance(content, str) else result.text)
         return content
 
-    return incoming(
+    return import_tool(
         framework="LangChain",
         name=foreign.name,
         description=foreign.description,
@@ -247,26 +249,27 @@ def _incoming(foreign: ForeignTool) -> FunctionTool[..., Any]:
 def _schema(foreign: ForeignTool) -> Mapping[str, Any]:
     if isinstance(foreign, SimpleTool) and foreign.args_schema is None:
         return {"type": "object", "properties": foreign.args, "required": list(foreign.args)}
-    given: Any = foreign.tool_call_schema
-    if not isinstance(given, dict):  # models of Pydantic 1 have their schema elsewhere
-        given = getattr(given, "model_json_schema", None) or given.schema
-        given = given()
-    schema = dict(cast("dict[str, Any]", given))
-    schema.pop("description", None)  # the tool's own, which models are told otherwise
+    model: Any = foreign.tool_call_schema
+    if isinstance(model, dict):
+        schema = dict(cast("dict[str, Any]", model))
+    else:
+        create_schema = getattr(model, "model_json_schema", None) or model.schema  # Pydantic 1
+        schema = dict(cast("dict[str, Any]", create_schema()))
+    schema.pop("description", None)  # repeats the description of the tool
     return schema
 
 
 def _runtime_names(foreign: ForeignTool, schema: Mapping[str, Any]) -> list[str]:
-    """Give the parameters that take a `ToolRuntime`.
+    """Return the names of the parameters that expect a `ToolRuntime`.
 
     Raises:
-        UserError: There are others that only a graph fills.
+        UserError: A parameter expects another value that only a graph can inject.
     """
     if isinstance(foreign.args_schema, dict) or isinstance(foreign, SimpleTool):
         return []
-    given: Any = foreign.get_input_schema()
+    model: Any = foreign.get_input_schema()
     names: list[str] = []
-    for name, field in getattr(given, "model_fields", {}).items():
+    for name, field in getattr(model, "model_fields", {}).items():
         if name in schema.get("properties", {}) or InjectedToolCallId in _kinds(field):
             continue
         if (
@@ -274,8 +277,8 @@ def _runtime_names(foreign: ForeignTool, schema: Mapping[str, Any]) -> list[str]
             != "ToolRuntime"
         ):
             raise UserTypeError(
-                f"The parameter {name!r} of the LangChain tool {foreign.name!r} is filled by a "
-                "graph, and there is none here. Make a tool of the graph: "
+                f"The LangChain tool {foreign.name!r} cannot be converted: its parameter {name!r} "
+                "is injected by a graph. Convert the whole graph with "
                 "agents_tools.export.langgraph.as_tool."
             )
         names.append(name)
@@ -283,65 +286,67 @@ def _runtime_names(foreign: ForeignTool, schema: Mapping[str, Any]) -> list[str]
 
 
 def _kinds(field: Any) -> set[Any]:
-    return {given if isinstance(given, type) else type(given) for given in field.metadata}
+    return {item if isinstance(item, type) else type(item) for item in field.metadata}
 
 
 def _runtime_for(context: ToolContext[Any]) -> Any:
     from langgraph.prebuilt import ToolRuntime
 
-    class Runtime(ToolRuntime[Any, Any]):
+    class RuntimeArgument(ToolRuntime[Any, Any]):
         def emit_output_delta(self, delta: Any) -> None:
-            say(context, delta)
+            forward_event(context, delta)
 
-    return Runtime(
+    return RuntimeArgument(
         state={},
         context=context.context,
         config={},
-        stream_writer=lambda data: say(context, data),
+        stream_writer=lambda data: forward_event(context, data),
         tool_call_id=context.tool_call_id,
         store=None,
     )
 
 
 def _configurable(context: ToolContext[Any]) -> dict[str, Any]:
-    """Give what `get_stream_writer()` and `get_runtime()` of LangGraph look for."""
+    """Return the configuration that `get_stream_writer()` and `get_runtime()` of LangGraph read."""
     if "langgraph.runtime" not in sys.modules:
         return {}
     from langgraph import config
     from langgraph.runtime import Runtime
 
-    runtime: Any = Runtime(context=context.context, stream_writer=lambda data: say(context, data))
+    runtime: Any = Runtime(
+        context=context.context, stream_writer=lambda data: forward_event(context, data)
+    )
     return {cast("Any", config).CONFIG_KEY_RUNTIME: runtime}
 
 
-class _Hearer(AsyncCallbackHandler):
-    """Says in our events what a tool of LangChain dispatches."""
+class _LangChainCallbacks(AsyncCallbackHandler):
+    """Callbacks that emit the custom events of a tool of LangChain as events of the call."""
 
     def __init__(self, context: ToolContext[Any]) -> None:
         self._context = context
 
     async def on_custom_event(self, name: str, data: Any, **more: Any) -> None:
         del more
-        say(self._context, data, tag=name)
+        forward_event(self._context, data, tag=name)
 
 
-def _own_output(content: Any) -> Any:
+def _from_foreign_output(content: Any) -> Any:
     if not isinstance(content, list):
         return content
-    return [_own_block(block) for block in cast("list[Any]", content)]
+    return [_from_foreign_block(block) for block in cast("list[Any]", content)]
 
 
-def _own_block(block: Any) -> ContentBlock:
+def _from_foreign_block(block: Any) -> ContentBlock:
     match block:
         case str():
             return ToolOutputText(block)
         case {"type": "text", "text": str(text)}:
             return ToolOutputText(text)
         case {"type": "image_url", "image_url": str(url) | {"url": str(url)}}:
-            return media("image", url=url)
+            return media_block("image", url=url)
         case {"type": "image" | "audio" | "file" as kind, "base64": str(data)}:
-            return media(kind, data=data, mime_type=block.get("mime_type"))
+            return media_block(kind, data=data, mime_type=block.get("mime_type"))
         case {"type": "image" | "audio" | "file" as kind, "url": str(url)}:
-            return media(kind, url=url)
+            return media_block(kind, url=url)
         case _:
             return ToolOutputText(json.dumps(block, ensure_ascii=False, default=str))

@@ -1,38 +1,39 @@
-"""Graphs of LangGraph, and the agents made of them, as tools."""
+"""Graphs of LangGraph, and agents built with them, as tools."""
 
 from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any, cast
 
-from agents_tools.export._missing import missing
+from agents_tools.export._optional_import import missing_extra
 
 try:
     from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolMessage
 except ImportError as error:
-    raise missing("agents_tools.export.langgraph", "langgraph", error) from error
+    raise missing_extra("agents_tools.export.langgraph", "langgraph", error) from error
 
-from agents_tools._text import shorten
-from agents_tools.export._foreign import (
-    Answer,
-    CallBegan,
+from agents_tools.content.usage import Usage
+from agents_tools.export._agent_adapter import (
+    AgentEvent,
+    AgentPaused,
     CallEnded,
-    Said,
-    Told,
-    Waits,
-    arguments_of,
-    custom,
-    foreign_tool,
-    shown,
+    CallStarted,
+    FinalAnswer,
+    TextDelta,
+    custom_event,
+    display_text,
+    make_agent_tool,
+    parse_arguments,
 )
-from agents_tools.tool import DEFAULT, FunctionTool
-from agents_tools.usage import Usage
+from agents_tools.text.escape import shorten
+from agents_tools.tool.failure import DEFAULT
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
-    from agents_tools.context import ToolContext
-    from agents_tools.events import Event
+    from agents_tools.events.base import Event
+    from agents_tools.tool.context import ToolContext
+    from agents_tools.tool.tool import FunctionTool
 
 __all__ = ["as_tool"]
 
@@ -51,32 +52,32 @@ def as_tool(
     on_stream: Callable[[Event], Any] | None = None,
     failure_error_function: Any = DEFAULT,
 ) -> FunctionTool[..., Any]:
-    """Make a tool of a graph. Its runtime context is the run's.
+    """Create a tool that runs a graph. Its runtime context is the `context` of the run.
 
-    A graph whose state has `messages` is given the task as a message of the user, and answers with
-    its `structured_response`, or else with the text of its last message. Any other graph is given
-    the arguments of the tool as its state, and answers with its last state.
+    A graph whose state has `messages` gets the task as a user message. Its output is the
+    `structured_response`, or else the text of the last message. Any other graph gets the arguments
+    of the tool as its state, and its output is its last state.
 
     Args:
-        agent: The compiled graph, or what `create_agent` gives.
-        tool_name: What models call the tool; made from the graph's name by default.
-        tool_description: What models are told about it.
-        streaming: Whether what happens inside appears in the caller's stream.
-        enable_bracketing: Whether start and end of a call appear there.
-        custom_output_extractor: Makes the output from the last state of the graph; sync or async.
-        is_enabled: Whether agents offer it.
-        max_turns: How many steps the graph takes at most (its recursion limit); the framework's
+        agent: The compiled graph, or an agent from `create_agent`.
+        tool_name: The name of the tool; derived from the graph's name by default.
+        tool_description: The description for models.
+        streaming: Whether the events of the agent appear in the caller's stream.
+        enable_bracketing: Whether the start and end events of a call appear there.
+        custom_output_extractor: Creates the output from the last state of the graph; sync or async.
+        is_enabled: Whether agents offer the tool.
+        max_turns: The maximum number of steps of the graph (its recursion limit); the framework's
             default if not given.
-        parameters: The type of its input; one text `input` by default.
-        on_stream: Called with each event from inside; sync or async.
-        failure_error_function: What the model is told when the agent fails; `None` raises.
+        parameters: The type of its input; a single string `input` by default.
+        on_stream: Called with each event of the agent; sync or async.
+        failure_error_function: Creates the error message for the model; `None` raises the error.
 
     Raises:
-        UserError: The name is not acceptable, or the parameters have no JSON form.
+        UserError: The name is invalid, or `parameters` has no JSON Schema.
     """
 
-    async def run(task: str, context: ToolContext[Any], usage: Usage) -> AsyncGenerator[Said]:
-        reader = _Reader()
+    async def run(task: str, context: ToolContext[Any], usage: Usage) -> AsyncGenerator[AgentEvent]:
+        reader = _GraphEventReader()
         stream: Any = agent.astream(
             _state(agent, task, typed=parameters is not None),
             None if max_turns is None else {"recursion_limit": max_turns},
@@ -86,15 +87,15 @@ def as_tool(
         )
         try:
             async for space, mode, data in stream:
-                for said in reader.said(space, mode, data):
-                    yield said
+                for event in reader.convert(space, mode, data):
+                    yield event
         finally:
             await stream.aclose()
             for used in reader.usage.values():
                 usage.add(used)
-        yield reader.last()
+        yield reader.final_event()
 
-    return foreign_tool(
+    return make_agent_tool(
         agent.name or "agent",
         run,
         tool_name=tool_name,
@@ -115,104 +116,109 @@ def _state(agent: Any, task: str, *, typed: bool) -> dict[str, Any]:
     return json.loads(task) if typed else {"input": task}
 
 
-class _Reader:
-    """Reads the stream of a graph: its text, its calls and its last state.
+class _GraphEventReader:
+    """Convert the stream of a graph: text, calls and the last state.
 
-    Calls are told as the updates of their nodes bring them. What a state holds when it is first
-    seen is from before: a graph with a memory starts with all of its past.
+    Calls are reported when the update of their node arrives. Messages in the first state of a
+    graph are ignored, because a graph with a memory starts with all earlier messages.
     """
 
     def __init__(self) -> None:
         self.usage: dict[str, Usage] = {}
         self._state: Any = None
-        self._waits: Waits | None = None
+        self._paused: AgentPaused | None = None
         self._spaces: set[tuple[str, ...]] = set()
         self._seen: set[tuple[str, str]] = set()
 
-    def said(self, space: tuple[str, ...], mode: str, data: Any) -> list[Said]:
-        """Give what a piece of the stream says."""
+    def convert(self, space: tuple[str, ...], mode: str, data: Any) -> list[AgentEvent]:
+        """Convert one item of the stream."""
         match mode:
             case "custom":
-                return [custom(data)]
+                return [custom_event(data)]
             case "messages":
                 return self._text(data[0])
             case "updates":
                 updates: dict[str, Any] = data
                 if "__interrupt__" in updates and not space:
-                    self._waits = _waits(updates["__interrupt__"])
-                return self._calls([m for one in updates.values() for m in _messages(one)])
+                    self._paused = _paused(updates["__interrupt__"])
+                return self._calls([m for update in updates.values() for m in _messages(update)])
             case _:
                 if not space:
                     self._state = data
                 return self._values(space, _messages(data))
 
-    def last(self) -> Answer | Waits:
-        """Give the answer that the last state has, unless the graph was interrupted."""
-        if self._waits is not None:
-            return self._waits
-        state: Any = self._state
-        if not isinstance(state, dict) or "messages" not in state:
-            return Answer(state, state)
-        known = cast("dict[str, Any]", state)
-        if known.get("structured_response") is not None:
-            return Answer(known["structured_response"], known)
-        messages: list[Any] = known["messages"]
-        return Answer(str(messages[-1].text) if messages else "", known)
+    def final_event(self) -> FinalAnswer | AgentPaused:
+        """Return the output in the last state, or a pause if the graph was interrupted."""
+        if self._paused is not None:
+            return self._paused
+        last_state: Any = self._state
+        if not isinstance(last_state, dict) or "messages" not in last_state:
+            return FinalAnswer(last_state, last_state)
+        state = cast("dict[str, Any]", last_state)
+        if state.get("structured_response") is not None:
+            return FinalAnswer(state["structured_response"], state)
+        messages: list[Any] = state["messages"]
+        return FinalAnswer(str(messages[-1].text) if messages else "", state)
 
-    def _text(self, message: Any) -> list[Said]:
+    def _text(self, message: Any) -> list[AgentEvent]:
         if not isinstance(message, AIMessage) or not message.text:
             return []
-        # What a model did not write piece by piece comes as one message, from each graph it is in.
-        piece = isinstance(message, AIMessageChunk)
-        return [Told(str(message.text))] if piece or self._new("text", message.id) else []
+        # A message that was not streamed arrives once from each graph that contains it.
+        is_chunk = isinstance(message, AIMessageChunk)
+        if not is_chunk and not self._is_new("text", message.id):
+            return []
+        return [TextDelta(str(message.text))]
 
-    def _values(self, space: tuple[str, ...], messages: list[Any]) -> list[Said]:
-        fresh = space in self._spaces
+    def _values(self, space: tuple[str, ...], messages: list[Any]) -> list[AgentEvent]:
+        is_known_space = space in self._spaces
         self._spaces.add(space)
         calls = self._calls(messages)
         for message in messages:
             used: Any = getattr(message, "usage_metadata", None)
-            if self._new("usage", message.id) and used and fresh:
+            if self._is_new("usage", message.id) and used and is_known_space:
                 self.usage[message.id] = _usage(used)
-        return calls if fresh else []
+        return calls if is_known_space else []
 
-    def _calls(self, messages: list[Any]) -> list[Said]:
-        said: list[Said] = []
+    def _calls(self, messages: list[Any]) -> list[AgentEvent]:
+        events: list[AgentEvent] = []
         for message in messages:
             if isinstance(message, AIMessage):
                 for call in message.tool_calls:
-                    if self._new("began", call["id"]):
-                        arguments = arguments_of(call["args"])
-                        said.append(CallBegan(str(call["id"]), call["name"], arguments))
-            elif isinstance(message, ToolMessage) and self._new("ended", message.tool_call_id):
-                said.append(CallEnded(message.tool_call_id, message.status == "error"))
-        return said
+                    if self._is_new("started", call["id"]):
+                        arguments = parse_arguments(call["args"])
+                        events.append(CallStarted(str(call["id"]), call["name"], arguments))
+            elif isinstance(message, ToolMessage) and self._is_new("ended", message.tool_call_id):
+                events.append(CallEnded(message.tool_call_id, message.status == "error"))
+        return events
 
-    def _new(self, what: str, key: str | None) -> bool:
-        if key is None or (what, key) in self._seen:
+    def _is_new(self, kind: str, key: str | None) -> bool:
+        """Return whether an item is seen for the first time; an item without an id never is."""
+        if key is None or (kind, key) in self._seen:
             return False
-        self._seen.add((what, key))
+        self._seen.add((kind, key))
         return True
 
 
 def _messages(update: Any) -> list[Any]:
-    """Give the messages in a state, or in what a node changes of it."""
-    parts = cast("list[Any]", update if isinstance(update, list) else [update])
-    found: list[Any] = []
-    for part in parts:
-        if isinstance(part, dict):
-            given: Any = cast("dict[str, Any]", part).get("messages", [])
-            found += given if isinstance(given, list) else [given]
-    return [message for message in found if isinstance(message, BaseMessage)]
+    """Return the messages in a state, or in a node's update of a state."""
+    states = cast("list[Any]", update if isinstance(update, list) else [update])
+    items: list[Any] = []
+    for state in states:
+        if isinstance(state, dict):
+            messages: Any = cast("dict[str, Any]", state).get("messages", [])
+            items += messages if isinstance(messages, list) else [messages]
+    return [item for item in items if isinstance(item, BaseMessage)]
 
 
-def _waits(interrupts: Any) -> Waits:
-    asked = "; ".join(shown(one.value) for one in interrupts)
-    return Waits(f"an answer to {shorten(asked, _MAX_ASKED)}" if asked else "its continuation")
+def _paused(interrupts: Any) -> AgentPaused:
+    questions = "; ".join(display_text(item.value) for item in interrupts)
+    return AgentPaused(
+        f"an answer to {shorten(questions, _MAX_QUESTIONS)}" if questions else "its continuation"
+    )
 
 
-_MAX_ASKED = 300
-"""Characters that are told of what a graph was interrupted for."""
+_MAX_QUESTIONS = 300
+"""The maximum number of characters of the questions in an error message."""
 
 
 def _usage(used: dict[str, Any]) -> Usage:

@@ -1,4 +1,4 @@
-"""Tools in agents of LlamaIndex, its tools as ours, and its agents as tools."""
+"""Adapter for LlamaIndex: function tools in its agents, its tools, and its agents as tools."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, cast, overload
 
-from agents_tools.export._missing import missing
+from agents_tools.export._optional_import import missing_extra
 
 try:
     from llama_index.core.agent.workflow import AgentOutput, AgentStream, ToolCall, ToolCallResult
@@ -23,34 +23,10 @@ try:
     )
     from llama_index.core.workflow import Context, Event, InputRequiredEvent
 except ImportError as error:
-    raise missing("agents_tools.export.llama_index", "llama-index", error) from error
+    raise missing_extra("agents_tools.export.llama_index", "llama-index", error) from error
 
-from agents_tools._bridge import run_sync
-from agents_tools._text import shorten
-from agents_tools.errors import MaxTurnsExceeded, UserTypeError
-from agents_tools.export._foreign import (
-    Answer,
-    CallBegan,
-    CallEnded,
-    Said,
-    Told,
-    Waits,
-    arguments_of,
-    custom,
-    foreign_tool,
-    shown,
-)
-from agents_tools.export._incoming import imported, incoming
-from agents_tools.export._outgoing import (
-    Tools,
-    application_context,
-    blocks_of,
-    called,
-    described,
-    exported,
-    has_failed,
-)
-from agents_tools.outputs import (
+from agents_tools.concurrency.bridge import run_sync
+from agents_tools.content.outputs import (
     ContentBlock,
     ToolOutputAudio,
     ToolOutputFileContent,
@@ -58,22 +34,48 @@ from agents_tools.outputs import (
     ToolOutputText,
     ToolResult,
 )
-from agents_tools.tool import DEFAULT, FunctionTool, copy_json
-from agents_tools.usage import Usage
+from agents_tools.content.usage import Usage
+from agents_tools.errors import MaxTurnsExceeded, UserTypeError
+from agents_tools.export._agent_adapter import (
+    AgentEvent,
+    AgentPaused,
+    CallEnded,
+    CallStarted,
+    FinalAnswer,
+    TextDelta,
+    custom_event,
+    display_text,
+    make_agent_tool,
+    parse_arguments,
+)
+from agents_tools.export._export_tool import (
+    Tools,
+    application_context,
+    as_blocks,
+    call_tool,
+    describe_block,
+    export_tools,
+    has_failed,
+)
+from agents_tools.export._import_tool import import_tool, import_tools
+from agents_tools.text.escape import shorten
+from agents_tools.tool.failure import DEFAULT
+from agents_tools.tool.json_schema import copy_json
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
-    from agents_tools._records import CallOutcome
-    from agents_tools.base_tool import BaseTool as ClassTool
-    from agents_tools.context import ToolContext
-    from agents_tools.events import Event as Heard
+    from agents_tools.classes.base_tool import BaseTool as ClassTool
+    from agents_tools.events.base import Event as ToolEvent
+    from agents_tools.tool.context import ToolContext
+    from agents_tools.tool.declaration import CallOutcome
+    from agents_tools.tool.tool import FunctionTool
 
-__all__ = ["ToolEvent", "as_tool", "from_llama_index", "to_llama_index"]
+__all__ = ["LlamaIndexToolEvent", "as_tool", "from_llama_index", "to_llama_index"]
 
 
-class ToolEvent(Event):
-    """What a tool of ours says while it works, in the stream of a workflow.
+class LlamaIndexToolEvent(Event):
+    """An event of a function tool in the stream of a workflow.
 
     Attributes:
         event: The event as JSON, with its `type` and its `tool_call_id`.
@@ -89,28 +91,28 @@ def to_llama_index(
 @overload
 def to_llama_index(tools: Tools, *, context: Any = ...) -> list[ForeignTool]: ...
 def to_llama_index(tools: Any, *, context: Any = None) -> Any:
-    """Make tools of LlamaIndex: `FunctionAgent(tools=to_llama_index([...]), llm=llm)`.
+    """Convert tools for LlamaIndex: `FunctionAgent(tools=to_llama_index([...]), llm=llm)`.
 
-    The schema is handed over as it is, and the arguments are validated by the tool itself. In a
-    workflow its events appear in the stream as `ToolEvent`. Blocks of content stay blocks. A
-    failure is a `ToolOutput` with `is_error` and our text.
+    The schema is passed unchanged, and the arguments are validated by the tool itself. In a
+    workflow, its events appear in the stream as `LlamaIndexToolEvent`. Content blocks are kept. A
+    failure is a `ToolOutput` with `is_error` and the tool's error message.
 
     Args:
-        tools: A tool, or several of them.
-        context: The application's object, which tools see as `ctx.context`; that of a run of ours
-            around, or else the `Context` of the workflow, by default.
+        tools: One tool, or several.
+        context: The application's object, which tools get as `ctx.context`. Defaults to the
+            object of the enclosing run, or else to the `Context` of the workflow.
 
     Returns:
-        One tool for one, a list for several.
+        One tool for one tool, a list for several.
 
     Raises:
-        UserError: It is no tool, or two have one name.
+        UserError: A value is not a tool, or two tools have the same name.
     """
 
     def make(tool: FunctionTool[..., Any]) -> Any:
-        return _Ours(tool, context)
+        return _LlamaIndexTool(tool, context)
 
-    return exported(tools, make, "to_llama_index")
+    return export_tools(tools, make, "to_llama_index")
 
 
 @overload
@@ -122,23 +124,23 @@ def from_llama_index(
     tool: BaseTool, *, failure_error_function: Any = ...
 ) -> FunctionTool[..., Any]: ...
 def from_llama_index(tool: Any, *, failure_error_function: Any = DEFAULT) -> Any:
-    """Make tools of ours of tools of LlamaIndex: functions, query engines, retrievers.
+    """Convert tools of LlamaIndex (functions, query engines, retrievers) to function tools.
 
-    Arguments are validated by the schema, which LlamaIndex does not do.
+    Arguments are validated against the schema, which LlamaIndex itself does not do.
 
     Args:
         tool: A tool of LlamaIndex, or a list of them.
-        failure_error_function: What the model is told when a call fails; `None` raises.
+        failure_error_function: Creates the error message for the model; `None` raises the error.
 
     Raises:
-        UserError: It is no such tool, or it needs the `Context` of a workflow.
+        UserError: The value is not a tool of LlamaIndex, or it needs the `Context` of a workflow.
     """
 
-    def make(one: Any) -> FunctionTool[..., Any]:
-        return _incoming(one, failure_error_function)
+    def make(item: Any) -> FunctionTool[..., Any]:
+        return _from_foreign_tool(item, failure_error_function)
 
-    # Their base class is abstract, which makes it no type to a type checker.
-    return imported(tool, cast("type[Any]", BaseTool), make, "from_llama_index")
+    # The base class is abstract, so type checkers do not accept it as `type[Any]`.
+    return import_tools(tool, cast("type[Any]", BaseTool), make, "from_llama_index")
 
 
 def as_tool(
@@ -152,55 +154,56 @@ def as_tool(
     is_enabled: Any = True,
     max_turns: int | None = None,
     parameters: Any = None,
-    on_stream: Callable[[Heard], Any] | None = None,
+    on_stream: Callable[[ToolEvent], Any] | None = None,
     failure_error_function: Any = DEFAULT,
 ) -> FunctionTool[..., Any]:
-    """Make a tool of an agent of LlamaIndex, or of an `AgentWorkflow`. It forgets earlier calls.
+    """Create a tool that runs an agent or an `AgentWorkflow`. It forgets earlier calls.
 
     Args:
-        agent: The agent: what has `run(user_msg=...)`.
-        tool_name: What models call the tool; made from the agent's name by default.
-        tool_description: What models are told about it; the agent's own description by default.
-        streaming: Whether what happens inside appears in the caller's stream.
-        enable_bracketing: Whether start and end of a call appear there.
-        custom_output_extractor: Makes the output from the framework's result; sync or async.
-        is_enabled: Whether agents offer it.
-        max_turns: How often its model is asked at most; the framework's default if not given.
-        parameters: The type of its input; one text `input` by default.
-        on_stream: Called with each event from inside; sync or async.
-        failure_error_function: What the model is told when the agent fails; `None` raises.
+        agent: The agent: an object with `run(user_msg=...)`.
+        tool_name: The name of the tool; derived from the agent's name by default.
+        tool_description: The description for models; the agent's description by default.
+        streaming: Whether the events of the agent appear in the caller's stream.
+        enable_bracketing: Whether the start and end events of a call appear there.
+        custom_output_extractor: Creates the output from the framework's result; sync or async.
+        is_enabled: Whether agents offer the tool.
+        max_turns: The maximum number of model requests; the framework's default if not given.
+        parameters: The type of its input; a single string `input` by default.
+        on_stream: Called with each event of the agent; sync or async.
+        failure_error_function: Creates the error message for the model; `None` raises the error.
 
     Raises:
-        UserError: The name is not acceptable, or the parameters have no JSON form.
+        UserError: The name is invalid, or `parameters` has no JSON Schema.
     """
     name = getattr(agent, "name", None) or "agent"
     limits: dict[str, Any] = {} if max_turns is None else {"max_iterations": max_turns}
 
-    async def run(task: str, context: ToolContext[Any], usage: Usage) -> AsyncGenerator[Said]:
-        del context  # a workflow has a state of its own
+    async def run(task: str, context: ToolContext[Any], usage: Usage) -> AsyncGenerator[AgentEvent]:
+        del context  # a workflow has its own state
         handler = agent.run(user_msg=task, **limits)
-        own = _names_of_ours(agent)
+        exported_names = _exported_names(agent)
         try:
             async with contextlib.aclosing(handler.stream_events()) as events:
                 async for event in events:
                     _count(event, usage)
-                    for said in _said(event, own):
-                        yield said
-                        if isinstance(said, Waits):
+                    for converted in _convert(event, exported_names):
+                        yield converted
+                        if isinstance(converted, AgentPaused):
                             return
             result = await handler
         except Exception as error:
-            if usage.requests == max_turns:  # their error is one of many things
+            if usage.requests == max_turns:  # LlamaIndex has no exception class for this limit
                 raise MaxTurnsExceeded(
-                    f"Agent {name!r} did not finish within {max_turns} turns."
+                    f"Agent {name!r} did not finish within {max_turns} turns. "
+                    "Raise max_turns if the task needs more."
                 ) from error
             raise
         finally:
             if not handler.is_done():
                 await handler.cancel_run()
-        yield Answer(result.structured_response or str(result.response.content or ""), result)
+        yield FinalAnswer(result.structured_response or str(result.response.content or ""), result)
 
-    return foreign_tool(
+    return make_agent_tool(
         name,
         run,
         tool_name=tool_name,
@@ -215,28 +218,28 @@ def as_tool(
     )
 
 
-# --- our tools there
+# --- function tools as tools of the framework
 
 
 @dataclass
-class _Metadata(ToolMetadata):
-    """What LlamaIndex tells models of a tool of ours: its own schema."""
+class _LlamaIndexMetadata(ToolMetadata):
+    """The metadata of a function tool, with the tool's own schema."""
 
     fn_schema: Any = None
     parameters: dict[str, Any] = field(default_factory=dict[str, Any])
 
     @property
     def fn_schema_str(self) -> str:
-        """Give the schema as text, for agents that put it into their prompt."""
+        """Return the schema as text, for agents that insert it into their prompt."""
         return json.dumps(self.parameters, ensure_ascii=False)
 
     def get_parameters_dict(self) -> dict[str, Any]:
-        """Give the schema; a copy, which may be changed."""
+        """Return a copy of the schema, which the caller may change."""
         return cast("dict[str, Any]", copy_json(self.parameters))
 
 
-class _Ours(ForeignTool):
-    """A tool of LlamaIndex that calls one of ours."""
+class _LlamaIndexTool(ForeignTool):
+    """A tool of LlamaIndex that calls a function tool."""
 
     def __init__(self, tool: FunctionTool[..., Any], context: Any) -> None:
         self._tool = tool
@@ -246,9 +249,11 @@ class _Ours(ForeignTool):
             return await self.acall(**arguments)
 
         schema = {"properties": {}, **tool.params_json_schema}
-        metadata = _Metadata(name=tool.name, description=tool.description, parameters=schema)
+        metadata = _LlamaIndexMetadata(
+            name=tool.name, description=tool.description, parameters=schema
+        )
         super().__init__(async_fn=call, metadata=metadata)
-        # Workflows put their context there; the name must be none of the tool's own.
+        # Workflows pass their context as this argument, so the tool must not use the name itself.
         self.requires_context = True
         self.ctx_param_name = "workflow_context"
         while self.ctx_param_name in schema["properties"]:
@@ -262,45 +267,45 @@ class _Ours(ForeignTool):
         """Call the tool."""
         workflow = arguments.pop(self.ctx_param_name, None)
         names = self._tool.json_schema.get("properties", ())
-        # A tool with one argument may be given it alone.
-        given = {**dict(zip(names, args, strict=False)), **arguments}
-        outcome = await called(
+        # LlamaIndex may pass positional arguments, for example the only argument of a tool.
+        values = {**dict(zip(names, args, strict=False)), **arguments}
+        outcome = await call_tool(
             self._tool,
-            given,
+            values,
             context=application_context(self._context, workflow),
             emit=None if workflow is None else _emitter(workflow),
         )
         if type(outcome.error).__name__ == "WaitingForEvent" and outcome.error is not None:
-            raise outcome.error  # no failure: how a workflow waits for what a person says
-        return _foreign_output(self._tool.name, given, outcome)
+            raise outcome.error  # not a failure: this is how a workflow waits for human input
+        return _to_foreign_output(self._tool.name, values, outcome)
 
 
 def _emitter(context: Context[Any]) -> Callable[[dict[str, Any]], None]:
     def emit(event: dict[str, Any]) -> None:
-        context.write_event_to_stream(ToolEvent(event=event))
+        context.write_event_to_stream(LlamaIndexToolEvent(event=event))
 
     return emit
 
 
-def _foreign_output(name: str, given: dict[str, Any], outcome: CallOutcome) -> Any:
+def _to_foreign_output(name: str, arguments: dict[str, Any], outcome: CallOutcome) -> Any:
     error = outcome.error
     return ForeignOutput(
         tool_name=name,
-        blocks=[_foreign_block(block) for block in blocks_of(outcome.output)],
-        raw_input={"args": (), "kwargs": given},
+        blocks=[_to_foreign_block(block) for block in as_blocks(outcome.output)],
+        raw_input={"args": (), "kwargs": arguments},
         raw_output=outcome.value if error is None else str(error),
         is_error=has_failed(outcome),
         exception=error,
     )
 
 
-def _foreign_block(block: ContentBlock) -> Any:
-    """Give a block as one of theirs; what they have none for is described."""
+def _to_foreign_block(block: ContentBlock) -> Any:
+    """Convert a block to a block of LlamaIndex; one that it does not support to a description."""
     if isinstance(block, ToolOutputText):
         return TextBlock(text=block.text)
     if block.file_id is not None:
-        return TextBlock(text=described(block))
-    # They take what looks like base64 for base64, so it always is.
+        return TextBlock(text=describe_block(block))
+    # LlamaIndex decodes data that looks like base64, so the data is always encoded.
     data = None if block.data is None else base64.b64encode(block.data)
     if isinstance(block, ToolOutputImage):
         return ImageBlock(
@@ -316,23 +321,23 @@ def _foreign_block(block: ContentBlock) -> Any:
 _FORMATS = {"mpeg": "mp3", "x-wav": "wav"}
 
 
-# --- their tools here
+# --- tools of the framework as function tools
 
 
-def _incoming(tool: Any, failure_error_function: Any) -> FunctionTool[..., Any]:
+def _from_foreign_tool(tool: Any, failure_error_function: Any) -> FunctionTool[..., Any]:
     name = tool.metadata.get_name()
     if getattr(tool, "requires_context", False):
         raise UserTypeError(
-            f"The LlamaIndex tool {name!r} takes the Context of a workflow, and there is none "
-            "here. Give it what it needs with `partial_params`, or leave it in its workflow."
+            f"The LlamaIndex tool {name!r} cannot be converted: it needs the Context of a "
+            "workflow. Set the parameter with `partial_params`, or leave the tool in its workflow."
         )
     runner = adapt_to_async_tool(tool)
 
     async def call(context: ToolContext[Any], arguments: dict[str, Any]) -> Any:
-        del context  # they take no more than their arguments
-        return _own_output(await runner.acall(**arguments))
+        del context  # tools of LlamaIndex get only the arguments
+        return _from_foreign_output(await runner.acall(**arguments))
 
-    return incoming(
+    return import_tool(
         framework="LlamaIndex",
         name=name,
         description=tool.metadata.description,
@@ -347,28 +352,28 @@ def _schema(name: str, tool: Any) -> dict[str, Any]:
         return cast("dict[str, Any]", tool.metadata.get_parameters_dict())
     except Exception as error:
         raise UserTypeError(
-            f"LlamaIndex cannot make the schema of its tool {name!r}: {shorten(str(error), 300)} "
-            "Give it one with `fn_schema`, a pydantic model."
+            f"LlamaIndex cannot create the schema of its tool {name!r}: {shorten(str(error), 300)} "
+            "Pass a pydantic model as `fn_schema`."
         ) from error
 
 
-def _own_output(given: Any) -> Any:
-    if not isinstance(given, ForeignOutput):
-        return given
-    answer = cast("Any", given)
-    if answer.exception is not None:
-        raise answer.exception
-    blocks = [_own_block(block) for block in answer.blocks]
-    seen: Any = blocks
+def _from_foreign_output(output: Any) -> Any:
+    if not isinstance(output, ForeignOutput):
+        return output
+    result = cast("Any", output)
+    if result.exception is not None:
+        raise result.exception
+    blocks = [_from_foreign_block(block) for block in result.blocks]
+    content: Any = blocks
     if all(isinstance(block, ToolOutputText) for block in blocks):
-        # Their text of a value is its repr; the value itself has a better one.
-        raw = answer.raw_output
-        plain = isinstance(raw, (dict, list, tuple, int, float)) and answer.content == str(raw)
-        seen = raw if plain else answer.content
-    return ToolResult(content=seen, is_error=True) if answer.is_error else seen
+        # The text of a value is its repr, so the value itself is returned to become JSON.
+        raw = result.raw_output
+        is_repr = isinstance(raw, (dict, list, tuple, int, float)) and result.content == str(raw)
+        content = raw if is_repr else result.content
+    return ToolResult(content=content, is_error=True) if result.is_error else content
 
 
-def _own_block(block: Any) -> ContentBlock:
+def _from_foreign_block(block: Any) -> ContentBlock:
     if isinstance(block, TextBlock):
         return ToolOutputText(block.text)
     if isinstance(block, ImageBlock):
@@ -388,55 +393,61 @@ def _own_block(block: Any) -> ContentBlock:
 
 
 def _source(data: Any, block: Any, resolve: Callable[[], Any]) -> dict[str, Any]:
-    """Give what a block holds, or where it is: an address is not loaded here."""
+    """Return the data of a block, or its URL, which is not loaded."""
     if data is None and block.path is None and block.url is not None:
         return {"url": str(block.url)}
     return {"data": resolve().read()}
 
 
-# --- their agents here
+# --- agents of the framework as tools
 
 
-def _names_of_ours(agent: Any) -> set[str]:
-    """Give the names of our tools in an agent: they speak for themselves."""
+def _exported_names(agent: Any) -> set[str]:
+    """Return the names of the function tools in an agent, which emit their events themselves."""
     agents = getattr(agent, "agents", None)
-    several = list(agents.values()) if isinstance(agents, dict) else [agent]
-    tools = [tool for one in several for tool in getattr(one, "tools", None) or ()]
-    return {tool.metadata.get_name() for tool in tools if isinstance(tool, _Ours)}
+    members = list(agents.values()) if isinstance(agents, dict) else [agent]
+    tools = [tool for member in members for tool in getattr(member, "tools", None) or ()]
+    return {tool.metadata.get_name() for tool in tools if isinstance(tool, _LlamaIndexTool)}
 
 
-def _said(event: Any, own: set[str]) -> list[Said]:
+def _convert(event: Any, exported_names: set[str]) -> list[AgentEvent]:
     match event:
         case AgentStream():
-            return [Told(event.delta)] if event.delta else []
+            return [TextDelta(event.delta)] if event.delta else []
         case ToolCallResult():
             failed = event.tool_output.is_error
-            return [] if event.tool_name in own else [CallEnded(event.tool_id, failed)]
+            return [] if event.tool_name in exported_names else [CallEnded(event.tool_id, failed)]
         case ToolCall():
-            begun = CallBegan(event.tool_id, event.tool_name, arguments_of(event.tool_kwargs))
-            return [] if event.tool_name in own else [begun]
+            if event.tool_name in exported_names:
+                return []
+            arguments = parse_arguments(event.tool_kwargs)
+            return [CallStarted(event.tool_id, event.tool_name, arguments)]
         case InputRequiredEvent():
-            return [Waits(f"an answer to {shorten(shown(event.model_dump(mode='json')), 300)}")]
+            return [
+                AgentPaused(
+                    f"an answer to {shorten(display_text(event.model_dump(mode='json')), 300)}"
+                )
+            ]
         case _ if type(event).__module__.startswith(_INTERNAL):
             return []
         case _:
-            return [custom(event.model_dump(), type(event).__name__)]
+            return [custom_event(event.model_dump(), type(event).__name__)]
 
 
 _INTERNAL = ("agents_tools.", "llama_index.", "workflows.")
-"""Where events come from that are none of the application's."""
+"""Modules whose events are not custom events of the application."""
 
 
 def _count(event: Any, usage: Usage) -> None:
-    """Count what an answer of a model used, as far as its provider says so."""
+    """Add the usage of a model response, if the provider reports it."""
     if not isinstance(event, AgentOutput):
         return
     raw = cast("Any", event).raw
     used: Any = raw.get("usage") if isinstance(raw, dict) else getattr(raw, "usage", None)
-    told = used if isinstance(used, dict) else getattr(used, "__dict__", {})
+    counts = used if isinstance(used, dict) else getattr(used, "__dict__", {})
 
     def number(*names: str) -> int:
-        return next((int(told[name]) for name in names if told.get(name) is not None), 0)
+        return next((int(counts[name]) for name in names if counts.get(name) is not None), 0)
 
     usage.add(
         Usage(

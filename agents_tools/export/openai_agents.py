@@ -1,11 +1,11 @@
-"""Tools for the OpenAI Agents SDK, its tools as ours, and its agents as tools."""
+"""Adapter for the OpenAI Agents SDK: function tools, the SDK's tools, and its agents as tools."""
 
 from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any, cast, overload
 
-from agents_tools.export._missing import missing
+from agents_tools.export._optional_import import missing_extra
 
 try:
     from agents import FunctionTool as ForeignTool, RunContextWrapper as ForeignContext, Runner
@@ -23,46 +23,48 @@ try:
     from agents.tool_context import ToolContext as ForeignToolContext
     from agents.usage import Usage as ForeignUsage
 except ImportError as error:
-    raise missing("agents_tools.export.openai_agents", "openai-agents", error) from error
+    raise missing_extra("agents_tools.export.openai_agents", "openai-agents", error) from error
 
 from agents_tools import policies
-from agents_tools._supervisor import finish
-from agents_tools.context import RunContextWrapper
-from agents_tools.errors import ToolError, UserValueError
-from agents_tools.events import AgentUpdatedStreamEvent
-from agents_tools.export._approval import decided, is_undecided
-from agents_tools.export._foreign import (
-    Answer,
-    CallBegan,
-    CallEnded,
-    Said,
-    Told,
-    Waits,
-    arguments_of,
-    foreign_tool,
-)
-from agents_tools.export._incoming import imported, incoming, media
-from agents_tools.export._outgoing import called, data_url, described, exported
-from agents_tools.outputs import (
+from agents_tools.concurrency.supervisor import finish
+from agents_tools.content.outputs import (
     ContentBlock,
     ToolOutput,
     ToolOutputFileContent,
     ToolOutputImage,
     ToolOutputText,
 )
-from agents_tools.tool import DEFAULT, FunctionTool
-from agents_tools.usage import Usage
-from agents_tools.wire._project import project
+from agents_tools.content.usage import Usage
+from agents_tools.errors import ToolError, UserValueError
+from agents_tools.events.kinds import AgentUpdatedStreamEvent
+from agents_tools.export._agent_adapter import (
+    AgentEvent,
+    AgentPaused,
+    CallEnded,
+    CallStarted,
+    FinalAnswer,
+    TextDelta,
+    make_agent_tool,
+    parse_arguments,
+)
+from agents_tools.export._approval import needs_decision, with_decision
+from agents_tools.export._export_tool import call_tool, data_url, describe_block, export_tools
+from agents_tools.export._import_tool import import_tool, import_tools, media_block
+from agents_tools.tool.failure import DEFAULT
+from agents_tools.tool.run_context import RunContextWrapper
+from agents_tools.tool.tool import FunctionTool
+from agents_tools.wire.project import project
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 
     from agents import Agent, RunResultStreaming
 
-    from agents_tools.base_tool import BaseTool
-    from agents_tools.context import ToolContext
-    from agents_tools.events import Event
-    from agents_tools.wire._project import Projection
+    from agents_tools.classes.base_tool import BaseTool
+    from agents_tools.events.base import Event
+    from agents_tools.tool.context import ToolContext
+    from agents_tools.tool.tool import FunctionTool
+    from agents_tools.wire.project import Projection
 
 __all__ = ["as_tool", "from_openai_agents", "to_openai_agents"]
 
@@ -74,23 +76,23 @@ def to_openai_agents(
 @overload
 def to_openai_agents(tools: Iterable[Any], *, strict: bool | None = None) -> list[ForeignTool]: ...
 def to_openai_agents(tools: Any, *, strict: bool | None = None) -> ForeignTool | list[ForeignTool]:
-    """Make tools for agents of the OpenAI Agents SDK.
+    """Convert tools for agents of the OpenAI Agents SDK.
 
-    The application's object is the `context` of its run. A call that needs a person's approval
-    interrupts the run, as a tool of the SDK's own with `needs_approval` does. The SDK has no stream
-    for what tools say: hear it with `listen()`.
+    The application's object is the `context` of the SDK's run. A call that needs approval
+    interrupts the run, as the SDK's own tools with `needs_approval` do. The SDK has no stream for
+    events of tools: subscribe to them with `listen()`.
 
     Args:
-        tools: A tool, or several.
-        strict: Hold the model to the schema; as the tool says if not given.
+        tools: One tool, or several.
+        strict: Whether to use strict mode; by default the setting of the tool.
 
     Raises:
-        UserError: It is no tool, or the SDK cannot be told of it.
+        UserError: A value is not a tool, or the SDK does not support its schema.
     """
-    return exported(tools, lambda tool: _outgoing(tool, strict), "to_openai_agents")
+    return export_tools(tools, lambda tool: _to_foreign_tool(tool, strict), "to_openai_agents")
 
 
-def _outgoing(tool: FunctionTool[..., Any], strict: bool | None) -> ForeignTool:
+def _to_foreign_tool(tool: FunctionTool[..., Any], strict: bool | None) -> ForeignTool:
     projection = project(tool, "openai_responses", strict)
     wire = projection.wire
 
@@ -99,13 +101,13 @@ def _outgoing(tool: FunctionTool[..., Any], strict: bool | None) -> ForeignTool:
             tool.needs_admission
             and context.is_tool_approved(tool.name, context.tool_call_id) is True
         )
-        outcome = await called(
-            decided(tool, approved=True) if approved else tool,
+        outcome = await call_tool(
+            with_decision(tool, approved=True) if approved else tool,
             projection.decode(arguments),
             call_id=context.tool_call_id,
             context=context.context,
         )
-        return _foreign_output(outcome.output)
+        return _to_foreign_output(outcome.output)
 
     return ForeignTool(
         name=tool.name,
@@ -120,30 +122,32 @@ def _outgoing(tool: FunctionTool[..., Any], strict: bool | None) -> ForeignTool:
 
 
 def _needs_approval(tool: FunctionTool[..., Any], projection: Projection) -> Any:
-    async def needed(context: ForeignContext[Any], given: dict[str, Any], call_id: str) -> bool:
-        text = projection.decode(json.dumps(given))
-        return await is_undecided(tool, text, call_id=call_id, context=context.context)
+    async def needs_approval(
+        context: ForeignContext[Any], arguments: dict[str, Any], call_id: str
+    ) -> bool:
+        text = projection.decode(json.dumps(arguments))
+        return await needs_decision(tool, text, call_id=call_id, context=context.context)
 
-    return needed
+    return needs_approval
 
 
 def _is_enabled(tool: FunctionTool[..., Any]) -> Any:
-    asked = tool.is_enabled
-    if not callable(asked):
-        return asked
+    check = tool.is_enabled
+    if not callable(check):
+        return check
 
     async def is_enabled(context: ForeignContext[Any], agent: Any) -> bool:
-        answer: Any = asked(RunContextWrapper(context.context), agent)
-        return bool(await answer if hasattr(answer, "__await__") else answer)
+        result: Any = check(RunContextWrapper(context.context), agent)
+        return bool(await result if hasattr(result, "__await__") else result)
 
     return is_enabled
 
 
-def _foreign_output(output: ToolOutput) -> Any:
-    return output if isinstance(output, str) else [_foreign_block(block) for block in output]
+def _to_foreign_output(output: ToolOutput) -> Any:
+    return output if isinstance(output, str) else [_to_foreign_block(block) for block in output]
 
 
-def _foreign_block(block: ContentBlock) -> ForeignText | ForeignImage | ForeignFile:
+def _to_foreign_block(block: ContentBlock) -> ForeignText | ForeignImage | ForeignFile:
     match block:
         case ToolOutputText():
             return ForeignText(text=block.text)
@@ -159,7 +163,7 @@ def _foreign_block(block: ContentBlock) -> ForeignText | ForeignImage | ForeignF
                 filename=block.filename or (None if block.data is None else "file"),
             )
         case _:
-            return ForeignText(text=described(block))
+            return ForeignText(text=describe_block(block))
 
 
 @overload
@@ -167,42 +171,43 @@ def from_openai_agents(tool: ForeignTool) -> FunctionTool[..., Any]: ...
 @overload
 def from_openai_agents(tool: Sequence[ForeignTool]) -> list[FunctionTool[..., Any]]: ...
 def from_openai_agents(tool: Any) -> Any:
-    """Make our tools of function tools of the OpenAI Agents SDK.
+    """Convert function tools of the OpenAI Agents SDK.
 
-    The time a call may take and the approval it needs become policies.
+    Their timeout and approval settings become policies.
 
     Args:
-        tool: One of its function tools, or several.
+        tool: A function tool of the SDK, or several.
 
     Raises:
-        UserError: It is no function tool, or has guardrails, which only its own runner runs.
+        UserError: The value is not a function tool, or it has guardrails, which only the runner of
+            the SDK can run.
     """
-    return imported(tool, ForeignTool, _incoming, "from_openai_agents")
+    return import_tools(tool, ForeignTool, _from_foreign_tool, "from_openai_agents")
 
 
-def _incoming(foreign: ForeignTool) -> FunctionTool[..., Any]:
+def _from_foreign_tool(foreign: ForeignTool) -> FunctionTool[..., Any]:
     if foreign.tool_input_guardrails or foreign.tool_output_guardrails:
         raise UserValueError(
-            f"The tool {foreign.name!r} has guardrails that only the runner of the OpenAI Agents "
-            "SDK runs. Write them as policies.input_guardrail and policies.output_guardrail, and "
-            "give the tool without them."
+            f"The OpenAI Agents SDK tool {foreign.name!r} cannot be converted: it has guardrails, "
+            "which only the runner of the SDK can run. Remove them, and apply "
+            "policies.input_guardrail and policies.output_guardrail instead."
         )
 
     async def call(context: ToolContext[Any], arguments: dict[str, Any]) -> Any:
-        given = json.dumps(arguments)
-        around: ForeignToolContext[Any] = ForeignToolContext(
+        args_json = json.dumps(arguments)
+        foreign_context: ForeignToolContext[Any] = ForeignToolContext(
             context.context,
             usage=ForeignUsage(),
             tool_name=foreign.name,
             tool_call_id=context.tool_call_id,
-            tool_arguments=given,
+            tool_arguments=args_json,
         )
-        output = await foreign.on_invoke_tool(around, given)
-        if getattr(around, _HANDLED, False):  # what it says instead of the error is all there is
-            raise ToolError(str(output))
-        return _own_output(output)
+        output = await foreign.on_invoke_tool(foreign_context, args_json)
+        if getattr(foreign_context, _FAILURE_HANDLED, False):
+            raise ToolError(str(output))  # the SDK replaced the error by this message
+        return _from_foreign_output(output)
 
-    tool = incoming(
+    tool = import_tool(
         framework="OpenAI Agents SDK",
         name=foreign.name,
         description=foreign.description,
@@ -210,61 +215,64 @@ def _incoming(foreign: ForeignTool) -> FunctionTool[..., Any]:
         call=call,
         output_json_schema=foreign.output_json_schema,
         strict_json_schema=foreign.strict_json_schema,
-        is_enabled=_was_enabled(foreign),
+        is_enabled=_foreign_is_enabled(foreign),
     )
     if foreign.timeout_seconds is not None:
         tool = policies.timeout(foreign.timeout_seconds)(tool)
     return _with_approval(tool, foreign.needs_approval)
 
 
-_HANDLED = "_function_tool_default_failure_handled"
-"""What the SDK sets on the context of a call that failed, and that it answered itself."""
+_FAILURE_HANDLED = "_function_tool_default_failure_handled"
+"""The attribute that the SDK sets on the context of a failed call that it answered itself."""
 
 
-def _was_enabled(foreign: ForeignTool) -> Any:
-    asked = foreign.is_enabled
-    if isinstance(asked, bool):
-        return asked
+def _foreign_is_enabled(foreign: ForeignTool) -> Any:
+    check = foreign.is_enabled
+    if isinstance(check, bool):
+        return check
 
     async def is_enabled(context: Any, agent: Any) -> bool:
-        answer: Any = asked(ForeignContext(context.context), agent)
-        return bool(await answer if hasattr(answer, "__await__") else answer)
+        result: Any = check(ForeignContext(context.context), agent)
+        return bool(await result if hasattr(result, "__await__") else result)
 
     return is_enabled
 
 
-def _with_approval(tool: FunctionTool[..., Any], asked: Any) -> FunctionTool[..., Any]:
-    if not callable(asked):
-        return policies.needs_approval()(tool) if asked else tool
+def _with_approval(tool: FunctionTool[..., Any], setting: Any) -> FunctionTool[..., Any]:
+    if not callable(setting):
+        return policies.needs_approval()(tool) if setting else tool
 
-    async def needed(context: ToolContext[Any], arguments: dict[str, Any]) -> bool:
-        around: ForeignContext[Any] = ForeignContext(context.context)
-        return bool(await cast("Any", asked)(around, arguments, context.tool_call_id))
+    async def needs_approval(context: ToolContext[Any], arguments: dict[str, Any]) -> bool:
+        foreign_context: ForeignContext[Any] = ForeignContext(context.context)
+        check = cast("Any", setting)
+        return bool(await check(foreign_context, arguments, context.tool_call_id))
 
-    return policies.needs_approval(needed)(tool)
+    return policies.needs_approval(needs_approval)(tool)
 
 
 _FOREIGN_BLOCKS = (ForeignText, ForeignImage, ForeignFile)
 
 
-def _own_output(output: Any) -> Any:
-    several = cast("list[Any]", output if isinstance(output, list) else [output])
-    if not several or not all(isinstance(block, _FOREIGN_BLOCKS) for block in several):
+def _from_foreign_output(output: Any) -> Any:
+    items = cast("list[Any]", output if isinstance(output, list) else [output])
+    if not items or not all(isinstance(item, _FOREIGN_BLOCKS) for item in items):
         return cast("Any", output)
-    return [_own_block(block) for block in several]
+    return [_from_foreign_block(item) for item in items]
 
 
-def _own_block(block: ForeignText | ForeignImage | ForeignFile) -> ContentBlock:
+def _from_foreign_block(block: ForeignText | ForeignImage | ForeignFile) -> ContentBlock:
     match block:
         case ForeignText():
             return ToolOutputText(block.text)
         case ForeignImage():
-            return media("image", url=block.image_url, file_id=block.file_id)
+            return media_block("image", url=block.image_url, file_id=block.file_id)
         case _:
             inline = block.file_data or ""
             url = inline if inline.startswith("data:") else block.file_url
             data = None if url is inline else block.file_data
-            return media("file", data=data, url=url, file_id=block.file_id, filename=block.filename)
+            return media_block(
+                "file", data=data, url=url, file_id=block.file_id, filename=block.filename
+            )
 
 
 def as_tool(
@@ -282,46 +290,46 @@ def as_tool(
     on_stream: Callable[[Event], Any] | None = None,
     failure_error_function: Any = DEFAULT,
 ) -> FunctionTool[..., Any]:
-    """Make a tool of an agent of the OpenAI Agents SDK.
+    """Create a tool that runs an agent of the OpenAI Agents SDK.
 
     Args:
         agent: The agent.
-        tool_name: What models call the tool; made from the agent's name by default.
-        tool_description: What models are told about it.
-        streaming: Whether what happens inside appears in the caller's stream.
-        enable_bracketing: Whether start and end of a call appear there.
-        custom_output_extractor: Makes the output from the framework's result; sync or async.
-        is_enabled: Whether agents offer it.
-        max_turns: How often its model is asked at most; the framework's default if not given.
-        run_config: The framework's own `RunConfig`.
-        parameters: The type of its input; one text `input` by default.
-        on_stream: Called with each event from inside; sync or async.
-        failure_error_function: What the model is told when the agent fails; `None` raises.
+        tool_name: The name of the tool; derived from the agent's name by default.
+        tool_description: The description for models.
+        streaming: Whether the events of the agent appear in the caller's stream.
+        enable_bracketing: Whether the start and end events of a call appear there.
+        custom_output_extractor: Creates the output from the framework's result; sync or async.
+        is_enabled: Whether agents offer the tool.
+        max_turns: The maximum number of model requests; the framework's default if not given.
+        run_config: The SDK's `RunConfig`.
+        parameters: The type of its input; a single string `input` by default.
+        on_stream: Called with each event of the agent; sync or async.
+        failure_error_function: Creates the error message for the model; `None` raises the error.
 
     Raises:
-        UserError: The name is not acceptable, or the parameters have no JSON form.
+        UserError: The name is invalid, or `parameters` has no JSON Schema.
     """
     options: dict[str, Any] = {} if max_turns is None else {"max_turns": max_turns}
 
-    async def run(task: str, context: ToolContext[Any], usage: Usage) -> AsyncGenerator[Said]:
+    async def run(task: str, context: ToolContext[Any], usage: Usage) -> AsyncGenerator[AgentEvent]:
         result = Runner.run_streamed(
             agent, task, context=context.context, run_config=run_config, **options
         )
         events: Any = result.stream_events()
         try:
             async for event in events:
-                for said in _said(event, agent):
-                    yield said
+                for converted in _convert(event, agent):
+                    yield converted
         finally:
             await _stop(result, events)
             usage.add(_usage(result.context_wrapper.usage))
         if result.interruptions:
             names = ", ".join(repr(item.name) for item in result.interruptions)
-            yield Waits(f"the approval of {names}")
+            yield AgentPaused(f"the approval of {names}")
         else:
-            yield Answer(result.final_output, result)
+            yield FinalAnswer(result.final_output, result)
 
-    return foreign_tool(
+    return make_agent_tool(
         agent.name,
         run,
         tool_name=tool_name,
@@ -337,23 +345,25 @@ def as_tool(
 
 
 async def _stop(result: RunResultStreaming, events: Any) -> None:
-    """Cancel a run that still goes on, and wait until nothing is left of it."""
+    """Cancel a run that is not complete, and wait until its task has ended."""
     if not result.is_complete:
         result.cancel()
     task = result.run_loop_task
-    # Its events wait for the run when they are closed: only then it is known to be over.
+    # Closing the events waits for the run, so it would hang on a task that does not end.
     if task is None or await finish(task, name=result.current_agent.name):
         await events.aclose()
 
 
-def _said(event: Any, agent: Agent[Any]) -> list[Said]:
+def _convert(event: Any, agent: Agent[Any]) -> list[AgentEvent]:
     if isinstance(event, RawResponsesStreamEvent):
         data: Any = event.data
-        told = data.type == "response.output_text.delta" and data.delta
-        return [Told(data.delta)] if told else []
+        has_text = data.type == "response.output_text.delta" and data.delta
+        return [TextDelta(data.delta)] if has_text else []
     if isinstance(event, ForeignUpdate):
-        other: str = event.new_agent.name
-        return [] if event.new_agent is agent else [AgentUpdatedStreamEvent(agent=other)]
+        name_of_new_agent: str = event.new_agent.name
+        if event.new_agent is agent:
+            return []
+        return [AgentUpdatedStreamEvent(agent=name_of_new_agent)]
     if not isinstance(event, RunItemStreamEvent):
         return []
     item: Any = event.item
@@ -361,7 +371,7 @@ def _said(event: Any, agent: Agent[Any]) -> list[Said]:
         raw: Any = item.raw_item
         call_id, name = _field(raw, "call_id"), _field(raw, "name")
         if call_id and name:
-            return [CallBegan(call_id, name, arguments_of(_field(raw, "arguments")))]
+            return [CallStarted(call_id, name, parse_arguments(_field(raw, "arguments")))]
     if isinstance(item, ToolCallOutputItem):
         call_id = _field(item.raw_item, "call_id")
         return [CallEnded(call_id)] if call_id else []
@@ -369,8 +379,8 @@ def _said(event: Any, agent: Agent[Any]) -> list[Said]:
 
 
 def _field(item: Any, name: str) -> Any:
-    own: Any = item
-    return own.get(name) if isinstance(item, dict) else getattr(item, name, None)
+    mapping: Any = item
+    return mapping.get(name) if isinstance(item, dict) else getattr(item, name, None)
 
 
 def _usage(used: ForeignUsage) -> Usage:

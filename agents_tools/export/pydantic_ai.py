@@ -1,4 +1,4 @@
-"""Tools for Pydantic AI, its tools as ours, and its agents as tools."""
+"""Adapter for Pydantic AI: function tools in its agents, its tools, and its agents as tools."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, cast, overload
 
-from agents_tools.export._missing import missing
+from agents_tools.export._optional_import import missing_extra
 
 try:
     from pydantic_ai import (
@@ -38,34 +38,10 @@ try:
     from pydantic_ai.usage import RunUsage, UsageLimits
     from pydantic_core import SchemaValidator, core_schema
 except ImportError as error:
-    raise missing("agents_tools.export.pydantic_ai", "pydantic-ai", error) from error
+    raise missing_extra("agents_tools.export.pydantic_ai", "pydantic-ai", error) from error
 
 from agents_tools import policies
-from agents_tools.context import RunContextWrapper
-from agents_tools.errors import ToolError
-from agents_tools.export._approval import decided, is_undecided
-from agents_tools.export._foreign import (
-    Answer,
-    CallBegan,
-    CallEnded,
-    Said,
-    Told,
-    Waits,
-    arguments_of,
-    custom,
-    foreign_tool,
-    shown,
-)
-from agents_tools.export._incoming import imported, incoming, media, say
-from agents_tools.export._outgoing import (
-    arguments_json,
-    described,
-    exported,
-    followed,
-    has_failed,
-    text_of,
-)
-from agents_tools.outputs import (
+from agents_tools.content.outputs import (
     ContentBlock,
     ToolOutput,
     ToolOutputAudio,
@@ -74,8 +50,34 @@ from agents_tools.outputs import (
     ToolOutputText,
     ToolResult,
 )
-from agents_tools.tool import DEFAULT, FunctionTool
-from agents_tools.usage import Usage
+from agents_tools.content.usage import Usage
+from agents_tools.errors import ToolError
+from agents_tools.export._agent_adapter import (
+    AgentEvent,
+    AgentPaused,
+    CallEnded,
+    CallStarted,
+    FinalAnswer,
+    TextDelta,
+    custom_event,
+    display_text,
+    make_agent_tool,
+    parse_arguments,
+)
+from agents_tools.export._approval import needs_decision, with_decision
+from agents_tools.export._export_tool import (
+    arguments_json,
+    as_text,
+    describe_block,
+    export_tools,
+    has_failed,
+    stream_call,
+)
+from agents_tools.export._import_tool import forward_event, import_tool, import_tools, media_block
+from agents_tools.tool.failure import DEFAULT
+from agents_tools.tool.run_context import RunContextWrapper
+from agents_tools.tool.tool import FunctionTool
+from agents_tools.toolset.catalog import is_enabled
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
@@ -84,20 +86,21 @@ if TYPE_CHECKING:
     from pydantic_ai.agent import AbstractAgent
     from pydantic_ai.tools import ToolDefinition
 
-    from agents_tools._records import CallOutcome
-    from agents_tools.base_tool import BaseTool
-    from agents_tools.context import ToolContext
-    from agents_tools.events import Event
+    from agents_tools.classes.base_tool import BaseTool
+    from agents_tools.events.base import Event
+    from agents_tools.tool.context import ToolContext
+    from agents_tools.tool.declaration import CallOutcome
+    from agents_tools.tool.tool import FunctionTool
 
-__all__ = ["ToolSays", "as_tool", "from_pydantic_ai", "to_pydantic_ai"]
+__all__ = ["ToolEventPart", "as_tool", "from_pydantic_ai", "to_pydantic_ai"]
 
 
 @dataclass(kw_only=True)
-class ToolSays(CustomEvent, name="agents_tools"):
-    """What one of our tools says, in the event stream of an agent of Pydantic AI.
+class ToolEventPart(CustomEvent, name="agents_tools"):
+    """An event of a function tool in the event stream of an agent of Pydantic AI.
 
     Attributes:
-        event: Our event as JSON; `event_from_dict` makes the event of it.
+        event: The event as JSON; convert it with `event_from_dict`.
     """
 
     event: dict[str, Any]
@@ -117,48 +120,51 @@ def to_pydantic_ai(
 def to_pydantic_ai(
     tools: Any, *, strict: bool | None = None, approvals: bool = False
 ) -> ForeignTool[Any] | list[ForeignTool[Any]]:
-    """Make tools for agents of Pydantic AI.
+    """Convert tools for agents of Pydantic AI.
 
-    The application's object is the `deps` of the run. What a tool says appears in the event stream
-    of the agent as `ToolSays`. A call that failed is answered as failed and is never counted as a
-    retry: how often that may happen is for `policies` to say.
+    The application's object is the `deps` of the run. Events of a tool appear in the event stream
+    of the agent as `ToolEventPart`. A failed call is reported as failed and never counts as a
+    retry; limit failures with `policies`.
 
     Args:
-        tools: A tool, or several.
-        strict: Whether providers with a strict mode are asked for it; for Pydantic AI to decide if
-            not given.
-        approvals: Whether a call that needs a person's approval is deferred, for agents that have
-            `DeferredToolRequests` among their outputs. It is denied otherwise.
+        tools: One tool, or several.
+        strict: Whether to use the strict mode of providers that have one; by default Pydantic AI
+            decides.
+        approvals: Whether a call that needs approval is deferred, for agents with
+            `DeferredToolRequests` among their output types. By default the call is denied.
 
     Raises:
-        UserError: It is no tool.
+        UserError: A value is not a tool.
     """
 
     def make(tool: FunctionTool[..., Any]) -> ForeignTool[Any]:
-        return _outgoing(tool, strict, approvals)
+        return _to_foreign_tool(tool, strict, approvals)
 
-    return exported(tools, make, "to_pydantic_ai")
+    return export_tools(tools, make, "to_pydantic_ai")
 
 
 _ANY_OBJECT = SchemaValidator(core_schema.dict_schema())
 
 
-def _outgoing(
+def _to_foreign_tool(
     tool: FunctionTool[..., Any], strict: bool | None, approvals: bool
 ) -> ForeignTool[Any]:
     async def call(context: RunContext[Any], /, **arguments: Any) -> Any:
         outcome: Any = None
-        admitted = await _admitted(tool, context, arguments, approvals) if gated else tool
-        said = followed(admitted, arguments, call_id=context.tool_call_id, context=context.deps)
-        async with contextlib.aclosing(said) as items:
+        called_tool = tool
+        if tool.needs_admission:
+            called_tool = await _apply_decision(tool, context, arguments, approvals)
+        stream = stream_call(
+            called_tool, arguments, call_id=context.tool_call_id, context=context.deps
+        )
+        async with contextlib.aclosing(stream) as items:
             async for item in items:
                 if isinstance(item, dict):
-                    await _tell(context, item)
+                    await _emit(context, item)
                 else:
                     outcome = item
-        return _foreign_result(outcome)
+        return _to_foreign_result(outcome)
 
-    gated = tool.needs_admission
     foreign: ForeignTool[Any] = ForeignTool.from_schema(
         call,
         name=tool.name,
@@ -166,7 +172,7 @@ def _outgoing(
         json_schema=tool.params_json_schema,
         takes_ctx=True,
     )
-    # Its validator lets anything pass, and what is no object would end the whole run.
+    # The default validator accepts any value, and one that is not an object would end the run.
     foreign.function_schema.validator = _ANY_OBJECT
     foreign.strict = strict
     foreign.metadata = dict(tool.metadata) or None
@@ -175,17 +181,17 @@ def _outgoing(
     return foreign
 
 
-async def _admitted(
+async def _apply_decision(
     tool: FunctionTool[..., Any],
     context: RunContext[Any],
     arguments: dict[str, Any],
     approvals: bool,
 ) -> FunctionTool[..., Any]:
-    """Give the tool with what a person has decided; the call is deferred until then."""
+    """Return the tool with the approval decision; defer the call until it is made."""
     if context.tool_call_approved:
-        return decided(tool, approved=True)
+        return with_decision(tool, approved=True)
     text, call_id = arguments_json(arguments), context.tool_call_id
-    if approvals and await is_undecided(tool, text, call_id=call_id, context=context.deps):
+    if approvals and await needs_decision(tool, text, call_id=call_id, context=context.deps):
         raise ApprovalRequired
     return tool
 
@@ -194,32 +200,31 @@ def _prepare(tool: FunctionTool[..., Any]) -> Any:
     async def prepare(
         context: RunContext[Any], definition: ToolDefinition
     ) -> ToolDefinition | None:
-        answer: Any = tool.is_enabled(RunContextWrapper(context.deps), context.agent)
-        enabled = await answer if hasattr(answer, "__await__") else answer
-        return definition if enabled else None
+        wrapper = RunContextWrapper(context.deps)
+        return definition if await is_enabled(tool, wrapper, context.agent) else None
 
     return prepare
 
 
-async def _tell(context: RunContext[Any], event: dict[str, Any]) -> None:
-    with contextlib.suppress(ForeignUserError):  # a context without a run has no stream
-        await context.emit(ToolSays(event=event))
+async def _emit(context: RunContext[Any], event: dict[str, Any]) -> None:
+    with contextlib.suppress(ForeignUserError):  # a context outside of a run has no stream
+        await context.emit(ToolEventPart(event=event))
 
 
-def _foreign_result(outcome: CallOutcome) -> Any:
+def _to_foreign_result(outcome: CallOutcome) -> Any:
     if has_failed(outcome):
-        raise ToolFailed(text_of(outcome.output))
-    content = _foreign_output(outcome.output)
+        raise ToolFailed(as_text(outcome.output))
+    content = _to_foreign_output(outcome.output)
     if outcome.metadata is None:
         return content
     return ToolReturn(return_value=content, metadata=dict(outcome.metadata))
 
 
-def _foreign_output(output: ToolOutput) -> Any:
-    return output if isinstance(output, str) else [_foreign_block(block) for block in output]
+def _to_foreign_output(output: ToolOutput) -> Any:
+    return output if isinstance(output, str) else [_to_foreign_block(block) for block in output]
 
 
-def _foreign_block(block: ContentBlock) -> Any:
+def _to_foreign_block(block: ContentBlock) -> Any:
     match block:
         case ToolOutputText():
             return block.text
@@ -233,7 +238,7 @@ def _foreign_block(block: ContentBlock) -> Any:
         case ToolOutputFileContent(url=str(url)):
             return DocumentUrl(url=url, media_type=block.mime_type)
         case _:
-            return described(block)
+            return describe_block(block)
 
 
 @overload
@@ -241,50 +246,50 @@ def from_pydantic_ai(tool: ForeignTool[Any]) -> FunctionTool[..., Any]: ...
 @overload
 def from_pydantic_ai(tool: Sequence[ForeignTool[Any]]) -> list[FunctionTool[..., Any]]: ...
 def from_pydantic_ai(tool: Any) -> Any:
-    """Make our tools of tools of Pydantic AI.
+    """Convert tools of Pydantic AI to function tools.
 
-    Their `deps` are the application's object. What they emit becomes events of the call. The time
-    a call may take and the approval it needs become policies; a tool that `prepare` leaves out is
-    not offered.
+    Their `deps` are the application's object. Events that they emit become events of the call.
+    Their timeout and approval settings become policies. A tool that its `prepare` function removes
+    is not offered to models.
 
     Args:
         tool: A `pydantic_ai.Tool`, or several.
 
     Raises:
-        UserError: It is no such tool.
+        UserError: The value is not a tool of Pydantic AI.
     """
-    return imported(tool, ForeignTool, _incoming, "from_pydantic_ai")
+    return import_tools(tool, ForeignTool, _from_foreign_tool, "from_pydantic_ai")
 
 
-def _incoming(foreign: ForeignTool[Any]) -> FunctionTool[..., Any]:
+def _from_foreign_tool(foreign: ForeignTool[Any]) -> FunctionTool[..., Any]:
     schema = foreign.function_schema
 
     async def call(context: ToolContext[Any], arguments: dict[str, Any]) -> Any:
-        around: RunContext[Any] = RunContext(
+        foreign_context: RunContext[Any] = RunContext(
             deps=context.context,
             model=TestModel(),
             usage=RunUsage(),
             tool_call_id=context.tool_call_id,
             tool_name=foreign.name,
-            _event_stream_buffer=_Hearing(context),
+            _event_stream_buffer=_PydanticAIEventTap(context),
             tool_call_approved=foreign.requires_approval or context.decision is not None,
         )
         try:
             validated: Any = schema.validator.validate_python(arguments)
             if foreign.args_validator is not None:
-                checked: Any = foreign.args_validator(around, **validated)
-                if hasattr(checked, "__await__"):
-                    await checked
-            return _own_result(await schema.call(validated, around))
+                validation: Any = foreign.args_validator(foreign_context, **validated)
+                if hasattr(validation, "__await__"):
+                    await validation
+            return _from_foreign_result(await schema.call(validated, foreign_context))
         except (ModelRetry, ToolFailed) as error:
             raise ToolError(error.message) from error
         except ApprovalRequired as error:
             raise ToolError(
-                f"The tool {foreign.name!r} asks for approval in the middle of its call, which "
-                "only an agent of Pydantic AI can wait for."
+                f"The Pydantic AI tool {foreign.name!r} raised ApprovalRequired during its call, "
+                "which only works in an agent of Pydantic AI. Set requires_approval=True instead."
             ) from error
 
-    tool = incoming(
+    tool = import_tool(
         framework="Pydantic AI",
         name=foreign.name,
         description=foreign.description,
@@ -292,75 +297,75 @@ def _incoming(foreign: ForeignTool[Any]) -> FunctionTool[..., Any]:
         call=call,
         metadata=foreign.metadata,
         strict_json_schema=bool(foreign.strict),
-        is_enabled=True if foreign.prepare is None else _was_enabled(foreign),
+        is_enabled=True if foreign.prepare is None else _foreign_is_enabled(foreign),
     )
     if foreign.timeout is not None:
         tool = policies.timeout(foreign.timeout)(tool)
     return policies.needs_approval()(tool) if foreign.requires_approval else tool
 
 
-def _was_enabled(foreign: ForeignTool[Any]) -> Any:
+def _foreign_is_enabled(foreign: ForeignTool[Any]) -> Any:
     async def is_enabled(context: RunContextWrapper[Any], agent: Any) -> bool:
         del agent
-        around: RunContext[Any] = RunContext(
+        foreign_context: RunContext[Any] = RunContext(
             deps=context.context, model=TestModel(), usage=RunUsage(), tool_name=foreign.name
         )
-        return await foreign.prepare_tool_def(around) is not None
+        return await foreign.prepare_tool_def(foreign_context) is not None
 
     return is_enabled
 
 
-class _Hearing(list[Any]):
-    """Says in our events what a tool of Pydantic AI emits."""
+class _PydanticAIEventTap(list[Any]):
+    """An event buffer that emits the events of a tool of Pydantic AI as events of the call."""
 
     def __init__(self, context: ToolContext[Any]) -> None:
         super().__init__()
         self._context = context
 
     def append(self, event: Any, /) -> None:
-        if isinstance(event, ToolSays):
-            say(self._context, event.event)
+        if isinstance(event, ToolEventPart):
+            forward_event(self._context, event.event)
         elif isinstance(event, CustomEvent):
-            say(self._context, _payload(event), tag=event.name)
+            forward_event(self._context, _payload(event), tag=event.name)
 
 
-def _own_result(value: Any) -> Any:
+def _from_foreign_result(value: Any) -> Any:
     if not isinstance(value, ToolReturn):
-        return _own_output(value)
+        return _from_foreign_output(value)
     returned = cast("Any", value)
     extra: Any = returned.content or []
-    content = _own_output(returned.return_value)
+    content = _from_foreign_output(returned.return_value)
     if extra:
-        first = cast("list[Any]", content if isinstance(content, list) else [content])
-        more: Any = [extra] if isinstance(extra, str) else extra
-        content = [_as_block(_own_block(item)) for item in (*first, *more)]
+        items = cast("list[Any]", content if isinstance(content, list) else [content])
+        extra_items: Any = [extra] if isinstance(extra, str) else extra
+        content = [_as_block(_from_foreign_block(item)) for item in (*items, *extra_items)]
     return ToolResult(content=content, metadata=returned.metadata)
 
 
 _MEDIA = (BinaryContent, FileUrl)
 
 
-def _own_output(value: Any) -> Any:
-    several = cast("list[Any]", value if isinstance(value, list) else [value])
-    if not any(isinstance(item, _MEDIA) for item in several):
+def _from_foreign_output(value: Any) -> Any:
+    items = cast("list[Any]", value if isinstance(value, list) else [value])
+    if not any(isinstance(item, _MEDIA) for item in items):
         return cast("Any", value)
-    return [_as_block(_own_block(item)) for item in several]
+    return [_as_block(_from_foreign_block(item)) for item in items]
 
 
-def _own_block(item: Any) -> Any:
+def _from_foreign_block(item: Any) -> Any:
     kinds: dict[Any, str] = {ImageUrl: "image", AudioUrl: "audio"}
     if isinstance(item, BinaryContent):
         kind = "image" if item.is_image else "audio" if item.is_audio else "file"
-        return media(kind, data=item.data, mime_type=item.media_type)
+        return media_block(kind, data=item.data, mime_type=item.media_type)
     if isinstance(item, FileUrl):
-        return media(kinds.get(type(item), "file"), url=item.url)
+        return media_block(kinds.get(type(item), "file"), url=item.url)
     return item
 
 
 def _as_block(item: Any) -> Any:
-    """Give what stands among blocks as a block."""
+    """Return an item of a list with blocks as a block."""
     media_kinds = (ToolOutputText, ToolOutputImage, ToolOutputAudio, ToolOutputFileContent)
-    return item if isinstance(item, media_kinds) else ToolOutputText(shown(item))
+    return item if isinstance(item, media_kinds) else ToolOutputText(display_text(item))
 
 
 def as_tool(
@@ -377,27 +382,27 @@ def as_tool(
     on_stream: Callable[[Event], Any] | None = None,
     failure_error_function: Any = DEFAULT,
 ) -> FunctionTool[..., Any]:
-    """Make a tool of an agent of Pydantic AI. Its dependencies are the run's `context`.
+    """Create a tool that runs an agent of Pydantic AI. Its dependencies are the run's `context`.
 
     Args:
         agent: The agent.
-        tool_name: What models call the tool; made from the agent's name by default.
-        tool_description: What models are told about it.
-        streaming: Whether what happens inside appears in the caller's stream.
-        enable_bracketing: Whether start and end of a call appear there.
-        custom_output_extractor: Makes the output from the framework's result; sync or async.
-        is_enabled: Whether agents offer it.
-        max_turns: How often its model is asked at most; the framework's default if not given.
-        parameters: The type of its input; one text `input` by default.
-        on_stream: Called with each event from inside; sync or async.
-        failure_error_function: What the model is told when the agent fails; `None` raises.
+        tool_name: The name of the tool; derived from the agent's name by default.
+        tool_description: The description for models.
+        streaming: Whether the events of the agent appear in the caller's stream.
+        enable_bracketing: Whether the start and end events of a call appear there.
+        custom_output_extractor: Creates the output from the framework's result; sync or async.
+        is_enabled: Whether agents offer the tool.
+        max_turns: The maximum number of model requests; the framework's default if not given.
+        parameters: The type of its input; a single string `input` by default.
+        on_stream: Called with each event of the agent; sync or async.
+        failure_error_function: Creates the error message for the model; `None` raises the error.
 
     Raises:
-        UserError: The name is not acceptable, or the parameters have no JSON form.
+        UserError: The name is invalid, or `parameters` has no JSON Schema.
     """
     limits = None if max_turns is None else UsageLimits(request_limit=max_turns)
 
-    async def run(task: str, context: ToolContext[Any], usage: Usage) -> AsyncGenerator[Said]:
+    async def run(task: str, context: ToolContext[Any], usage: Usage) -> AsyncGenerator[AgentEvent]:
         used = RunUsage()
         started = agent.run_stream_events(
             task, deps=context.context, usage_limits=limits, usage=used
@@ -405,12 +410,12 @@ def as_tool(
         try:
             async with started as events:
                 async for event in events:
-                    for said in _said(event):
-                        yield said
+                    for converted in _convert(event):
+                        yield converted
         finally:
             usage.add(_usage(used))
 
-    return foreign_tool(
+    return make_agent_tool(
         agent.name or "agent",
         run,
         tool_name=tool_name,
@@ -425,39 +430,40 @@ def as_tool(
     )
 
 
-def _said(event: Any) -> list[Said]:
+def _convert(event: Any) -> list[AgentEvent]:
     match event:
         case PartStartEvent(part=TextPart(content=text)) if text:
-            return [Told(text)]
+            return [TextDelta(text)]
         case PartDeltaEvent(delta=TextPartDelta(content_delta=text)) if text:
-            return [Told(text)]
+            return [TextDelta(text)]
         case FunctionToolCallEvent(part=call):
-            return [CallBegan(call.tool_call_id, call.tool_name, arguments_of(call.args))]
+            return [CallStarted(call.tool_call_id, call.tool_name, parse_arguments(call.args))]
         case FunctionToolResultEvent():
-            given: Any = event.part
-            return [CallEnded(given.tool_call_id, given.outcome != "success")]
-        case ToolSays():
-            return []  # heard from the tool itself
+            part: Any = event.part
+            return [CallEnded(part.tool_call_id, part.outcome != "success")]
+        case ToolEventPart():
+            return []  # the function tool has emitted the event itself
         case CustomEvent() if event.ui:
-            return [custom(_payload(event), event.name, event.tool_call_id)]
+            return [custom_event(_payload(event), event.name, event.tool_call_id)]
         case AgentRunResultEvent():
-            return [_last(cast("Any", event).result)]
+            return [_final_event(cast("Any", event).result)]
         case _:
             return []
 
 
 def _payload(event: CustomEvent) -> dict[str, Any]:
-    """Give what an event of the application's says, without where it says it."""
-    own = {field.name for field in fields(event)} - {field.name for field in fields(CustomEvent)}
-    return {name: getattr(event, name) for name in sorted(own)}
+    """Return the data of a custom event, without the fields that identify its call."""
+    standard = {field.name for field in fields(CustomEvent)}
+    names = {field.name for field in fields(event)} - standard
+    return {name: getattr(event, name) for name in sorted(names)}
 
 
-def _last(result: Any) -> Answer | Waits:
+def _final_event(result: Any) -> FinalAnswer | AgentPaused:
     if not isinstance(result.output, DeferredToolRequests):
-        return Answer(result.output, result)
-    waiting = result.output
-    names = ", ".join(repr(call.tool_name) for call in (*waiting.approvals, *waiting.calls))
-    return Waits(f"the approval or the result of {names}")
+        return FinalAnswer(result.output, result)
+    requests = result.output
+    names = ", ".join(repr(call.tool_name) for call in (*requests.approvals, *requests.calls))
+    return AgentPaused(f"the approval or the result of {names}")
 
 
 def _usage(used: Any) -> Usage:

@@ -1,4 +1,4 @@
-"""Tools in agents of smolagents, its tools as ours, and its agents as tools."""
+"""Adapter for smolagents: function tools in its agents, its tools, and its agents as tools."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from contextvars import Context, copy_context
 from keyword import iskeyword
 from typing import TYPE_CHECKING, Any, cast, overload
 
-from agents_tools.export._missing import missing
+from agents_tools.export._optional_import import missing_extra
 
 try:
     from PIL import Image  # type: ignore[import-not-found, unused-ignore]
@@ -22,42 +22,50 @@ try:
     from smolagents.memory import ActionStep, FinalAnswerStep, PlanningStep, ToolCall
     from smolagents.models import ChatMessageStreamDelta
 except ImportError as error:
-    raise missing("agents_tools.export.smolagents", "smolagents", error) from error
+    raise missing_extra("agents_tools.export.smolagents", "smolagents", error) from error
 
-from agents_tools._bridge import run_sync
-from agents_tools._supervisor import finish
-from agents_tools._threads import run_in_thread
-from agents_tools.context import current_context
-from agents_tools.errors import ToolCancelledError, ToolError, UserTypeError, UserValueError
-from agents_tools.export._flat import flat_inputs
-from agents_tools.export._foreign import (
-    Answer,
-    CallBegan,
-    CallEnded,
-    Said,
-    Told,
-    arguments_of,
-    foreign_tool,
-)
-from agents_tools.export._incoming import imported, incoming
-from agents_tools.export._outgoing import Tools, called, described, exported, has_failed, text_of
-from agents_tools.export._turns import turns_of
-from agents_tools.export._until import LOOK
-from agents_tools.outputs import (
+from agents_tools.concurrency.bridge import run_sync
+from agents_tools.concurrency.supervisor import finish
+from agents_tools.concurrency.threads import run_in_thread
+from agents_tools.content.outputs import (
     ContentBlock,
     ToolOutputAudio,
     ToolOutputImage,
 )
-from agents_tools.tool import DEFAULT, FunctionTool
-from agents_tools.usage import Usage
+from agents_tools.content.usage import Usage
+from agents_tools.errors import ToolCancelledError, ToolError, UserTypeError, UserValueError
+from agents_tools.export._agent_adapter import (
+    AgentEvent,
+    CallEnded,
+    CallStarted,
+    FinalAnswer,
+    TextDelta,
+    make_agent_tool,
+    parse_arguments,
+)
+from agents_tools.export._export_tool import (
+    Tools,
+    as_text,
+    call_tool,
+    describe_block,
+    export_tools,
+    has_failed,
+)
+from agents_tools.export._flatten_schema import flatten_inputs
+from agents_tools.export._import_tool import import_tool, import_tools
+from agents_tools.export._poll_cancellation import POLL_INTERVAL
+from agents_tools.export._serialize_calls import serializer_for
+from agents_tools.tool.context import current_context
+from agents_tools.tool.failure import DEFAULT
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator
 
-    from agents_tools._records import CallOutcome
-    from agents_tools.base_tool import BaseTool
-    from agents_tools.context import ToolContext
-    from agents_tools.events import Event
+    from agents_tools.classes.base_tool import BaseTool
+    from agents_tools.events.base import Event
+    from agents_tools.tool.context import ToolContext
+    from agents_tools.tool.declaration import CallOutcome
+    from agents_tools.tool.tool import FunctionTool
 
 __all__ = ["as_tool", "from_smolagents", "to_smolagents"]
 
@@ -69,31 +77,32 @@ def to_smolagents(
 @overload
 def to_smolagents(tools: Tools, *, context: Any = ...) -> list[ForeignTool]: ...
 def to_smolagents(tools: Any, *, context: Any = None) -> Any:
-    """Make tools of smolagents, for a `ToolCallingAgent` and for a `CodeAgent`.
+    """Convert tools for smolagents, for a `ToolCallingAgent` and for a `CodeAgent`.
 
-    Each argument keeps its schema, references replaced by what they refer to; the tool validates
-    what arrives. A `ToolCallingAgent` gets the text of the result, of a failure too, since an
-    exception there would take the answers of all other calls with it. Code of a `CodeAgent` gets
-    the value as plain data, and an exception when the call fails. smolagents is synchronous: the
-    tool runs on the background loop meanwhile, and `cancel()` of what this gives ends it there.
-    A `CodeAgent` with a time limit, as it has by default, runs its code in a thread that only
-    `listen(all=True)` hears.
+    Each argument keeps its schema, with references replaced by their schemas; the tool validates
+    the arguments. A `ToolCallingAgent` gets the text of the result, even of a failure, because an
+    exception would discard the results of all other calls. Code of a `CodeAgent` gets the value as
+    plain data, or an exception if the call fails. smolagents is synchronous: the tool runs on the
+    background event loop, and the `cancel()` method of the returned object cancels its calls. A
+    `CodeAgent` with a time limit, which is the default, runs its code in another thread; only
+    `listen(all=True)` receives the events from there.
 
     Args:
-        tools: A tool, or several of them.
-        context: The application's object, which tools see as `ctx.context`.
+        tools: One tool, or several.
+        context: The application's object, which tools get as `ctx.context`.
 
     Returns:
-        One tool for one, a list for several.
+        One tool for one tool, a list for several.
 
     Raises:
-        UserError: It is no tool, two have one name, or a name is none that Python takes.
+        UserError: A value is not a tool, two tools have the same name, or a name is not a valid
+            Python identifier.
     """
 
     def make(tool: FunctionTool[..., Any]) -> Any:
-        return _Ours(tool, context)
+        return _SmolTool(tool, context)
 
-    return exported(tools, make, "to_smolagents")
+    return export_tools(tools, make, "to_smolagents")
 
 
 @overload
@@ -105,20 +114,21 @@ def from_smolagents(
     tool: ForeignTool, *, failure_error_function: Any = ...
 ) -> FunctionTool[..., Any]: ...
 def from_smolagents(tool: Any, *, failure_error_function: Any = DEFAULT) -> Any:
-    """Make tools of ours of tools of smolagents. They run in a thread.
+    """Convert tools of smolagents to function tools. They run in a thread.
 
     Args:
         tool: A tool of smolagents, or a list of them.
-        failure_error_function: What the model is told when a call fails; `None` raises.
+        failure_error_function: Creates the error message for the model; `None` raises the error.
 
     Raises:
-        UserError: It is no such tool, or it takes an image or a sound, which no model can write.
+        UserError: The value is not a tool of smolagents, or it has an image or audio parameter,
+            which a model cannot write.
     """
 
-    def make(one: Any) -> FunctionTool[..., Any]:
-        return _incoming(one, failure_error_function)
+    def make(item: Any) -> FunctionTool[..., Any]:
+        return _from_foreign_tool(item, failure_error_function)
 
-    return imported(tool, ForeignTool, make, "from_smolagents")
+    return import_tools(tool, ForeignTool, make, "from_smolagents")
 
 
 def as_tool(
@@ -135,35 +145,37 @@ def as_tool(
     on_stream: Callable[[Event], Any] | None = None,
     failure_error_function: Any = DEFAULT,
 ) -> FunctionTool[..., Any]:
-    """Make a tool of an agent of smolagents. Its calls run one after the other, in a thread.
+    """Create a tool that runs an agent of smolagents. Its calls run one by one in a thread.
 
-    A call that is cancelled interrupts the agent, which ends after its current step; calls of our
-    tools are cancelled at once.
+    Cancelling a call interrupts the agent, which ends after its current step. Its calls of function
+    tools are cancelled immediately.
 
     Args:
         agent: The agent.
-        tool_name: What models call the tool; made from the agent's name by default.
-        tool_description: What models are told about it; the agent's own description by default.
-        streaming: Whether what happens inside appears in the caller's stream.
-        enable_bracketing: Whether start and end of a call appear there.
-        custom_output_extractor: Makes the output from the framework's last step; sync or async.
-        is_enabled: Whether agents offer it.
-        max_turns: How many steps it takes at most; that of the agent if not given.
-        parameters: The type of its input; one text `input` by default.
-        on_stream: Called with each event from inside; sync or async.
-        failure_error_function: What the model is told when the agent fails; `None` raises.
+        tool_name: The name of the tool; derived from the agent's name by default.
+        tool_description: The description for models; the agent's description by default.
+        streaming: Whether the events of the agent appear in the caller's stream.
+        enable_bracketing: Whether the start and end events of a call appear there.
+        custom_output_extractor: Creates the output from the framework's last step; sync or async.
+        is_enabled: Whether agents offer the tool.
+        max_turns: The maximum number of steps; that of the agent by default.
+        parameters: The type of its input; a single string `input` by default.
+        on_stream: Called with each event of the agent; sync or async.
+        failure_error_function: Creates the error message for the model; `None` raises the error.
 
     Raises:
-        UserError: The name is not acceptable, or the parameters have no JSON form.
+        UserError: The name is invalid, or `parameters` has no JSON Schema.
     """
 
-    async def run(task: str, _context: ToolContext[Any], usage: Usage) -> AsyncGenerator[Said]:
-        inside = _Run(agent, usage, max_turns)
-        async with contextlib.aclosing(inside.said(task)) as items:
-            async for said in items:
-                yield said
+    async def run(
+        task: str, _context: ToolContext[Any], usage: Usage
+    ) -> AsyncGenerator[AgentEvent]:
+        agent_run = _SmolRun(agent, usage, max_turns)
+        async with contextlib.aclosing(agent_run.events(task)) as events:
+            async for event in events:
+                yield event
 
-    return foreign_tool(
+    return make_agent_tool(
         agent.name or "agent",
         run,
         tool_name=tool_name,
@@ -178,30 +190,31 @@ def as_tool(
     )
 
 
-# --- our tools there
+# --- function tools as tools of the framework
 
 _OUTPUT_TYPES = {"string", "integer", "number", "boolean", "array", "object", "null"}
 
 
-class _Ours(ForeignTool):
-    """A tool of smolagents that calls one of ours."""
+class _SmolTool(ForeignTool):
+    """A tool of smolagents that calls a function tool."""
 
     skip_forward_signature_validation = True
 
     def __init__(self, tool: FunctionTool[..., Any], context: Any) -> None:
         if not tool.name.isidentifier() or iskeyword(tool.name):
-            plain = f"call_{tool.name}".replace("-", "_")
+            identifier = f"call_{tool.name}".replace("-", "_")
             raise UserValueError(
-                f"smolagents takes tools whose names code can use; {tool.name!r} is none. Give it "
-                f"another, for example with policies.rename({plain!r})."
+                f"to_smolagents() got a tool with an unsupported name: expected a Python "
+                f"identifier, got {tool.name!r}. Rename the tool, for example with "
+                f"policies.rename({identifier!r})."
             )
         self._tool = tool
         self._context = context
-        self._flat = flat_inputs(tool.params_json_schema)
+        self._flat = flatten_inputs(tool.params_json_schema)
         self._calls: set[asyncio.Task[Any]] = set()
         self._lock = threading.Lock()
-        self._around: Context | None = None
-        self._over: threading.Event | None = None
+        self._run_context: Context | None = None
+        self._run_ended: threading.Event | None = None
         self.name = tool.name
         self.description = tool.description
         self.inputs = self._flat.inputs
@@ -211,66 +224,75 @@ class _Ours(ForeignTool):
     def __call__(
         self, /, *args: Any, sanitize_inputs_outputs: bool = False, **arguments: Any
     ) -> Any:
-        """Call the tool: for a `ToolCallingAgent`, which asks for sanitized values, or in code."""
+        """Call the tool; a `ToolCallingAgent` sanitizes values, the code of a `CodeAgent` not."""
         if not sanitize_inputs_outputs:
             return self.forward(*args, **arguments)
-        blocks = self._outcome(self._flat.named(args, arguments)).output
+        blocks = self._outcome(self._flat.bind_arguments(args, arguments)).output
         if not isinstance(blocks, str) and len(blocks) == 1:
-            value = _foreign_block(blocks[0])
+            value = _to_foreign_block(blocks[0])
             return AgentImage(value) if isinstance(value, Image.Image) else AgentText(value)
-        return AgentText(text_of(blocks))
+        return AgentText(as_text(blocks))
 
     def forward(self, /, *args: Any, **arguments: Any) -> Any:
-        """Call the tool in code: give plain data, or raise."""
-        outcome = self._outcome(self._flat.named(args, arguments))
+        """Call the tool from code and return plain data.
+
+        Raises:
+            ToolError: The call failed.
+        """
+        outcome = self._outcome(self._flat.bind_arguments(args, arguments))
         if has_failed(outcome):
-            raise ToolError(text_of(outcome.output)) from outcome.error
-        return _foreign_value(outcome)
+            raise ToolError(as_text(outcome.output)) from outcome.error
+        return _to_foreign_value(outcome)
 
     def cancel(self) -> None:
-        """End the calls that are going on, from any thread: `agent.interrupt()` waits for them."""
+        """Cancel the running calls, from any thread; `agent.interrupt()` alone waits for them."""
         with self._lock:
             running = list(self._calls)
         for task in running:
             task.get_loop().call_soon_threadsafe(task.cancel)
 
-    def bound(self, over: threading.Event) -> _Ours:
-        """Give the tool for one run: what it is called for belongs to the call around that.
+    def bind_to_run(self, run_ended: threading.Event) -> _SmolTool:
+        """Return a copy of the tool whose calls belong to the current call.
 
-        Code runs in threads of smolagents' own, which know nothing of that call.
+        Code runs in threads of smolagents, which do not inherit the context of that call.
 
         Args:
-            over: Set when nobody waits for the run any more; then no more calls begin.
+            run_ended: Set when the run has been cancelled or has ended; then calls are rejected.
         """
-        made = copy.copy(self)
-        made.__dict__.update(_around=copy_context(), _over=over, _calls=set())
-        return made
+        tool = copy.copy(self)
+        tool.__dict__.update(_run_context=copy_context(), _run_ended=run_ended, _calls=set())
+        return tool
 
     def _outcome(self, arguments: dict[str, Any]) -> CallOutcome:
-        if self._around is None or current_context() is not None:
+        if self._run_context is None or current_context() is not None:
             return run_sync(self._call, arguments)
-        return self._around.copy().run(run_sync, self._call, arguments)
+        return self._run_context.copy().run(run_sync, self._call, arguments)
 
     async def _call(self, arguments: dict[str, Any]) -> CallOutcome:
         task = cast("asyncio.Task[Any]", asyncio.current_task())
         with self._lock:
             self._calls.add(task)
         try:
-            if self._over is not None and self._over.is_set():  # looked at once it can be cancelled
-                raise ToolCancelledError(f"Tool {self.name!r} was not called: the run is over.")
-            return await called(self._tool, arguments, context=self._context)
+            # Checked after the task was added, so that a concurrent cancel() is not missed.
+            if self._run_ended is not None and self._run_ended.is_set():
+                raise ToolCancelledError(f"Tool {self.name!r} was not called: the run has ended.")
+            return await call_tool(self._tool, arguments, context=self._context)
         finally:
             with self._lock:
                 self._calls.discard(task)
 
     def to_code_prompt(self) -> str:
-        """Describe the tool to a `CodeAgent`, with what types alone do not say."""
-        shown = copy.copy(self)
-        shown.inputs = self._flat.told()
-        return str(ForeignTool.to_code_prompt(shown))
+        """Describe the tool for the prompt of a `CodeAgent`, including the JSON Schemas."""
+        tool = copy.copy(self)
+        tool.inputs = self._flat.with_full_descriptions()
+        return str(ForeignTool.to_code_prompt(tool))
 
     def to_dict(self) -> dict[str, Any]:
-        """Refuse: the tool cannot be written as source code, only used where it is."""
+        """Raise an error: the tool cannot be exported as source code.
+
+        Raises:
+            UserTypeError: Always.
+        """
         raise UserTypeError(
             f"Tool {self.name!r} runs in this process: it cannot be saved, pushed to the Hub or "
             "sent to a remote executor. Use the local executor, or serve it over MCP."
@@ -285,40 +307,40 @@ def _output_of(tool: FunctionTool[..., Any]) -> tuple[str, dict[str, Any] | None
     return kind, schema if kind == "object" and "properties" in schema else None
 
 
-def _foreign_value(outcome: CallOutcome) -> Any:
-    """Give a result to code: text where the tool gave text, otherwise the data that was written."""
+def _to_foreign_value(outcome: CallOutcome) -> Any:
+    """Return the result of a call for code: text for a tool that returned text, otherwise data."""
     output = outcome.output
     if not isinstance(output, str):
-        values = [_foreign_block(block) for block in output]
+        values = [_to_foreign_block(block) for block in output]
         return values[0] if len(values) == 1 else values
     if outcome.value is None or isinstance(outcome.value, str):
         return outcome.value if outcome.value is None else output
     try:
         return json.loads(output)
-    except ValueError:  # it was shortened
+    except ValueError:  # the output was truncated
         return output
 
 
-def _foreign_block(block: ContentBlock) -> Any:
+def _to_foreign_block(block: ContentBlock) -> Any:
     if isinstance(block, ToolOutputImage) and block.data is not None:
         try:
             image = Image.open(io.BytesIO(block.data))
             image.load()
         except (OSError, ValueError):
-            return described(block)
+            return describe_block(block)
         return image
-    return described(block)
+    return describe_block(block)
 
 
-# --- their tools here
+# --- tools of the framework as function tools
 
 
-def _incoming(tool: Any, failure_error_function: Any) -> FunctionTool[..., Any]:
+def _from_foreign_tool(tool: Any, failure_error_function: Any) -> FunctionTool[..., Any]:
     async def call(context: ToolContext[Any], arguments: dict[str, Any]) -> Any:
-        del context  # they take no more than their arguments
-        return _own_output(await run_in_thread(tool, **arguments))
+        del context  # tools of smolagents get only the arguments
+        return _from_foreign_output(await run_in_thread(tool, **arguments))
 
-    return incoming(
+    return import_tool(
         framework="smolagents",
         name=tool.name,
         description=tool.description,
@@ -333,40 +355,41 @@ def _schema(tool: Any) -> dict[str, Any]:
     inputs = cast("dict[str, dict[str, Any]]", tool.inputs)
     return {
         "type": "object",
-        "properties": {name: _property(tool.name, name, given) for name, given in inputs.items()},
-        "required": [name for name, given in inputs.items() if not given.get("nullable")],
+        "properties": {name: _property(tool.name, name, item) for name, item in inputs.items()},
+        "required": [name for name, item in inputs.items() if not item.get("nullable")],
         "additionalProperties": False,
     }
 
 
-def _property(tool: str, name: str, given: dict[str, Any]) -> dict[str, Any]:
-    found = {key: value for key, value in given.items() if key not in {"type", "nullable"}}
-    kinds = [given["type"]] if isinstance(given["type"], str) else list(given["type"])
-    for kind in kinds:
-        if kind in {"image", "audio"}:
+def _property(tool: str, name: str, item: dict[str, Any]) -> dict[str, Any]:
+    schema = {key: value for key, value in item.items() if key not in {"type", "nullable"}}
+    types = [item["type"]] if isinstance(item["type"], str) else list(item["type"])
+    for type_name in types:
+        if type_name in {"image", "audio"}:
             raise UserTypeError(
-                f"The smolagents tool {tool!r} takes a value of type {kind} as {name!r}, which no "
-                "model can write. Wrap it in a tool that takes a path or an address."
+                f"The smolagents tool {tool!r} cannot be converted: its parameter {name!r} has the "
+                f"type {type_name}, which a model cannot write. Wrap it in a tool that accepts a "
+                "path or a URL."
             )
-    if "any" in kinds:
-        return found
-    if given.get("nullable") and "null" not in kinds:
-        kinds.append("null")
-        if isinstance(found.get("enum"), list) and None not in found["enum"]:
-            found["enum"] = [*found["enum"], None]
-    return {"type": kinds[0] if len(kinds) == 1 else kinds, **found}
+    if "any" in types:
+        return schema
+    if item.get("nullable") and "null" not in types:
+        types.append("null")
+        if isinstance(schema.get("enum"), list) and None not in schema["enum"]:
+            schema["enum"] = [*schema["enum"], None]
+    return {"type": types[0] if len(types) == 1 else types, **schema}
 
 
-def _own_output(value: Any) -> Any:
-    """Give what they answered as we answer it."""
+def _from_foreign_output(value: Any) -> Any:
+    """Convert a result of smolagents to a tool output."""
     if isinstance(value, AgentAudio):
-        with open(str(value.to_string()), "rb") as file:  # noqa: PTH123 - it gives a name
+        with open(str(value.to_string()), "rb") as file:  # noqa: PTH123 - to_string is a path
             return ToolOutputAudio(data=file.read(), mime_type="audio/wav")
     if isinstance(value, AgentType):
         value = value.to_raw()
     if isinstance(value, (list, tuple)):
         items = cast("list[Any]", list(value))
-        return [_own_output(item) for item in items]
+        return [_from_foreign_output(item) for item in items]
     if not isinstance(value, Image.Image):
         return value
     data = io.BytesIO()
@@ -374,11 +397,11 @@ def _own_output(value: Any) -> Any:
     return ToolOutputImage(data=data.getvalue(), mime_type="image/png")
 
 
-# --- their agents here
+# --- agents of the framework as tools
 
 
-class _Run:
-    """One run of an agent in a thread."""
+class _SmolRun:
+    """One run of an agent, in a thread."""
 
     def __init__(self, agent: Any, usage: Usage, max_turns: int | None) -> None:
         self._agent = agent
@@ -386,85 +409,85 @@ class _Run:
         self._max_turns = max_turns
         self._loop = asyncio.get_running_loop()
         self._steps: asyncio.Queue[Any] = asyncio.Queue()
-        self._over = threading.Event()
-        self._runs = False
-        self._tools: list[_Ours] = []
+        self._ended = threading.Event()
+        self._is_running = False
+        self._tools: list[_SmolTool] = []
         self._calls: set[str] = set()
 
-    async def said(self, task: str) -> AsyncGenerator[Said]:
-        """Run the agent and give what it says, an `Answer` last."""
-        running = asyncio.create_task(run_in_thread(self._work, task))
+    async def events(self, task: str) -> AsyncGenerator[AgentEvent]:
+        """Run the agent and yield its events, a `FinalAnswer` last."""
+        running = asyncio.create_task(run_in_thread(self._run, task))
         running.add_done_callback(lambda _: self._steps.put_nowait(None))
         try:
             while (step := await self._steps.get()) is not None:
-                for said in self._said(step):
-                    yield said
+                for event in self._convert(step):
+                    yield event
             await running
         finally:
-            self._over.set()
+            self._ended.set()
             if not running.done():
                 self._stop()
                 running.cancel()
             if await finish(running, name=str(self._agent.name)) and not running.cancelled():
-                running.exception()  # it has been raised where somebody was there to see it
+                running.exception()  # marks it as retrieved: it was raised above, if any
 
     def _stop(self) -> None:
-        """End what can be ended of a run that is going on."""
-        if self._runs:
+        """Interrupt the agent and cancel the running calls of function tools."""
+        if self._is_running:
             self._agent.interrupt()
         for tool in self._tools:
             tool.cancel()
 
-    def _work(self, task: str) -> None:
-        """Go through the steps, in a thread: only one run of an agent can go on at a time."""
-        turns = turns_of(self._agent)
-        while not turns.take(str(self._agent.name), wait=LOOK):
-            if self._over.is_set():
+    def _run(self, task: str) -> None:
+        """Run the agent, in a thread, after waiting for its other runs."""
+        serializer = serializer_for(self._agent)
+        while not serializer.acquire(str(self._agent.name), timeout=POLL_INTERVAL):
+            if self._ended.is_set():
                 return
-        with turns.used(), _bound(self._agent, self._over) as self._tools:
-            if self._over.is_set():
+        with serializer.held(), _bind_tools(self._agent, self._ended) as self._tools:
+            if self._ended.is_set():
                 return
-            self._runs = True
+            self._is_running = True
             try:
-                self._follow(task)
+                self._queue_steps(task)
             finally:
-                self._runs = False
+                self._is_running = False
 
-    def _follow(self, task: str) -> None:
+    def _queue_steps(self, task: str) -> None:
         limits = {} if self._max_turns is None else {"max_steps": self._max_turns}
         with contextlib.closing(self._agent.run(task, stream=True, **limits)) as steps:
             for step in steps:
-                if self._over.is_set():
+                if self._ended.is_set():
                     return
                 self._loop.call_soon_threadsafe(self._steps.put_nowait, step)
 
-    def _said(self, step: Any) -> list[Said]:
+    def _convert(self, step: Any) -> list[AgentEvent]:
         match step:
             case ChatMessageStreamDelta():
-                return [Told(step.content)] if step.content else []
+                return [TextDelta(step.content)] if step.content else []
             case PlanningStep():
                 self._count(step, 1)
-                return [Told(step.plan, whole=True, tag="plan")]
+                return [TextDelta(step.plan, is_complete=True, tag="plan")]
             case ToolCall():
-                return self._begun(step)
+                return self._start_call(step)
             case ToolOutput():
-                return self._ended([step.id], failed=False)
+                return self._end_calls([step.id], failed=False)
             case ActionStep():
                 self._count(step, 1)
-                return self._ended(list(self._calls), failed=step.error is not None)
+                return self._end_calls(list(self._calls), failed=step.error is not None)
             case FinalAnswerStep():
-                return [Answer(_own_output(step.output), step)]
+                return [FinalAnswer(_from_foreign_output(step.output), step)]
             case _:
                 return []
 
-    def _begun(self, call: Any) -> list[Said]:
-        ours = isinstance(self._agent.tools.get(call.name), _Ours)
-        if ours or call.name == "final_answer":
+    def _start_call(self, call: Any) -> list[AgentEvent]:
+        is_exported = isinstance(self._agent.tools.get(call.name), _SmolTool)
+        if is_exported or call.name == "final_answer":
             return []
         self._calls.add(call.id)
-        return [CallBegan(call.id, call.name, arguments_of(call.arguments))]
+        return [CallStarted(call.id, call.name, parse_arguments(call.arguments))]
 
-    def _ended(self, calls: list[str], *, failed: bool) -> list[Said]:
+    def _end_calls(self, calls: list[str], *, failed: bool) -> list[AgentEvent]:
         known = [call for call in calls if call in self._calls]
         self._calls.difference_update(known)
         return [CallEnded(call, failed) for call in known]
@@ -481,25 +504,26 @@ class _Run:
 
 
 @contextlib.contextmanager
-def _bound(agent: Any, over: threading.Event) -> Generator[list[_Ours]]:
-    """Bind the tools of ours in an agent, and in those that it manages, to one run."""
-    found = [
-        (one.tools, name, tool)
-        for one in _with_managed(agent)
-        for name, tool in one.tools.items()
-        if isinstance(tool, _Ours)
+def _bind_tools(agent: Any, run_ended: threading.Event) -> Generator[list[_SmolTool]]:
+    """Bind the function tools of an agent, and of its managed agents, to one run."""
+    originals = [
+        (member.tools, name, tool)
+        for member in _all_agents(agent)
+        for name, tool in member.tools.items()
+        if isinstance(tool, _SmolTool)
     ]
-    bound = [tool.bound(over) for _, _, tool in found]
+    bound = [tool.bind_to_run(run_ended) for _, _, tool in originals]
     try:
-        for (tools, name, _), tool in zip(found, bound, strict=True):
+        for (tools, name, _), tool in zip(originals, bound, strict=True):
             tools[name] = tool
         yield bound
     finally:
-        for tools, name, tool in found:
+        for tools, name, tool in originals:
             tools[name] = tool
 
 
-def _with_managed(agent: Any) -> list[Any]:
+def _all_agents(agent: Any) -> list[Any]:
+    """Return an agent and, recursively, its managed agents."""
     managed = getattr(agent, "managed_agents", None)
-    below = managed.values() if isinstance(managed, dict) else ()
-    return [agent, *(deeper for one in below for deeper in _with_managed(one))]
+    members = managed.values() if isinstance(managed, dict) else ()
+    return [agent, *(nested for member in members for nested in _all_agents(member))]

@@ -1,4 +1,4 @@
-"""How MCP servers are reached: one record a server, read from `mcpServers` files."""
+"""The configuration of MCP servers, from code or from `mcpServers` files."""
 
 from __future__ import annotations
 
@@ -14,57 +14,62 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 from urllib.parse import urlsplit
 
-from agents_tools._json import check_bounds
-from agents_tools._secrets import guard_logs, mask
 from agents_tools.errors import UserError, UserTypeError, UserValueError
-from agents_tools.mcp._commands import ConfigFinding, findings_of_command
+from agents_tools.mcp._command_audit import ConfigFinding, findings_of_command
+from agents_tools.text.json_limits import check_bounds
+from agents_tools.text.secrets import guard_logs, mask
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from agents_tools.context import ToolContext
+    from agents_tools.tool.context import ToolContext
 
-__all__ = ["MCPServerConfig", "Transport", "load_config", "server_config", "without_secrets"]
+__all__ = ["MCPServerConfig", "Transport", "load_config"]
 
 logger = logging.getLogger("agents_tools.mcp")
 guard_logs()
 
 Transport: TypeAlias = Literal["stdio", "http", "sse", "memory"]
-"""How a server is reached."""
+"""The transport to a server."""
 
 HeaderProvider: TypeAlias = (
     "Callable[[ToolContext[Any] | None], Mapping[str, str] | Awaitable[Mapping[str, str]]]"
 )
-"""Gives headers for one request; asked with the context of the call, or with `None` outside one."""
+"""Returns the headers of one request, from the context of its call (`None` outside of a call)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MCPServerConfig:
-    """How one server is reached, and what is taken from it.
+    """The configuration of one server.
 
     Attributes:
-        name: Its name here; its tools are prefixed with it.
+        name: The name of the server, by default the prefix of its tools.
         transport: `stdio`, `http` (streamable HTTP), `sse` (the older HTTP), or `memory`.
-        command: stdio: the program.
-        args: stdio: its arguments.
-        env: stdio: variables on top of HOME, LOGNAME, PATH, SHELL, TERM and USER.
-        inherit_env: stdio: names of variables of this process that it also gets.
-        cwd: stdio: the folder it starts in.
-        url: http, sse: its address.
-        headers: http, sse: headers of every request.
-        header_provider: http, sse: headers of one request, from the context of the call.
-        auth: http, sse: an auth object of the SDK's HTTP client, such as its OAuth provider.
-        server: memory: a server object of the SDK, in this process.
-        connect_timeout: Seconds until it has to have answered and listed its tools.
-        timeout: Seconds that a call may be silent; its progress starts them again.
-        max_time: Seconds that a call may take in all.
-        prefix: What the names of its tools begin with; its name by default, `None` for nothing.
-        allow: Patterns (`fnmatch`) of the names of tools that are taken; all by default.
-        deny: Patterns of the names of tools that are not.
-        trusted: Whether what its annotations promise is believed, so that a tool that says it is
-            read-only or idempotent may be called again when an outcome was lost.
-        validate_arguments: Whether arguments are checked against its schemas before they are sent.
-        max_message: The most bytes of one message from it.
+        command: The program, for `stdio`.
+        args: The arguments of the program, for `stdio`.
+        env: Environment variables in addition to HOME, LOGNAME, PATH, SHELL, TERM and USER, for
+            `stdio`.
+        inherit_env: The names of further variables that the server inherits, for `stdio`.
+        cwd: The working directory, for `stdio`.
+        url: The URL, for `http` and `sse`.
+        headers: The headers of every request, for `http` and `sse`.
+        header_provider: Returns the headers of one request from the context of its call, for
+            `http` and `sse`.
+        auth: An auth object of the SDK's HTTP client, such as its OAuth provider, for `http` and
+            `sse`.
+        server: A server object of the SDK in this process, for `memory`.
+        connect_timeout: Seconds that the server has to connect and list its tools.
+        timeout: Seconds that a call can take without progress.
+        max_time: Seconds that a call can take in total.
+        prefix: The prefix of the names of the tools; the name of the server by default, `None` for
+            no prefix.
+        allow: Patterns (`fnmatch`) of the names of the tools to include; all by default.
+        deny: Patterns of the names of the tools to exclude.
+        trusted: Whether to trust the annotations of the tools: a tool that is declared read-only
+            or idempotent is called again when its outcome was lost.
+        validate_arguments: Whether arguments are validated against the input schemas before they
+            are sent.
+        max_message: The maximum size of a message from the server, in bytes.
     """
 
     name: str
@@ -77,8 +82,8 @@ class MCPServerConfig:
     url: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     header_provider: HeaderProvider | None = None
-    auth: Any = field(default=None, repr=False)
-    server: Any = None
+    auth: object = field(default=None, repr=False)
+    server: object = None
     connect_timeout: float = 10.0
     timeout: float = 60.0
     max_time: float = 600.0
@@ -91,41 +96,43 @@ class MCPServerConfig:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise UserTypeError(f"An MCP server needs a name, as text; it got {self.name!r:.60}.")
+            raise UserTypeError(
+                f"The name of an MCP server must be a non-empty string, got {self.name!r:.60}."
+            )
         if self.prefix is not None and not isinstance(self.prefix, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UserTypeError(
-                f"The prefix of MCP server {self.name!r} is text, or null for none, "
-                f"not {_kind(self.prefix)}."
+                f"MCP server {self.name!r}: 'prefix' expects a string, or null for no prefix, "
+                f"got {_kind(self.prefix)}."
             )
         if self.prefix == "":
             object.__setattr__(self, "prefix", self.name)
-        needed = {"stdio": "command", "http": "url", "sse": "url", "memory": "server"}
-        if not isinstance(self.transport, str) or self.transport not in needed:  # pyright: ignore[reportUnnecessaryIsInstance]
+        required = {"stdio": "command", "http": "url", "sse": "url", "memory": "server"}
+        if not isinstance(self.transport, str) or self.transport not in required:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UserValueError(
-                f"MCP server {self.name!r} has the transport {self.transport!r:.60}; "
-                "there are 'stdio', 'http', 'sse' and 'memory'."
+                f"MCP server {self.name!r}: 'transport' expects 'stdio', 'http', 'sse' or "
+                f"'memory', got {self.transport!r:.60}."
             )
-        if getattr(self, needed[self.transport]) is None:
+        if getattr(self, required[self.transport]) is None:
             raise UserValueError(
-                f"MCP server {self.name!r} is reached by {self.transport} and needs "
-                f"{needed[self.transport]!r}."
+                f"MCP server {self.name!r}: the transport {self.transport!r} requires "
+                f"{required[self.transport]!r}."
             )
         if self.url is not None and not re.match(r"https?://[^/]", self.url):
             raise UserValueError(
-                f"The url of MCP server {self.name!r} is no address. Give the whole of it, such as "
+                f"MCP server {self.name!r}: 'url' expects a complete URL, such as "
                 "http://127.0.0.1:8000/mcp."
             )
         for name in ("connect_timeout", "timeout", "max_time", "max_message"):
             value = getattr(self, name)
             if not isinstance(value, (int, float)) or isinstance(value, bool) or not value > 0:
                 raise UserValueError(
-                    f"The {name} of MCP server {self.name!r} is a number above 0, "
-                    f"not {value!r:.60}."
+                    f"MCP server {self.name!r}: {name!r} expects a number above 0, "
+                    f"got {value!r:.60}."
                 )
 
     @property
     def place(self) -> str:
-        """Where it is, for messages: its address without secrets, or its command."""
+        """The URL without secrets, or the command; for messages."""
         if self.url is not None:
             parts = urlsplit(self.url)
             return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
@@ -133,33 +140,32 @@ class MCPServerConfig:
 
     @property
     def findings(self) -> tuple[ConfigFinding, ...]:
-        """What had better be another way: a version left open, code in the arguments."""
+        """Warnings about the command, such as an unpinned version or code in the arguments."""
         if self.transport != "stdio":
             return ()
-        found = findings_of_command(self.command or "", self.args)
         return tuple(
-            ConfigFinding(code=one.code, message=without_secrets(self, one.message))
-            for one in found
+            ConfigFinding(code=finding.code, message=without_secrets(self, finding.message))
+            for finding in findings_of_command(self.command or "", self.args)
         )
 
 
 def without_secrets(config: MCPServerConfig, text: str) -> str:
-    """Take out of a text what a server was given in confidence: variables, headers, known secrets.
+    """Mask the values of a server's variables and headers, and known secrets, in a text.
 
     Args:
-        config: The server.
-        text: What it, or something between, has said.
+        config: The configuration of the server.
+        text: A text from the server, or from something between.
     """
     values = [*config.env.values(), *config.headers.values()]
     values += [value.partition(" ")[2] for value in config.headers.values()]
     for value in sorted(values, key=len, reverse=True):
-        if len(value) >= _SECRET:
+        if len(value) >= _MIN_SECRET_LENGTH:
             text = text.replace(value, "***")
     return mask(text)
 
 
-_SECRET = 8
-"""Characters from which on a value may be a secret: shorter ones are words such as `true`."""
+_MIN_SECRET_LENGTH = 8
+"""The length from which a value is masked: shorter values are words such as `true`."""
 
 _ALIASES = {
     "type": "transport",
@@ -175,7 +181,7 @@ _ALIASES = {
     "tool_timeout_sec": "timeout",
     "env_vars": "inherit_env",
 }
-"""What editors and other programs call the keys."""
+"""The names of keys in the files of editors and other programs."""
 
 _TRANSPORTS = {
     "streamable-http": "http",
@@ -186,79 +192,79 @@ _TRANSPORTS = {
 }
 _SECTIONS = ("mcpServers", "servers", "context_servers", "mcp_servers")
 _MILLISECONDS = 1_000
-"""A `timeout` from here up is in milliseconds, which some programs write."""
+"""A `timeout` of at least this number is in milliseconds, the unit of some programs."""
 
 
 def load_config(
-    source: str | os.PathLike[str] | Mapping[str, Any], **defaults: Any
+    source: str | os.PathLike[str] | Mapping[str, Any], **defaults: object
 ) -> list[MCPServerConfig]:
     """Read the servers of an `mcpServers` file, or of its content.
 
-    Takes the files of editors as well: `mcpServers`, `servers`, `context_servers` or
-    `mcp_servers` at the top, JSON (comments allowed) or TOML. `${NAME}`, `${NAME:-default}` and
-    `${env:NAME}` stand for variables of the environment. Entries that are switched off
-    (`"disabled": true`) are left out.
+    The files of editors are supported too: JSON (with comments) or TOML with the top-level key
+    `mcpServers`, `servers`, `context_servers` or `mcp_servers`. `${NAME}`, `${NAME:-default}` and
+    `${env:NAME}` are replaced by environment variables. Disabled entries (`"disabled": true`) are
+    left out.
 
-    What had better be another way, such as a version left open, is no error: it stands in
-    `MCPServerConfig.findings` and is logged at the level `INFO`.
+    Questionable commands, such as one with an unpinned version, are not errors: they are in
+    `MCPServerConfig.findings`, and are logged at the level `INFO`.
 
     Args:
-        source: The path of the file, or what is in it.
+        source: The path of the file, or its content.
         **defaults: Fields of `MCPServerConfig` for entries that do not have them.
 
     Raises:
-        UserError: The file cannot be read, or an entry cannot work; the message says which.
+        UserError: The file cannot be read, or an entry is invalid; the message names the entry.
     """
-    where, content = _content(source)
+    label, content = _content(source)
     section = next((key for key in _SECTIONS if key in content), None)
     if section is None:
         if any(isinstance(entry, Mapping) for entry in content.values()):
             raise UserValueError(
-                f'{where} has no key "mcpServers". Put the servers below it: '
+                f'{label} has no key "mcpServers". Put the servers below it: '
                 '{"mcpServers": {"name": {"command": "..."}}}.'
             )
-        raise UserValueError(f'{where} names no MCP servers: it has no key "mcpServers".')
+        raise UserValueError(f'{label} has no MCP servers: the key "mcpServers" is missing.')
     entries = content[section]
     if not isinstance(entries, Mapping):
-        raise UserTypeError(f'"{section}" in {where} is an object, not {_kind(entries)}.')
+        raise UserTypeError(f'"{section}" in {label} expects an object, got {_kind(entries)}.')
     servers: list[MCPServerConfig] = []
     for name, entry in cast("Mapping[str, Any]", entries).items():
         if not isinstance(entry, Mapping):
             raise UserTypeError(
-                f'"{section}.{name}" in {where} is an object like {{"command": "..."}}, '
-                f"not {_kind(entry)}."
+                f'"{section}.{name}" in {label} expects an object like {{"command": "..."}}, '
+                f"got {_kind(entry)}."
             )
-        given = cast("Mapping[str, Any]", entry)
-        if given.get("disabled") is True or given.get("enabled") is False:
+        values = cast("Mapping[str, Any]", entry)
+        if values.get("disabled") is True or values.get("enabled") is False:
             continue
         try:
-            servers.append(_from_entry(name, given, defaults))
+            servers.append(_from_entry(name, values, defaults))
         except UserError as error:
-            raise type(error)(f"{where}: {error}") from None
+            raise type(error)(f"{label}: {error}") from None
         except RecursionError:
-            raise UserValueError(f'{where}: "{section}.{name}" is nested too deeply.') from None
+            raise UserValueError(f'{label}: "{section}.{name}" is nested too deeply.') from None
         for finding in servers[-1].findings:
-            logger.info("MCP server %r in %s: %s.", name, where, finding.message)
+            logger.info("MCP server %r in %s: %s.", name, label, finding.message)
     return servers
 
 
 def server_config(name: str, transport: str | None = None, **connection: Any) -> MCPServerConfig:
-    """Make the record of a server from what was said in code.
+    """Create the configuration of a server from arguments.
 
     Args:
-        name: Its name.
-        transport: How it is reached; seen from the rest where it is not given.
+        name: The name of the server.
+        transport: The transport; derived from the other fields by default.
         **connection: The other fields of `MCPServerConfig`.
 
     Raises:
-        UserError: There is no such field, or the server cannot be reached by what is given.
+        UserError: A field is unknown, invalid or missing.
     """
     known = {one.name for one in fields(MCPServerConfig)}
     for key in connection:
         if key not in known:
-            near = difflib.get_close_matches(key, known, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise UserTypeError(f"MCP server {name!r} takes no {key!r}.{hint}")
+            matches = difflib.get_close_matches(key, known, n=1)
+            hint = f" Did you mean {matches[0]!r}?" if matches else ""
+            raise UserTypeError(f"MCP server {name!r} has an unknown option {key!r}.{hint}")
     values = dict(connection)
     values["transport"] = _transport(name, transport, values)
     for key in ("args", "inherit_env", "allow", "deny"):
@@ -275,38 +281,40 @@ def server_config(name: str, transport: str | None = None, **connection: Any) ->
     for key, text in headers.items():
         if not text.isprintable():
             raise UserValueError(
-                f"The header {key!r:.60} of MCP server {name!r} has a line end, or another "
-                "character that no header can have. Strip it."
+                f"MCP server {name!r}: the value of the header {key!r:.60} contains a line break "
+                "or another character that is not allowed in a header. Strip it."
             )
     for key in ("command", "cwd", "url"):
         value = values.get(key)
         if isinstance(value, os.PathLike):
             values[key] = os.fspath(cast("os.PathLike[str]", value))
         elif value is not None and not isinstance(value, str):
-            raise UserTypeError(f"The {key} of MCP server {name!r} is text, not {_kind(value)}.")
+            raise UserTypeError(
+                f"MCP server {name!r}: {key!r} expects a string, got {_kind(value)}."
+            )
     return MCPServerConfig(name=name, **values)
 
 
 def _from_entry(
     name: str, entry: Mapping[str, Any], defaults: Mapping[str, Any]
 ) -> MCPServerConfig:
-    known = {one.name for one in fields(MCPServerConfig)} - _IN_CODE
+    known = {one.name for one in fields(MCPServerConfig)} - _CODE_ONLY
     values: dict[str, Any] = dict(defaults)
     for key, value in entry.items():
         field_name = _ALIASES.get(key, key)
         if field_name in known:
-            values[field_name] = _expanded(name, key, value)
+            values[field_name] = _expand(name, key, value)
         elif key not in _IGNORED and (
-            near := difflib.get_close_matches(key, [*known, *_ALIASES], n=1, cutoff=0.8)
+            matches := difflib.get_close_matches(key, [*known, *_ALIASES], n=1, cutoff=0.8)
         ):
             raise UserValueError(
-                f"MCP server {name!r} has the unknown key {key!r}. Did you mean {near[0]!r}?"
+                f"MCP server {name!r} has the unknown key {key!r}. Did you mean {matches[0]!r}?"
             )
     command = values.get("command")
     if isinstance(command, Mapping):  # {"command": {"path": ..., "args": ..., "env": ...}}
-        whole = cast("Mapping[str, Any]", command)
-        values |= {key: whole[key] for key in ("args", "env") if whole.get(key)}
-        values["command"] = whole.get("path")
+        parts = cast("Mapping[str, Any]", command)
+        values |= {key: parts[key] for key in ("args", "env") if parts.get(key)}
+        values["command"] = parts.get("path")
     elif isinstance(command, list):  # the program and its arguments in one list
         program, *rest = cast("list[Any]", command) or [None]
         more = _texts(name, "args", values.get("args") or ())
@@ -322,56 +330,57 @@ def _from_entry(
     return server_config(name, values.pop("transport", None), **values)
 
 
-_IN_CODE = frozenset({"name", "header_provider", "auth", "server", "trusted"})
-"""What a file cannot say."""
+_CODE_ONLY = frozenset({"name", "header_provider", "auth", "server", "trusted"})
+"""Fields that can only be set in code."""
 
 _IGNORED = frozenset({
     "alwaysAllow", "args_hint", "autoApprove", "auto_approve", "description", "dev", "disabled",
     "enabled", "envFile", "gallery", "icon", "keep_alive", "note", "oauth", "source", "tools",
     "trust", "version",
 })  # fmt: skip
-"""Keys of other programs that say nothing to this one."""
+"""Keys of other programs that are ignored."""
 
 
-def _transport(name: str, given: Any, values: Mapping[str, Any]) -> Any:
-    if given is None:
-        for field_name, transport in (("command", "stdio"), ("server", "memory")):
+def _transport(name: str, transport: Any, values: Mapping[str, Any]) -> Any:
+    if transport is None:
+        for field_name, default in (("command", "stdio"), ("server", "memory")):
             if values.get(field_name) is not None:
-                return transport
+                return default
         url = values.get("url")
         if isinstance(url, str):
             return "sse" if re.search(r"/sse/?(\?|$)", url) else "http"
         raise UserValueError(
-            f'MCP server {name!r} has neither "command" (a program to start) nor "url" '
-            "(an address)."
+            f'MCP server {name!r} requires "command" (a program to start) or "url" (an address).'
         )
-    return _TRANSPORTS.get(str(given), given)
+    return _TRANSPORTS.get(str(transport), transport)
 
 
 def _texts(name: str, key: str, value: Any) -> tuple[str, ...]:
     if isinstance(value, (str, bytes)) or not isinstance(value, (Sequence, set, frozenset)):
         raise UserTypeError(
-            f"The {key} of MCP server {name!r} is a list of texts, not {_kind(value)}."
+            f"MCP server {name!r}: {key!r} expects a list of strings, got {_kind(value)}."
         )
     items = [*cast("Sequence[Any]", value)]
     for item in items:
         if not isinstance(item, (str, os.PathLike)):
             raise UserTypeError(
-                f"The {key} of MCP server {name!r} are texts; one is {_kind(item)}: {item!r:.60}."
+                f"MCP server {name!r}: {key!r} expects a list of strings, got {_kind(item)} in "
+                f"the list: {item!r:.60}."
             )
     return tuple(str(item) for item in items)
 
 
 def _mapping(name: str, key: str, value: Any) -> dict[str, str]:
     if not isinstance(value, Mapping):
-        raise UserTypeError(f"The {key} of MCP server {name!r} is an object, not {_kind(value)}.")
-    given = cast("Mapping[Any, Any]", value)
-    for one, text in given.items():
-        if not isinstance(one, str) or not isinstance(text, str):
+        raise UserTypeError(f"MCP server {name!r}: {key!r} expects an object, got {_kind(value)}.")
+    items = cast("Mapping[Any, Any]", value)
+    for item_name, text in items.items():
+        if not isinstance(item_name, str) or not isinstance(text, str):
             raise UserTypeError(
-                f"The {key} of MCP server {name!r} are texts; {one!r:.60} is {_kind(text)}."
+                f"MCP server {name!r}: {key!r} expects strings as values, got {_kind(text)} for "
+                f"{item_name!r:.60}."
             )
-    return dict(cast("Mapping[str, str]", given))
+    return dict(cast("Mapping[str, str]", items))
 
 
 def _kind(value: object) -> str:
@@ -383,7 +392,7 @@ def _kind(value: object) -> str:
 _KINDS: dict[type[Any], str] = {
     dict: "an object",
     list: "a list",
-    str: "text",
+    str: "a string",
     bool: "true or false",
     int: "a number",
     float: "a number",
@@ -406,24 +415,28 @@ def _content(
         raise UserValueError(f"The MCP configuration {path} cannot be read: {reason}.") from error
     try:
         check_bounds(text)
-        found: Any = tomllib.loads(text) if path.suffix == ".toml" else _read_json(text)
+        content: Any = tomllib.loads(text) if path.suffix == ".toml" else _read_json(text)
     except (ValueError, RecursionError) as error:
         raise UserValueError(f"The MCP configuration {path} cannot be read: {error}.") from error
-    if not isinstance(found, Mapping):
-        raise UserTypeError(f"The MCP configuration {path} is an object, not {_kind(found)}.")
-    return str(path), cast("Mapping[str, Any]", found)
+    if not isinstance(content, Mapping):
+        raise UserTypeError(
+            f"The MCP configuration {path} is invalid: expected an object, got {_kind(content)}."
+        )
+    return str(path), cast("Mapping[str, Any]", content)
 
 
 _COMMENTS = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
-_LAST_COMMAS = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])')
+_TRAILING_COMMAS = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])')
 
 
 def _read_json(text: str) -> Any:
-    """Read JSON as editors write it: with comments, and with a comma after the last item."""
+    """Read JSON with comments and trailing commas, as editors write it."""
     try:
         return json.loads(text)
     except ValueError as error:
-        plain = _LAST_COMMAS.sub(lambda m: m[1] or "", _COMMENTS.sub(lambda m: m[1] or "", text))
+        plain = _TRAILING_COMMAS.sub(
+            lambda m: m[1] or "", _COMMENTS.sub(lambda m: m[1] or "", text)
+        )
         try:
             return json.loads(plain)
         except ValueError:
@@ -436,19 +449,22 @@ _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _INPUT = re.compile(r"\$\{input:[^}]*\}")
 
 
-def _expanded(name: str, key: str, value: Any) -> Any:
+def _expand(name: str, key: str, value: Any) -> Any:
     if isinstance(value, str):
-        if asked := _INPUT.search(value):
+        if match := _INPUT.search(value):
             raise UserValueError(
-                f"MCP server {name!r} asks the editor for {asked[0]} in its {key!r}. Put the value "
-                "into a variable of the environment and write ${NAME} instead."
+                f"MCP server {name!r}: {key!r} contains {match[0]}, which only an editor can "
+                "fill in. Put the value into an environment variable and use ${NAME} instead."
             )
-        return _VARIABLE.sub(lambda found: _variable(name, key, found[1], found[2]), value)
+        return _VARIABLE.sub(lambda match: _variable(name, key, match[1], match[2]), value)
     if isinstance(value, list):
-        return [_expanded(name, key, item) for item in cast("list[Any]", value)]
+        return [_expand(name, key, item) for item in cast("list[Any]", value)]
     if isinstance(value, dict):
         entries = cast("dict[str, Any]", value)
-        return {one: _expanded(name, f"{key}.{one}", item) for one, item in entries.items()}
+        return {
+            field_name: _expand(name, f"{key}.{field_name}", item)
+            for field_name, item in entries.items()
+        }
     return value
 
 
@@ -457,12 +473,12 @@ def _variable(name: str, key: str, variable: str, default: str | None) -> str:
         return str(Path.cwd())
     if variable in {"userHome", "HOME"}:
         return str(Path.home())
-    found = os.environ.get(variable)
-    if found is not None and (found or default is None):
-        return found
+    value = os.environ.get(variable)
+    if value is not None and (value or default is None):
+        return value
     if default is not None:
         return default
     raise UserValueError(
-        f"MCP server {name!r} needs the variable {variable} for its {key!r}, and it is not set. "
-        f"Set it, or write ${{{variable}:-default}}."
+        f"MCP server {name!r}: {key!r} requires the environment variable {variable}, which is not "
+        f"set. Set it, or use ${{{variable}:-default}}."
     )

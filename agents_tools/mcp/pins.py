@@ -1,4 +1,4 @@
-"""What the tools of servers were when they were first seen, so that no change goes unnoticed."""
+"""Pin the tools of servers by their fingerprints, to detect changed definitions."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 
-from agents_tools._text import describe_value
 from agents_tools.errors import UserError, UserKeyError, UserValueError
-from agents_tools.mcp._untrusted import clean_text
+from agents_tools.mcp._sanitize import clean_text
+from agents_tools.text.escape import describe_value
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 __all__ = ["OnChange", "PinChange", "ToolPins", "fingerprint"]
 
 OnChange: TypeAlias = Literal["warn", "ask", "block"]
-"""What becomes of a tool that is not as it was pinned: it is used, a person decides, or neither."""
+"""The handling of a changed tool: use it with a warning, ask a person, or block it."""
 
 VERSION = 1
 """The version of the lock file."""
 
 
 def fingerprint(wire_tool: Mapping[str, Any]) -> str:
-    """Give the SHA-256 of what a server says about a tool; the order of keys does not matter.
+    """Return the SHA-256 of the definition of a tool, independent of the order of keys.
 
     Args:
         wire_tool: The tool, as in a result of `tools/list`.
@@ -41,15 +41,15 @@ def fingerprint(wire_tool: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PinChange:
-    """How a tool differs from what was pinned.
+    """A difference between a tool and its pin.
 
     Attributes:
-        server: The name of its server.
-        tool: Its name there.
-        kind: Whether it has changed, is gone, or is new.
-        fields: What has changed, such as `description` or `inputSchema.properties.path`.
-        before: Its fingerprint when it was pinned; `None` if it is new.
-        after: Its fingerprint now; `None` if it is gone.
+        server: The name of the server.
+        tool: The name of the tool on the server.
+        kind: Whether the tool was changed, removed or added.
+        fields: The changed fields, such as `description` or `inputSchema.properties.path`.
+        before: The pinned fingerprint; `None` for an added tool.
+        after: The current fingerprint; `None` for a removed tool.
     """
 
     server: str
@@ -64,11 +64,11 @@ class PinChange:
         on_change: OnChange,
         ask: Callable[[PinChange], bool | Awaitable[bool]] | None = None,
     ) -> bool:
-        """Decide whether the tool may be used all the same.
+        """Return whether the tool can be used although it differs.
 
         Args:
-            on_change: `warn`: it may; `block`: it may not; `ask`: as somebody says.
-            ask: Who is asked; without anybody to ask it may not.
+            on_change: `warn` allows it, `block` does not, `ask` calls `ask`.
+            ask: Returns whether the tool can be used; without it, `ask` does not allow the tool.
         """
         if on_change != "ask":
             return on_change == "warn"
@@ -81,21 +81,22 @@ class PinChange:
 
 
 class ToolPins:
-    """Remembers the tools of servers, in a lock file or only as long as it lives.
+    """The pinned tools of servers, stored in a lock file or in memory.
 
-    The tools of a server are trusted when it is seen first. From then on each difference is
-    told, until it is approved. A tool that is gone stays pinned: it has to come back as it was.
+    The tools of a server are trusted when they are first listed. From then on, each difference is
+    reported until it is approved. A removed tool stays pinned and must return unchanged.
 
-    Any number of these may use one file in one process; of two processes that write it at the
-    same moment, one wins.
+    Several instances can use the same file in one process. If two processes write it at the same
+    time, one of the writes is lost.
 
     Args:
-        path: The lock file; `None` for none. It holds no secrets and may be kept with the code.
-        on_change: What becomes of tools that are not as they were pinned: `warn`, `ask`, `block`.
-            With `warn`, tools that are new are pinned at once.
+        path: The lock file, which contains no secrets and can be checked in; `None` keeps the pins
+            in memory.
+        on_change: The handling of changed tools: `warn`, `ask` or `block`. With `warn`, new tools
+            are pinned at once.
 
     Raises:
-        UserError: The file is damaged.
+        UserError: The file is invalid, or cannot be read.
     """
 
     def __init__(
@@ -103,40 +104,40 @@ class ToolPins:
     ) -> None:
         if on_change not in get_args(OnChange):
             raise UserValueError(
-                "on_change of ToolPins is 'warn', 'ask' or 'block', "
-                f"not {describe_value(on_change)}."
+                "ToolPins(on_change=...) expects 'warn', 'ask' or 'block', "
+                f"got {describe_value(on_change)}."
             )
         self.on_change: OnChange = on_change
         self.path = None if path is None else Path(path).expanduser()
         self._memory: _Servers = {}
-        self._seen: _Servers = {}
+        self._last_checked: _Servers = {}
         with _LOCK:
             self._load()
 
     def check(self, server: str, tools: Sequence[Mapping[str, Any]]) -> list[PinChange]:
-        """Compare all tools of a server with what was pinned; pin them if it was never seen.
+        """Compare all tools of a server with their pins; pin the tools of an unknown server.
 
         Args:
             server: The name of the server.
-            tools: Its tools, as in a result of `tools/list`.
+            tools: All tools of the server, as in a result of `tools/list`.
 
         Returns:
-            What differs, by the names of tools.
+            The differences, sorted by the names of the tools.
 
         Raises:
-            UserError: The file is damaged, or cannot be read or written.
+            UserError: The file is invalid, or cannot be read or written.
         """
-        now = _pins_of(tools)
+        current = _pins_of(tools)
         with _LOCK:
-            self._seen[server] = now
+            self._last_checked[server] = current
             servers = self._load()
             pinned = servers.get(server)
             if not pinned:
-                if now:
-                    self._save({**servers, server: now})
+                if current:
+                    self._save({**servers, server: current})
                 return []
-            changes = _differences(server, pinned, now)
-            added = {c.tool: now[c.tool] for c in changes if c.kind == "added"}
+            changes = _differences(server, pinned, current)
+            added = {c.tool: current[c.tool] for c in changes if c.kind == "added"}
             if added and self.on_change == "warn":
                 self._save({**servers, server: {**pinned, **added}})
             return changes
@@ -147,24 +148,24 @@ class ToolPins:
         tool: str | None = None,
         current: Sequence[Mapping[str, Any]] | None = None,
     ) -> None:
-        """Pin tools as they are now.
+        """Pin the current definitions of tools.
 
         Args:
             server: The name of the server.
-            tool: The name of the tool there; `None` for all of its tools. What is gone is
-                forgotten.
-            current: All tools of the server; by default those that were checked last.
+            tool: The name of the tool on the server; `None` for all tools. The pin of a removed
+                tool is deleted.
+            current: All tools of the server; by default those of the last check.
 
         Raises:
-            UserError: Nobody knows what the tools are now.
+            UserError: The tools of the server were not checked, or the tool is unknown.
         """
         with _LOCK:
-            now = self._seen.get(server) if current is None else _pins_of(current)
+            now = self._last_checked.get(server) if current is None else _pins_of(current)
             if now is None:
                 raise UserKeyError(
-                    f"The tools of MCP server {server!r} have not been checked here, so that there "
-                    "is nothing to approve. Connect to it first, give `current=`, or use "
-                    "forget() to trust what it lists next."
+                    f"The tools of MCP server {server!r} have not been checked in this process, so "
+                    "they cannot be approved. Connect to the server first, pass `current=`, or "
+                    "call forget() to trust the next list."
                 )
             servers = self._load()
             pinned = servers.get(server, {})
@@ -180,21 +181,21 @@ class ToolPins:
             self._save({**servers, server: others | ({tool: now[tool]} if tool in now else {})})
 
     def forget(self, server: str) -> bool:
-        """Forget a server: what it lists next is trusted.
+        """Delete the pins of a server, so that the next list of its tools is trusted.
 
         Returns:
-            Whether anything was pinned.
+            Whether the server had pins.
         """
         with _LOCK:
             servers = dict(self._load())
-            self._seen.pop(server, None)
-            known = servers.pop(server, None)
-            if known is not None:
+            self._last_checked.pop(server, None)
+            pins = servers.pop(server, None)
+            if pins is not None:
                 self._save(servers)
-            return bool(known)
+            return bool(pins)
 
     def pinned(self, server: str) -> dict[str, str]:
-        """Give the fingerprints of a server's tools as they are pinned, by name."""
+        """Return the pinned fingerprints of a server's tools, by name."""
         with _LOCK:
             return {name: pin["hash"] for name, pin in self._load().get(server, {}).items()}
 
@@ -206,25 +207,25 @@ class ToolPins:
         except FileNotFoundError:
             return {}
         except UnicodeDecodeError as error:
-            raise _damaged(self.path, str(error)) from None
+            raise _invalid_file(self.path, str(error)) from None
         except OSError as error:
             raise UserError(
                 f"The pins of MCP tools in {self.path} cannot be read: {error.strerror}. "
-                "Make the file readable, or give ToolPins another path."
+                "Make the file readable, or use another path."
             ) from error
-        return _parsed(self.path, text)
+        return _parse(self.path, text)
 
     def _save(self, servers: _Servers) -> None:
-        kept = {server: pins for server, pins in servers.items() if pins}
+        stored = {server: pins for server, pins in servers.items() if pins}
         if self.path is None:
-            self._memory = kept
+            self._memory = stored
             return
         try:
-            _replace(self.path, _written({"version": VERSION, "servers": kept}))
+            _write_atomically(self.path, _format({"version": VERSION, "servers": stored}))
         except OSError as error:
             raise UserError(
                 f"The pins of MCP tools cannot be written to {self.path}: {error.strerror}. "
-                "Make its folder writable, or give ToolPins another path."
+                "Make its folder writable, or use another path."
             ) from error
 
 
@@ -233,47 +234,47 @@ _Pins: TypeAlias = dict[str, _Pin]
 _Servers: TypeAlias = dict[str, _Pins]
 
 _LOCK = threading.Lock()
-"""Held from reading a file to writing it; one for all, as files are small and writes are rare."""
+"""Held from reading a file to writing it. All instances share it: writes are short and rare."""
 
 
 # --- fingerprints
 
 _FIELDS = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
-_SHOWN = 200
-_SHORT = 16
-_LONGEST_PART = 64
+_DESCRIPTION_LENGTH = 200
+_SHORT_HASH = 16
+_MAX_PROPERTY_NAME = 64
 
 
 def _pins_of(tools: Iterable[Mapping[str, Any]]) -> _Pins:
     pins: _Pins = {}
     for tool in tools:
         name: Any = tool.get("name")
-        if isinstance(name, str) and name not in pins:  # of two of a name, the first is used
+        if isinstance(name, str) and name not in pins:  # the first of two equal names is used
             pins[name] = _pin(tool)
     return pins
 
 
 def _pin(tool: Mapping[str, Any]) -> _Pin:
     description: Any = tool.get("description")
-    shown = description if isinstance(description, str) else ""
+    text = description if isinstance(description, str) else ""
     return {
         "hash": fingerprint(tool),
-        "description": clean_text(shown, len(shown))[0][:_SHOWN],
-        "parts": {place: _digest(part)[:_SHORT] for place, part in _parts(tool).items()},
+        "description": clean_text(text, len(text))[0][:_DESCRIPTION_LENGTH],
+        "parts": {path: _digest(part)[:_SHORT_HASH] for path, part in _parts(tool).items()},
     }
 
 
 def _parts(tool: Mapping[str, Any]) -> dict[str, Any]:
-    """Take a tool apart, to be able to say what has changed."""
+    """Split a definition into parts that are hashed on their own, to report what has changed."""
     parts = {key: tool[key] for key in _FIELDS[1:] if tool.get(key) is not None}
     schema: Any = parts.get("inputSchema")
     properties: Any = cast("Any", schema).get("properties") if isinstance(schema, dict) else None
     if isinstance(properties, dict):
-        given = cast("dict[str, Any]", properties)
-        rest = {name: value for name, value in given.items() if len(name) > _LONGEST_PART}
+        named = cast("dict[str, Any]", properties)
+        rest = {name: value for name, value in named.items() if len(name) > _MAX_PROPERTY_NAME}
         parts["inputSchema"] = {**schema, "properties": rest}
-        for name in given.keys() - rest.keys():
-            parts[f"inputSchema.properties.{name}"] = given[name]
+        for name in named.keys() - rest.keys():
+            parts[f"inputSchema.properties.{name}"] = named[name]
     return parts
 
 
@@ -309,19 +310,20 @@ def _changed_fields(before: Mapping[str, str], after: Mapping[str, str]) -> tupl
 # --- the lock file
 
 
-def _parsed(path: Path, text: str) -> _Servers:
+def _parse(path: Path, text: str) -> _Servers:
     try:
         content: Any = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise _damaged(path, str(error)) from None
+        raise _invalid_file(path, str(error)) from None
     version: Any = cast("Any", content).get("version") if isinstance(content, dict) else None
     if isinstance(version, int) and version > VERSION:
         raise UserError(
-            f"The pins of MCP tools in {path} were written by a newer agents-tools (version "
-            f"{version} of the file; this one reads {VERSION}). Update it, or give another path."
+            f"The pins of MCP tools in {path} were written by a newer version of agents-tools: "
+            f"expected file version {VERSION}, got {version}. Update agents-tools, or use another "
+            "path."
         )
     if version != VERSION:
-        raise _damaged(path, "it has no version")
+        raise _invalid_file(path, "it has no version")
     servers = cast("dict[str, Any]", content).get("servers")
     for pins in _values(path, servers):
         for pin in _values(path, pins):
@@ -331,7 +333,7 @@ def _parsed(path: Path, text: str) -> _Servers:
 
 def _values(path: Path, value: Any) -> Iterable[Any]:
     if not isinstance(value, dict):
-        raise _damaged(path, f"where an object belongs there is {describe_value(value)}")
+        raise _invalid_file(path, f"expected an object, got {describe_value(value)}")
     return cast("dict[str, Any]", value).values()
 
 
@@ -341,30 +343,30 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 def _check_pin(path: Path, pin: Any) -> None:
     _values(path, pin)
     if not isinstance(pin.get("hash"), str) or not _HASH.fullmatch(pin["hash"]):
-        raise _damaged(path, f"{describe_value(pin.get('hash'))} is no fingerprint")
+        raise _invalid_file(path, f"{describe_value(pin.get('hash'))} is not a fingerprint")
     if not all(isinstance(part, str) for part in _values(path, pin.setdefault("parts", {}))):
-        raise _damaged(path, "a part of a fingerprint is no text")
+        raise _invalid_file(path, "a part of a fingerprint is not a string")
 
 
-def _damaged(path: Path, reason: str) -> UserError:
+def _invalid_file(path: Path, reason: str) -> UserError:
     return UserError(
-        f"The pins of MCP tools in {path} cannot be used: {reason}. Restore the file, or delete "
-        "it: the tools are then trusted as they are when next seen."
+        f"The pins of MCP tools in {path} are invalid: {reason}. Restore the file, or delete it to "
+        "trust the tools that the servers list next."
     )
 
 
-def _written(content: dict[str, Any]) -> str:
+def _format(content: dict[str, Any]) -> str:
     text = json.dumps(content, ensure_ascii=False, indent=2, sort_keys=True) + "\n"
-    # Whoever reads the file sees all of it: what is not printed is escaped, as JSON has it.
+    # Invisible characters are escaped, so that a reader of the file sees them.
     return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
 
 
-def _replace(path: Path, text: str) -> None:
-    """Write a file whole or not at all; only its owner may read it."""
+def _write_atomically(path: Path, text: str) -> None:
+    """Write a file completely or not at all; only its owner can read it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    number, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # mode 0600
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # mode 0600
     try:
-        with os.fdopen(number, "w", encoding="utf-8", newline="\n") as file:
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())

@@ -1,4 +1,4 @@
-"""What can go wrong between the Messages API and a run, and what helps."""
+"""The errors of the Messages API, with their remedies."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import anthropic
 
-from agents_tools._secrets import mask
-from agents_tools._text import safe_text, shorten
 from agents_tools.errors import (
     ContextWindowExceeded,
     ModelError,
@@ -17,17 +15,19 @@ from agents_tools.errors import (
     UserError,
 )
 from agents_tools.models._anthropic_values import NO_KEY, an_object, is_own_host
-from agents_tools.models._common import (
-    Offer,
+from agents_tools.models._http import (
+    ToolDefinitions,
     retry_after,
     text,
 )
+from agents_tools.text.escape import safe_text, shorten
+from agents_tools.text.secrets import mask
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = [
-    "Asked",
+    "AnthropicRequest",
     "broken_stream",
     "cut_off",
     "is_about_the_form",
@@ -38,13 +38,13 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What an error is told against; no message may show the keys."""
+class AnthropicRequest:
+    """The target of a request; its errors are described with these facts, without the keys."""
 
     model: str
     url: str
     keys: tuple[str, ...]
-    offer: Offer
+    definitions: ToolDefinitions
 
 
 _STATUSES = {
@@ -60,7 +60,7 @@ _STATUSES = {
     "timeout_error": 504,
     "overloaded_error": 529,
 }
-"""The status that goes with an error that is told in the middle of a stream."""
+"""The HTTP statuses of error events in a stream."""
 
 
 _OK, _BAD, _NOT_FOUND, _TOO_LARGE, _TOO_MANY, _SERVER = 200, 400, 404, 413, 429, 500
@@ -76,122 +76,126 @@ _TOO_LONG = re.compile(
 _FORM = re.compile(r"output_config\.format|output_format|structured[ _]output", re.IGNORECASE)
 
 
-def _told(error: anthropic.APIStatusError) -> tuple[str, str]:
-    """Give the kind and the words of a provider's error."""
+def _error_details(error: anthropic.APIStatusError) -> tuple[str, str]:
+    """Return the type and the message of a provider's error."""
     body = an_object(error.body)
     inner = an_object(body.get("error"))
-    words = inner.get("message") or body.get("message") or body.get("detail") or body.get("error")
-    if not words and isinstance(error.body, str):
-        words = error.body
-    return text(inner.get("type")), str(words or error.message)
+    raw = inner.get("message") or body.get("message") or body.get("detail") or body.get("error")
+    if not raw and isinstance(error.body, str):
+        raw = error.body
+    return text(inner.get("type")), str(raw or error.message)
 
 
 def is_about_the_form(error: anthropic.APIStatusError, body: Mapping[str, Any]) -> bool:
     sent = "format" in an_object(body.get("output_config"))
-    return sent and error.status_code == _BAD and _FORM.search(_told(error)[1]) is not None
+    return sent and error.status_code == _BAD and _FORM.search(_error_details(error)[1]) is not None
 
 
-def refusal_of(error: anthropic.APIStatusError, asked: Asked) -> ModelError:
-    """Give the error for what the provider refuses, at once or in the middle of its answer."""
-    kind, words = _told(error)
-    model, said = asked.model, _said_safely(words, asked)
+def refusal_of(error: anthropic.APIStatusError, target: AnthropicRequest) -> ModelError:
+    """Return the error for a rejected request, from the status or from an event in the stream."""
+    kind, raw = _error_details(error)
+    model, reason = target.model, _safe_text(raw, target)
     status = error.status_code
-    told = f"{model}: the provider answered {status}: {said}"
+    message = f"{model}: the provider answered {status}: {reason}"
     if status < _BAD:
         status = _STATUSES.get(kind, _SERVER)
-        told = f"{model} broke off: {said} ({kind or 'unknown error'})"
-    hasty = status == _TOO_MANY  # "too many tokens" a minute, not in the conversation
-    if status == _TOO_LARGE or (status < _SERVER and not hasty and _TOO_LONG.search(said)):
+        message = f"{model} broke off: {reason} ({kind or 'unknown error'})"
+    is_rate_limit = status == _TOO_MANY  # the tokens per minute, not the length of the conversation
+    if status == _TOO_LARGE or (
+        status < _SERVER and not is_rate_limit and _TOO_LONG.search(reason)
+    ):
         return ContextWindowExceeded(
-            f"The conversation is too long for {model}: {said}", model=model, status=status
+            f"The conversation is too long for {model}: {reason}", model=model, status=status
         )
     if status in {401, 403}:
-        remedy = "Is ANTHROPIC_API_KEY (or api_key=) the right key, and may it use this model?"
-        return ModelError(f"{told} {remedy}", model=model, status=status)
+        remedy = (
+            "Is ANTHROPIC_API_KEY (or api_key=) correct, and does it have access to this model?"
+        )
+        return ModelError(f"{message} {remedy}", model=model, status=status)
     if status == _NOT_FOUND:
-        remedy = f"There may be no model {model!r} for this key."
-        if not is_own_host(asked.url):
-            remedy = f"Does {_said_safely(asked.url, asked)} have a model {model!r}?"
-        return ModelError(f"{told} {remedy}", model=model, status=status)
+        remedy = f"Model {model!r} may not exist, or not be available for this key."
+        if not is_own_host(target.url):
+            remedy = f"Does {_safe_text(target.url, target)} have a model {model!r}?"
+        return ModelError(f"{message} {remedy}", model=model, status=status)
     if status in {408, 409, 429} or status >= _SERVER:
         headers = error.response.headers
         return ModelError(
-            told,
+            message,
             model=model,
             status=status,
             retryable=headers.get("x-should-retry") != "false",
             retry_after=retry_after(headers),
         )
-    tool = _refused_tool(said, asked.offer) if status in {400, 422} else None
+    tool = _refused_tool(reason, target.definitions) if status in {400, 422} else None
     if tool is not None:
         return ToolRefusedError(
-            f"{model} does not take the tool {tool!r}: {said}",
+            f"{model} rejected the tool {tool!r}: {reason}",
             tool_name=tool,
-            reason=said,
+            reason=reason,
             model=model,
             status=status,
         )
-    if status == _BAD and _SAMPLING.match(said):
-        told += (
-            " Newer models and versions of the API know no such setting: leave it out of "
+    if status == _BAD and _SAMPLING.match(reason):
+        message += (
+            " Newer models and versions of the API do not support this setting. Remove it from "
             "ModelSettings."
         )
-    return ModelError(told, model=model, status=status)
+    return ModelError(message, model=model, status=status)
 
 
 _SAMPLING = re.compile(r"[`'\"]?(?:temperature|top_p)\b")
 
 
-def _refused_tool(said: str, offer: Offer) -> str | None:
-    place = re.search(r"\btools[.\[](\d+)", said)
-    if place is not None and int(place[1]) < len(offer.names):
-        return offer.names[int(place[1])]
-    if not re.search(r"schema|tool", said, re.IGNORECASE) or said.startswith("messages."):
+def _refused_tool(reason: str, definitions: ToolDefinitions) -> str | None:
+    match = re.search(r"\btools[.\[](\d+)", reason)
+    if match is not None and int(match[1]) < len(definitions.names):
+        return definitions.names[int(match[1])]
+    if not re.search(r"schema|tool", reason, re.IGNORECASE) or reason.startswith("messages."):
         return None
-    quoted = set(re.findall(r"['\"`]([A-Za-z0-9_-]{1,64})['\"`]", said))
-    return next((name for name in offer.names if name in quoted), None)
+    quoted_names = set(re.findall(r"['\"`]([A-Za-z0-9_-]{1,64})['\"`]", reason))
+    return next((name for name in definitions.names if name in quoted_names), None)
 
 
-def broken_stream(error: Exception, asked: Asked) -> ModelError:
+def broken_stream(error: Exception, target: AnthropicRequest) -> ModelError:
     if isinstance(error, anthropic.APIStatusError):
-        return refusal_of(error, asked)
+        return refusal_of(error, target)
     if isinstance(error, anthropic.APIConnectionError):
-        return cut_off(asked, str(error.__cause__ or "") or str(error))
-    return cut_off(asked, f"{type(error).__name__}: {error}")
+        return cut_off(target, str(error.__cause__ or "") or str(error))
+    return cut_off(target, f"{type(error).__name__}: {error}")
 
 
-def cut_off(asked: Asked, why: str) -> ModelError:
+def cut_off(target: AnthropicRequest, why: str) -> ModelError:
     return ModelError(
-        f"The answer of {asked.model} broke off: {_said_safely(why, asked) or 'connection lost'}.",
-        model=asked.model,
+        f"The answer of {target.model} broke off: {_safe_text(why, target) or 'connection lost'}.",
+        model=target.model,
         retryable=True,
     )
 
 
-def unreachable_error(error: anthropic.APIConnectionError, asked: Asked) -> ModelError:
+def unreachable_error(error: anthropic.APIConnectionError, target: AnthropicRequest) -> ModelError:
     why = str(error.__cause__ or "") or str(error)
     if isinstance(error, anthropic.APITimeoutError):
-        why = "no answer in time"
-    local = "" if is_own_host(asked.url) else " Is the server running, and is the address right?"
+        why = "the request timed out"
+    local = "" if is_own_host(target.url) else " Is the server running, and is the URL correct?"
     return ModelError(
-        f"{asked.model} could not be reached at {_said_safely(asked.url, asked)}: "
-        f"{_said_safely(why, asked)}.{local}",
-        model=asked.model,
+        f"{target.model} could not be reached at {_safe_text(target.url, target)}: "
+        f"{_safe_text(why, target)}.{local}",
+        model=target.model,
         retryable=True,
     )
 
 
-def unsent_error(error: BaseException, asked: Asked) -> UserError:
-    said = _said_safely(f"{type(error).__name__}: {error}", asked)
+def unsent_error(error: BaseException, target: AnthropicRequest) -> UserError:
+    reason = _safe_text(f"{type(error).__name__}: {error}", target)
     return UserError(
-        f"The request to {asked.model} cannot be sent: {said}. Look at the model settings "
-        "(extra_body, extra_headers), at the address and at the key."
+        f"The request to {target.model} cannot be sent: {reason}. Check the model settings "
+        "(extra_body, extra_headers), the URL and the key."
     )
 
 
-def _said_safely(words: str, asked: Asked) -> str:
-    """Shorten what a provider says, without secrets and control characters."""
-    for key in asked.keys:
+def _safe_text(raw: str, target: AnthropicRequest) -> str:
+    """Return a text of a provider, shortened, without secrets and control characters."""
+    for key in target.keys:
         if key != NO_KEY:
-            words = words.replace(key, "***")
-    return shorten(mask(safe_text(words)).strip(), 500)
+            raw = raw.replace(key, "***")
+    return shorten(mask(safe_text(raw)).strip(), 500)

@@ -1,4 +1,4 @@
-"""What the Messages API is asked: a request in its own words."""
+"""Build the request bodies of the Messages API."""
 
 from __future__ import annotations
 
@@ -9,38 +9,38 @@ import re
 from collections import defaultdict, deque
 from typing import TYPE_CHECKING, Any
 
-from agents_tools._strict import ANTHROPIC_STRICT, to_strict
-from agents_tools._text import shorten
-from agents_tools.errors import (
-    UserError,
-    UserValueError,
-)
-from agents_tools.items import (
+from agents_tools.content.items import (
     MessageInputItem,
     MessageOutputItem,
     ReasoningItem,
     ToolCallItem,
     ToolCallOutputItem,
 )
-from agents_tools.models._anthropic_values import PROVIDER, an_object, json_object
-from agents_tools.models._common import (
-    Offer,
-    base64_text,
-    merged,
-)
-from agents_tools.outputs import (
+from agents_tools.content.outputs import (
     ContentBlock,
     ToolOutputAudio,
     ToolOutputFileContent,
     ToolOutputImage,
     ToolOutputText,
 )
+from agents_tools.errors import (
+    UserError,
+    UserValueError,
+)
+from agents_tools.models._anthropic_values import PROVIDER, an_object, json_object
+from agents_tools.models._http import (
+    ToolDefinitions,
+    base64_text,
+    merged,
+)
+from agents_tools.schema.strict import ANTHROPIC_STRICT, to_strict
+from agents_tools.text.escape import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from agents_tools.items import Item
-    from agents_tools.model import ModelRequest, ModelSettings, OutputFormat
+    from agents_tools.agents.model import ModelRequest, ModelSettings, OutputFormat
+    from agents_tools.content.items import Item
 
 __all__ = [
     "CALL_FIELDS",
@@ -53,18 +53,19 @@ __all__ = [
 ]
 
 DEFAULT_MAX_TOKENS = 16_384
-"""The most tokens of an answer where `ModelSettings(max_tokens=)` says nothing: the API insists on
-a figure. Thinking counts towards it."""
+"""The default of `ModelSettings(max_tokens=...)`, which the API requires. It includes thinking."""
 
 
-def request_body(request: ModelRequest, offer: Offer, schema: Any) -> dict[str, Any]:
-    """Write a request; `schema` is that of its form in the API's own dialect, where it has one."""
+def request_body(
+    request: ModelRequest, definitions: ToolDefinitions, schema: Any
+) -> dict[str, Any]:
+    """Return a request body; `schema` is the output schema in the API's dialect, or `None`."""
     settings, form = request.settings, request.output
     messages = _messages(request.input)
     if not messages:
         raise UserValueError(
-            "There is nothing to answer: the Messages API takes conversations with at least one "
-            "message that is not empty, besides the system prompt."
+            "The request has no messages: the Messages API requires at least one non-empty message "
+            "in addition to the system prompt."
         )
     limit = settings.max_tokens
     body: dict[str, Any] = {
@@ -73,17 +74,17 @@ def request_body(request: ModelRequest, offer: Offer, schema: Any) -> dict[str, 
     }
     system = [request.instructions, *_system_texts(request.input)]
     if form is not None and schema is None:
-        told = json.dumps(dict(form.schema), ensure_ascii=False)
-        system.append(f"Answer with nothing but JSON that fits this JSON Schema:\n{told}")
+        converted = json.dumps(dict(form.schema), ensure_ascii=False)
+        system.append(f"Answer with nothing but JSON that fits this JSON Schema:\n{converted}")
     if any(map(str.strip, system)):
         body["system"] = "\n\n".join(text for text in system if text.strip())
-    if offer.wire:
-        body["tools"] = offer.wire
-        choice = _tool_choice(settings, offer)
+    if definitions.wire:
+        body["tools"] = definitions.wire
+        choice = _tool_choice(settings, definitions)
         if choice is not None:
             body["tool_choice"] = choice
     else:
-        _tool_choice(settings, offer)
+        _tool_choice(settings, definitions)
     if settings.temperature is not None:
         body["temperature"] = settings.temperature
     if settings.top_p is not None:
@@ -101,7 +102,7 @@ def request_body(request: ModelRequest, offer: Offer, schema: Any) -> dict[str, 
 
 
 def schema_of(form: OutputFormat) -> dict[str, Any] | None:
-    """Give the schema of a form in the dialect of the API; `None` if it has no such form."""
+    """Return an output schema in the API's dialect; `None` if it cannot be expressed."""
     if not form.strict:
         return None
     try:
@@ -110,17 +111,17 @@ def schema_of(form: OutputFormat) -> dict[str, Any] | None:
         return None
 
 
-def _tool_choice(settings: ModelSettings, offer: Offer) -> dict[str, Any] | None:
+def _tool_choice(settings: ModelSettings, definitions: ToolDefinitions) -> dict[str, Any] | None:
     chosen, single = settings.tool_choice, settings.parallel_tool_calls is False
     if chosen == "none":
         return {"type": "none"}
     if chosen is None and not single:
         return None
-    if chosen is not None and chosen not in {"auto", "required", *offer.names}:
-        known = ", ".join(offer.names) or "none"
+    if chosen is not None and chosen not in {"auto", "required", *definitions.names}:
+        known = ", ".join(definitions.names) or "none"
         raise UserValueError(
-            f"ModelSettings(tool_choice={chosen!r}): there is no such tool to call. Choose auto, "
-            f"required, none, or one of the tools: {known}."
+            f"ModelSettings(tool_choice={chosen!r}) is not a known tool: expected auto, required, "
+            f"none, or one of the tools: {known}."
         )
     kinds = {None: "auto", "auto": "auto", "required": "any"}
     choice: dict[str, Any] = {"type": kinds.get(chosen, "tool")}
@@ -153,7 +154,7 @@ _Said = MessageOutputItem | ReasoningItem | ToolCallItem
 
 
 def _messages(items: Sequence[Item]) -> list[dict[str, Any]]:
-    """Write the conversation as messages of user and assistant that take turns."""
+    """Convert the conversation to alternating user and assistant messages."""
     outputs: defaultdict[str, deque[ToolCallOutputItem]] = defaultdict(deque)
     for item in items:
         if isinstance(item, ToolCallOutputItem):
@@ -168,14 +169,14 @@ def _messages(items: Sequence[Item]) -> list[dict[str, Any]]:
             case MessageInputItem(role="user"):
                 _end_turn(turn, outputs, ids, messages)
                 _add(messages, "user", _input_blocks(item, f"input[{index}].content"))
-            case ToolCallOutputItem():  # stands behind its call, wherever it was recorded
+            case ToolCallOutputItem():  # added after its call, independent of its position
                 _end_turn(turn, outputs, ids, messages)
             case MessageInputItem():
-                pass  # is in the system prompt
+                pass  # part of the system prompt
     _end_turn(turn, outputs, ids, messages)
     if messages and messages[-1]["role"] == "assistant":
         last = messages[-1]["content"][-1]
-        if last["type"] == "text":  # what the model is to go on from must not end in blanks
+        if last["type"] == "text":  # the API rejects trailing whitespace in a text to continue
             messages[-1]["content"][-1] = {**last, "text": last["text"].rstrip()}
     return messages
 
@@ -195,49 +196,49 @@ def _end_turn(
     ids: set[str],
     messages: list[dict[str, Any]],
 ) -> None:
-    """Add what the model said in one turn, and the outputs of its calls behind it."""
-    said: list[dict[str, Any]] = []
+    """Add the output of the model in one turn, followed by the outputs of its calls."""
+    blocks_so_far: list[dict[str, Any]] = []
     results: list[dict[str, Any]] = []
     for item in turn:
         if not isinstance(item, ToolCallItem) or not item.needs_answer:
-            said += _said(item)
+            blocks_so_far += _output_blocks(item)
             continue
         call_id = _unique_id(item.call_id, ids)
-        said.append(call_block(item, call_id))
+        blocks_so_far.append(call_block(item, call_id))
         waiting = outputs.get(item.call_id)
         results.append(_result(waiting.popleft() if waiting else None, call_id))
     turn.clear()
-    if all(block["type"] in THOUGHTS for block in said):
-        return  # a thought alone is no message
-    _add(messages, "assistant", said)
+    if all(block["type"] in THOUGHTS for block in blocks_so_far):
+        return  # thinking alone is not a valid message
+    _add(messages, "assistant", blocks_so_far)
     _add(messages, "user", results)
 
 
 THOUGHTS = {"thinking", "redacted_thinking"}
 
 
-def _said(item: _Said) -> list[dict[str, Any]]:
-    own = an_object((item.provider_data or {}).get(PROVIDER))
+def _output_blocks(item: _Said) -> list[dict[str, Any]]:
+    stored = an_object((item.provider_data or {}).get(PROVIDER))
     match item:
-        case MessageOutputItem() if isinstance(own.get("blocks"), list):
+        case MessageOutputItem() if isinstance(stored.get("blocks"), list):
             return [
-                dict(block) for block in own["blocks"] if an_object(block).get("type") == "text"
+                dict(block) for block in stored["blocks"] if an_object(block).get("type") == "text"
             ]
         case MessageOutputItem():
-            words = item.text if item.refusal is None else item.refusal
-            return [_text_block(words)] if words.strip() else []
-        case ReasoningItem() if isinstance(own.get("signature"), str):
-            return [{"type": "thinking", "thinking": item.text, "signature": own["signature"]}]
-        case ReasoningItem() if isinstance(own.get("redacted"), str):
-            return [{"type": "redacted_thinking", "data": own["redacted"]}]
-        case ToolCallItem() if isinstance(own.get("block"), dict):
-            return [own["block"]]
+            content = item.text if item.refusal is None else item.refusal
+            return [_text_block(content)] if content.strip() else []
+        case ReasoningItem() if isinstance(stored.get("signature"), str):
+            return [{"type": "thinking", "thinking": item.text, "signature": stored["signature"]}]
+        case ReasoningItem() if isinstance(stored.get("redacted"), str):
+            return [{"type": "redacted_thinking", "data": stored["redacted"]}]
+        case ToolCallItem() if isinstance(stored.get("block"), dict):
+            return [stored["block"]]
         case _:
             return []
 
 
 def _unique_id(call_id: str, taken: set[str]) -> str:
-    """Give the id of a call in a form that the API takes, and that no other call has."""
+    """Return a unique id for a call that the API accepts."""
     number, wanted = 0, call_id
     while not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", wanted) or wanted in taken:
         wanted = f"call_{hashlib.sha256(f'{call_id}/{number}'.encode()).hexdigest()[:32]}"
@@ -247,17 +248,17 @@ def _unique_id(call_id: str, taken: set[str]) -> str:
 
 
 def call_block(item: ToolCallItem, call_id: str) -> dict[str, Any]:
-    given = json_object(item.arguments or "{}")
-    if given is None:
-        given = {"invalid_json": item.arguments}
+    arguments = json_object(item.arguments or "{}")
+    if arguments is None:
+        arguments = {"invalid_json": item.arguments}
     name = re.sub(r"[^A-Za-z0-9_-]", "_", item.name)[:64] or "_"
-    own = an_object((item.provider_data or {}).get(PROVIDER))
-    kept = {field: own[field] for field in CALL_FIELDS if field in own}
-    return {"type": "tool_use", "id": call_id, "name": name, "input": given, **kept}
+    stored = an_object((item.provider_data or {}).get(PROVIDER))
+    extra = {field: stored[field] for field in CALL_FIELDS if field in stored}
+    return {"type": "tool_use", "id": call_id, "name": name, "input": arguments, **extra}
 
 
 CALL_FIELDS = ("caller", "toolset_name")
-"""What the API may say of a call besides, and wants back with it."""
+"""Further fields of a call that the API expects back."""
 
 
 def _result(item: ToolCallOutputItem | None, call_id: str) -> dict[str, Any]:
@@ -268,10 +269,12 @@ def _result(item: ToolCallOutputItem | None, call_id: str) -> dict[str, Any]:
     if not isinstance(content, str):
         blocks: list[dict[str, Any]] = []
         for block in content:
-            # Errors are told in text alone.
-            told = block_of(block, None) if item.status == "ok" else _text_block(_as_text(block))
-            if told["type"] != "text" or told["text"].strip():
-                blocks.append(told)
+            # The API accepts only text in an error result.
+            converted = (
+                block_of(block, None) if item.status == "ok" else _text_block(_as_text(block))
+            )
+            if converted["type"] != "text" or converted["text"].strip():
+                blocks.append(converted)
         content = blocks or ""
     if item.status != "ok":
         result["is_error"] = True
@@ -285,12 +288,12 @@ def _input_blocks(item: MessageInputItem, at: str) -> list[dict[str, Any]]:
     return [block for block in blocks if block["type"] != "text" or block["text"].strip()]
 
 
-def _text_block(words: str) -> dict[str, Any]:
-    return {"type": "text", "text": words}
+def _text_block(content: str) -> dict[str, Any]:
+    return {"type": "text", "text": content}
 
 
 def block_of(block: ContentBlock, at: str | None) -> dict[str, Any]:
-    """Write a content block; `at` is where the user wrote it, `None` for what a tool answered."""
+    """Convert a content block; `at` is its index in the user's message, `None` for tool output."""
     source = _source(block)
     if isinstance(block, ToolOutputText):
         return _text_block(block.text)
@@ -305,25 +308,25 @@ def block_of(block: ContentBlock, at: str | None) -> dict[str, Any]:
 
 
 def _source(block: ContentBlock) -> dict[str, Any] | None:
-    """Say where the data of a block is; `None` for data that the API does not take."""
+    """Return the source of the data of a block; `None` if the API does not accept the data."""
     match block:
         case ToolOutputText() | ToolOutputAudio():
             return None
         case _ if block.file_id is not None:
             return {"type": "file", "file_id": block.file_id}
         case _ if block.url is not None:
-            held = _DATA_URL.fullmatch(block.url)
-            if held is None:
+            match = _DATA_URL.fullmatch(block.url)
+            if match is None:
                 return {"type": "url", "url": block.url}
-            kind, data = held[1].lower(), held[2]
+            kind, data = match[1].lower(), match[2]
         case _:
             kind, data = block.mime_type or "", base64_text(block.data or b"")
     if kind in (_IMAGES if isinstance(block, ToolOutputImage) else {"application/pdf"}):
         return {"type": "base64", "media_type": kind, "data": data}
     if isinstance(block, ToolOutputFileContent) and block.data is not None:
-        words = _decoded(block.data)
-        if words is not None and words.strip():
-            return {"type": "text", "media_type": "text/plain", "data": words}
+        content = _decoded(block.data)
+        if content is not None and content.strip():
+            return {"type": "text", "media_type": "text/plain", "data": content}
     return None
 
 
@@ -333,27 +336,27 @@ _IMAGES = {"image/jpeg", "image/png", "image/gif", "image/webp"}
 
 
 _REMEDIES = {
-    "image": "Anthropic takes images of type image/jpeg, image/png, image/gif or image/webp.",
-    "audio": "Anthropic's models take no sound; give them its words.",
-    "file": "Anthropic takes files that are PDF documents or text.",
+    "image": "Anthropic accepts images of type image/jpeg, image/png, image/gif or image/webp.",
+    "audio": "Anthropic's models do not accept audio; send a transcript.",
+    "file": "Anthropic accepts files that are PDF documents or text.",
 }
 
 
 def _as_text(block: ContentBlock) -> str:
-    """Say in words what a block holds: text in full."""
+    """Return a text for a block: its text, or a description."""
     if isinstance(block, ToolOutputText):
         return block.text
     name = getattr(block, "filename", None) or block.type
     if block.data is None:
         return f"[{name}: {shorten(block.url or block.file_id or '', 200)}]"
-    words = _decoded(block.data) if isinstance(block, ToolOutputFileContent) else None
-    if words is not None:
-        return words
+    content = _decoded(block.data) if isinstance(block, ToolOutputFileContent) else None
+    if content is not None:
+        return content
     return f"[{name}: {len(block.data):,} bytes of {block.mime_type}, not shown]"
 
 
 def _decoded(data: bytes) -> str | None:
     with contextlib.suppress(UnicodeDecodeError):
-        words = data.decode()
-        return None if "\0" in words else words
+        content = data.decode()
+        return None if "\0" in content else content
     return None

@@ -1,4 +1,4 @@
-"""What the parts of the adapter for Anthropic share: names, and reading what servers send."""
+"""Shared helpers of the Anthropic adapter: constants, and reading of responses."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ import anthropic
 __all__ = ["NO_KEY", "PROVIDER", "an_object", "is_own_host", "json_object"]
 
 PROVIDER = "anthropic"
-"""Where an item's `provider_data` holds what only this API understands."""
+"""The key in `provider_data` of an item for data that only this API understands."""
 
 NO_KEY = "none"
-"""What servers without keys are given: the client insists on one."""
+"""The key for servers without keys: the client requires a key."""
 
 
 def is_own_host(url: str) -> bool:
-    found = re.match(r"https?://(?:[^/@]*@)?([^/?#:]+)", url)
-    return found is not None and f".{found[1].lower()}".endswith(".anthropic.com")
+    match = re.match(r"https?://(?:[^/@]*@)?([^/?#:]+)", url)
+    return match is not None and f".{match[1].lower()}".endswith(".anthropic.com")
 
 
 def an_object(value: object) -> dict[str, Any]:
-    """Give a mapping, or the JSON of one of the client's objects, as a dictionary."""
+    """Return a mapping, or the JSON of one of the client's objects, as a dictionary."""
     if isinstance(value, Mapping):
         return dict(cast("Mapping[str, Any]", value))
     if isinstance(value, anthropic.BaseModel):
@@ -32,9 +32,9 @@ def an_object(value: object) -> dict[str, Any]:
     return {}
 
 
-def json_object(words: str) -> dict[str, Any] | None:
+def json_object(value_text: str) -> dict[str, Any] | None:
     try:
-        value: object = json.loads(words)
+        value: object = json.loads(value_text)
     except (ValueError, RecursionError):
         return None
     return cast("dict[str, Any]", value) if isinstance(value, dict) else None

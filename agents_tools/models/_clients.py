@@ -1,7 +1,7 @@
-"""One client for each event loop, closed as its loop ends.
+"""HTTP clients per event loop, closed when the loop ends.
 
-The connections of an asynchronous client belong to the event loop that opened them: used from
-another loop they break, and left open they are reported as leaked when their loop closes.
+The connections of an async client belong to the event loop that opened them: used from another
+loop they fail, and left open they are reported as leaks when their loop closes.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 __all__ = ["client_here"]
 
 
-class _Closable(Protocol):
+class _ClosableClient(Protocol):
     async def close(self) -> None:
         """Close every connection."""
         ...
 
 
-_Client = TypeVar("_Client", bound=_Closable)
+_Client = TypeVar("_Client", bound=_ClosableClient)
 
 
-class _Home:
+class _LoopClients:
     """The clients of one loop, and the generator that closes them."""
 
     __slots__ = ("clients", "guard")
@@ -37,31 +37,31 @@ class _Home:
         self.guard = _closing(loop, self.clients)
 
 
-_homes: WeakKeyDictionary[asyncio.AbstractEventLoop, _Home] = WeakKeyDictionary()
+_loop_clients: WeakKeyDictionary[asyncio.AbstractEventLoop, _LoopClients] = WeakKeyDictionary()
 _lock = threading.Lock()
 
 
 async def client_here(key: Hashable, make: Callable[[], _Client]) -> _Client:
-    """Give the client of the running loop for a key, made at the first time.
+    """Return the client of the running loop for a key, created on first use.
 
     Args:
-        key: Tells apart what needs clients of its own, such as addresses and keys.
-        make: Makes one.
+        key: Identifies the client, for example by URL and API key.
+        make: Creates the client.
     """
     loop = asyncio.get_running_loop()
-    home = _homes.get(loop)
-    if home is None:
-        home = _Home(loop)
+    entry = _loop_clients.get(loop)
+    if entry is None:
+        entry = _LoopClients(loop)
         with _lock:
-            for other in [one for one in _homes if one.is_closed()]:
-                del _homes[other]
-            _homes[loop] = home
-        # `asyncio.run` ends every asynchronous generator that its loop has begun: the only moment
-        # at which a loop that is about to close can still be used to say goodbye.
-        await anext(home.guard)
-    client: _Client | None = home.clients.get(key)
+            for other in [one for one in _loop_clients if one.is_closed()]:
+                del _loop_clients[other]
+            _loop_clients[loop] = entry
+        # `asyncio.run` closes all async generators that its loop has started. This is the last
+        # moment at which the clients of a loop can be closed.
+        await anext(entry.guard)
+    client: _Client | None = entry.clients.get(key)
     if client is None:
-        client = home.clients[key] = make()
+        client = entry.clients[key] = make()
     return client
 
 
@@ -72,7 +72,7 @@ async def _closing(
         yield
     finally:
         with _lock:
-            _homes.pop(loop, None)
+            _loop_clients.pop(loop, None)
         for client in clients.values():
             with contextlib.suppress(Exception):
                 await client.close()

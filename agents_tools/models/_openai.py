@@ -1,4 +1,4 @@
-"""What both adapters to OpenAI share: clients, tools, one streamed request, and its errors."""
+"""Shared code of the OpenAI adapters: clients, streamed requests, and their errors."""
 
 from __future__ import annotations
 
@@ -14,10 +14,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-import openai
+from agents_tools._package import missing_extra
 
-from agents_tools._secrets import mask
-from agents_tools._text import safe_text, shorten
+try:
+    import openai
+except ImportError as error:
+    raise missing_extra("An OpenAI model", "pip install 'agents-tools[openai]'", error) from error
+
 from agents_tools.errors import (
     ContextWindowExceeded,
     ModelError,
@@ -27,9 +30,9 @@ from agents_tools.errors import (
     UserValueError,
 )
 from agents_tools.models._clients import client_here
-from agents_tools.models._common import (
-    Answer,
-    Offer,
+from agents_tools.models._http import (
+    StreamedResponse,
+    ToolDefinitions,
     base64_text,
     checked_url,
     followed,
@@ -37,20 +40,22 @@ from agents_tools.models._common import (
     retry_after,
     text,
 )
+from agents_tools.text.escape import safe_text, shorten
+from agents_tools.text.secrets import mask
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from agents_tools.model import ModelSettings
-    from agents_tools.outputs import (
+    from agents_tools.agents.model import ModelSettings
+    from agents_tools.content.outputs import (
         ToolOutputAudio,
         ToolOutputFileContent,
         ToolOutputImage,
     )
 
 __all__ = [
-    "Asked",
     "Endpoint",
+    "OpenAIRequest",
     "ask",
     "attribute",
     "broken_off",
@@ -68,17 +73,17 @@ _log = logging.getLogger("agents_tools")
 _OPENAI = "https://api.openai.com/v1"
 _OWN_HOSTS = ("api.openai.com", ".openai.azure.com", ".services.ai.azure.com", ".api.openai.com")
 _NO_KEY = "none"
-"""What servers without keys are given: the client insists on one."""
+"""The key for servers without keys: the client requires a key."""
 
 
 class Endpoint:
-    """A model, and where and with which key it is reached.
+    """The URL and the key of a model.
 
     Args:
         model: The name of the model.
-        client: The client to use in place of one of our own.
-        base_url: The address of the API; `OPENAI_BASE_URL`, or OpenAI's own, if not given.
-        api_key: The key; `OPENAI_API_KEY` if not given.
+        client: The client to use; by default, one is created per event loop.
+        base_url: The URL of the API; by default `OPENAI_BASE_URL`, or OpenAI's own URL.
+        api_key: The key; `OPENAI_API_KEY` by default.
     """
 
     __slots__ = ("_api_key", "_base_url", "_client", "model")
@@ -92,16 +97,17 @@ class Endpoint:
     ) -> None:
         if client is not None and not hasattr(client, "responses"):
             raise UserTypeError(
-                f"client= takes an openai.AsyncOpenAI, not a {type(client).__name__}."
+                f"client= expects an openai.AsyncOpenAI, got {type(client).__name__}."
             )
         if isinstance(cast("object", client), openai.OpenAI):
             raise UserTypeError(
-                "client= takes an openai.AsyncOpenAI; this one is synchronous and would hold up "
-                "the event loop."
+                "client= expects an openai.AsyncOpenAI, got a synchronous client, which would "
+                "block the event loop."
             )
         if client is not None and (base_url or api_key):
             raise UserValueError(
-                "client= says already where the model is; leave out base_url= and api_key=."
+                "client= cannot be combined with base_url= or api_key=. Configure the client "
+                "instead."
             )
         self.model = model
         self._client = client
@@ -109,10 +115,10 @@ class Endpoint:
         self._api_key = api_key
 
     async def client(self) -> openai.AsyncOpenAI:
-        """Give the client for the running loop.
+        """Return the client for the running loop.
 
         Raises:
-            UserError: There is no key.
+            UserError: No API key is set.
         """
         if self._client is not None:
             return self._client
@@ -121,74 +127,72 @@ class Endpoint:
         if not key:
             if url is None or is_own_host(url):
                 raise UserError(
-                    f"There is no key for the model {self.model!r}. Set OPENAI_API_KEY, or give "
+                    f"Model {self.model!r} has no API key. Set OPENAI_API_KEY, or pass "
                     "api_key=... to the model."
                 )
             key = _NO_KEY
 
         def make() -> openai.AsyncOpenAI:
-            # The loop of a run retries; two layers of it would multiply.
+            # The run retries failed requests; retries of the client would multiply with these.
             return openai.AsyncOpenAI(api_key=key, base_url=url, max_retries=0)
 
         return await client_here(("openai", key, url), make)
 
 
 def is_own_host(url: object) -> bool:
-    """Say whether an address is one of OpenAI's own, or of a cloud that hosts its models."""
+    """Return whether a URL belongs to OpenAI, or to a cloud that hosts its models."""
     host = host_of(url)
     return any(host.endswith(known) if known[0] == "." else host == known for known in _OWN_HOSTS)
-
-
-# --- tools
 
 
 # --- one request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What an error is told against.
+class OpenAIRequest:
+    """The target of a request; its errors are described with these facts.
 
     Attributes:
-        model: The model.
-        url: Where it was asked.
-        key: The key, which no message may show.
-        elsewhere: What to try where an address does not know the API.
-        offer: The tools that were told.
+        model: The name of the model.
+        url: The URL of the API.
+        key: The API key, which is masked in messages.
+        definitions: The tools of the request.
+        elsewhere: The remedy if the URL does not support the API.
     """
 
     model: str
     url: str
     key: str
-    offer: Offer
+    definitions: ToolDefinitions
     elsewhere: str = ""
 
 
 async def ask(
     create: Callable[..., Awaitable[Any]],
     body: Mapping[str, Any],
-    answer: Answer,
-    asked: Asked,
+    answer: StreamedResponse,
+    target: OpenAIRequest,
     *,
     settings: ModelSettings,
     optional: Mapping[str, str],
     dropped: set[str],
 ) -> None:
-    """Put a request, and hand the events of the answer over as they come.
+    """Send a request, and pass the events of the response on as they arrive.
 
     Args:
         create: Opens the stream.
-        body: The request. It goes past the client's own conversion, which would walk through
-            every tool and the whole conversation each turn.
-        answer: Takes the events.
-        asked: What errors are told against.
-        settings: The headers and the time of the request.
-        optional: Fields that a server may not know, each with a pattern that finds the refusal.
-        dropped: The optional fields that this server is known to refuse; grows.
+        body: The request body. It bypasses the client's own conversion, which would process every
+            tool and the whole conversation in each turn.
+        answer: Processes the events.
+        target: The target of the request.
+        settings: The headers and the timeout of the request.
+        optional: Fields that a server may reject, each with a pattern for the error message.
+        dropped: The optional fields that this server has rejected; new ones are added.
 
     Raises:
-        ModelError: The provider could not be reached, refused, or broke off.
-        UserError: The request cannot be written.
+        ModelError: The provider could not be reached, rejected the request, or ended the response
+            early.
+        UserError: The request is invalid.
     """
     deadline = asyncio.timeout(settings.timeout)
     try:
@@ -196,16 +200,19 @@ async def ask(
             while True:
                 sent = {name: value for name, value in body.items() if name not in dropped}
                 try:
-                    stream = await _opened(create, sent, settings, asked)
+                    stream = await _open_stream(create, sent, settings, target)
                     break
                 except openai.APIStatusError as error:
                     refused = _refused_field(error, sent, optional)
                     if refused is None:
-                        raise _refusal(error, asked) from error
+                        raise _refusal(error, target) from error
                     dropped.add(refused)
             try:
                 await followed(
-                    stream, answer, broken=partial(_broken, asked=asked), cut=partial(_cut, asked)
+                    stream,
+                    answer,
+                    broken=partial(_broken, target=target),
+                    cut=partial(_cut, target),
                 )
             finally:
                 await stream.close()
@@ -213,18 +220,18 @@ async def ask(
         if not deadline.expired():
             raise
         raise ModelError(
-            f"{asked.model} did not finish its answer within {settings.timeout:g} s "
+            f"{target.model} did not finish its answer within {settings.timeout:g} s "
             "(ModelSettings(timeout=...)).",
-            model=asked.model,
+            model=target.model,
             retryable=True,
         ) from error
 
 
-async def _opened(
+async def _open_stream(
     create: Callable[..., Awaitable[Any]],
     body: dict[str, Any],
     settings: ModelSettings,
-    asked: Asked,
+    target: OpenAIRequest,
 ) -> Any:
     options: dict[str, Any] = {"extra_body": body}
     if settings.extra_headers is not None:
@@ -237,36 +244,38 @@ async def _opened(
         raise
     except openai.APIConnectionError as error:
         if type(error.__cause__).__name__ not in _UNSENT:
-            raise _unreachable(error, asked) from error
+            raise _unreachable(error, target) from error
         # The client's own error may show the key, so it is not chained.
-        raise _unsent(error.__cause__ or error, asked) from None
-    except Exception as error:  # noqa: BLE001 - whatever it is, the request never left
-        raise _unsent(error, asked) from None
+        raise _unsent(error.__cause__ or error, target) from None
+    except Exception as error:  # noqa: BLE001 - any other error occurs before the request is sent
+        raise _unsent(error, target) from None
 
 
 _UNSENT = {"LocalProtocolError", "UnsupportedProtocol"}
-"""What the client raises for a request that breaks the rules of HTTP itself."""
+"""The errors of the client for a request that is not valid HTTP."""
 
 
-def _unsent(error: BaseException, asked: Asked) -> UserError:
-    said = _said(f"{type(error).__name__}: {error}", asked)
+def _unsent(error: BaseException, target: OpenAIRequest) -> UserError:
+    reason = _safe_text(f"{type(error).__name__}: {error}", target)
     return UserError(
-        f"The request to {asked.model} cannot be sent: {said}. Look at the model settings "
-        "(extra_body, extra_headers), at the address and at the key."
+        f"The request to {target.model} cannot be sent: {reason}. Check the model settings "
+        "(extra_body, extra_headers), the URL and the key."
     )
 
 
-# --- what can go wrong
+# --- errors
 
 
-def broken_off(code: object, message: object, asked: Asked) -> ModelError:
-    """Give the error for one that the provider tells in the middle of a stream."""
-    said = _said(text(message) or text(code) or "no reason given", asked)
-    hasty = isinstance(code, str) and "rate_limit" in code
-    if code in _TOO_LONG_CODES or (_TOO_LONG.search(said) and not hasty):
-        return _too_long(said, asked, None)
-    final = isinstance(code, str) and code.startswith(_FINAL_CODES)
-    return ModelError(f"{asked.model} broke off: {said}", model=asked.model, retryable=not final)
+def broken_off(code: object, message: object, target: OpenAIRequest) -> ModelError:
+    """Return the error for an error event in a stream."""
+    reason = _safe_text(text(message) or text(code) or "no reason given", target)
+    is_rate_limit = isinstance(code, str) and "rate_limit" in code
+    if code in _TOO_LONG_CODES or (_TOO_LONG.search(reason) and not is_rate_limit):
+        return _too_long(reason, target, None)
+    is_final = isinstance(code, str) and code.startswith(_FINAL_CODES)
+    return ModelError(
+        f"{target.model} broke off: {reason}", model=target.model, retryable=not is_final
+    )
 
 
 _FINAL_CODES = (
@@ -280,77 +289,77 @@ _FINAL_CODES = (
     "data_residency",
     "misalignment",
 )
-"""How those codes begin that the same request would meet again."""
+"""The prefixes of the error codes for which a retry cannot succeed."""
 
 
-def _broken(error: Exception, asked: Asked) -> ModelError:
+def _broken(error: Exception, target: OpenAIRequest) -> ModelError:
     if isinstance(error, openai.APIConnectionError):
-        return _cut(asked, str(error.__cause__ or "") or str(error))
+        return _cut(target, str(error.__cause__ or "") or str(error))
     if not isinstance(error, openai.APIError):
-        return _cut(asked, f"{type(error).__name__}: {error}")
-    return broken_off(error.code or error.type, error.message, asked)
+        return _cut(target, f"{type(error).__name__}: {error}")
+    return broken_off(error.code or error.type, error.message, target)
 
 
-def _cut(asked: Asked, why: str) -> ModelError:
+def _cut(target: OpenAIRequest, why: str) -> ModelError:
     return ModelError(
-        f"The answer of {asked.model} broke off: {_said(why, asked) or 'connection lost'}.",
-        model=asked.model,
+        f"The answer of {target.model} broke off: {_safe_text(why, target) or 'connection lost'}.",
+        model=target.model,
         retryable=True,
     )
 
 
-def _unreachable(error: openai.APIConnectionError, asked: Asked) -> ModelError:
+def _unreachable(error: openai.APIConnectionError, target: OpenAIRequest) -> ModelError:
     why = str(error.__cause__ or "") or str(error)
     if isinstance(error, openai.APITimeoutError):
-        why = "no answer in time"
-    local = "" if is_own_host(asked.url) else " Is the server running, and is the address right?"
+        why = "the request timed out"
+    local = "" if is_own_host(target.url) else " Is the server running, and is the URL correct?"
     return ModelError(
-        f"{asked.model} could not be reached at {_said(asked.url, asked)}: "
-        f"{_said(why, asked)}.{local}",
-        model=asked.model,
+        f"{target.model} could not be reached at {_safe_text(target.url, target)}: "
+        f"{_safe_text(why, target)}.{local}",
+        model=target.model,
         retryable=True,
     )
 
 
-def _refusal(error: openai.APIStatusError, asked: Asked) -> ModelError:
-    """Give the error for a request that was answered with an HTTP status of failure."""
-    status, model = error.status_code, asked.model
-    said = _said(_provider_message(error), asked)
-    told = f"{model}: the provider answered {status}: {said}"
-    hasty = status == _TOO_MANY  # "too many tokens" a minute, not in the conversation
-    too_long = _TOO_LONG.search(said) and status < _SERVER and not hasty
+def _refusal(error: openai.APIStatusError, target: OpenAIRequest) -> ModelError:
+    """Return the error for a response with an HTTP error status."""
+    status, model = error.status_code, target.model
+    reason = _safe_text(_provider_message(error), target)
+    message = f"{model}: the provider answered {status}: {reason}"
+    is_rate_limit = status == _TOO_MANY  # the tokens per minute, not the length of the conversation
+    too_long = _TOO_LONG.search(reason) and status < _SERVER and not is_rate_limit
     if _TOO_LONG_CODES & {error.code, error.type} or too_long:
-        return _too_long(said, asked, status)
+        return _too_long(reason, target, status)
     if status in {401, 403}:
-        remedy = "Is OPENAI_API_KEY (or api_key=) the right key, and may it use this model?"
-        return ModelError(f"{told} {remedy}", model=model, status=status)
+        remedy = "Is OPENAI_API_KEY (or api_key=) correct, and does it have access to this model?"
+        return ModelError(f"{message} {remedy}", model=model, status=status)
     if status == _NOT_FOUND:
         remedy = (
-            f"There may be no model {model!r} for this key."
-            if is_own_host(asked.url)
-            else f"Does {_said(asked.url, asked)} have a model {model!r}? {asked.elsewhere}"
+            f"Model {model!r} may not exist, or not be available for this key."
+            if is_own_host(target.url)
+            else f"Does {_safe_text(target.url, target)} have a model {model!r}? {target.elsewhere}"
         )
-        return ModelError(f"{told} {remedy}".rstrip(), model=model, status=status)
+        return ModelError(f"{message} {remedy}".rstrip(), model=model, status=status)
     if status in {408, 409, 429} or status >= _SERVER:
-        # An empty account is told with status 429 as well, and waiting does not fill it.
-        spent = "insufficient_quota" in {error.code, error.type}
+        # An exceeded quota has the status 429 too, but a retry does not help.
+        is_quota_exceeded = "insufficient_quota" in {error.code, error.type}
         return ModelError(
-            told,
+            message,
             model=model,
             status=status,
-            retryable=not spent,
+            retryable=not is_quota_exceeded,
             retry_after=retry_after(error.response.headers),
         )
-    tool = _refused_tool(error, said, asked.offer)
+    tool = _refused_tool(error, reason, target.definitions)
     if tool is not None:
         return ToolRefusedError(
-            f"{model} does not take the tool {tool!r}: {said}",
+            f"{model} rejected the tool {tool!r}: {reason}",
             tool_name=tool,
-            reason=said,
+            reason=reason,
             model=model,
             status=status,
         )
-    return ModelError(told, model=model, status=status)
+    return ModelError(message, model=model, status=status)
 
 
 _NOT_FOUND = 404
@@ -365,9 +374,11 @@ _TOO_LONG = re.compile(
 )
 
 
-def _too_long(said: str, asked: Asked, status: int | None) -> ContextWindowExceeded:
+def _too_long(reason: str, target: OpenAIRequest, status: int | None) -> ContextWindowExceeded:
     return ContextWindowExceeded(
-        f"The conversation is too long for {asked.model}: {said}", model=asked.model, status=status
+        f"The conversation is too long for {target.model}: {reason}",
+        model=target.model,
+        status=status,
     )
 
 
@@ -383,11 +394,11 @@ def _provider_message(error: openai.APIStatusError) -> str:
     return error.message
 
 
-def _said(words: str, asked: Asked) -> str:
-    """Shorten what a provider says, without secrets and control characters."""
-    if asked.key and asked.key != _NO_KEY:
-        words = words.replace(asked.key, "***")
-    return shorten(mask(safe_text(words)).strip(), 500)
+def _safe_text(raw: str, target: OpenAIRequest) -> str:
+    """Return a text of a provider, shortened, without secrets and control characters."""
+    if target.key and target.key != _NO_KEY:
+        raw = raw.replace(target.key, "***")
+    return shorten(mask(safe_text(raw)).strip(), 500)
 
 
 def _refused_field(
@@ -395,29 +406,33 @@ def _refused_field(
 ) -> str | None:
     if error.status_code not in _INVALID:
         return None
-    said = f"{error.param} {_provider_message(error)}"
+    reason = f"{error.param} {_provider_message(error)}"
     for name, pattern in optional.items():
-        if name in sent and re.search(pattern, said, re.IGNORECASE):
+        if name in sent and re.search(pattern, reason, re.IGNORECASE):
             return name
     return None
 
 
-def _refused_tool(error: openai.APIStatusError, said: str, offer: Offer) -> str | None:
-    """Find the tool that a refusal is about."""
+def _refused_tool(
+    error: openai.APIStatusError, reason: str, definitions: ToolDefinitions
+) -> str | None:
+    """Return the name of the tool that the provider rejected; `None` if it is another error."""
     if error.status_code not in _INVALID:
         return None
     param = text(error.param)
     if param and not param.startswith(("tools", "functions")):
         return None
-    place = _PLACE.search(param) or _PLACE.search(said)
-    if place is not None and int(place[1]) < len(offer.names):
-        return offer.names[int(place[1])]
-    if not re.search(r"schema|function|tool", said, re.IGNORECASE):
+    match = _PLACE.search(param) or _PLACE.search(reason)
+    if match is not None and int(match[1]) < len(definitions.names):
+        return definitions.names[int(match[1])]
+    if not re.search(r"schema|function|tool", reason, re.IGNORECASE):
         return None
-    quoted = set(re.findall(r"['\"`]([A-Za-z0-9_-]{1,64})['\"`]", said))
-    for name, told in zip(offer.names, offer.wire, strict=True):
-        # The first word of a definition says its kind: that is how hosted tools are called.
-        if name in quoted or (told.get("type") != "function" and told.get("type") in quoted):
+    quoted_names = set(re.findall(r"['\"`]([A-Za-z0-9_-]{1,64})['\"`]", reason))
+    for name, message in zip(definitions.names, definitions.wire, strict=True):
+        # Messages name a hosted tool by the type in its definition.
+        if name in quoted_names or (
+            message.get("type") != "function" and message.get("type") in quoted_names
+        ):
             return name
     return None
 
@@ -425,18 +440,18 @@ def _refused_tool(error: openai.APIStatusError, said: str, offer: Offer) -> str 
 _PLACE = re.compile(r"(?:tools|functions)['\"]?[\[.,]\s*(\d+)")
 
 
-# --- reading what servers send: nothing is taken for granted
+# --- reading responses, whose types are not guaranteed
 
 
 def attribute(value: object, *names: str) -> Any:
-    """Follow attributes; `None` where one is missing."""
+    """Return a nested attribute; `None` if it does not exist."""
     for name in names:
         value = getattr(value, name, None)
     return value
 
 
 def object_of(value: Any) -> dict[str, Any]:
-    """Give a JSON object as a dictionary, be it one of the client's own records or not."""
+    """Return a mapping, or an object of the client, as a dictionary."""
     if isinstance(value, Mapping):
         return dict(cast("Mapping[str, Any]", value))
     if isinstance(value, openai.BaseModel):
@@ -448,13 +463,13 @@ def object_of(value: Any) -> dict[str, Any]:
 
 
 def data_url(block: ToolOutputImage | ToolOutputFileContent | ToolOutputAudio) -> str:
-    """Give the data of a block as a URL."""
+    """Return the data of a block as a URL."""
     kind = block.mime_type or "application/octet-stream"
     return f"data:{kind};base64,{base64_text(block.data or b'')}"
 
 
 def file_name(block: ToolOutputFileContent) -> str | None:
-    """Give the name under which a file is sent; `None` for one that models cannot read so."""
+    """Return the name for sending a file; `None` for a type that models cannot read as a file."""
     mime = block.mime_type or "application/octet-stream"
     if mime.startswith("text/") or mime in _UNREADABLE:
         return None
@@ -462,21 +477,21 @@ def file_name(block: ToolOutputFileContent) -> str | None:
 
 
 _UNREADABLE = frozenset({"application/octet-stream", "application/zip", "application/json"})
-"""Types that are refused as files, or that are better read as text."""
+"""Types that are rejected as files, or that are better sent as text."""
 
 
 def new_call_id() -> str:
-    """Make up the id of a call for a server that gives none."""
+    """Return a new id for a call of a server that does not send ids."""
     return f"call_{uuid.uuid4().hex[:24]}"
 
 
 def short_id(call_id: str, longest: int) -> str:
-    """Give the id of a call in a form that the API takes; the same for the same id."""
+    """Return an id that the API accepts, always the same for the same call."""
     if 0 < len(call_id) <= longest:
         return call_id
     return f"call_{hashlib.sha256(call_id.encode()).hexdigest()[:32]}"
 
 
 def safe_name(name: str) -> str:
-    """Give a name that the API takes: models make up others, and those stay in the history."""
+    """Return a name that the API accepts; models invent others, which stay in the history."""
     return re.sub(r"[^A-Za-z0-9_-]", "_", name)[:64] or "_"

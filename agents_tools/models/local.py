@@ -1,8 +1,8 @@
-"""A model that is a handful of rules: it reads a request, finds the tools for it and calls them.
+"""A rule-based model: it matches a request with the tools and calls them.
 
-It needs no network and no key, gives the same answer to the same request, and understands plain
-requests such as "add 2 and 3, then convert it to roman numerals". For demonstrations and first
-steps; it cannot talk.
+It requires neither network nor key, always returns the same answer to the same request, and
+understands simple requests such as "add 2 and 3, then convert it to roman numerals". Use it for
+demonstrations and first steps; it cannot hold a conversation.
 """
 
 from __future__ import annotations
@@ -13,72 +13,72 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from agents_tools.errors import UserKeyError, UserValueError
-from agents_tools.items import (
-    MessageInputItem,
-    MessageOutputItem,
-    ToolCallItem,
-    ToolCallOutputItem,
-)
-from agents_tools.model import (
+from agents_tools.agents.model import (
     ModelResponse,
     call_delta,
     call_started,
     message_started,
     text_delta,
 )
-from agents_tools.outputs import ToolOutputText
-from agents_tools.usage import Usage
+from agents_tools.content.items import (
+    MessageInputItem,
+    MessageOutputItem,
+    ToolCallItem,
+    ToolCallOutputItem,
+)
+from agents_tools.content.outputs import ToolOutputText
+from agents_tools.content.usage import Usage
+from agents_tools.errors import UserKeyError, UserValueError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from agents_tools.events import Emit
-    from agents_tools.items import Item
-    from agents_tools.model import ModelRequest
-    from agents_tools.tool import FunctionTool
+    from agents_tools.agents.model import ModelRequest
+    from agents_tools.content.items import Item
+    from agents_tools.events.base import Emit
+    from agents_tools.tool.tool import FunctionTool
 
-__all__ = ["LocalModel", "load"]
+__all__ = ["LocalModel"]
 
 
 def load(name: str) -> LocalModel:
-    """Give the model of a name: `rules` is the only one.
+    """Return the model with a name; `rules` is the only one.
 
     Raises:
-        UserError: It is another.
+        UserError: The name is unknown.
     """
     if name != "rules":
-        raise UserKeyError(f"There is no local model {name!r}; there is 'local/rules'.")
+        raise UserKeyError(f"Local model {name!r} is unknown: expected 'local/rules'.")
     return LocalModel()
 
 
 class LocalModel:
-    """Chooses tools by their words and fills in their arguments from the request.
+    """Chooses tools by their words and takes their arguments from the request.
 
-    A request may have several steps ("… and …", "… then …"). Steps run at once unless one refers
-    to what another gives ("it", "that", "the result"). Arguments that the request does not hold
-    are asked for, never made up.
+    A request can have several steps ("… and …", "… then …"). Steps run concurrently unless one
+    refers to the result of another ("it", "that", "the result"). The model asks for missing
+    arguments and never invents any.
     """
 
     name = "local/rules"
     provider = None
 
     async def respond(self, request: ModelRequest, emit: Emit) -> ModelResponse:
-        """Call the tools of the next step, or tell what came of all steps.
+        """Call the tools of the next step, or summarize the results of all steps.
 
         Raises:
-            UserError: A tool is one that a provider runs, or the answer is to have a form that no
-                tool gave.
+            UserError: A tool is hosted by a provider, or no tool returned the required structured
+                output.
         """
-        tools = [_checked(tool) for tool in request.tools]
-        place, text = _asked(request.input)
-        steps = [_planned(clause, tools) for clause in _clauses(text, tools)]
+        tools = [_check_tool(tool) for tool in request.tools]
+        start, text = _last_request(request.input)
+        steps = [_plan_step(clause, tools) for clause in _clauses(text, tools)]
         answers = {
             item.call_id: item
-            for item in request.input[place:]
+            for item in request.input[start:]
             if isinstance(item, ToolCallOutputItem)
         }
-        calls = _next_calls(steps, answers, place)
+        calls = _next_calls(steps, answers, start)
         if calls:
             for call in calls:
                 emit(call_started(call.call_id, call.name))
@@ -88,14 +88,14 @@ class LocalModel:
             return ModelResponse(
                 items=calls, usage=Usage(requests=1), finish_reason="tool_calls", model=self.name
             )
-        told = _told(steps, answers, place, tools)
+        summary = _summary(steps, answers, start, tools)
         if request.output is not None:
-            told = _in_form(answers)
+            summary = _in_form(answers)
         emit(message_started())
-        for word in re.findall(r"\s*\S+|\s+$", told):
+        for word in re.findall(r"\s*\S+|\s+$", summary):
             emit(text_delta(word))
         return ModelResponse(
-            items=[MessageOutputItem(text=told)],
+            items=[MessageOutputItem(text=summary)],
             usage=Usage(requests=1),
             finish_reason="stop",
             model=self.name,
@@ -103,31 +103,31 @@ class LocalModel:
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
-    """A part of a request, with the tool for it and what is known of its arguments."""
+class _LocalStep:
+    """A step of a request, with its tool and the arguments that the request contains."""
 
     clause: str
     tool: FunctionTool[..., Any] | None
     arguments: dict[str, Any]
     missing: tuple[str, ...]
-    borrowed: str | None  # the parameter that takes what the step before gave
+    borrowed: str | None  # the parameter for the result of the previous step
 
 
-def _checked(tool: Any) -> FunctionTool[..., Any]:
+def _check_tool(tool: Any) -> FunctionTool[..., Any]:
     if not hasattr(tool, "call"):
         raise UserValueError(
-            f"The tool {tool.name!r} ({type(tool).__name__}) runs at its provider, and the model "
-            f"{LocalModel.name!r} has none. Choose a model named 'openai/…' or leave it out."
+            f"Tool {tool.name!r} ({type(tool).__name__}) runs at its provider, and model "
+            f"{LocalModel.name!r} has none. Choose a model named 'openai/…', or remove the tool."
         )
     return cast("FunctionTool[..., Any]", tool)
 
 
-def _asked(items: Sequence[Item]) -> tuple[int, str]:
-    """Give the place and the text of what the user asked last."""
-    for place in range(len(items) - 1, -1, -1):
-        item = items[place]
+def _last_request(items: Sequence[Item]) -> tuple[int, str]:
+    """Return the index and the text of the last user message."""
+    for start in range(len(items) - 1, -1, -1):
+        item = items[start]
         if isinstance(item, MessageInputItem) and item.role == "user":
-            return place, _text_of(item.content)
+            return start, _text_of(item.content)
     return 0, ""
 
 
@@ -137,7 +137,7 @@ def _text_of(content: Any) -> str:
     return " ".join(block.text for block in content if isinstance(block, ToolOutputText))
 
 
-# --- from the request to its steps
+# --- steps of the request
 
 _BREAK = re.compile(r"\s*(?:;|\n|[.!?](?:\s+|$)|,?\s*\b(?:and\s+)?then\b)\s*", re.IGNORECASE)
 _AND = re.compile(r",?\s+(?:and|as well as|also)\s+|,\s+", re.IGNORECASE)
@@ -150,11 +150,11 @@ _LEAST = 2.0
 
 
 def _clauses(text: str, tools: Sequence[FunctionTool[..., Any]]) -> list[str]:
-    """Part a request where another step begins; "2 and 3" is no such place."""
+    """Split a request into steps; the "and" in "2 and 3" does not start a step."""
     held: list[str] = []
 
-    def hold(found: re.Match[str]) -> str:
-        held.append(found[0])
+    def hold(match: re.Match[str]) -> str:
+        held.append(match[0])
         return f"\x00{len(held) - 1}\x00"
 
     parts: list[str] = []
@@ -173,16 +173,16 @@ def _clauses(text: str, tools: Sequence[FunctionTool[..., Any]]) -> list[str]:
 
 
 def _pieces(text: str) -> list[str]:
-    """Cut before each joining word, which stays with what follows it."""
-    starts = [0, *(found.start() for found in _AND.finditer(text)), len(text)]
+    """Split a text before each conjunction."""
+    starts = [0, *(match.start() for match in _AND.finditer(text)), len(text)]
     return [text[a:b] for a, b in itertools.pairwise(starts) if text[a:b].strip()]
 
 
-def _planned(clause: str, tools: Sequence[FunctionTool[..., Any]]) -> _Step:
+def _plan_step(clause: str, tools: Sequence[FunctionTool[..., Any]]) -> _LocalStep:
     tool, score = _best(clause, tools)
     if tool is None or score < _LEAST:
-        return _Step(clause, None, {}, (), None)
-    arguments, missing = _filled(clause, tool)
+        return _LocalStep(clause, None, {}, (), None)
+    arguments, missing = _fill_arguments(clause, tool)
     borrowed = None
     if _REFERRING.search(_QUOTED.sub("", clause)):
         free = [name for name in missing if _kind(_property(tool, name)) in _BORROWING]
@@ -190,7 +190,7 @@ def _planned(clause: str, tools: Sequence[FunctionTool[..., Any]]) -> _Step:
         if not free and whole is not None and arguments.get(whole) == clause:
             free = [whole]
         borrowed = free[0] if free else None
-    return _Step(clause, tool, arguments, tuple(n for n in missing if n != borrowed), borrowed)
+    return _LocalStep(clause, tool, arguments, tuple(n for n in missing if n != borrowed), borrowed)
 
 
 _BORROWING = ("string", "integer", "number")
@@ -199,7 +199,7 @@ _BORROWING = ("string", "integer", "number")
 def _best(
     clause: str, tools: Sequence[FunctionTool[..., Any]]
 ) -> tuple[FunctionTool[..., Any] | None, float]:
-    """Give the tool whose words are most in a clause."""
+    """Return the tool that shares the most words with a clause."""
     words = _words(clause)
     best, most = None, 0.0
     for tool in tools:
@@ -208,7 +208,7 @@ def _best(
         score += 1.0 * len(words & _words(tool.description))
         for name, shape in schema.get("properties", {}).items():
             score += 0.5 * len(words & _words(name))
-            values = _followed(shape, schema).get("enum", ())
+            values = _resolve(shape, schema).get("enum", ())
             score += 2.0 * len(words & _words(" ".join(map(str, values))))
         if score > most:
             best, most = tool, score
@@ -223,12 +223,12 @@ _DULL = frozenset(
         "we what when where which who will with would you your tool use using task answer agent ",
     )
 )
-"""Words that say nothing about a tool."""
+"""Words that do not identify a tool."""
 
 
 def _words(text: str) -> set[str]:
-    found = re.findall(r"[^\W\d_]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", text).lower())
-    return {_stem(word) for word in found if word not in _DULL and len(word) > 1}
+    match = re.findall(r"[^\W\d_]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", text).lower())
+    return {_stem(word) for word in match if word not in _DULL and len(word) > 1}
 
 
 def _stem(word: str) -> str:
@@ -249,10 +249,10 @@ _NAMED = re.compile(
 )
 
 
-def _filled(clause: str, tool: FunctionTool[..., Any]) -> tuple[dict[str, Any], list[str]]:
-    """Give the arguments that a clause holds, and the names of those that it lacks."""
+def _fill_arguments(clause: str, tool: FunctionTool[..., Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return the arguments in a clause, and the names of the missing ones."""
     schema = tool.json_schema
-    source = _Source(clause)
+    source = _LocalSource(clause)
     arguments: dict[str, Any] = {}
     shapes: Mapping[str, Any] = schema.get("properties", {})
     for name in shapes:
@@ -274,7 +274,7 @@ def _filled(clause: str, tool: FunctionTool[..., Any]) -> tuple[dict[str, Any], 
 
 
 def _only_text(tool: FunctionTool[..., Any]) -> str | None:
-    """Give the parameter that takes a whole request, where the tool has one."""
+    """Return the parameter for the whole request, if the tool has one."""
     required = tool.json_schema.get("required", ())
     texts = [name for name in required if _kind(_property(tool, name)) == "string"]
     plain = [name for name in texts if not _property(tool, name).keys() & {"enum", "format"}]
@@ -283,17 +283,17 @@ def _only_text(tool: FunctionTool[..., Any]) -> str | None:
 
 def _property(tool: FunctionTool[..., Any], name: str) -> Mapping[str, Any]:
     schema = tool.json_schema
-    return _followed(schema.get("properties", {}).get(name, {}), schema)
+    return _resolve(schema.get("properties", {}).get(name, {}), schema)
 
 
-def _followed(shape: Any, schema: Any, depth: int = 8) -> Any:
-    """Give what a schema refers to; of several, the first that is not null."""
+def _resolve(shape: Any, schema: Any, depth: int = 8) -> Any:
+    """Resolve a schema: follow its reference, and choose the first alternative except null."""
     if depth and "$ref" in shape:
         name = str(shape["$ref"]).rpartition("/")[2]
-        return _followed(schema.get("$defs", {}).get(name, {}), schema, depth - 1)
+        return _resolve(schema.get("$defs", {}).get(name, {}), schema, depth - 1)
     if depth and "anyOf" in shape:
         arms: list[Any] = [arm for arm in shape["anyOf"] if arm.get("type") != "null"]
-        return _followed(arms[0] if arms else {}, schema, depth - 1)
+        return _resolve(arms[0] if arms else {}, schema, depth - 1)
     return shape
 
 
@@ -302,32 +302,32 @@ def _kind(shape: Mapping[str, Any]) -> str:
     return kind if isinstance(kind, str) else str(kind[0])
 
 
-class _Source:
-    """What a clause holds, each piece to be used once."""
+class _LocalSource:
+    """The values in a clause; each one is used once."""
 
     def __init__(self, clause: str) -> None:
         self._clause = clause
-        self._quoted: list[str] = ["".join(found) for found in _QUOTED.findall(clause)]
+        self._quoted: list[str] = ["".join(match) for match in _QUOTED.findall(clause)]
         bare = _QUOTED.sub(" ", clause)
         self._dates: list[str] = _DATE.findall(bare)
         self._bare = _DATE.sub(" ", bare)
-        self._numbers: list[str] = [found.replace(",", "") for found in _NUMBER.findall(self._bare)]
+        self._numbers: list[str] = [match.replace(",", "") for match in _NUMBER.findall(self._bare)]
         self._names: list[str] = [
-            found.removeprefix("the ") for found in _NAMED.findall(self._bare)
+            match.removeprefix("the ") for match in _NAMED.findall(self._bare)
         ]
 
     def assigned(self, name: str, shape: Mapping[str, Any]) -> Any:
-        """Give what is said as `name=value` or `name: value`."""
+        """Return the value in `name=value` or `name: value`."""
         pattern = rf"\b{re.escape(name)}\s*[=:]\s*(\"[^\"]*\"|'[^']*'|[^\s,;]+)"
-        found = re.search(pattern, self._clause)
-        return None if found is None else _read(found[1].strip("\"'"), shape)
+        match = re.search(pattern, self._clause)
+        return None if match is None else _read(match[1].strip("\"'"), shape)
 
     def quoted(self) -> str | None:
-        """Give the next text in quotation marks."""
+        """Return the next text in quotation marks."""
         return self._quoted.pop(0) if self._quoted else None
 
     def value(self, shape: Mapping[str, Any], *, optional: bool) -> Any:
-        """Give the next piece that fits, or `None`."""
+        """Return the next value that matches, or `None`."""
         if "const" in shape:
             return shape["const"]
         if "enum" in shape:
@@ -367,8 +367,8 @@ class _Source:
             if self._quoted:
                 taken, self._quoted = self._quoted, []
                 return list(taken)
-            told = self._bare.rpartition(":")[2] if ":" in self._bare else ""
-            texts = [one.strip(" .") for one in re.split(r",|\band\b", told)]
+            summary = self._bare.rpartition(":")[2] if ":" in self._bare else ""
+            texts = [one.strip(" .") for one in re.split(r",|\band\b", summary)]
             return [one for one in texts if one] or None
         return None
 
@@ -386,16 +386,16 @@ class _Source:
 
 def _number(numbers: list[str], shape: Mapping[str, Any]) -> float | int | None:
     whole = _kind(shape) == "integer"
-    for place, text in enumerate(numbers):
+    for start, text in enumerate(numbers):
         value = float(text)
-        if (whole and not value.is_integer()) or not _within(value, shape):
+        if (whole and not value.is_integer()) or not _is_within(value, shape):
             continue
-        del numbers[place]
+        del numbers[start]
         return int(value) if whole or "." not in text else value
     return None
 
 
-def _within(value: float, shape: Mapping[str, Any]) -> bool:
+def _is_within(value: float, shape: Mapping[str, Any]) -> bool:
     return (
         value >= shape.get("minimum", value)
         and value <= shape.get("maximum", value)
@@ -405,7 +405,7 @@ def _within(value: float, shape: Mapping[str, Any]) -> bool:
 
 
 def _read(text: str, shape: Mapping[str, Any]) -> Any:
-    """Read a value that was assigned by name; `None` if it does not fit."""
+    """Convert a value that was assigned by name; `None` if it does not match the schema."""
     if "enum" in shape:
         return text if text in shape["enum"] else None
     match _kind(shape):
@@ -419,29 +419,29 @@ def _read(text: str, shape: Mapping[str, Any]) -> Any:
             return None
 
 
-# --- from the steps to calls, and from their answers to a text
+# --- calls and summary
 
 
 def _next_calls(
-    steps: Sequence[_Step], answers: Mapping[str, ToolCallOutputItem], place: int
+    steps: Sequence[_LocalStep], answers: Mapping[str, ToolCallOutputItem], start: int
 ) -> list[ToolCallItem]:
-    """Give the calls that can be made now: those without one that they wait for."""
+    """Return the calls that do not depend on an unfinished call."""
     calls: list[ToolCallItem] = []
     for number, step in enumerate(steps):
-        if step.tool is None or step.missing or _id(place, number) in answers:
+        if step.tool is None or step.missing or _id(start, number) in answers:
             continue
         arguments = step.arguments
         if step.borrowed is not None:
-            before = _before(steps, number, answers, place)
+            before = _previous_result(steps, number, answers, start)
             if before is None:
                 continue
-            value = _lent(before, _property(step.tool, step.borrowed))
+            value = _value_from(before, _property(step.tool, step.borrowed))
             if value is None:
                 continue
             arguments = {**arguments, step.borrowed: value}
         calls.append(
             ToolCallItem(
-                call_id=_id(place, number),
+                call_id=_id(start, number),
                 name=step.tool.name,
                 arguments=json.dumps(arguments, ensure_ascii=False),
             )
@@ -449,41 +449,43 @@ def _next_calls(
     return calls
 
 
-def _id(place: int, number: int) -> str:
-    return f"local_{place}_{number}"
+def _id(start: int, number: int) -> str:
+    return f"local_{start}_{number}"
 
 
-def _before(
-    steps: Sequence[_Step], number: int, answers: Mapping[str, ToolCallOutputItem], place: int
+def _previous_result(
+    steps: Sequence[_LocalStep], number: int, answers: Mapping[str, ToolCallOutputItem], start: int
 ) -> ToolCallOutputItem | None:
-    """Give the answer of the step before; `None` if there is none, or it failed."""
+    """Return the result of the previous step; `None` if there is none, or if it failed."""
     for earlier in range(number - 1, -1, -1):
         if steps[earlier].tool is not None:
-            answer = answers.get(_id(place, earlier))
+            answer = answers.get(_id(start, earlier))
             return answer if answer is not None and answer.status == "ok" else None
     return None
 
 
-def _lent(answer: ToolCallOutputItem, shape: Mapping[str, Any]) -> Any:
+def _value_from(answer: ToolCallOutputItem, shape: Mapping[str, Any]) -> Any:
     text = _text_of(answer.output).strip()
     if _kind(shape) == "string":
         return text
-    return _number([found.replace(",", "") for found in _NUMBER.findall(text)], shape)
+    return _number([match.replace(",", "") for match in _NUMBER.findall(text)], shape)
 
 
-def _told(
-    steps: Sequence[_Step],
+def _summary(
+    steps: Sequence[_LocalStep],
     answers: Mapping[str, ToolCallOutputItem],
-    place: int,
+    start: int,
     tools: Sequence[FunctionTool[..., Any]],
 ) -> str:
-    """Put the answers together, and say what could not be done and why."""
+    """Return the summary of all results, with the reasons for steps that were not done."""
     lines: list[str] = []
     for number, step in enumerate(steps):
-        answer = answers.get(_id(place, number))
+        answer = answers.get(_id(start, number))
         if answer is not None:
-            said = _text_of(answer.output).strip() or "done"
-            lines.append(said if answer.status == "ok" else f"{answer.name} failed: {said}")
+            text_output = _text_of(answer.output).strip() or "done"
+            lines.append(
+                text_output if answer.status == "ok" else f"{answer.name} failed: {text_output}"
+            )
         elif step.tool is None:
             lines.append(f"I have no tool for “{step.clause}”.")
         elif step.missing:
@@ -491,7 +493,7 @@ def _told(
             lines.append(f"To use {step.tool.name} I need {lacking}: “{step.clause}” has none.")
         else:
             lines.append(f"“{step.clause}” needs what the step before did not give.")
-    done = any(_id(place, number) in answers for number in range(len(steps)))
+    done = any(_id(start, number) in answers for number in range(len(steps)))
     if not done:
         names = ", ".join(tool.name for tool in tools) or "none"
         lines.append(f"My tools: {names}.")
@@ -504,6 +506,6 @@ def _in_form(answers: Mapping[str, ToolCallOutputItem]) -> str:
         if answer.status == "ok" and text.startswith("{"):
             return text
     raise UserValueError(
-        f"The model {LocalModel.name!r} gives an answer of an output_type only where a tool "
-        "returned such a JSON object. Choose another model for it."
+        f"Model {LocalModel.name!r} supports output_type only if a tool returned a matching JSON "
+        "object. Choose another model."
     )

@@ -1,4 +1,4 @@
-"""Models over chat completions: OpenAI's, and those of any server that speaks this API."""
+"""Models of the Chat Completions API, at OpenAI or any compatible server."""
 
 from __future__ import annotations
 
@@ -7,18 +7,14 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, cast
 
-from openai.types.chat import ChatCompletion
+from agents_tools._package import missing_extra
 
-from agents_tools.errors import UserTypeError, UserValueError
-from agents_tools.items import (
-    Item,
-    MessageInputItem,
-    MessageOutputItem,
-    ReasoningItem,
-    ToolCallItem,
-    ToolCallOutputItem,
-)
-from agents_tools.model import (
+try:
+    from openai.types.chat import ChatCompletion
+except ImportError as error:
+    raise missing_extra("An OpenAI model", "pip install 'agents-tools[openai]'", error) from error
+
+from agents_tools.agents.model import (
     ModelResponse,
     call_delta,
     call_started,
@@ -27,9 +23,26 @@ from agents_tools.model import (
     refusal_delta,
     text_delta,
 )
-from agents_tools.models._common import (
-    Offer,
-    Offers,
+from agents_tools.content.items import (
+    Item,
+    MessageInputItem,
+    MessageOutputItem,
+    ReasoningItem,
+    ToolCallItem,
+    ToolCallOutputItem,
+)
+from agents_tools.content.outputs import (
+    ContentBlock,
+    ToolOutputAudio,
+    ToolOutputFileContent,
+    ToolOutputImage,
+    ToolOutputText,
+)
+from agents_tools.content.usage import Usage
+from agents_tools.errors import UserTypeError, UserValueError
+from agents_tools.models._http import (
+    ToolDefinitionCache,
+    ToolDefinitions,
     base64_text,
     count,
     host_of,
@@ -38,8 +51,8 @@ from agents_tools.models._common import (
     text,
 )
 from agents_tools.models._openai import (
-    Asked,
     Endpoint,
+    OpenAIRequest,
     ask,
     attribute,
     broken_off,
@@ -51,48 +64,42 @@ from agents_tools.models._openai import (
     safe_name,
     short_id,
 )
-from agents_tools.outputs import (
-    ContentBlock,
-    ToolOutputAudio,
-    ToolOutputFileContent,
-    ToolOutputImage,
-    ToolOutputText,
-)
-from agents_tools.usage import Usage
-from agents_tools.wire.openai_chat import refuse_hosted
+from agents_tools.wire.openai_chat import raise_hosted_unsupported
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from openai import AsyncOpenAI
 
-    from agents_tools.events import Emit
-    from agents_tools.hosted import HostedTool
-    from agents_tools.model import FinishReason, ModelRequest
+    from agents_tools.agents.hosted.base import HostedTool
+    from agents_tools.agents.model import FinishReason, ModelRequest
+    from agents_tools.events.base import Emit
 
-__all__ = ["OpenAIChatModel", "load"]
+__all__ = ["OpenAIChatModel"]
 
 _KEY = "openai_chat"
-"""Where an item's `provider_data` holds what only such a server understands."""
+"""The key in `provider_data` of an item for data that only such a server understands."""
 
 _OPTIONAL = {"stream_options": r"stream_options|include_usage"}
-"""Fields that some servers refuse."""
+"""Fields that some servers reject."""
 
 
 def load(name: str, **options: Any) -> OpenAIChatModel:
-    """Give the model of a name, such as `gpt-5` or `qwen3:8b`."""
+    """Return the model with a name, such as `gpt-5` or `qwen3:8b`."""
     return OpenAIChatModel(name, **options)
 
 
 class OpenAIChatModel:
-    """A model behind chat completions, at OpenAI or at any server that speaks this API.
+    """A model of the Chat Completions API, at OpenAI or any compatible server.
 
     Args:
-        name: The model, as the server calls it.
-        client: A client to use in place of one of our own; it belongs to one event loop.
-        base_url: The address of the API, such as `http://localhost:11434/v1`; `OPENAI_BASE_URL`,
-            or OpenAI's own, if not given.
-        api_key: The key; `OPENAI_API_KEY` if not given. Servers other than OpenAI's need none.
+        name: The name of the model at the server.
+        client: The client to use, which belongs to one event loop; by default, one is created per
+            event loop.
+        base_url: The URL of the API, such as `http://localhost:11434/v1`; by default
+            `OPENAI_BASE_URL`, or OpenAI's own URL.
+        api_key: The key; `OPENAI_API_KEY` by default. Servers other than OpenAI's do not require
+            a key.
     """
 
     provider: ClassVar[str] = "openai_chat"
@@ -107,27 +114,29 @@ class OpenAIChatModel:
     ) -> None:
         self.name = name
         self._endpoint = Endpoint(name, client, base_url, api_key)
-        self._offers = Offers(self.provider, self._refuse)
+        self._definition_cache = ToolDefinitionCache(self.provider, self._refuse)
         self._dropped: set[str] = set()
 
     def __repr__(self) -> str:
         return f"OpenAIChatModel({self.name!r})"
 
     async def respond(self, request: ModelRequest, emit: Emit) -> ModelResponse:
-        """Answer; see `Model.respond`."""
-        offer = self._offers.of(request.tools)
+        """Send the request and return the response; see `Model.respond`."""
+        definitions = self._definition_cache.of(request.tools)
         client = await self._endpoint.client()
         url = str(client.base_url)
-        body = _body(request, offer, url)
-        asked = Asked(model=self.name, url=url, key=client.api_key, offer=offer)
-        answer = _Answer(request, emit, asked)
+        body = _body(request, definitions, url)
+        target = OpenAIRequest(
+            model=self.name, url=url, key=client.api_key, definitions=definitions
+        )
+        answer = _ChatResponse(request, emit, target)
         await ask(
             functools.partial(
                 client.chat.completions.create, model=self.name, messages=[], stream=True
             ),
             body,
             answer,
-            asked,
+            target,
             settings=request.settings,
             optional=_OPTIONAL,
             dropped=self._dropped,
@@ -135,24 +144,24 @@ class OpenAIChatModel:
         return answer.response()
 
     def _refuse(self, tool: HostedTool) -> NoReturn:
-        refuse_hosted(tool, self.name)
-        raise UserTypeError(f"{tool!r} is no function tool.")
+        raise_hosted_unsupported(tool, self.name)
+        raise UserTypeError(f"{tool!r} is not a function tool.")
 
 
 # --- the request
 
 
-def _body(request: ModelRequest, offer: Offer, url: str) -> dict[str, Any]:
+def _body(request: ModelRequest, definitions: ToolDefinitions, url: str) -> dict[str, Any]:
     settings = request.settings
     body: dict[str, Any] = {
         "messages": list(_messages(request, url)),
         "stream_options": {"include_usage": True},
     }
-    if offer.wire:
-        body["tools"] = offer.wire
+    if definitions.wire:
+        body["tools"] = definitions.wire
         if settings.parallel_tool_calls is not None:
             body["parallel_tool_calls"] = settings.parallel_tool_calls
-    choice = _tool_choice(settings.tool_choice, offer)
+    choice = _tool_choice(settings.tool_choice, definitions)
     if choice is not None:
         body["tool_choice"] = choice
     if settings.temperature is not None:
@@ -160,7 +169,7 @@ def _body(request: ModelRequest, offer: Offer, url: str) -> dict[str, Any]:
     if settings.top_p is not None:
         body["top_p"] = settings.top_p
     if settings.max_tokens is not None:
-        # OpenAI's newer models refuse the old name, and most other servers do not know the new one.
+        # OpenAI's newer models reject the old name; most other servers do not support the new one.
         name = "max_completion_tokens" if is_own_host(url) else "max_tokens"
         body[name] = settings.max_tokens
     if settings.reasoning_effort is not None:
@@ -180,14 +189,14 @@ def _body(request: ModelRequest, offer: Offer, url: str) -> dict[str, Any]:
     return merged(body, settings.extra_body)
 
 
-def _tool_choice(chosen: str | None, offer: Offer) -> Any:
+def _tool_choice(chosen: str | None, definitions: ToolDefinitions) -> Any:
     if chosen is None or chosen in {"auto", "required", "none"}:
-        return chosen if offer.wire else None
-    if chosen not in offer.names:
-        known = ", ".join(offer.names) or "none"
+        return chosen if definitions.wire else None
+    if chosen not in definitions.names:
+        known = ", ".join(definitions.names) or "none"
         raise UserValueError(
-            f"ModelSettings(tool_choice={chosen!r}): there is no such tool to call. Choose auto, "
-            f"required, none, or one of the tools: {known}."
+            f"ModelSettings(tool_choice={chosen!r}) is not a known tool: expected auto, required, "
+            f"none, or one of the tools: {known}."
         )
     return {"type": "function", "function": {"name": chosen}}
 
@@ -205,7 +214,7 @@ def _messages(request: ModelRequest, url: str) -> Iterator[dict[str, Any]]:
                 yield from _turn(turn, outputs, url)
                 turn = []
                 yield _input_message(item, f"input[{index}].content", url)
-            case ToolCallOutputItem():  # stands behind its call, wherever it was recorded
+            case ToolCallOutputItem():  # added after its call, independent of its position
                 yield from _turn(turn, outputs, url)
                 turn = []
     yield from _turn(turn, outputs, url)
@@ -214,7 +223,7 @@ def _messages(request: ModelRequest, url: str) -> Iterator[dict[str, Any]]:
 def _input_message(item: MessageInputItem, at: str, url: str) -> dict[str, Any]:
     role = item.role
     if role == "developer" and not is_own_host(url):
-        role = "system"  # what the templates of most other models know
+        role = "system"  # the role that most other models support
     if isinstance(item.content, str):
         return {"role": role, "content": item.content}
     parts = [_part(block, f"{at}[{index}]") for index, block in enumerate(item.content)]
@@ -228,21 +237,21 @@ def _turn(
     outputs: Mapping[str, ToolCallOutputItem],
     url: str,
 ) -> Iterator[dict[str, Any]]:
-    """Give what a model said in one turn as one message, and the outputs of its calls behind it."""
-    said = [
+    """Yield the items of one turn as one message, followed by the outputs of its calls."""
+    texts = [
         item.text if item.refusal is None else item.refusal
         for item in items
         if isinstance(item, MessageOutputItem)
     ]
     calls = [item for item in items if isinstance(item, ToolCallItem) and item.needs_answer]
-    if not calls and not any(said):
+    if not calls and not any(texts):
         return
-    message: dict[str, Any] = {"role": "assistant", "content": "\n\n".join(said) or None}
-    thought = "\n\n".join(
+    message: dict[str, Any] = {"role": "assistant", "content": "\n\n".join(texts) or None}
+    reasoning = "\n\n".join(
         item.text for item in items if isinstance(item, ReasoningItem) and _is_own(item, url)
     )
-    if thought:
-        message["reasoning_content"] = thought
+    if reasoning:
+        message["reasoning_content"] = reasoning
     if calls:
         message["tool_calls"] = [_call(call) for call in calls]
     yield message
@@ -256,9 +265,12 @@ def _turn(
 
 
 def _is_own(item: ReasoningItem, url: str) -> bool:
-    """Say whether a server wants its thoughts back; others refuse a field that they do not know."""
-    own = object_of((item.provider_data or {}).get(_KEY))
-    return own.get("field") == "reasoning_content" and own.get("server") == host_of(url)
+    """Return whether reasoning came from this server, which then expects it back.
+
+    Other servers reject the field.
+    """
+    stored = object_of((item.provider_data or {}).get(_KEY))
+    return stored.get("field") == "reasoning_content" and stored.get("server") == host_of(url)
 
 
 _LONGEST_ID = 40
@@ -267,7 +279,7 @@ _LONGEST_ID = 40
 def _call(item: ToolCallItem) -> dict[str, Any]:
     arguments = item.arguments
     if not _is_object(arguments):
-        # Some servers read the arguments of the whole history and fail on what is no JSON.
+        # Some servers parse the arguments of the whole history and fail on invalid JSON.
         arguments = json.dumps({"invalid_json": arguments}, ensure_ascii=False)
     return {
         "id": short_id(item.call_id, _LONGEST_ID),
@@ -294,7 +306,7 @@ def _tool_message(item: ToolCallOutputItem, media: list[dict[str, Any]]) -> dict
         if part["type"] == "text":
             texts.append(part["text"])
             continue
-        # Only text may stand here; the rest follows in a message of its own.
+        # A tool message can only contain text; other blocks follow in a user message.
         texts.append(f"[{block.type}: in the message below]")
         origin = f"The {block.type} that {item.name or 'the tool'} gave for call {call_id}:"
         media += [{"type": "text", "text": origin}, part]
@@ -302,7 +314,7 @@ def _tool_message(item: ToolCallOutputItem, media: list[dict[str, Any]]) -> dict
 
 
 def _part(block: ContentBlock, at: str | None) -> dict[str, Any]:
-    """Write a content block; `at` is where the user wrote it, `None` for what a tool answered."""
+    """Convert a content block; `at` is its index in the user's message, `None` for tool output."""
     match block:
         case ToolOutputText():
             return _text_part(block.text)
@@ -326,8 +338,8 @@ def _part(block: ContentBlock, at: str | None) -> dict[str, Any]:
             raise UserValueError(f"{at}: {_REMEDIES[block.type]}")
 
 
-def _text_part(words: str) -> dict[str, Any]:
-    return {"type": "text", "text": words}
+def _text_part(content: str) -> dict[str, Any]:
+    return {"type": "text", "text": content}
 
 
 _SOUNDS = {
@@ -338,17 +350,17 @@ _SOUNDS = {
     "audio/mp3": "mp3",
 }
 _REMEDIES = {
-    "image": "chat completions take images as data or by url, not by file_id.",
-    "audio": "chat completions take sounds as data, of type audio/wav or audio/mpeg.",
-    "file": "chat completions take files as data or by file_id, not by url.",
+    "image": "Chat Completions accepts images as data or by url, not by file_id.",
+    "audio": "Chat Completions accepts audio as data, of type audio/wav or audio/mpeg.",
+    "file": "Chat Completions accepts files as data or by file_id, not by url.",
 }
 
 
 # --- the answer
 
 
-class _Call:
-    """A call as far as it has come."""
+class _ChatCall:
+    """A call that is not complete yet."""
 
     __slots__ = ("arguments", "call_id", "handed_over", "index", "name", "told")
 
@@ -364,19 +376,19 @@ class _Call:
         return ToolCallItem(call_id=self.call_id, name=self.name, arguments=self.arguments or "{}")
 
 
-class _Answer:
-    """Puts an answer together from the chunks of its stream."""
+class _ChatResponse:
+    """Builds a response from the chunks of its stream."""
 
-    def __init__(self, request: ModelRequest, emit: Emit, asked: Asked) -> None:
+    def __init__(self, request: ModelRequest, emit: Emit, target: OpenAIRequest) -> None:
         self.whole = False
         self._emit = emit
         self._on_call = request.on_call
-        self._asked = asked
+        self._target = target
         self._texts: list[str] = []
         self._refusals: list[str] = []
         self._thoughts: list[str] = []
         self._thought_field = ""
-        self._calls: list[_Call] = []
+        self._calls: list[_ChatCall] = []
         self._finish: str | None = None
         self._usage: dict[str, Any] = {}
         self._facts: dict[str, Any] = {}
@@ -392,67 +404,67 @@ class _Answer:
         choices = attribute(event, "choices")
         for choice in cast("list[Any]", choices) if isinstance(choices, list) else ():
             if not attribute(choice, "index"):
-                self._take_choice(choice)
+                self._read_choice(choice)
 
-    def _take_choice(self, choice: Any) -> None:
+    def _read_choice(self, choice: Any) -> None:
         delta = attribute(choice, "delta")
-        self._take_thought(delta)
+        self._read_reasoning(delta)
         content = attribute(delta, "content")
         if isinstance(content, list):
-            self._take_parts(cast("list[Any]", content))
+            self._add_parts(cast("list[Any]", content))
         else:
-            self._take_text(text(content))
+            self._add_text(text(content))
         refusal = text(attribute(delta, "refusal"))
         if refusal:
             self._refusals.append(refusal)
             self._emit(refusal_delta(refusal))
         pieces = attribute(delta, "tool_calls")
-        for piece in cast("list[Any]", pieces) if isinstance(pieces, list) else ():
-            self._take_call(piece)
+        for delta_call in cast("list[Any]", pieces) if isinstance(pieces, list) else ():
+            self._add_call(delta_call)
         finish = text(attribute(choice, "finish_reason"))
         if finish == "error":
-            raise broken_off(None, "the provider met an error", self._asked)
+            raise broken_off(None, "the provider reported an error", self._target)
         if finish:
             self._finish = finish
             self.whole = True
             if finish not in _CUT_OFF:
-                self._hand_over(self._calls)
+                self._report_calls(self._calls)
 
-    def _take_text(self, words: str) -> None:
-        if not words:
+    def _add_text(self, content: str) -> None:
+        if not content:
             return
         if not self._texts:
             self._emit(message_started())
-        self._texts.append(words)
-        self._emit(text_delta(words))
+        self._texts.append(content)
+        self._emit(text_delta(content))
 
-    def _take_parts(self, parts: Sequence[Any]) -> None:
+    def _add_parts(self, parts: Sequence[Any]) -> None:
         for part in map(object_of, parts):
             if part.get("type") == "thinking":
                 inner = part.get("thinking")
                 blocks = cast("list[Any]", inner) if isinstance(inner, list) else ()
-                self._think("", "".join(text(object_of(one).get("text")) for one in blocks))
+                self._add_reasoning("", "".join(text(object_of(one).get("text")) for one in blocks))
             else:
-                self._take_text(text(part.get("text")))
+                self._add_text(text(part.get("text")))
 
-    def _take_thought(self, delta: Any) -> None:
+    def _read_reasoning(self, delta: Any) -> None:
         for field in ("reasoning_content", "reasoning"):
-            words = text(attribute(delta, field))
-            if words:
-                self._think(field, words)
+            content = text(attribute(delta, field))
+            if content:
+                self._add_reasoning(field, content)
                 return
 
-    def _think(self, field: str, words: str) -> None:
-        if words:
+    def _add_reasoning(self, field: str, content: str) -> None:
+        if content:
             self._thought_field = field
-            self._thoughts.append(words)
-            self._emit(reasoning_delta(words))
+            self._thoughts.append(content)
+            self._emit(reasoning_delta(content))
 
-    def _take_call(self, piece: Any) -> None:
-        function = attribute(piece, "function")
-        call_id, name = text(attribute(piece, "id")), text(attribute(function, "name"))
-        call = self._call_of(attribute(piece, "index"), call_id, name)
-        if len(name) > len(call.name):  # in full with every piece, or longer each time
+    def _add_call(self, delta_call: Any) -> None:
+        function = attribute(delta_call, "function")
+        call_id, name = text(attribute(delta_call, "id")), text(attribute(function, "name"))
+        call = self._call_of(attribute(delta_call, "index"), call_id, name)
+        if len(name) > len(call.name):  # some servers repeat the name in each delta
             call.name = name
         if call.name and not call.told:
             call.told = True
@@ -460,17 +472,17 @@ class _Answer:
         arguments = attribute(function, "arguments")
         if isinstance(arguments, Mapping):
             arguments = json.dumps(arguments, ensure_ascii=False)
-        words = text(arguments)
-        if not words:
+        content = text(arguments)
+        if not content:
             return
-        if call.handed_over and words.strip():
-            raise broken_off(None, f"call {call.call_id} went on after its end", self._asked)
-        call.arguments += words
+        if call.handed_over and content.strip():
+            raise broken_off(None, f"call {call.call_id} continued after its end", self._target)
+        call.arguments += content
         if call.told:
-            self._emit(call_delta(call.call_id, words))
+            self._emit(call_delta(call.call_id, content))
 
-    def _call_of(self, index: object, call_id: str, name: str) -> _Call:
-        """Find the call that a piece belongs to, or begin one."""
+    def _call_of(self, index: object, call_id: str, name: str) -> _ChatCall:
+        """Return the call that a delta belongs to, or start a new one."""
         if index is None:
             same = [call for call in self._calls if call_id and call.call_id == call_id]
             same = same or ([] if name or call_id else self._calls)
@@ -478,19 +490,19 @@ class _Answer:
             same = [call for call in self._calls if call.index == index]
         if same and not self._is_next(same[-1], call_id, name):
             return same[-1]
-        self._hand_over([call for call in self._calls if call.arguments])
+        self._report_calls([call for call in self._calls if call.arguments])
         taken = {call.call_id for call in self._calls}
-        call = _Call(index, new_call_id() if not call_id or call_id in taken else call_id)
+        call = _ChatCall(index, new_call_id() if not call_id or call_id in taken else call_id)
         self._calls.append(call)
         return call
 
     @staticmethod
-    def _is_next(call: _Call, call_id: str, name: str) -> bool:
-        """Tell another call under the same index: some servers number all calls of an answer 0."""
+    def _is_next(call: _ChatCall, call_id: str, name: str) -> bool:
+        """Return whether a delta starts another call: some servers use the index 0 for all."""
         return bool(call_id and name) and call_id != call.call_id and _is_object(call.arguments)
 
-    def _hand_over(self, calls: Sequence[_Call]) -> None:
-        """Hand over the calls that are complete; those in pieces still wait."""
+    def _report_calls(self, calls: Sequence[_ChatCall]) -> None:
+        """Emit the calls that are complete."""
         if self._on_call is None:
             return
         for call in calls:
@@ -499,16 +511,16 @@ class _Answer:
                 self._on_call(call.item())
 
     def response(self) -> ModelResponse:
-        """Give the answer."""
-        words, refusal = "".join(self._texts), "".join(self._refusals)
+        """Return the complete response."""
+        content, refusal = "".join(self._texts), "".join(self._refusals)
         items: list[Item] = []
         if self._thoughts:
-            own = {"field": self._thought_field, "server": host_of(self._asked.url)}
-            items.append(ReasoningItem(text="".join(self._thoughts), provider_data={_KEY: own}))
+            stored = {"field": self._thought_field, "server": host_of(self._target.url)}
+            items.append(ReasoningItem(text="".join(self._thoughts), provider_data={_KEY: stored}))
         if refusal:
             items.append(MessageOutputItem(refusal=refusal))
-        elif words:
-            items.append(MessageOutputItem(text=words))
+        elif content:
+            items.append(MessageOutputItem(text=content))
         items += [call.item() for call in self._calls]
         return ModelResponse(
             items=items,
@@ -516,7 +528,7 @@ class _Answer:
             finish_reason=self._reason(refusal),
             response_id=text(self._facts.get("id")) or None,
             model=text(self._facts.get("model")) or None,
-            raw=self._raw(words, refusal),
+            raw=self._raw(content, refusal),
         )
 
     def _reason(self, refusal: str) -> FinishReason:
@@ -528,10 +540,10 @@ class _Answer:
             return "tool_calls"
         return "refusal" if refusal else "stop"
 
-    def _raw(self, words: str, refusal: str) -> ChatCompletion:
+    def _raw(self, content: str, refusal: str) -> ChatCompletion:
         message: dict[str, Any] = {
             "role": "assistant",
-            "content": words or None,
+            "content": content or None,
             "refusal": refusal or None,
         }
         if self._thoughts:
@@ -553,14 +565,14 @@ class _Answer:
 _CUT_OFF = {"length", "content_filter"}
 
 
-def _usage(told: Mapping[str, Any]) -> Usage:
-    read = object_of(told.get("prompt_tokens_details"))
-    written = object_of(told.get("completion_tokens_details"))
+def _usage(fields: Mapping[str, Any]) -> Usage:
+    read = object_of(fields.get("prompt_tokens_details"))
+    written = object_of(fields.get("completion_tokens_details"))
     return Usage(
         requests=1,
-        input_tokens=count(told.get("prompt_tokens")),
-        output_tokens=count(told.get("completion_tokens")),
+        input_tokens=count(fields.get("prompt_tokens")),
+        output_tokens=count(fields.get("completion_tokens")),
         cached_input_tokens=count(read.get("cached_tokens"))
-        or count(told.get("prompt_cache_hit_tokens")),
+        or count(fields.get("prompt_cache_hit_tokens")),
         reasoning_tokens=count(written.get("reasoning_tokens")),
     )

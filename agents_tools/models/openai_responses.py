@@ -1,4 +1,4 @@
-"""Models of OpenAI over its Responses API."""
+"""Models of OpenAI's Responses API."""
 
 from __future__ import annotations
 
@@ -8,17 +8,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from agents_tools.errors import UserValueError
-from agents_tools.events import RawResponseStreamEvent
-from agents_tools.items import (
-    Item,
-    MessageInputItem,
-    MessageOutputItem,
-    ReasoningItem,
-    ToolCallItem,
-    ToolCallOutputItem,
-)
-from agents_tools.model import (
+from agents_tools.agents.model import (
     ModelResponse,
     call_delta,
     call_started,
@@ -27,10 +17,36 @@ from agents_tools.model import (
     refusal_delta,
     text_delta,
 )
-from agents_tools.models._common import Offer, Offers, count, merged, shown_as_text, text
+from agents_tools.content.items import (
+    Item,
+    MessageInputItem,
+    MessageOutputItem,
+    ReasoningItem,
+    ToolCallItem,
+    ToolCallOutputItem,
+)
+from agents_tools.content.outputs import (
+    ContentBlock,
+    ToolOutput,
+    ToolOutputAudio,
+    ToolOutputFileContent,
+    ToolOutputImage,
+    ToolOutputText,
+)
+from agents_tools.content.usage import Usage
+from agents_tools.errors import UserValueError
+from agents_tools.events.kinds import RawResponseStreamEvent
+from agents_tools.models._http import (
+    ToolDefinitionCache,
+    ToolDefinitions,
+    count,
+    merged,
+    shown_as_text,
+    text,
+)
 from agents_tools.models._openai import (
-    Asked,
     Endpoint,
+    OpenAIRequest,
     ask,
     attribute,
     broken_off,
@@ -41,53 +57,45 @@ from agents_tools.models._openai import (
     safe_name,
     short_id,
 )
-from agents_tools.outputs import (
-    ContentBlock,
-    ToolOutput,
-    ToolOutputAudio,
-    ToolOutputFileContent,
-    ToolOutputImage,
-    ToolOutputText,
-)
-from agents_tools.usage import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from openai import AsyncOpenAI
 
-    from agents_tools.events import Emit
-    from agents_tools.hosted import HostedTool
-    from agents_tools.items import CallKind
-    from agents_tools.model import FinishReason, ModelRequest
+    from agents_tools.agents.hosted.base import HostedTool
+    from agents_tools.agents.model import FinishReason, ModelRequest
+    from agents_tools.content.items import CallKind
+    from agents_tools.events.base import Emit
 
-__all__ = ["OpenAIResponsesModel", "load"]
+__all__ = ["OpenAIResponsesModel"]
 
 _KEY = "openai"
-"""Where an item's `provider_data` holds what only this API understands."""
+"""The key in `provider_data` of an item for data that only this API understands."""
 
 _SEARCH = {"type": "tool_search"}
 
 _OPTIONAL = {"include": r"encrypted.?content|\binclude\b"}
-"""Fields that some models refuse: those that do not reason have nothing to encrypt."""
+"""Fields that some models reject: models without reasoning have nothing to encrypt."""
 
 
 def load(name: str, **options: Any) -> OpenAIResponsesModel:
-    """Give the model of a name, such as `gpt-5`."""
+    """Return the model with a name, such as `gpt-5`."""
     return OpenAIResponsesModel(name, **options)
 
 
 class OpenAIResponsesModel:
-    """A model behind the Responses API.
+    """A model of OpenAI's Responses API.
 
-    Nothing is kept at the provider between the turns: requests say `store=False` and carry the
-    whole conversation, reasoning in its encrypted form included.
+    The provider stores nothing between the turns: requests set `store=False` and contain the whole
+    conversation, including encrypted reasoning.
 
     Args:
-        name: The model, such as `gpt-5`.
-        client: A client to use in place of one of our own; it belongs to one event loop.
-        base_url: The address of the API; `OPENAI_BASE_URL`, or OpenAI's own, if not given.
-        api_key: The key; `OPENAI_API_KEY` if not given.
+        name: The name of the model, such as `gpt-5`.
+        client: The client to use, which belongs to one event loop; by default, one is created per
+            event loop.
+        base_url: The URL of the API; by default `OPENAI_BASE_URL`, or OpenAI's own URL.
+        api_key: The key; `OPENAI_API_KEY` by default.
     """
 
     provider: ClassVar[str] = "openai_responses"
@@ -102,30 +110,30 @@ class OpenAIResponsesModel:
     ) -> None:
         self.name = name
         self._endpoint = Endpoint(name, client, base_url, api_key)
-        self._offers = Offers(self.provider, _hosted, _SEARCH)
+        self._definition_cache = ToolDefinitionCache(self.provider, _hosted, _SEARCH)
         self._dropped: set[str] = set()
 
     def __repr__(self) -> str:
         return f"OpenAIResponsesModel({self.name!r})"
 
     async def respond(self, request: ModelRequest, emit: Emit) -> ModelResponse:
-        """Answer; see `Model.respond`."""
-        offer = self._offers.of(request.tools)
-        body = _body(request, offer)
+        """Send the request and return the response; see `Model.respond`."""
+        definitions = self._definition_cache.of(request.tools)
+        body = _body(request, definitions)
         client = await self._endpoint.client()
-        asked = Asked(
+        target = OpenAIRequest(
             model=self.name,
             url=str(client.base_url),
             key=client.api_key,
-            offer=offer,
+            definitions=definitions,
             elsewhere="Servers that only know chat completions are reached as 'openai-chat/…'.",
         )
-        answer = _Answer(request, emit, asked)
+        answer = _ResponsesResponse(request, emit, target)
         await ask(
             functools.partial(client.responses.create, model=self.name, stream=True),
             body,
             answer,
-            asked,
+            target,
             settings=request.settings,
             optional=_OPTIONAL,
             dropped=self._dropped,
@@ -140,12 +148,12 @@ def _hosted(tool: HostedTool) -> dict[str, Any]:
 # --- the request
 
 
-def _body(request: ModelRequest, offer: Offer) -> dict[str, Any]:
+def _body(request: ModelRequest, definitions: ToolDefinitions) -> dict[str, Any]:
     settings = request.settings
     if settings.stop:
         raise UserValueError(
-            "ModelSettings(stop=...): the Responses API knows no texts to stop at. Leave it out, "
-            "or reach the model as 'openai-chat/…'."
+            "ModelSettings(stop=...) is not supported by the Responses API. Remove it, or use the "
+            "model as 'openai-chat/…'."
         )
     stored = bool((settings.extra_body or {}).get("store"))
     body: dict[str, Any] = {
@@ -155,11 +163,11 @@ def _body(request: ModelRequest, offer: Offer) -> dict[str, Any]:
     }
     if request.instructions:
         body["instructions"] = request.instructions
-    if offer.wire:
-        body["tools"] = offer.wire
+    if definitions.wire:
+        body["tools"] = definitions.wire
         if settings.parallel_tool_calls is not None:
             body["parallel_tool_calls"] = settings.parallel_tool_calls
-    choice = _tool_choice(settings.tool_choice, offer)
+    choice = _tool_choice(settings.tool_choice, definitions)
     if choice is not None:
         body["tool_choice"] = choice
     if settings.temperature is not None:
@@ -184,26 +192,26 @@ def _body(request: ModelRequest, offer: Offer) -> dict[str, Any]:
 
 
 def _included(request: ModelRequest) -> list[str]:
-    """Give what hosted tools want to have in the answer, each once."""
-    asked = (name for tool in request.tools for name in getattr(tool, "include", ()))
-    return list(dict.fromkeys(asked))
+    """Return the extra output that hosted tools request, without duplicates."""
+    target = (name for tool in request.tools for name in getattr(tool, "include", ()))
+    return list(dict.fromkeys(target))
 
 
-def _tool_choice(chosen: str | None, offer: Offer) -> Any:
+def _tool_choice(chosen: str | None, definitions: ToolDefinitions) -> Any:
     if chosen is None or chosen in {"auto", "required", "none"}:
-        return chosen if offer.wire else None
-    if chosen not in offer.names:
-        known = ", ".join(offer.names) or "none"
+        return chosen if definitions.wire else None
+    if chosen not in definitions.names:
+        known = ", ".join(definitions.names) or "none"
         raise UserValueError(
-            f"ModelSettings(tool_choice={chosen!r}): there is no such tool to call. Choose auto, "
-            f"required, none, or one of the tools: {known}."
+            f"ModelSettings(tool_choice={chosen!r}) is not a known tool: expected auto, required, "
+            f"none, or one of the tools: {known}."
         )
-    told = offer.wire[offer.names.index(chosen)]
-    match told["type"]:
+    fields = definitions.wire[definitions.names.index(chosen)]
+    match fields["type"]:
         case "function":
             return {"type": "function", "name": chosen}
         case "mcp":
-            return {"type": "mcp", "server_label": told.get("server_label", chosen)}
+            return {"type": "mcp", "server_label": fields.get("server_label", chosen)}
         case kind:
             return {"type": kind}
 
@@ -228,80 +236,80 @@ def _input(items: Sequence[Item], *, stored: bool) -> list[dict[str, Any]]:
     return out
 
 
-def _own(item: MessageOutputItem | ReasoningItem | ToolCallItem) -> dict[str, Any] | None:
+def _stored_item(item: MessageOutputItem | ReasoningItem | ToolCallItem) -> dict[str, Any] | None:
     data = (item.provider_data or {}).get(_KEY)
     return dict(cast("Mapping[str, Any]", data)) if isinstance(data, Mapping) else None
 
 
 def _message(item: MessageOutputItem) -> dict[str, Any]:
-    own = _own(item)
-    if own is None or not own.get("id"):
-        # Ids of other providers are refused, and a message without one is written like this.
+    stored = _stored_item(item)
+    if stored is None or not stored.get("id"):
+        # The API rejects ids of other providers, and accepts this form without an id.
         return {"role": "assistant", "content": item.text if item.refusal is None else item.refusal}
     part: dict[str, Any] = (
         {"type": "output_text", "text": item.text, "annotations": []}
         if item.refusal is None
         else {"type": "refusal", "refusal": item.refusal}
     )
-    kept = {name: own[name] for name in ("id", "phase") if own.get(name) is not None}
+    extra = {name: stored[name] for name in ("id", "phase") if stored.get(name) is not None}
     return {
         "type": "message",
         "role": "assistant",
         "status": "completed",
         "content": [part],
-        **kept,
+        **extra,
     }
 
 
 def _reasoning(item: ReasoningItem, *, stored: bool) -> list[dict[str, Any]]:
-    own = _own(item)
-    # Without its content the provider would look for the item among those that it has stored.
-    if own is None or not (own.get("encrypted_content") or own.get("content") or stored):
+    raw = _stored_item(item)
+    # The provider looks for an item without content among those that it has stored.
+    if raw is None or not (raw.get("encrypted_content") or raw.get("content") or stored):
         return []
-    return [own]
+    return [raw]
 
 
 def _call(item: ToolCallItem) -> list[dict[str, Any]]:
-    own = _own(item)
+    stored = _stored_item(item)
     if item.kind == "hosted":
-        return [] if own is None else [own]
+        return [] if stored is None else [stored]
     call_id = short_id(item.call_id, _LONGEST_ID)
-    if item.kind == "function" or own is None:
+    if item.kind == "function" or stored is None:
         call = {
             "type": "function_call",
             "call_id": call_id,
             "name": safe_name(item.name),
             "arguments": item.arguments,
         }
-        return [{**(own or {}), **call}]
+        return [{**(stored or {}), **call}]
     if item.kind == "mcp_approval":
-        return [own]
-    return [{**own, "call_id": call_id}]
+        return [stored]
+    return [{**stored, "call_id": call_id}]
 
 
 _LONGEST_ID = 64
 
 
 def _call_output(item: ToolCallOutputItem, call: ToolCallItem | None) -> list[dict[str, Any]]:
-    own = None if call is None else _own(call)
+    stored = None if call is None else _stored_item(call)
     call_id = short_id(item.call_id, _LONGEST_ID)
     match item.kind:
         case "hosted":
             return []
-        case "local_shell" if own is not None:
-            said = _as_text(item.output)
+        case "local_shell" if stored is not None:
+            texts = _as_text(item.output)
             return [
                 {
                     "type": "local_shell_call_output",
                     "id": call_id,
                     "call_id": call_id,
-                    "output": said,
+                    "output": texts,
                 }
             ]
-        case "computer" if own is not None:
-            return _computer_output(item, call_id, own)
-        case "mcp_approval" if own is not None:
-            return [_approval(item, own)]
+        case "computer" if stored is not None:
+            return _computer_output(item, call_id, stored)
+        case "mcp_approval" if stored is not None:
+            return [_approval(item, stored)]
         case _:
             return [
                 {
@@ -313,7 +321,7 @@ def _call_output(item: ToolCallOutputItem, call: ToolCallItem | None) -> list[di
 
 
 def _computer_output(
-    item: ToolCallOutputItem, call_id: str, own: Mapping[str, Any]
+    item: ToolCallOutputItem, call_id: str, stored: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
     blocks = [] if isinstance(item.output, str) else item.output
     image = next((block for block in blocks if isinstance(block, ToolOutputImage)), None)
@@ -322,14 +330,14 @@ def _computer_output(
         "call_id": call_id,
         "output": {"type": "computer_screenshot", **_picture(image or _BLANK)},
     }
-    checks: object = own.get("pending_safety_checks")
+    checks: object = stored.get("pending_safety_checks")
     if checks and item.status == "ok":
         output["acknowledged_safety_checks"] = checks
     if image is not None:
         return [output]
-    # The API takes a picture and nothing else: what was said in its place follows as a message.
-    said = f"There is no screenshot for {call_id}. {_as_text(item.output)}".rstrip()
-    return [output, {"role": "user", "content": said}]
+    # The API only accepts an image here: a text result follows as a message.
+    texts = f"There is no screenshot for {call_id}. {_as_text(item.output)}".rstrip()
+    return [output, {"role": "user", "content": texts}]
 
 
 _BLANK = ToolOutputImage(
@@ -340,15 +348,15 @@ _BLANK = ToolOutputImage(
 """One transparent pixel."""
 
 
-def _approval(item: ToolCallOutputItem, own: Mapping[str, Any]) -> dict[str, Any]:
-    said = _as_text(item.output).strip()
+def _approval(item: ToolCallOutputItem, stored: Mapping[str, Any]) -> dict[str, Any]:
+    texts = _as_text(item.output).strip()
     response: dict[str, Any] = {
         "type": "mcp_approval_response",
-        "approval_request_id": own.get("id", item.call_id),
-        "approve": item.status == "ok" and said.lower() == "approve",
+        "approval_request_id": stored.get("id", item.call_id),
+        "approve": item.status == "ok" and texts.lower() == "approve",
     }
-    if said.lower() != "approve" and said:
-        response["reason"] = said
+    if texts.lower() != "approve" and texts:
+        response["reason"] = texts
     return response
 
 
@@ -362,7 +370,7 @@ def _as_text(output: ToolOutput) -> str:
 
 
 def _content(content: str | list[ContentBlock], at: str | None) -> str | list[dict[str, Any]]:
-    """Write a content; `at` is where the user wrote it, `None` for what a tool has answered."""
+    """Convert a content block; `at` is its index in the user's message, `None` for tool output."""
     if isinstance(content, str):
         return content
     parts = [
@@ -390,8 +398,8 @@ def _part(block: ContentBlock, at: str | None) -> dict[str, Any]:
             return {"type": "input_text", "text": shown_as_text(block)}
         case ToolOutputAudio():
             raise UserValueError(
-                f"{at}: the Responses API takes no sound. Give it to a model that hears, reached "
-                "as 'openai-chat/…', or give its transcript."
+                f"{at}: the Responses API does not accept audio. Use a model with audio input as "
+                "'openai-chat/…', or send a transcript."
             )
 
 
@@ -404,14 +412,14 @@ def _picture(block: ToolOutputImage) -> dict[str, Any]:
 # --- the answer
 
 
-class _Answer:
-    """Puts an answer together from the events of its stream."""
+class _ResponsesResponse:
+    """Builds a response from the events of its stream."""
 
-    def __init__(self, request: ModelRequest, emit: Emit, asked: Asked) -> None:
+    def __init__(self, request: ModelRequest, emit: Emit, target: OpenAIRequest) -> None:
         self.whole = False
         self._emit = emit
         self._on_call = request.on_call
-        self._asked = asked
+        self._target = target
         self._items: dict[int, Item] = {}
         self._call_ids: dict[object, str] = {}
         self._final: Any = None
@@ -427,25 +435,29 @@ class _Answer:
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
                 self._emit(reasoning_delta(text(attribute(event, "delta")), _id(event)))
             case "response.function_call_arguments.delta":
-                self._say_arguments(event)
+                self._add_arguments(event)
             case "response.output_item.added":
-                self._begin(event)
+                self._start_call(event)
             case "response.output_item.done":
                 raw = object_of(attribute(event, "item"))
-                self._add(_place(event, self._items), raw, self._known(event))
+                self._add(_position(event, self._items), raw, self._known_call_id(event))
             case "response.completed" | "response.incomplete":
                 self._finish(attribute(event, "response"), whole=kind == "response.completed")
             case "response.failed":
                 error = attribute(event, "response", "error")
-                raise broken_off(attribute(error, "code"), attribute(error, "message"), self._asked)
+                raise broken_off(
+                    attribute(error, "code"), attribute(error, "message"), self._target
+                )
             case "error":
-                raise broken_off(attribute(event, "code"), attribute(event, "message"), self._asked)
+                raise broken_off(
+                    attribute(event, "code"), attribute(event, "message"), self._target
+                )
             case str() if kind.startswith(_PROGRESS):
                 self._emit(RawResponseStreamEvent(object_of(event)))
             case _:
                 pass
 
-    def _begin(self, event: Any) -> None:
+    def _start_call(self, event: Any) -> None:
         item = attribute(event, "item")
         match attribute(item, "type"):
             case "message":
@@ -460,23 +472,23 @@ class _Answer:
             case _:
                 self._emit(RawResponseStreamEvent(object_of(event)))
 
-    def _known(self, event: Any) -> str | None:
-        """Give the id of the call that an event is about, as it was told when the call began."""
+    def _known_call_id(self, event: Any) -> str | None:
+        """Return the id of the call that an event belongs to, as sent at its start."""
         known = (self._call_ids.get(key) for key in _keys(event))
         return next((call_id for call_id in known if call_id is not None), None)
 
-    def _say_arguments(self, event: Any) -> None:
-        call_id = self._known(event)
+    def _add_arguments(self, event: Any) -> None:
+        call_id = self._known_call_id(event)
         if call_id is not None:
             self._emit(call_delta(call_id, text(attribute(event, "delta"))))
 
     def _add(
-        self, place: int, raw: dict[str, Any], call_id: str | None, *, whole: bool = True
+        self, position: int, raw: dict[str, Any], call_id: str | None, *, whole: bool = True
     ) -> None:
-        if place in self._items or not raw:
+        if position in self._items or not raw:
             return
-        item = _item(raw, call_id, self._asked.offer)
-        self._items[place] = item
+        item = _item(raw, call_id, self._target.definitions)
+        self._items[position] = item
         if (
             isinstance(item, ToolCallItem)
             and item.kind == "function"
@@ -489,15 +501,17 @@ class _Answer:
     def _finish(self, final: Any, *, whole: bool) -> None:
         self._final = final
         self._cut_off = not whole
-        # Some servers tell items only here, and some only before.
-        told = attribute(final, "output")
-        for place, raw in enumerate(cast("list[Any]", told) if isinstance(told, list) else ()):
-            call_id = self._call_ids.get(("index", place))
-            self._add(place, object_of(raw), call_id, whole=whole)
+        # Some servers send items only in this event, others only before it.
+        fields = attribute(final, "output")
+        for position, raw in enumerate(
+            cast("list[Any]", fields) if isinstance(fields, list) else ()
+        ):
+            call_id = self._call_ids.get(("index", position))
+            self._add(position, object_of(raw), call_id, whole=whole)
         self.whole = True
 
     def response(self) -> ModelResponse:
-        """Give the answer."""
+        """Return the complete response."""
         items = [item for _, item in sorted(self._items.items())]
         final = self._final
         return ModelResponse(
@@ -527,7 +541,7 @@ _PROGRESS = (
     "response.image_generation_call.",
     "response.mcp_",
 )
-"""Events about what the provider runs itself: they are shown as they are."""
+"""Events about tools that the provider runs; they are passed on unchanged."""
 
 
 def _id(value: Any, name: str = "item_id") -> str | None:
@@ -543,24 +557,26 @@ def _keys(event: Any) -> list[tuple[str, object]]:
     return [key for key in keys if key[1] is not None]
 
 
-def _place(event: Any, items: Mapping[int, Item]) -> int:
-    place = attribute(event, "output_index")
-    return place if isinstance(place, int) and place >= 0 else len(items)
+def _position(event: Any, items: Mapping[int, Item]) -> int:
+    position = attribute(event, "output_index")
+    return position if isinstance(position, int) and position >= 0 else len(items)
 
 
-def _usage(told: Mapping[str, Any]) -> Usage:
+def _usage(fields: Mapping[str, Any]) -> Usage:
     return Usage(
         requests=1,
-        input_tokens=count(told.get("input_tokens")),
-        output_tokens=count(told.get("output_tokens")),
-        cached_input_tokens=count(object_of(told.get("input_tokens_details")).get("cached_tokens")),
+        input_tokens=count(fields.get("input_tokens")),
+        output_tokens=count(fields.get("output_tokens")),
+        cached_input_tokens=count(
+            object_of(fields.get("input_tokens_details")).get("cached_tokens")
+        ),
         reasoning_tokens=count(
-            object_of(told.get("output_tokens_details")).get("reasoning_tokens")
+            object_of(fields.get("output_tokens_details")).get("reasoning_tokens")
         ),
     )
 
 
-def _item(raw: dict[str, Any], call_id: str | None, offer: Offer) -> Item:
+def _item(raw: dict[str, Any], call_id: str | None, definitions: ToolDefinitions) -> Item:
     match raw.get("type"):
         case "message":
             return _read_message(raw)
@@ -569,7 +585,7 @@ def _item(raw: dict[str, Any], call_id: str | None, offer: Offer) -> Item:
         case "function_call":
             return _read_call(raw, call_id)
         case kind:
-            return _read_other_call(raw, text(kind) or "unknown", offer)
+            return _read_other_call(raw, text(kind) or "unknown", definitions)
 
 
 def _read_message(raw: Mapping[str, Any]) -> MessageOutputItem:
@@ -581,51 +597,51 @@ def _read_message(raw: Mapping[str, Any]) -> MessageOutputItem:
         refusals.append(text(part.get("refusal")))
         annotations.extend(_objects(part.get("annotations")))
     refusal = "".join(refusals)
-    own = {name: raw[name] for name in ("id", "phase") if raw.get(name) is not None}
+    stored = {name: raw[name] for name in ("id", "phase") if raw.get(name) is not None}
     if annotations:
-        own["annotations"] = annotations
+        stored["annotations"] = annotations
     return MessageOutputItem(
         text="" if refusal else "".join(texts),
         refusal=refusal or None,
         id=text(raw.get("id")) or None,
-        provider_data={_KEY: own} if own else None,
+        provider_data={_KEY: stored} if stored else None,
     )
 
 
 def _read_reasoning(raw: dict[str, Any]) -> ReasoningItem:
     parts = _objects(raw.get("summary")) or _objects(raw.get("content"))
-    kept = {name: value for name, value in raw.items() if value is not None and name != "status"}
-    kept.setdefault("summary", [])
+    extra = {name: value for name, value in raw.items() if value is not None and name != "status"}
+    extra.setdefault("summary", [])
     return ReasoningItem(
         text="\n\n".join(text(part.get("text")) for part in parts),
         id=text(raw.get("id")) or None,
-        provider_data={_KEY: kept},
+        provider_data={_KEY: extra},
     )
 
 
 def _read_call(raw: Mapping[str, Any], call_id: str | None) -> ToolCallItem:
     ours = {"type", "call_id", "name", "arguments", "status"}
-    own = {name: value for name, value in raw.items() if value is not None and name not in ours}
+    stored = {name: value for name, value in raw.items() if value is not None and name not in ours}
     return ToolCallItem(
         call_id=text(raw.get("call_id")) or call_id or new_call_id(),
         name=text(raw.get("name")),
         arguments=text(raw.get("arguments")) or "{}",
         id=text(raw.get("id")) or None,
-        provider_data={_KEY: own} if own else None,
+        provider_data={_KEY: stored} if stored else None,
     )
 
 
-def _read_other_call(raw: dict[str, Any], type_: str, offer: Offer) -> ToolCallItem:
-    """Read a call of a hosted tool: one that runs on this machine, or one that has run there."""
+def _read_other_call(raw: dict[str, Any], type_: str, definitions: ToolDefinitions) -> ToolCallItem:
+    """Read a call of a hosted tool, which runs on this machine or has run at the provider."""
     item_id = text(raw.get("id"))
     call_id = text(raw.get("call_id")) or item_id or new_call_id()
     kind: CallKind
     match type_:
         case "local_shell_call":
-            kind, name = "local_shell", _hosted_name(offer, "local_shell")
+            kind, name = "local_shell", _hosted_name(definitions, "local_shell")
             arguments = _json(raw.get("action"))
         case "computer_call":
-            kind, name = "computer", _hosted_name(offer, "computer_use_preview", "computer")
+            kind, name = "computer", _hosted_name(definitions, "computer_use_preview", "computer")
             action = object_of(raw.get("action")) or {"actions": raw.get("actions")}
             checks = raw.get("pending_safety_checks")
             arguments = _json({**action, **({"pending_safety_checks": checks} if checks else {})})
@@ -645,10 +661,10 @@ def _read_other_call(raw: dict[str, Any], type_: str, offer: Offer) -> ToolCallI
     )
 
 
-def _hosted_name(offer: Offer, *types: str) -> str:
-    """Give the name of the tool that is told under one of the types."""
-    told = zip(offer.names, offer.wire, strict=True)
-    return next((name for name, wire in told if wire.get("type") in types), types[0])
+def _hosted_name(definitions: ToolDefinitions, *types: str) -> str:
+    """Return the name of the tool whose definition has one of the types."""
+    fields = zip(definitions.names, definitions.wire, strict=True)
+    return next((name for name, wire in fields if wire.get("type") in types), types[0])
 
 
 def _json(value: object) -> str:

@@ -1,4 +1,4 @@
-"""Models of every provider that Pydantic AI reaches, through its direct interface."""
+"""Models of all providers that Pydantic AI supports, through its direct interface."""
 
 from __future__ import annotations
 
@@ -9,30 +9,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from pydantic_ai import exceptions, messages as wire
-from pydantic_ai.direct import model_request_stream
-from pydantic_ai.models import Model as ForeignModel, ModelRequestParameters, infer_model
-from pydantic_ai.output import OutputObjectDefinition
-from pydantic_ai.tools import ToolDefinition
+from agents_tools._package import missing_extra
+
+try:
+    from pydantic_ai import exceptions, messages as wire
+    from pydantic_ai.direct import model_request_stream
+    from pydantic_ai.models import Model as ForeignModel, ModelRequestParameters, infer_model
+    from pydantic_ai.output import OutputObjectDefinition
+    from pydantic_ai.tools import ToolDefinition
+except ImportError as error:
+    raise missing_extra(
+        "A Pydantic AI model", "pip install 'agents-tools[pydantic-ai]'", error
+    ) from error
 from pydantic_core import to_jsonable_python
 
-from agents_tools._secrets import mask
-from agents_tools._text import shorten
-from agents_tools.errors import (
-    ContextWindowExceeded,
-    ModelError,
-    UserError,
-    UserTypeError,
-    UserValueError,
-)
-from agents_tools.items import (
-    MessageInputItem,
-    MessageOutputItem,
-    ReasoningItem,
-    ToolCallItem,
-    ToolCallOutputItem,
-)
-from agents_tools.model import (
+from agents_tools.agents.model import (
     ModelResponse,
     call_delta,
     call_started,
@@ -40,23 +31,39 @@ from agents_tools.model import (
     reasoning_delta,
     text_delta,
 )
-from agents_tools.models._clients import client_here
-from agents_tools.outputs import (
+from agents_tools.content.items import (
+    MessageInputItem,
+    MessageOutputItem,
+    ReasoningItem,
+    ToolCallItem,
+    ToolCallOutputItem,
+)
+from agents_tools.content.outputs import (
     ContentBlock,
     ToolOutput,
     ToolOutputText,
 )
-from agents_tools.usage import Usage
+from agents_tools.content.usage import Usage
+from agents_tools.errors import (
+    ContextWindowExceeded,
+    ModelError,
+    UserError,
+    UserTypeError,
+    UserValueError,
+)
+from agents_tools.models._clients import client_here
+from agents_tools.text.escape import shorten
+from agents_tools.text.secrets import mask
 from agents_tools.wire.mcp import to_mcp
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from agents_tools.events import Emit
-    from agents_tools.items import Item
-    from agents_tools.model import FinishReason, ModelRequest, ModelSettings
+    from agents_tools.agents.model import FinishReason, ModelRequest, ModelSettings
+    from agents_tools.content.items import Item
+    from agents_tools.events.base import Emit
 
-__all__ = ["PydanticAIModel", "load"]
+__all__ = ["PydanticAIModel"]
 
 _KEY = "pydantic-ai"
 _LONGEST_REASON = 500
@@ -64,7 +71,7 @@ _BUSY = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 
 
 def load(name: str) -> PydanticAIModel:
-    """Give the model of a name such as `groq:llama-3.3-70b-versatile`."""
+    """Return the model with a name such as `groq:llama-3.3-70b-versatile`."""
     return PydanticAIModel(name)
 
 
@@ -72,34 +79,34 @@ class PydanticAIModel:
     """A model of Pydantic AI.
 
     Args:
-        model: Its name there, `<provider>:<model>`, or the model itself, which then belongs to one
-            event loop.
+        model: The name in Pydantic AI, `<provider>:<model>`, or a model object, which belongs to
+            one event loop.
     """
 
-    provider = None  # tools are told, and arguments come, as the natural schema has them
+    provider = None  # tools are sent in the natural schema, without a provider's dialect
 
     def __init__(self, model: str | ForeignModel) -> None:
-        self._given = model
+        self._model_or_name = model
         self.name = model if isinstance(model, str) else model.model_name
-        self._offered: tuple[tuple[Any, ...], list[ToolDefinition]] = ((), [])
+        self._tool_cache: tuple[tuple[Any, ...], list[ToolDefinition]] = ((), [])
 
     def __repr__(self) -> str:
         return f"PydanticAIModel({self.name!r})"
 
     async def respond(self, request: ModelRequest, emit: Emit) -> ModelResponse:
-        """Answer; see `Model.respond`."""
+        """Send the request and return the response; see `Model.respond`."""
         parameters = ModelRequestParameters(
             function_tools=self._tools(request.tools),
             **_form(request),
         )
-        asked = _messages(request)
+        target = _messages(request)
         settings: Any = _settings(request.settings)
         with _translated(self.name):
             model = await self._model()
             async with model_request_stream(
-                model, asked, model_settings=settings, model_request_parameters=parameters
+                model, target, model_settings=settings, model_request_parameters=parameters
             ) as stream:
-                reader = _Reader(request, emit)
+                reader = _ModelEventReader(request, emit)
                 async for event in stream:
                     reader.take(event)
                 reader.finish()
@@ -107,52 +114,55 @@ class PydanticAIModel:
         return reader.response(answer)
 
     async def _model(self) -> ForeignModel:
-        if not isinstance(self._given, str):
-            return self._given
-        name = self._given
-        held = await client_here((_KEY, name), lambda: _Held(infer_model(name)))
+        if not isinstance(self._model_or_name, str):
+            return self._model_or_name
+        name = self._model_or_name
+        held = await client_here((_KEY, name), lambda: _OpenModel(infer_model(name)))
         return await held.ready()
 
     def _tools(self, tools: tuple[Any, ...]) -> list[ToolDefinition]:
-        if self._offered[0] is not tools:
-            self._offered = (tools, [one for one in map(self._told, tools) if one is not None])
-        return self._offered[1]
+        if self._tool_cache[0] is not tools:
+            self._tool_cache = (
+                tools,
+                [one for one in map(self._definition, tools) if one is not None],
+            )
+        return self._tool_cache[1]
 
-    def _told(self, tool: Any) -> ToolDefinition | None:
+    def _definition(self, tool: Any) -> ToolDefinition | None:
         if not hasattr(tool, "call"):
             raise UserTypeError(
-                f"The tool {tool.name!r} ({type(tool).__name__}) runs at its provider and needs "
-                f"the Responses API, but the model {self.name!r} is reached through Pydantic AI. "
-                "Choose a model named 'openai/…' or leave the tool out."
+                f"Tool {tool.name!r} ({type(tool).__name__}) runs at its provider and requires the "
+                f"Responses API, but model {self.name!r} is used through Pydantic AI. Choose a "
+                "model named 'openai/…', or remove the tool."
             )
         try:
-            told = to_mcp(tool)
+            definition = to_mcp(tool)
         except UserError as error:
             warnings.warn(f"Tool {tool.name!r} is left out: {error}", stacklevel=2)
             return None
         return ToolDefinition(
             name=tool.name,
             description=tool.description,
-            parameters_json_schema=told["inputSchema"],
+            parameters_json_schema=definition["inputSchema"],
         )
 
 
-class _Held:
-    """A model of one event loop, entered at its first use and left as the loop ends."""
+class _OpenModel:
+    """A model of one event loop, entered on first use and exited when the loop ends."""
 
     def __init__(self, model: ForeignModel) -> None:
         self._model = model
         self._entered = False
 
     async def ready(self) -> ForeignModel:
-        """Give the model, its connections open."""
+        """Return the model with open connections."""
         if not self._entered:
             self._entered = True
             await self._model.__aenter__()
         return self._model
 
     async def close(self) -> None:
-        """Close its connections."""
+        """Close the connections of the model."""
         if self._entered:
             await self._model.__aexit__(None, None, None)
 
@@ -172,7 +182,7 @@ def _form(request: ModelRequest) -> dict[str, Any]:
 
 def _settings(settings: ModelSettings) -> dict[str, Any]:
     choice = settings.tool_choice
-    given = {
+    provided = {
         "temperature": settings.temperature,
         "top_p": settings.top_p,
         "max_tokens": settings.max_tokens,
@@ -184,12 +194,12 @@ def _settings(settings: ModelSettings) -> dict[str, Any]:
         "extra_body": settings.extra_body and dict(settings.extra_body),
         "tool_choice": [choice] if choice not in {None, "auto", "required", "none"} else choice,
     }
-    # The run asks again after what may pass; two layers that do would multiply.
-    return {"max_retries": 0, **{name: one for name, one in given.items() if one is not None}}
+    # The run retries failed requests; retries of the client would multiply with these.
+    return {"max_retries": 0, **{name: one for name, one in provided.items() if one is not None}}
 
 
 def _messages(request: ModelRequest) -> list[wire.ModelMessage]:
-    """Put the conversation into requests and responses that take turns."""
+    """Convert the conversation to alternating requests and responses."""
     turns: list[tuple[type[Any], list[Any]]] = []
     for item in request.input:
         kind = (
@@ -220,19 +230,21 @@ def _parts(item: Item) -> list[Any]:
         case MessageOutputItem():
             return [wire.TextPart(item.text or item.refusal or "")]
         case ReasoningItem():
-            own = (item.provider_data or {}).get(_KEY)
-            return [] if own is None else [wire.ThinkingPart(content=item.text, **own)]
+            stored = (item.provider_data or {}).get(_KEY)
+            return [] if stored is None else [wire.ThinkingPart(content=item.text, **stored)]
         case ToolCallItem():
-            own = (item.provider_data or {}).get(_KEY, {})
-            return [wire.ToolCallPart(item.name, item.arguments, tool_call_id=item.call_id, **own)]
+            stored = (item.provider_data or {}).get(_KEY, {})
+            return [
+                wire.ToolCallPart(item.name, item.arguments, tool_call_id=item.call_id, **stored)
+            ]
         case ToolCallOutputItem():
             return _returned(item)
 
 
 def _returned(item: ToolCallOutputItem) -> list[Any]:
-    """Give the text of an output, and what is no text as a message that names the call."""
-    said = _as_text(item.output)
-    part = wire.ToolReturnPart(item.name, said, tool_call_id=item.call_id)
+    """Return the text of an output, and its other blocks as a message that names the call."""
+    texts = _as_text(item.output)
+    part = wire.ToolReturnPart(item.name, texts, tool_call_id=item.call_id)
     blocks = [] if isinstance(item.output, str) else item.output
     rest = [block for block in blocks if not isinstance(block, ToolOutputText)]
     if not rest:
@@ -253,8 +265,8 @@ def _block(block: ContentBlock) -> Any:
         return wire.BinaryContent(data=block.data, media_type=kind)
     if block.url is None:
         raise UserValueError(
-            f"A {block.type} by its id ({block.file_id!r}) means nothing beyond the provider that "
-            "stores it. Give data= or url=."
+            f"The {block.type} with the id {block.file_id!r} is only available at the provider "
+            "that stores it. Pass data= or url=."
         )
     kinds: dict[str, Any] = {"image": wire.ImageUrl, "audio": wire.AudioUrl}
     return kinds.get(block.type, wire.DocumentUrl)(url=block.url)
@@ -272,44 +284,44 @@ def _as_text(output: ToolOutput) -> str:
 
 
 @dataclass(slots=True)
-class _Streamed:
-    """A call on its way."""
+class _StreamedParts:
+    """A call that is not complete yet."""
 
     call_id: str
     name: str
     arguments: str = ""
 
 
-class _Reader:
-    """Turns the events of a stream into ours, and its parts into items."""
+class _ModelEventReader:
+    """Converts the events of a stream to events of this library, and its parts to items."""
 
     def __init__(self, request: ModelRequest, emit: Emit) -> None:
         self._request = request
         self._emit = emit
-        self._calls: dict[int, _Streamed] = {}
+        self._calls: dict[int, _StreamedParts] = {}
         self._done: set[int] = set()
 
     def take(self, event: Any) -> None:
-        """Tell what an event says."""
+        """Process the next event."""
         match event:
             case wire.PartStartEvent(index=index, part=part):
-                self._settle(besides=index)
+                self._report_complete_calls(besides=index)
                 self._start(index, part)
             case wire.PartDeltaEvent(index=index, delta=delta):
-                self._go_on(index, delta)
+                self._apply_delta(index, delta)
             case wire.PartEndEvent(index=index):
-                self._end(index)
+                self._finish_part(index)
             case _:
                 pass
 
     def finish(self) -> None:
-        """Take all calls as complete."""
-        self._settle(besides=-1)
+        """Complete all calls."""
+        self._report_complete_calls(besides=-1)
 
-    def _settle(self, *, besides: int) -> None:
+    def _report_complete_calls(self, *, besides: int) -> None:
         for index in list(self._calls):
             if index != besides:
-                self._end(index)
+                self._finish_part(index)
 
     def _start(self, index: int, part: Any) -> None:
         match part:
@@ -320,29 +332,29 @@ class _Reader:
             case wire.ThinkingPart() if part.content:
                 self._emit(reasoning_delta(part.content, part.id))
             case wire.ToolCallPart():
-                call = self._calls[index] = _Streamed(part.tool_call_id, part.tool_name)
+                call = self._calls[index] = _StreamedParts(part.tool_call_id, part.tool_name)
                 self._emit(call_started(call.call_id, call.name))
-                self._argue(call, _text_of(part.args))
+                self._add_arguments(call, _text_of(part.args))
             case _:
                 pass
 
-    def _go_on(self, index: int, delta: Any) -> None:
+    def _apply_delta(self, index: int, delta: Any) -> None:
         match delta:
             case wire.TextPartDelta():
                 self._emit(text_delta(delta.content_delta))
             case wire.ThinkingPartDelta() if delta.content_delta:
                 self._emit(reasoning_delta(delta.content_delta))
             case wire.ToolCallPartDelta() if index in self._calls:
-                self._argue(self._calls[index], _text_of(delta.args_delta))
+                self._add_arguments(self._calls[index], _text_of(delta.args_delta))
             case _:
                 pass
 
-    def _argue(self, call: _Streamed, piece: str) -> None:
+    def _add_arguments(self, call: _StreamedParts, piece: str) -> None:
         if piece:
             call.arguments += piece
             self._emit(call_delta(call.call_id, piece))
 
-    def _end(self, index: int) -> None:
+    def _finish_part(self, index: int) -> None:
         call = self._calls.get(index)
         if call is None or index in self._done:
             return
@@ -354,7 +366,7 @@ class _Reader:
             )
 
     def response(self, answer: wire.ModelResponse) -> ModelResponse:
-        """Give the whole answer."""
+        """Return the complete response."""
         items = [item for item in map(_item, answer.parts) if item is not None]
         usage = answer.usage
         return ModelResponse(
@@ -378,14 +390,16 @@ def _item(part: Any) -> Item | None:
         case wire.TextPart():
             return MessageOutputItem(text=part.content, id=part.id) if part.content else None
         case wire.ThinkingPart():
-            return ReasoningItem(text=part.content, id=part.id, provider_data=_own(part))
+            return ReasoningItem(
+                text=part.content, id=part.id, provider_data=_provider_fields(part)
+            )
         case wire.ToolCallPart():
             return ToolCallItem(
                 call_id=part.tool_call_id or f"call_{uuid.uuid4().hex[:16]}",
                 name=part.tool_name,
                 arguments=_text_of(part.args) or "{}",
                 id=part.id,
-                provider_data=_own(part),
+                provider_data=_provider_fields(part),
             )
         case wire.NativeToolCallPart():
             return ToolCallItem(
@@ -398,12 +412,12 @@ def _item(part: Any) -> Item | None:
             return None
 
 
-def _own(part: Any) -> dict[str, Any] | None:
-    """Keep what the provider wants back with a part."""
+def _provider_fields(part: Any) -> dict[str, Any] | None:
+    """Return the fields of a part that the provider expects back."""
     names = ("id", "signature", "provider_name", "provider_details")
-    found = {name: getattr(part, name, None) for name in names}
-    kept = {name: value for name, value in found.items() if value is not None}
-    return {_KEY: to_jsonable_python(kept)} if kept else None
+    fields = {name: getattr(part, name, None) for name in names}
+    present = {name: value for name, value in fields.items() if value is not None}
+    return {_KEY: to_jsonable_python(present)} if present else None
 
 
 def _text_of(arguments: Any) -> str:
@@ -427,7 +441,7 @@ def _finish_reason(reason: str | None) -> FinishReason | None:
 
 @contextmanager
 def _translated(model: str) -> Generator[None]:
-    """Raise what goes wrong at the provider as errors of our own."""
+    """Translate errors of Pydantic AI to errors of this library."""
     try:
         yield
     except Exception as error:
@@ -448,7 +462,7 @@ def _error(error: Exception, model: str) -> Exception | None:
             return _http_error(error, model, why)
         case exceptions.ModelAPIError():
             return ModelError(
-                f"The model {model!r} could not be asked: {why}",
+                f"The request to the model {model!r} failed: {why}",
                 model=model,
                 retryable=True,
                 retry_after=getattr(error, "retry_after", None),

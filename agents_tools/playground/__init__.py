@@ -8,21 +8,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from agents_tools.playground.api import PlaygroundApp
-from agents_tools.playground.loaded import Loaded, Problem, TargetError
-from agents_tools.playground.reload import Workbench
+from agents_tools.playground.reload import ReloadingTarget
 from agents_tools.playground.server import serve
+from agents_tools.playground.target_state import LoadedTarget, TargetError, TargetProblem
 
 if TYPE_CHECKING:
-    from agents_tools._listener import TokenVerifier
-    from agents_tools.playground.loaded import Load
-    from agents_tools.store import EventStore
+    from agents_tools.persistence import EventStore
+    from agents_tools.playground.target_state import Load
+    from agents_tools.server.http_security import TokenVerifier
 
 __all__ = [
-    "Loaded",
+    "LoadedTarget",
     "PlaygroundApp",
-    "Problem",
+    "ReloadingTarget",
     "TargetError",
-    "Workbench",
+    "TargetProblem",
     "app",
     "serve",
 ]
@@ -45,6 +45,6 @@ def app(
         target: What the target is called.
         **options: What `PlaygroundApp` takes.
     """
-    bench = Workbench(load, target=target)
+    bench = ReloadingTarget(load, target=target)
     bench.load()
     return PlaygroundApp(bench, token=token, store=store, **options)

@@ -8,32 +8,32 @@ import secrets
 import time
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from agents_tools._text import safe_text, shorten
-from agents_tools._version import __version__
+from agents_tools._package import __version__
 from agents_tools.errors import UserTypeError
+from agents_tools.persistence import MemoryEventStore
 from agents_tools.playground.catalog import asks_first, shape_of
-from agents_tools.playground.checking import refusal_of
-from agents_tools.playground.exports import Call, export
-from agents_tools.playground.history import History
-from agents_tools.playground.pages import handlers_of, pages, secured
+from agents_tools.playground.codegen import ToolCallRequest, export
+from agents_tools.playground.history import RunHistory
+from agents_tools.playground.provider_views import diff_since, views_of
 from agents_tools.playground.results import plain_blocks, result_of
-from agents_tools.playground.running import Running
-from agents_tools.playground.views import diff_since, views_of
-from agents_tools.store import MemoryEventStore
-from agents_tools.ui._asgi import App, HttpError, respond_empty, respond_json, respond_stream
+from agents_tools.playground.run_manager import PlaygroundRuns
+from agents_tools.playground.static_files import handlers_of, pages, secured
+from agents_tools.playground.validation import refusal_of
+from agents_tools.server.asgi import AsgiApp, HttpError, respond_empty, respond_json, respond_stream
+from agents_tools.text.escape import safe_text, shorten
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 
-    from agents_tools._listener import TokenVerifier
-    from agents_tools.playground.catalog import Catalog
-    from agents_tools.playground.exports import Form
-    from agents_tools.playground.history import Record
-    from agents_tools.playground.loaded import AnyAgent, Tool
-    from agents_tools.playground.reload import Workbench
-    from agents_tools.run import RunConfig
-    from agents_tools.store import EventStore
-    from agents_tools.ui._asgi import Handler, Request
+    from agents_tools.agents.config import RunConfig
+    from agents_tools.persistence import EventStore
+    from agents_tools.playground.catalog import TargetCatalog
+    from agents_tools.playground.codegen import Form
+    from agents_tools.playground.history import HistoryRecord
+    from agents_tools.playground.reload import ReloadingTarget
+    from agents_tools.playground.target_state import AnyAgent, Tool
+    from agents_tools.server.asgi import Handler, HttpRequest
+    from agents_tools.server.http_security import TokenVerifier
 
 __all__ = ["PlaygroundApp"]
 
@@ -71,7 +71,7 @@ class PlaygroundApp:
 
     def __init__(
         self,
-        bench: Workbench,
+        bench: ReloadingTarget,
         *,
         token: str | TokenVerifier,
         store: EventStore | None = None,
@@ -86,12 +86,12 @@ class PlaygroundApp:
         self._bench = bench
         self._has_history = store is not None
         keep = keep_runs if store is not None else min(keep_runs, _KEPT_IN_MEMORY)
-        self._history = History(store or MemoryEventStore(), keep=keep, keep_bytes=keep_bytes)
-        self._running = Running(self._history, bench, watch=watch, run_config=run_config)
+        self._history = RunHistory(store or MemoryEventStore(), keep=keep, keep_bytes=keep_bytes)
+        self._running = PlaygroundRuns(self._history, bench, watch=watch, run_config=run_config)
         self._token = token
         self._link = ("", 0.0)
         table = pages()
-        self._app = App(
+        self._app = AsgiApp(
             {**self._routes(), **handlers_of(table)},
             on_start=self.start,
             on_stop=self.aclose,
@@ -108,7 +108,7 @@ class PlaygroundApp:
         await self._app(scope, receive, secured(send))
 
     def link(self) -> str:
-        """Give a path that leads to the page and its token, once and within a minute.
+        """Return a path that leads to the page and its token, once and within a minute.
 
         What a browser is started with is seen by everybody who lists the processes of the machine;
         this is worth nothing by then.
@@ -150,7 +150,7 @@ class PlaygroundApp:
             ("GET", "/api/changes"): self._changes,
         }
 
-    async def _open(self, request: Request, send: Any) -> None:
+    async def _open(self, request: HttpRequest, send: Any) -> None:
         word, until = self._link
         same = hmac.compare_digest(request.params["word"].encode(), word.encode())
         if not word or not same or time.monotonic() > until:
@@ -165,7 +165,7 @@ class PlaygroundApp:
 
     # --- the target
 
-    async def _info(self, request: Request, send: Any) -> None:
+    async def _info(self, request: HttpRequest, send: Any) -> None:
         del request
         await respond_json(
             send,
@@ -179,18 +179,18 @@ class PlaygroundApp:
             },
         )
 
-    async def _tools(self, request: Request, send: Any) -> None:
+    async def _tools(self, request: HttpRequest, send: Any) -> None:
         del request
         told = {"generation": self._bench.generation, **self._bench.catalog.described()}
         await respond_json(send, told)
 
-    async def _views(self, request: Request, send: Any) -> None:
+    async def _views(self, request: HttpRequest, send: Any) -> None:
         tool = self._tool(request.params["name"])
         baseline = self._bench.baselines.get(tool.name)
         diff = None if baseline is None else diff_since(baseline, shape_of(tool))
         await respond_json(send, {"views": views_of(tool), "diff": diff})
 
-    async def _check(self, request: Request, send: Any) -> None:
+    async def _check(self, request: HttpRequest, send: Any) -> None:
         tool = self._tool(request.params["name"])
         body = await request.json_object()
         refusal = await refusal_of(tool, _object(body, "arguments"))
@@ -200,7 +200,7 @@ class PlaygroundApp:
         told = {"ok": False, "faults": refusal.faults, "message": refusal.message}
         await respond_json(send, told)
 
-    async def _changes(self, request: Request, send: Any) -> None:
+    async def _changes(self, request: HttpRequest, send: Any) -> None:
         known = _number(request.query.get("generation"), "generation", self._bench.generation)
         await respond_stream(request.receive, send, self._change_frames(known))
 
@@ -218,7 +218,7 @@ class PlaygroundApp:
 
     # --- runs
 
-    async def _begin(self, request: Request, send: Any) -> None:
+    async def _begin(self, request: HttpRequest, send: Any) -> None:
         body = await request.json_object()
         name = _text(body, "name")
         if body.get("kind") == "agent":
@@ -246,15 +246,14 @@ class PlaygroundApp:
             )
         return self._running.start_tool(tool, arguments)
 
-    async def _rerun(self, request: Request, send: Any) -> None:
+    async def _rerun(self, request: HttpRequest, send: Any) -> None:
         record = self._record(request)
         body = await request.json_object()
         given: Any = self._running.given(record)
         if given is None and (record.kind == "agent" or "arguments" not in body):
             raise HttpError(
                 422,
-                "What was given to this run held something secret, which was not stored. Fill it "
-                "in again.",
+                "The input of this run contained a secret, which was not stored. Fill it in again.",
                 code="masked",
             )
         if record.kind == "agent":
@@ -266,7 +265,7 @@ class PlaygroundApp:
             begun = await self._begun(record.name, arguments, confirmed=confirmed)
         await respond_json(send, {"run_id": begun}, 202)
 
-    async def _runs(self, request: Request, send: Any) -> None:
+    async def _runs(self, request: HttpRequest, send: Any) -> None:
         limit = _number(request.query.get("limit"), "limit", 50)
         await self._running.settle()
         page, more = self._history.page(
@@ -275,7 +274,7 @@ class PlaygroundApp:
         page = await self._running.look(page)
         await respond_json(send, {"runs": [record.to_dict() for record in page], "more": more})
 
-    async def _run(self, request: Request, send: Any) -> None:
+    async def _run(self, request: HttpRequest, send: Any) -> None:
         record = await self._settled(request)
         result = result_of(record.kind, await self._running.results(record.id))
         told = {
@@ -285,7 +284,7 @@ class PlaygroundApp:
         }
         await respond_json(send, told)
 
-    async def _events(self, request: Request, send: Any) -> None:
+    async def _events(self, request: HttpRequest, send: Any) -> None:
         record = self._record(request)
         resumed = request.headers.get("last-event-id", "").rpartition(":")[2]
         after = _number(request.query.get("after") or resumed or None, "after", -1)
@@ -295,44 +294,44 @@ class PlaygroundApp:
         else:
             await respond_stream(request.receive, send, frames)
 
-    async def _cancel(self, request: Request, send: Any) -> None:
+    async def _cancel(self, request: HttpRequest, send: Any) -> None:
         await request.json_object()
         await respond_json(
             send, {"cancelled": await self._running.cancel(await self._settled(request))}
         )
 
-    async def _decide(self, request: Request, send: Any) -> None:
+    async def _decide(self, request: HttpRequest, send: Any) -> None:
         decisions = (await request.json_object()).get("decisions")
         if not isinstance(decisions, list) or not decisions:
             raise HttpError(422, "decisions is a list with one decision for each call.")
         await self._running.decide(await self._settled(request), cast("list[Any]", decisions))
         await respond_json(send, {"ok": True})
 
-    async def _forget(self, request: Request, send: Any) -> None:
+    async def _forget(self, request: HttpRequest, send: Any) -> None:
         record = await self._settled(request)
         if record.status == "running":
             raise HttpError(409, "This run goes on; cancel it first.", code="running")
         await self._running.forget([record.id])
         await respond_empty(send)
 
-    async def _forget_all(self, request: Request, send: Any) -> None:
+    async def _forget_all(self, request: HttpRequest, send: Any) -> None:
         del request
         await self._running.settle()
         records = await self._running.look(self._history.page(1 << 30, None)[0])
         await self._running.forget([record.id for record in records if record.status != "running"])
         await respond_empty(send)
 
-    async def _export(self, request: Request, send: Any) -> None:
+    async def _export(self, request: HttpRequest, send: Any) -> None:
         record = await self._settled(request)
         form = _FORMS.get(request.query.get("as", "python"))
         if form is None:
             raise HttpError(422, f"as= is one of {', '.join(_FORMS)}.")
-        catalog: Catalog = self._bench.catalog
+        catalog: TargetCatalog = self._bench.catalog
         if record.name not in (catalog.tools if record.kind == "tool" else catalog.agents):
             raise HttpError(404, f"There is no {record.kind} {record.name!r} any more.")
         result = result_of(record.kind, await self._running.results(record.id))
         given: Any = record.given if result.arguments is None else result.arguments
-        call = Call(
+        call = ToolCallRequest(
             kind=record.kind,
             name=record.name,
             arguments=given if record.kind == "tool" else {},
@@ -360,16 +359,16 @@ class PlaygroundApp:
             raise _missing("agent", name, self._bench.catalog.agents)
         return agent
 
-    async def _settled(self, request: Request) -> Record:
-        """Give the run that is named, as it is now."""
+    async def _settled(self, request: HttpRequest) -> HistoryRecord:
+        """Return the run that is named, as it is now."""
         await self._running.settle()
         (record,) = await self._running.look([self._record(request)])
         return record
 
-    def _record(self, request: Request) -> Record:
+    def _record(self, request: HttpRequest) -> HistoryRecord:
         found = self._history.get(request.params["id"])
         if found is None:
-            raise HttpError(404, "There is no such run; it may have been deleted.", code="unknown")
+            raise HttpError(404, "The run was not found; it may have been deleted.", code="unknown")
         return found
 
 

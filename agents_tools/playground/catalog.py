@@ -8,24 +8,24 @@ import sys
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
-from agents_tools._schema_diff import Reader, ToolShape
-from agents_tools._text import safe_text, shorten
 from agents_tools.errors import UserError
-from agents_tools.playground.loaded import Loaded, Problem, short_place
+from agents_tools.playground.target_state import LoadedTarget, TargetProblem, short_place
+from agents_tools.text.escape import safe_text, shorten
+from agents_tools.wire.diff import DefinitionReader, ToolSchema
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from agents_tools.playground.loaded import AnyAgent, Tool
+    from agents_tools.playground.target_state import AnyAgent, Tool
 
-__all__ = ["Catalog", "asks_first", "shape_of"]
+__all__ = ["TargetCatalog", "asks_first", "shape_of"]
 
 _KINDS = {"stream": "streaming", "agent": "agent", "mcp": "mcp", "class": "class"}
 _LONGEST_INSTRUCTIONS = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Catalog:
+class TargetCatalog:
     """What a target has, looked through once.
 
     Attributes:
@@ -36,28 +36,28 @@ class Catalog:
         problems: What is wrong with other tools.
     """
 
-    loaded: Loaded
+    loaded: LoadedTarget
     tools: Mapping[str, Tool] = field(default_factory=dict[str, "Tool"])
     agents: Mapping[str, AnyAgent] = field(default_factory=dict[str, "AnyAgent"])
     records: tuple[dict[str, Any], ...] = ()
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[TargetProblem, ...] = ()
 
     @classmethod
-    def of(cls, loaded: Loaded) -> Catalog:
+    def of(cls, loaded: LoadedTarget) -> TargetCatalog:
         """Look through what a target has."""
         tools: dict[str, Tool] = {}
         records: list[dict[str, Any]] = []
-        problems: list[Problem] = []
+        problems: list[TargetProblem] = []
         for tool in loaded.tools:
             place = short_place(tool.origin.place or tool.name)
             if tool.name in tools:
                 message = f"Another tool is called {tool.name!r}; only the first one is shown."
-                problems.append(Problem.at(place, message))
+                problems.append(TargetProblem.at(place, message))
                 continue
             try:
                 records.append(_record(tool.build()))
             except UserError as error:
-                problems.append(Problem.at(place, str(error)))
+                problems.append(TargetProblem.at(place, str(error)))
             else:
                 tools[tool.name] = tool
         return cls(
@@ -69,7 +69,7 @@ class Catalog:
         )
 
     def described(self) -> dict[str, Any]:
-        """Give all of it as JSON."""
+        """Return all of it as JSON."""
         return {
             "tools": list(self.records),
             "agents": [_agent_record(name, agent) for name, agent in self.agents.items()],
@@ -77,7 +77,9 @@ class Catalog:
 
 
 def asks_first(tool: Tool) -> bool:
-    """Whether a person has to say that a tool shall run: it says that it may destroy something.
+    """Return whether a person has to say that a tool shall run.
+
+    It says that it may destroy something.
 
     One without annotations does not ask, or nearly every tool would. One that needs approval asks
     by itself, with the arguments in front of the person.
@@ -86,9 +88,9 @@ def asks_first(tool: Tool) -> bool:
     return hints is not None and not hints.read_only and hints.destructive
 
 
-def shape_of(tool: Tool) -> ToolShape:
-    """Give what callers of a tool rely on."""
-    return ToolShape(
+def shape_of(tool: Tool) -> ToolSchema:
+    """Return what callers of a tool rely on."""
+    return ToolSchema(
         name=tool.name,
         description=tool.description,
         parameters=tool.params_json_schema,
@@ -97,7 +99,7 @@ def shape_of(tool: Tool) -> ToolShape:
 
 
 def needs_approval(tool: Tool) -> bool:
-    """Whether a policy of a tool lets a person decide."""
+    """Return whether a policy of a tool lets a person decide."""
     return "needs_approval()" in repr(tool)  # a tool names its policies there
 
 
@@ -119,7 +121,7 @@ def _record(tool: Tool) -> dict[str, Any]:
 
 
 def _by_name(agents: Mapping[str, AnyAgent]) -> dict[str, AnyAgent]:
-    """Give agents by their names; of several with one name, by their attributes."""
+    """Return agents by their names; of several with one name, by their attributes."""
     found: dict[str, AnyAgent] = {}
     for attribute, agent in agents.items():
         found[attribute if agent.name in found else agent.name] = agent
@@ -131,7 +133,7 @@ def _agent_record(name: str, agent: AnyAgent) -> dict[str, Any]:
     return {
         "name": name,
         "instructions": safe_text(shorten(told, _LONGEST_INSTRUCTIONS)),
-        "tools": [tool.name for tool in agent.tools],
+        "tools": [tool.name for tool in agent.known_tools],
         "model": _model_name(agent.model),
     }
 
@@ -172,8 +174,8 @@ def _source_of_class(place: str) -> dict[str, Any] | None:
 
 
 def _example(schema: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Give arguments that the schema itself has as an example; `None` where it has none."""
-    reader = Reader(schema)
+    """Return arguments that the schema itself has as an example; `None` where it has none."""
+    reader = DefinitionReader(schema)
     root = reader.read(dict(schema))
     whole = _first_example(root)
     if isinstance(whole, dict):

@@ -10,20 +10,21 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
-from agents_tools._secrets import mask_json
 from agents_tools.errors import EventStoreError
-from agents_tools.events import ActionEvent, EventSource, ObservationEvent, Origin
+from agents_tools.events.envelope import EventSource, Origin
+from agents_tools.events.kinds import ActionEvent, ObservationEvent
+from agents_tools.persistence import EventFilter
 from agents_tools.playground.results import summary_of
-from agents_tools.store import EventFilter
+from agents_tools.text.secrets import mask_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from agents_tools.events import Event
-    from agents_tools.playground.results import Result
-    from agents_tools.store import EventStore, Pending
+    from agents_tools.events.base import Event
+    from agents_tools.persistence import EventStore, PendingFuture
+    from agents_tools.playground.results import ResultView
 
-__all__ = ["History", "Record", "new_id"]
+__all__ = ["HistoryRecord", "RunHistory", "new_id"]
 
 logger = logging.getLogger("agents_tools.playground")
 
@@ -39,7 +40,7 @@ _ABANDONED = 3_600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class HistoryRecord:
     """What is known of a run without its events.
 
     Attributes:
@@ -67,7 +68,7 @@ class Record:
     is_masked: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        """Give it as JSON."""
+        """Return it as JSON."""
         return {
             "id": self.id,
             "kind": self.kind,
@@ -81,7 +82,7 @@ class Record:
         }
 
 
-class History:
+class RunHistory:
     """The runs that were made, the newest ones of which are kept.
 
     A run has two logs in the store: its events, and a short one about it. What another program
@@ -97,7 +98,7 @@ class History:
         self.store = store
         self._keep = keep
         self._keep_bytes = keep_bytes
-        self._records: dict[str, Record] = {}
+        self._records: dict[str, HistoryRecord] = {}
 
     async def open(self) -> None:
         """Read what earlier servers have left."""
@@ -115,8 +116,8 @@ class History:
             if is_run and (info.last or 0.0) < time.time() - _ABANDONED:
                 self._watch(self.store.delete(info.sid))
 
-    async def look(self, id: str, status: str) -> Record | None:
-        """Read once more what is noted of a run, which another server may go on to note.
+    async def look(self, id: str, status: str) -> HistoryRecord | None:
+        """Read once more what is noted of a run, which another server may continue to note.
 
         Args:
             id: The run.
@@ -127,7 +128,7 @@ class History:
             self._records[id] = replace(found, status=status)
         return self._records.get(id)
 
-    async def _read(self, id: str) -> Record | None:
+    async def _read(self, id: str) -> HistoryRecord | None:
         """Read what is noted of a run; one bad log costs itself only."""
         log = self.store.session(_ABOUT + id)
         try:
@@ -138,8 +139,8 @@ class History:
         finally:
             log.close()
 
-    def page(self, limit: int, before: str | None) -> tuple[list[Record], bool]:
-        """Give runs, newest first, and whether there are older ones.
+    def page(self, limit: int, before: str | None) -> tuple[list[HistoryRecord], bool]:
+        """Return runs, newest first, and whether there are older ones.
 
         Args:
             limit: How many at most.
@@ -151,16 +152,16 @@ class History:
             newest = newest[ids.index(before) + 1 :] if before in ids else []
         return newest[:limit], len(newest) > limit
 
-    def get(self, id: str) -> Record | None:
-        """Give a run."""
+    def get(self, id: str) -> HistoryRecord | None:
+        """Return a run."""
         return self._records.get(id)
 
     def begin(
         self, id: str, kind: Literal["tool", "agent"], name: str, given: Any, generation: int
-    ) -> Record:
+    ) -> HistoryRecord:
         """Note that a run begins."""
         masked = mask_json(given)
-        record = Record(
+        record = HistoryRecord(
             id=id,
             kind=kind,
             name=name,
@@ -180,7 +181,7 @@ class History:
         self._write(id, ActionEvent(kind=_BEGUN, action=told, hidden=True))
         return record
 
-    def end(self, id: str, status: str, duration: float | None, result: Result) -> None:
+    def end(self, id: str, status: str, duration: float | None, result: ResultView) -> None:
         """Note that a run has ended, or waits for approvals."""
         record = self._records.get(id)
         if record is None:
@@ -191,7 +192,7 @@ class History:
         self._write(id, ObservationEvent(kind=_ENDED, observation=told, hidden=True))
 
     def resume(self, id: str) -> None:
-        """Note that a run goes on."""
+        """Note that a run continues."""
         self._records[id] = replace(self._records[id], status="running", duration=None)
 
     async def events(
@@ -213,7 +214,7 @@ class History:
 
     async def forget(self, ids: Iterable[str]) -> None:
         """Delete runs, with all their events."""
-        pending: list[Pending[None]] = []
+        pending: list[PendingFuture[None]] = []
         for run_id in ids:
             if self._records.pop(run_id, None) is not None:
                 pending += [self.store.delete(run_id), self.store.delete(_ABOUT + run_id)]
@@ -221,7 +222,7 @@ class History:
             await one
 
     async def superfluous(self) -> list[str]:
-        """Give the runs that are more than are kept, oldest first."""
+        """Return the runs that are more than are kept, oldest first."""
         sizes = {
             info.sid: info.size
             for info in await self.store.sessions()
@@ -244,8 +245,8 @@ class History:
         stamped = event.stamped(Origin(source=EventSource.ENVIRONMENT), 0)
         self._watch(log.append([stamped]))
 
-    def _watch(self, pending: Pending[Any]) -> None:
-        def look(done: Pending[Any]) -> None:
+    def _watch(self, pending: PendingFuture[Any]) -> None:
+        def look(done: PendingFuture[Any]) -> None:
             if (error := done.error()) is not None:
                 logger.warning("The history cannot be written: %s", error)
 
@@ -253,17 +254,17 @@ class History:
 
 
 def new_id() -> str:
-    """Give an id for a run."""
+    """Return an id for a run."""
     return f"play_{uuid.uuid4().hex}"
 
 
-def _record(id: str, events: Sequence[Event]) -> Record | None:
+def _record(id: str, events: Sequence[Event]) -> HistoryRecord | None:
     """Make the record of what the log about a run says; one that was cut off is lost."""
-    record: Record | None = None
+    record: HistoryRecord | None = None
     for event in events:
         if isinstance(event, ActionEvent) and event.kind == _BEGUN:
             told = event.action
-            record = Record(
+            record = HistoryRecord(
                 id=id,
                 kind="agent" if told.get("kind") == "agent" else "tool",
                 name=str(told.get("name")),

@@ -13,17 +13,23 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from agents_tools.playground.catalog import Catalog, shape_of
-from agents_tools.playground.loaded import Loaded, Problem, TargetError, is_own, place_of
-from agents_tools.playground.views import Baseline
+from agents_tools.playground.catalog import TargetCatalog, shape_of
+from agents_tools.playground.provider_views import SavedDefinition
+from agents_tools.playground.target_state import (
+    LoadedTarget,
+    TargetError,
+    TargetProblem,
+    is_own,
+    place_of,
+)
 
 if TYPE_CHECKING:
     import types
     from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator
 
-    from agents_tools.playground.loaded import Load
+    from agents_tools.playground.target_state import Load
 
-__all__ = ["Workbench"]
+__all__ = ["ReloadingTarget"]
 
 logger = logging.getLogger("agents_tools.playground")
 
@@ -33,11 +39,11 @@ _INTERVAL = 0.4
 Signature: TypeAlias = "tuple[int, int, int] | None"
 
 
-class Workbench:
+class ReloadingTarget:
     """The target as it is now, or as it was when it could last be used.
 
     Modules of the user's own that the target has imported are forgotten before it is loaded again,
-    so that a change in any of them counts. What is being called meanwhile goes on with the old
+    so that a change in any of them counts. What is being called meanwhile continues with the old
     ones. Bytecode is not written: it would hide a change within the same second.
 
     Args:
@@ -55,10 +61,10 @@ class Workbench:
 
     def __init__(self, load: Load, *, target: str = "", interval: float = _INTERVAL) -> None:
         self.target = target
-        self.catalog = Catalog(loaded=Loaded(target=""))
+        self.catalog = TargetCatalog(loaded=LoadedTarget(target=""))
         self.generation = 0
-        self.problems: tuple[Problem, ...] = ()
-        self.baselines: dict[str, Baseline] = {}
+        self.problems: tuple[TargetProblem, ...] = ()
+        self.baselines: dict[str, SavedDefinition] = {}
         self._load_target = load
         self._interval = interval
         self._foreign = frozenset(sys.modules)
@@ -74,7 +80,7 @@ class Workbench:
         forgotten = self._forget()
         try:
             with _no_bytecode():
-                catalog = Catalog.of(self._load_target())
+                catalog = TargetCatalog.of(self._load_target())
         except TargetError as error:
             self.problems = error.problems
             self._extra = (*error.files, *self._restore(forgotten))
@@ -82,7 +88,7 @@ class Workbench:
             if isinstance(error, KeyboardInterrupt) and _is_main_thread():
                 raise
             file, place = place_of(error)
-            self.problems = (Problem.at(place, f"{type(error).__name__}: {error}"),)
+            self.problems = (TargetProblem.at(place, f"{type(error).__name__}: {error}"),)
             self._extra = (file, *self._restore(forgotten))
         else:
             self._take(catalog)
@@ -123,7 +129,7 @@ class Workbench:
         return not self._over
 
     def end_streams(self) -> None:
-        """Let nobody wait for changes any more."""
+        """Let no one wait for changes any more."""
         self._over = True
         self._news.set()
 
@@ -135,11 +141,14 @@ class Workbench:
     def close(self) -> None:
         """Let go of everything."""
         self.close_retired()
-        close, self.catalog = self.catalog.loaded.close, Catalog(loaded=Loaded(target=""))
+        close, self.catalog = (
+            self.catalog.loaded.close,
+            TargetCatalog(loaded=LoadedTarget(target="")),
+        )
         if close is not None:
             close()
 
-    def _take(self, catalog: Catalog) -> None:
+    def _take(self, catalog: TargetCatalog) -> None:
         old = self.catalog.loaded.close
         if old is not None and old != catalog.loaded.close:
             self._retired.append(old)
@@ -148,12 +157,12 @@ class Workbench:
         now = time.time()
         for name, tool in catalog.tools.items():
             if name not in self.baselines:
-                self.baselines[name] = Baseline(since=now, shape=shape_of(tool))
+                self.baselines[name] = SavedDefinition(since=now, shape=shape_of(tool))
 
     # --- modules
 
     def _own_modules(self) -> dict[str, types.ModuleType]:
-        """Give the modules of the user's own that came with the target."""
+        """Return the modules of the user's own that came with the target."""
         return {
             name: module
             for name, module in list(sys.modules.items())
@@ -201,7 +210,7 @@ def _is_main_thread() -> bool:
 
 
 def _source_of(module: types.ModuleType) -> str:
-    """Give the source file of a module of the user's own; empty for any other."""
+    """Return the source file of a module of the user's own; empty for any other."""
     file: object = getattr(module, "__file__", None)
     if not isinstance(file, str) or not file.endswith(".py"):
         return ""
@@ -237,14 +246,14 @@ def _no_bytecode() -> Generator[None]:
 
 
 def _registered() -> frozenset[str]:
-    module = sys.modules.get("agents_tools.registry")
+    module = sys.modules.get("agents_tools.classes.registry")
     if module is None:
         return frozenset()
     return frozenset(module.default_registry.get_tool_names())
 
 
 def _unregister(names: Iterable[str]) -> None:
-    module = sys.modules.get("agents_tools.registry")
+    module = sys.modules.get("agents_tools.classes.registry")
     if module is not None:
         for name in names:
             module.default_registry.unregister(name)

@@ -6,15 +6,15 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from agents_tools._text import safe_text, shorten
-from agents_tools.events import RunFinishedEvent, ToolStreamStartEvent
+from agents_tools.events.kinds import RunFinishedEvent, ToolStreamStartEvent
+from agents_tools.text.escape import safe_text, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from agents_tools.events import Event
+    from agents_tools.events.base import Event
 
-__all__ = ["Result", "plain_blocks", "result_of", "summary_of"]
+__all__ = ["ResultView", "plain_blocks", "result_of", "summary_of"]
 
 _LONGEST_SUMMARY = 120
 _LONGEST_VALUE = 1 << 20
@@ -24,7 +24,7 @@ _CHANGED = "[A person changed the arguments before this ran, to: "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class ResultView:
     """What came of a run, as its events say.
 
     Attributes:
@@ -46,7 +46,7 @@ class Result:
     arguments: Mapping[str, Any] | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Give it as JSON; of a value that is too long for a page, nothing."""
+        """Return it as JSON; of a value that is too long for a page, nothing."""
         return {
             "model": [dict(block) for block in self.blocks],
             "value": self.value if _is_short(self.value) else None,
@@ -55,8 +55,8 @@ class Result:
         }
 
 
-def plain_blocks(result: Result) -> list[dict[str, Any]]:
-    """Give what the tool itself gave, without what a person's changes add to it."""
+def plain_blocks(result: ResultView) -> list[dict[str, Any]]:
+    """Return what the tool itself gave, without what a person's changes add to it."""
     first, *rest = [dict(block) for block in result.blocks] or [{}]
     if result.arguments is None:
         return [first, *rest] if result.blocks else []
@@ -70,14 +70,14 @@ def plain_blocks(result: Result) -> list[dict[str, Any]]:
     return [{**first, "text": text[end:].removeprefix("]\n")}, *rest]
 
 
-def result_of(kind: Literal["tool", "agent"], events: Iterable[Event]) -> Result:
-    """Give what came of a run.
+def result_of(kind: Literal["tool", "agent"], events: Iterable[Event]) -> ResultView:
+    """Return what came of a run.
 
     Args:
         kind: Whether a tool or an agent ran.
         events: Its events, those at least that tell results.
     """
-    result = Result()
+    result = ResultView()
     called: Mapping[str, Any] | None = None
     for event in events:
         if isinstance(event, ToolStreamStartEvent) and len(event.path) == 1:
@@ -99,7 +99,7 @@ def result_of(kind: Literal["tool", "agent"], events: Iterable[Event]) -> Result
     return result
 
 
-def _with_output(result: Result, item: Mapping[str, Any]) -> Result:
+def _with_output(result: ResultView, item: Mapping[str, Any]) -> ResultView:
     output: Any = item.get("output")
     is_text = isinstance(output, str)
     blocks = [{"type": "text", "text": output}] if is_text else list(output or ())
@@ -113,8 +113,8 @@ def _is_short(value: Any) -> bool:
     return len(to_json(value)) <= _LONGEST_VALUE
 
 
-def summary_of(result: Result) -> str:
-    """Give the beginning of a result, on one line."""
+def summary_of(result: ResultView) -> str:
+    """Return the beginning of a result, on one line."""
     texts = [str(block["text"]) for block in result.blocks if "text" in block]
     text = " ".join(texts) if texts else (result.error or "")
     if not text and result.blocks:

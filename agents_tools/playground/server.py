@@ -45,7 +45,7 @@ async def serve(
             "Serving the playground takes uvicorn: pip install 'agents-tools[ui]'."
         ) from error
 
-    class Server(uvicorn.Server):
+    class PlaygroundServer(uvicorn.Server):
         """Leaves signals to whoever runs it."""
 
         @contextlib.contextmanager
@@ -65,7 +65,7 @@ async def serve(
         timeout_graceful_shutdown=_FAREWELL,
         server_header=False,
     )
-    server = Server(config)
+    server = PlaygroundServer(config)
     await app.start()
     serving = asyncio.create_task(server.serve(sockets=[listener]), name="playground")
     try:

@@ -1,8 +1,8 @@
-"""Policies: a tool goes in, a tool comes out, with something around its body.
+"""Policies: functions that take a tool and return a wrapped tool.
 
-They stack as decorators above `@function_tool` and work the same on tools that came from
-anywhere. The outer one sees what the inner one raises; failure function, result conversion and
-the events of the call stand outside them all, arguments are validated inside.
+Policies stack as decorators above `@function_tool` and work the same on tools of any source. The
+outer policy sees the errors of the inner one. The failure function, the conversion of results and
+the events of a call are outside all policies; arguments are validated inside.
 
 ```python
 @retry(3)
@@ -11,51 +11,112 @@ the events of the call stand outside them all, arguments are validated inside.
 async def fetch(url: str) -> str: ...
 ```
 
-State (limits) lives with the policy: what one `limit(...)` is applied to shares it. A cache is
-the exception: each tool has its own.
+The state of a policy, such as a limit, is shared by all tools that the policy object is applied
+to. A cache is the exception: each tool has its own.
 """
 
 from __future__ import annotations
 
-from agents_tools.policies._approval import approve_destructive, needs_approval, security_risk
-from agents_tools.policies._breaker import circuit_breaker
-from agents_tools.policies._cache import cache
-from agents_tools.policies._change import Change
-from agents_tools.policies._describe import rename, with_metadata
-from agents_tools.policies._guardrails import input_guardrail, output_guardrail
-from agents_tools.policies._isolate import Isolation, isolate
-from agents_tools.policies._limit import exclusive, limit
-from agents_tools.policies._offload import Offload, offload
-from agents_tools.policies._redact import redact
-from agents_tools.policies._repair import repair_json
-from agents_tools.policies._results import truncate
-from agents_tools.policies._retry import retry
-from agents_tools.policies._timeout import timeout
-from agents_tools.policies._transform import ArgTransform, hide, transform
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "ArgTransform",
-    "Change",
-    "Isolation",
-    "Offload",
-    "approve_destructive",
-    "cache",
-    "circuit_breaker",
-    "exclusive",
-    "hide",
-    "input_guardrail",
-    "isolate",
-    "limit",
-    "needs_approval",
-    "offload",
-    "output_guardrail",
-    "redact",
-    "rename",
-    "repair_json",
-    "retry",
-    "security_risk",
-    "timeout",
-    "transform",
-    "truncate",
-    "with_metadata",
-]
+from agents_tools._package import lazy_exports
+
+if TYPE_CHECKING:
+    from agents_tools.policies._approval import (
+        approve_destructive as approve_destructive,
+        needs_approval as needs_approval,
+        security_risk as security_risk,
+    )
+    from agents_tools.policies._breaker import (
+        circuit_breaker as circuit_breaker,
+    )
+    from agents_tools.policies._cache import (
+        cache as cache,
+    )
+    from agents_tools.policies._describe import (
+        rename as rename,
+        with_metadata as with_metadata,
+    )
+    from agents_tools.policies._guardrails import (
+        input_guardrail as input_guardrail,
+        output_guardrail as output_guardrail,
+    )
+    from agents_tools.policies._isolate import (
+        Isolation as Isolation,
+        isolate as isolate,
+    )
+    from agents_tools.policies._limit import (
+        exclusive as exclusive,
+        limit as limit,
+    )
+    from agents_tools.policies._offload import (
+        Offload as Offload,
+        offload as offload,
+    )
+    from agents_tools.policies._policy import (
+        PolicyDecorator as PolicyDecorator,
+    )
+    from agents_tools.policies._redact import (
+        redact as redact,
+    )
+    from agents_tools.policies._repair import (
+        repair_json as repair_json,
+    )
+    from agents_tools.policies._retry import (
+        retry as retry,
+    )
+    from agents_tools.policies._timeout import (
+        timeout as timeout,
+    )
+    from agents_tools.policies._transform import (
+        ArgTransform as ArgTransform,
+        hide as hide,
+        transform as transform,
+    )
+    from agents_tools.policies._truncate import (
+        truncate as truncate,
+    )
+
+__getattr__, __dir__, __all__ = lazy_exports(
+    __name__,
+    {
+        "_approval": (
+            "approve_destructive",
+            "needs_approval",
+            "security_risk",
+        ),
+        "_breaker": ("circuit_breaker",),
+        "_cache": ("cache",),
+        "_describe": (
+            "rename",
+            "with_metadata",
+        ),
+        "_guardrails": (
+            "input_guardrail",
+            "output_guardrail",
+        ),
+        "_isolate": (
+            "Isolation",
+            "isolate",
+        ),
+        "_limit": (
+            "exclusive",
+            "limit",
+        ),
+        "_offload": (
+            "Offload",
+            "offload",
+        ),
+        "_policy": ("PolicyDecorator",),
+        "_redact": ("redact",),
+        "_repair": ("repair_json",),
+        "_retry": ("retry",),
+        "_timeout": ("timeout",),
+        "_transform": (
+            "ArgTransform",
+            "hide",
+            "transform",
+        ),
+        "_truncate": ("truncate",),
+    },
+)

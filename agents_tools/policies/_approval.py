@@ -1,21 +1,21 @@
-"""A person decides before a call runs."""
+"""Approval of calls by a person."""
 
 from __future__ import annotations
 
 import typing
 from typing import Any, overload
 
-from agents_tools._records import Policy
-from agents_tools._risk import take_risk, with_risk
-from agents_tools.context import RunScope
 from agents_tools.errors import Interruption, ToolDeniedError
-from agents_tools.policies._change import Change, ToolT, change_around
-from agents_tools.tool import FunctionTool
+from agents_tools.policies._policy import PolicyDecorator, ToolT, change_around, with_parentheses
+from agents_tools.schema.security_risk import take_risk, with_risk
+from agents_tools.tool.context import RunScope
+from agents_tools.tool.declaration import Policy
+from agents_tools.tool.tool import FunctionTool
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable
 
-    from agents_tools.context import ToolContext
+    from agents_tools.tool.context import ToolContext
 
 __all__ = ["approve_destructive", "needs_approval", "security_risk"]
 
@@ -27,22 +27,23 @@ def needs_approval(predicate: ToolT, /) -> ToolT: ...
 @overload
 def needs_approval(
     predicate: bool | Callable[[ToolContext[Any], dict[str, Any]], Any] = True,
-) -> Change: ...
+) -> PolicyDecorator: ...
 
 
 def needs_approval(
     predicate: bool | Callable[[ToolContext[Any], dict[str, Any]], Any] | ToolT = True,
-) -> Change | ToolT:
-    """Let a person decide before a call runs.
+) -> PolicyDecorator | ToolT:
+    """Require the approval of a person before a call runs.
 
-    Asked before everything else around the tool, wherever in the stack it stands, with arguments
-    that the tool accepts. A run then ends with `interruptions` and goes on once its state has the
-    decisions, or asks `RunConfig.approve` at once. Where nobody can be asked, in `tool.invoke` for
-    example, the call is denied.
+    The approval is requested before all other policies run, at any position in the stack, and only
+    for valid arguments. The run then ends with `interruptions` and continues when its state
+    contains the decisions; with `RunConfig.approve`, that function decides at once. Without a run,
+    for example in `tool.invoke`, the call is denied.
 
     Args:
-        predicate: Which calls: all, or those for which a function of the context and the
-            arguments says so; sync or async. One that fails means that a person decides.
+        predicate: Which calls need approval: all of them, or those for which a function of the
+            context and the arguments returns true; sync or async. If the function raises, the call
+            needs approval.
     """
     if isinstance(predicate, FunctionTool):  # written without parentheses
         return needs_approval()(typing.cast("ToolT", predicate))
@@ -55,8 +56,8 @@ def needs_approval(
             if isinstance(context.parent, RunScope):
                 raise Interruption
             raise ToolDeniedError(
-                f"Tool {context.tool_name!r} needs a person's approval, and nobody can be asked "
-                "where it was called. It was not run."
+                f"Tool {context.tool_name!r} needs the approval of a person, but no run "
+                "can request it here. The call was not run."
             )
         if not decision.approved:
             raise ToolDeniedError(
@@ -66,28 +67,30 @@ def needs_approval(
     return change_around("needs_approval()", lambda inner: inner, admit=admit)
 
 
-def approve_destructive() -> Change:
-    """Let a person decide before each call of a tool that may destroy something.
+@with_parentheses
+def approve_destructive() -> PolicyDecorator:
+    """Require the approval of a person before each call of a destructive tool.
 
-    Tools whose annotations say that they are read-only, or not destructive, are left as they are;
-    a tool without annotations may be destructive. As with `needs_approval`, a call where nobody
-    can be asked is denied. For a whole list: `[approve_destructive()(tool) for tool in tools]`.
+    Tools that are annotated as read-only or not destructive are returned unchanged. A tool without
+    annotations counts as destructive. As with `needs_approval`, a call without a run is denied. For
+    a list of tools: `[approve_destructive()(tool) for tool in tools]`.
     """
 
     def change(tool: Any) -> Any:
         hints = tool.annotations
-        harmless = hints is not None and (hints.read_only or not hints.destructive)
-        return tool if harmless else needs_approval()(tool)
+        is_safe = hints is not None and (hints.read_only or not hints.destructive)
+        return tool if is_safe else needs_approval()(tool)
 
-    return Change("approve_destructive()", change)
+    return PolicyDecorator("approve_destructive()", change)
 
 
-def security_risk() -> Change:
-    """Let the model say how risky each call is, for others to decide by.
+@with_parentheses
+def security_risk() -> PolicyDecorator:
+    """Add an argument in which the model rates the risk of each call.
 
-    Tools that are not read-only get an argument `security_risk` (LOW, MEDIUM, HIGH or UNKNOWN),
-    which stands first. It is taken off before the arguments are validated, and is
-    `ctx.security_risk` for policies, hooks and the tool: put the ones that read it below.
+    Tools that are not read-only get a first argument `security_risk` (LOW, MEDIUM, HIGH or
+    UNKNOWN). It is removed before the arguments are validated, and is available as
+    `ctx.security_risk` to hooks, to the tool and to policies below this one.
 
     Raises:
         UserError: The tool has a parameter of that name.
@@ -109,10 +112,10 @@ def security_risk() -> Change:
             prepare=prepare,
         )
         changed = tool.with_(policy=policy)
-        _ = changed.json_schema  # a clash of names is told now
+        _ = changed.json_schema  # raises now if the name is taken
         return changed
 
-    return Change("security_risk()", change)
+    return PolicyDecorator("security_risk()", change)
 
 
 async def _is_needed(predicate: Any, context: ToolContext[Any], args_json: str) -> bool:
@@ -122,9 +125,10 @@ async def _is_needed(predicate: Any, context: ToolContext[Any], args_json: str) 
     try:
         needed: Any = predicate(context, dict(context.arguments))
         return bool(await needed if hasattr(needed, "__await__") else needed)
-    except Exception:  # noqa: BLE001 - whatever is wrong with the rule, the call is not let through
+    except Exception:  # noqa: BLE001 - a broken predicate must never let a call through
         _log().exception(
-            "The approval rule of tool %r failed; a person decides.", context.tool_name
+            "The approval predicate of tool %r failed, so the call needs approval.",
+            context.tool_name,
         )
         return True
 

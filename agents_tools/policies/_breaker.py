@@ -1,4 +1,4 @@
-"""Keeps calls away from a service that does not answer, until it does again."""
+"""A circuit breaker: no calls to a service while it is unavailable."""
 
 from __future__ import annotations
 
@@ -16,13 +16,18 @@ from agents_tools.errors import (
     UserTypeError,
     UserValueError,
 )
-from agents_tools.policies._change import Change, change_around, comes_from_body
+from agents_tools.policies._policy import (
+    PolicyDecorator,
+    change_around,
+    comes_from_body,
+    with_parentheses,
+)
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable
 
-    from agents_tools._records import Call
-    from agents_tools.context import ToolContext
+    from agents_tools.tool.context import ToolContext
+    from agents_tools.tool.declaration import Call
 
     Faults = type[Exception] | tuple[type[Exception], ...] | Callable[[Exception], object]
 
@@ -36,120 +41,124 @@ INFRASTRUCTURE: tuple[type[Exception], ...] = (
 )
 
 
+@with_parentheses
 def circuit_breaker(
     failures: int = 5, *, reset_after: float = 30.0, on: Faults = INFRASTRUCTURE
-) -> Change:
-    """Answer at once, without a call, while the service behind a tool is out of order.
+) -> PolicyDecorator:
+    """Reject calls at once while the service behind a tool is unavailable.
 
-    After so many failures in a row, calls are answered as overloaded and nothing is started.
-    After `reset_after` seconds one call is let through, and another one after as long again if that
-    hangs; once one gets an answer, all are let through. An error of the tool itself, such as
-    `ValueError`, is an answer. Calls with bad arguments and cancelled or denied ones say nothing
-    about the service.
+    After a number of consecutive failures the circuit opens: calls fail with the status
+    `overloaded` and the tool is not called. After `reset_after` seconds one call is allowed as a
+    probe; if it hangs, another one is allowed after the same time. The circuit closes when a probe
+    gets a response. An error of the tool itself, such as `ValueError`, counts as a response.
+    Calls with invalid arguments and cancelled or denied calls do not count.
 
-    The tools that one `circuit_breaker(...)` is applied to share it: give those of one service the
-    same.
+    All tools that one `circuit_breaker(...)` object is applied to share its state. Use one object
+    for the tools of one service.
 
     Args:
-        failures: How many calls have to fail in a row.
-        reset_after: How many seconds calls are kept away.
-        on: Which errors mean that the service is out of order: classes, or a function of the
-            error. By default lost connections, timeouts and lost calls.
+        failures: The number of consecutive failures that opens the circuit.
+        reset_after: The seconds until a probe is allowed.
+        on: The errors that count as failures: classes, or a function of the error. By default lost
+            connections, timeouts and lost calls.
 
     Raises:
-        UserError: A bound is not positive, or `on` is neither.
+        UserError: A number is not positive, or `on` has a wrong type.
     """
     if not isinstance(failures, int) or failures < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UserValueError(
-            f"circuit_breaker(...) takes a positive number of failures, not {failures!r}."
+            "circuit_breaker(failures=...) is not valid: expected a positive integer, got "
+            f"{failures!r}."
         )
     if not reset_after > 0:
         raise UserValueError(
-            "circuit_breaker(reset_after=...) takes a positive number of seconds, "
-            f"not {reset_after!r}."
+            "circuit_breaker(reset_after=...) is not valid: expected a positive number of seconds, "
+            f"got {reset_after!r}."
         )
     breaker = _Breaker(failures, reset_after, _matcher(on))
 
     def wrap(inner: Call) -> Call:
         async def call(context: ToolContext[Any], args_json: str) -> Any:
-            turn = breaker.enter(context)
-            if turn is None:
+            attempt = breaker.enter(context)
+            if attempt is None:
                 return await inner(context, args_json)
-            verdict: bool | None = None
+            is_working: bool | None = None
             error: Exception | None = None
             try:
                 value = await inner(context, args_json)
             except Exception as raised:
                 error = raised
-                verdict = breaker.judge(raised, context)
+                is_working = breaker.is_working(raised, context)
                 raise
             else:
-                verdict = True
+                is_working = True
                 return value
             finally:
-                breaker.leave(context, turn, error, works=verdict)
-                del error  # or it would hold on to itself through this frame
+                breaker.leave(context, attempt, error, is_working=is_working)
+                del error  # breaks the reference cycle error -> frame -> error
 
         return call
 
     return change_around(f"circuit_breaker({failures})", wrap)
 
 
-def _matcher(given: Any) -> Callable[[Exception], bool]:
-    kinds = typing.cast("tuple[Any, ...]", given if isinstance(given, tuple) else (given,))
+def _matcher(on: Any) -> Callable[[Exception], bool]:
+    kinds = typing.cast("tuple[Any, ...]", on if isinstance(on, tuple) else (on,))
     if all(isinstance(kind, type) and issubclass(kind, Exception) for kind in kinds):
         return lambda error: isinstance(error, kinds)
-    if not isinstance(given, (tuple, type)) and callable(given):
-        return lambda error: bool(given(error))
+    if not isinstance(on, (tuple, type)) and callable(on):
+        return lambda error: bool(on(error))
     raise UserTypeError(
-        f"circuit_breaker(on=...) takes exception classes or a function of the error, "
-        f"not {given!r}."
+        "circuit_breaker(on=...) is not valid: expected exception classes or a function of the "
+        f"error, got {on!r}."
     )
 
 
-class _Turn(typing.NamedTuple):
-    """What a call was let through for: results of an earlier period do not count in a later."""
+class _BreakerAttempt(typing.NamedTuple):
+    """A call that was allowed. Its result counts only in the period in which it started."""
 
     period: int
-    probes: bool
+    is_probe: bool
 
 
 class _Breaker:
-    """Counts failures in a row. Calls may come from several threads and event loops."""
+    """Counts consecutive failures. Calls can come from several threads and event loops."""
 
     def __init__(
         self, failures: int, reset_after: float, is_fault: Callable[[Exception], bool]
     ) -> None:
-        self._most = failures
-        self._pause = reset_after
+        self._max_failures = failures
+        self._reset_after = reset_after
         self._is_fault = is_fault
         self._failures = 0
         self._period = 0
         self._open_until: float | None = None
         self._probes: set[ToolContext[Any]] = set()
-        self._why = ""
+        self._last_error = ""
         self._lock = threading.Lock()
 
-    def enter(self, context: ToolContext[Any]) -> _Turn | None:
-        """Let a call through; `None` where it is part of one that was.
+    def enter(self, context: ToolContext[Any]) -> _BreakerAttempt | None:
+        """Allow a call; return `None` if it is part of a probe and does not count itself.
 
         Raises:
-            ToolOverloadedError: The service is out of order.
+            ToolOverloadedError: The circuit is open.
         """
         with self._lock:
             if self._open_until is None:
-                return _Turn(self._period, probes=False)
+                return _BreakerAttempt(self._period, is_probe=False)
             if not self._probes.isdisjoint(context.ancestors):
                 return None
             now = time.monotonic()
             if now < self._open_until:
-                raise ToolOverloadedError(self._refusal(context.tool_name, self._open_until - now))
-            self._open_until = now + self._pause  # if this one hangs, the next one tries then
+                raise ToolOverloadedError(
+                    self._rejection(context.tool_name, self._open_until - now)
+                )
+            self._open_until = now + self._reset_after  # the next probe, if this one hangs
             self._probes.add(next(context.ancestors))
-            return _Turn(self._period, probes=True)
+            return _BreakerAttempt(self._period, is_probe=True)
 
-    def judge(self, error: Exception, context: ToolContext[Any]) -> bool | None:
-        """Say whether an error shows that the service works; `None` if it shows nothing."""
+    def is_working(self, error: Exception, context: ToolContext[Any]) -> bool | None:
+        """Return whether the service responded; `None` if the error does not show that."""
         if not comes_from_body(error, context) or isinstance(
             error, (ToolDeniedError, ToolOverloadedError, ToolCancelledError)
         ):
@@ -159,46 +168,47 @@ class _Breaker:
     def leave(
         self,
         context: ToolContext[Any],
-        turn: _Turn,
+        attempt: _BreakerAttempt,
         error: Exception | None,
         *,
-        works: bool | None,
+        is_working: bool | None,
     ) -> None:
         """Take note of how a call ended."""
         with self._lock:
-            if turn.probes:
+            if attempt.is_probe:
                 self._probes.discard(next(context.ancestors))
-            if turn.period != self._period:
+            if attempt.period != self._period:
                 return
-            if works is None:
-                if turn.probes:
-                    self._open_until = time.monotonic()  # nobody knows yet: let another one try
+            if is_working is None:
+                if attempt.is_probe:
+                    self._open_until = time.monotonic()  # no result, so the next call is a probe
                 return
-            if works:
+            if is_working:
                 self._failures = 0
-                if turn.probes:
+                if attempt.is_probe:
                     self._open_until = None
                     self._period += 1
                 return
             self._failures += 1
-            if self._failures < self._most and not turn.probes:
+            if self._failures < self._max_failures and not attempt.is_probe:
                 return
             self._period += 1
-            self._open_until = time.monotonic() + self._pause
-            self._why = type(error).__name__
+            self._open_until = time.monotonic() + self._reset_after
+            self._last_error = type(error).__name__
             count = self._failures
         text = (
-            f"{context.tool_name}: {count} calls in a row have failed ({self._why}); "
-            f"there will be none for {self._pause:g} s."
+            f"{context.tool_name}: {count} consecutive calls failed ({self._last_error}); "
+            f"calls are rejected for {self._reset_after:g} s."
         )
         _log().warning("%s", text)
         context.notify(text, level="warning")
 
-    def _refusal(self, tool: str, left: float) -> str:
-        again = "in a moment" if self._probes else f"in about {max(1, round(left))} s"
+    def _rejection(self, tool: str, left: float) -> str:
+        when = "in a moment" if self._probes else f"in about {max(1, round(left))} s"
         return (
-            f"Tool {tool!r} is out of order: its last {self._failures} calls failed "
-            f"({self._why}). Nothing was started; try again {again}, or go on without it."
+            f"Tool {tool!r} is unavailable: its last {self._failures} calls failed "
+            f"({self._last_error}). The call was not started. Try again {when}, or continue "
+            "without it."
         )
 
 

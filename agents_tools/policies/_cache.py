@@ -1,4 +1,4 @@
-"""Gives equal calls the result of the first, and lets those at the same time wait for it."""
+"""A cache for results; equal calls at the same time share one execution."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typing
 from collections import OrderedDict
 from typing import Any
 
-from agents_tools._records import Policy
+from agents_tools.content.outputs import as_tool_result
 from agents_tools.errors import (
     ToolCancelledError,
     ToolDeniedError,
@@ -18,247 +18,259 @@ from agents_tools.errors import (
     UserTypeError,
     UserValueError,
 )
-from agents_tools.outputs import result_of
-from agents_tools.policies._change import Change
-from agents_tools.policies._members import NotAnObject, members_of
-from agents_tools.policies._places import EVERYWHERE, Place, hold
+from agents_tools.policies._json_object import NotAnObject, members_of
+from agents_tools.policies._policy import PolicyDecorator, with_parentheses
+from agents_tools.policies._scope import EVERYWHERE, CallScope, hold
+from agents_tools.tool.declaration import Policy
 
 if typing.TYPE_CHECKING:
     import asyncio
     import types
     from collections.abc import Callable, Hashable, Mapping
 
-    from agents_tools._records import Call
-    from agents_tools.context import ToolContext
+    from agents_tools.tool.context import ToolContext
+    from agents_tools.tool.declaration import Call
 
 __all__ = ["cache"]
 
 
+@with_parentheses
 def cache(
     ttl: float | None = None,
     *,
     max_entries: int = 1_000,
     shared: bool = False,
     key: Callable[[ToolContext[Any], Mapping[str, Any]], Any] | None = None,
-) -> Change:
-    """Give a call the result of an earlier one with equal arguments.
+) -> PolicyDecorator:
+    """Reuse the result of an earlier call with equal arguments.
 
-    Only results are kept, never errors. Equal calls at the same time share one execution; when
-    the one that runs it is cancelled, the next takes over. A call that got its result in this way
-    runs nothing and says nothing; its `CallOutcome.metadata["agents_tools"]["cache"]` is `hit`
-    or `shared`. The value itself is given again, not a copy. Iterators are not kept: they can be
-    read once.
+    Only results are cached, never errors. Equal calls at the same time share one execution; if it
+    is cancelled, one of the waiting calls takes over. A call that gets its result from the cache
+    does not run the tool and emits no events of its own; its
+    `CallOutcome.metadata["agents_tools"]["cache"]` is `hit` or `shared`. All calls get the same
+    object, not copies. Iterators are not cached, because they can be read only once.
 
-    Results are kept for one run, with the runs inside it. Outside a run they are kept for calls
-    with the same object as application context.
+    Results are cached per run, including the runs inside it. Without a run, they are cached for
+    calls with the same application context object.
 
     Args:
-        ttl: How many seconds a result is good for; for ever by default.
-        max_entries: How many results are kept for each tool, all runs together; the least recently
-            used one gives way.
-        shared: Whether all runs share results, whoever they are made for.
-        key: What makes two calls equal, instead of all their arguments: a function of the context
-            and the arguments as they were sent. It gives something hashable, or `None` for a call
-            that is not to be answered from the cache. Sync or async.
+        ttl: The seconds until a result expires; never by default.
+        max_entries: The maximum number of results of each tool, for all runs together. The least
+            recently used result is dropped first.
+        shared: Whether all runs share results, also those of different users.
+        key: A function of the context and the arguments that returns a hashable cache key, or
+            `None` to bypass the cache; sync or async. By default all arguments are the key.
 
     Raises:
-        UserError: A bound is not positive.
+        UserError: A number is not positive.
     """
-    if ttl is not None and not ttl > 0:
-        raise UserValueError(f"cache(ttl=...) takes a positive number of seconds, not {ttl!r}.")
+    if ttl is not None and not (isinstance(ttl, (int, float)) and ttl > 0):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise UserValueError(
+            f"cache(ttl=...) is not valid: expected a positive number of seconds, got {ttl!r}."
+        )
     if not isinstance(max_entries, int) or max_entries < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UserValueError(
-            f"cache(max_entries=...) takes a positive whole number, not {max_entries!r}."
+            "cache(max_entries=...) is not valid: expected a positive integer, got "
+            f"{max_entries!r}."
         )
 
     def change(tool: Any) -> Any:
-        # Each tool has a store of its own: what equal arguments mean differs between tools.
-        keeper = _Keeper(ttl, max_entries, key, shared=shared)
-        return tool.with_(policy=Policy(name="cache()", wrap=keeper.around))
+        # One cache per tool, because equal arguments mean different things for different tools.
+        results = _ResultCache(ttl, max_entries, key, shared=shared)
+        return tool.with_(policy=Policy(name="cache()", wrap=results.around))
 
-    return Change("cache()", change)
+    return PolicyDecorator("cache()", change)
 
 
-class _Keeper:
+class _ResultCache:
     """The cache of one tool."""
 
     def __init__(self, ttl: float | None, most: int, key: Any, *, shared: bool) -> None:
         self._key = key
         self._shared = shared
-        self._store = _Store(ttl, most)
+        self._store = _CacheStore(ttl, most)
 
     def around(self, inner: Call) -> Call:
         async def call(context: ToolContext[Any], args_json: str) -> Any:
-            name = await self._name(context, args_json)
-            if name is None or context.resumed is not None:
+            key = await self._cache_key(context, args_json)
+            if key is None or context.resumed is not None:
                 return await inner(context, args_json)
-            place = EVERYWHERE if self._shared else Place.of(context)
-            return await self._store.give((place, name), inner, context, args_json)
+            scope = EVERYWHERE if self._shared else CallScope.of(context)
+            return await self._store.result((scope, key), inner, context, args_json)
 
         return call
 
-    async def _name(self, context: ToolContext[Any], args_json: str) -> Hashable | None:
-        """Name what is asked for; `None` if the call has to be run."""
+    async def _cache_key(self, context: ToolContext[Any], args_json: str) -> Hashable | None:
+        """Return the cache key of a call; `None` if it bypasses the cache."""
         try:
             members = members_of(args_json)
         except NotAnObject:
-            return None  # the tool says what is wrong with it
+            return None  # the tool reports the error
         if self._key is None:
-            return _written(members)
-        found = self._key(context, {name: _value(raw) for name, raw in members.items()})
-        if hasattr(found, "__await__"):
-            found = await found
+            return _normalized(members)
+        key = self._key(context, {name: _value(raw) for name, raw in members.items()})
+        if hasattr(key, "__await__"):
+            key = await key
         try:
-            hash(found)
+            hash(key)
         except TypeError:
             raise UserTypeError(
-                f"The key function of cache() on tool {context.tool_name!r} gave a "
-                f"{type(found).__name__}, which is not hashable. Let it give text, a number or a "
-                "tuple of them."
+                f"The key function of cache() on tool {context.tool_name!r} returned a value that "
+                "is not hashable: expected for example a string, a number or a tuple, got a "
+                f"{type(key).__name__}."
             ) from None
-        return None if found is None else ("key", found)
+        return None if key is None else ("key", key)
 
 
-class _Entry(typing.NamedTuple):
+class _CacheEntry(typing.NamedTuple):
     value: Any
-    until: float | None
-    place: Place
-    instance: Callable[[], object]  # whose method gave it
+    expires: float | None
+    scope: CallScope
+    instance: Callable[[], object]  # the object whose method returned the value
 
 
-class _Store:
-    """Results, and executions that others wait for. Calls may come from several event loops."""
+class _CacheStore:
+    """Results, and executions in progress. Calls can come from several event loops."""
 
     def __init__(self, ttl: float | None, most: int) -> None:
         self._ttl = ttl
-        self._most = most
-        self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
-        self._flights: dict[Hashable, _Flight] = {}
+        self._max_entries = most
+        self._entries: OrderedDict[Hashable, _CacheEntry] = OrderedDict()
+        self._in_flight: dict[Hashable, _InFlight] = {}
         self._lock = threading.Lock()
 
-    async def give(
-        self, asked: tuple[Place, Hashable], inner: Call, context: ToolContext[Any], args_json: str
+    async def result(
+        self,
+        request: tuple[CallScope, Hashable],
+        inner: Call,
+        context: ToolContext[Any],
+        args_json: str,
     ) -> Any:
         instance = None if context.tool is None else context.tool.bound_to
-        place = asked[0]
-        name = (place.name, id(instance), asked[1])
+        scope = request[0]
+        key = (scope.name, id(instance), request[1])
         while True:
             with self._lock:
-                entry = self._look_up(name, place, instance)
-                flight = None if entry is not None else self._flights.get(name)
+                entry = self._look_up(key, scope, instance)
+                flight = None if entry is not None else self._in_flight.get(key)
                 if entry is None and flight is None:
-                    self._flights[name] = _Flight(context)
+                    self._in_flight[key] = _InFlight(context)
             if entry is not None:
-                return _marked(context, "hit", entry.value)
+                return _with_note(context, "hit", entry.value)
             if flight is None:
-                return await self._lead(name, (place, instance), inner, context, args_json)
+                return await self._lead(key, (scope, instance), inner, context, args_json)
             if not flight.join(context):
                 return await inner(context, args_json)
             await flight.wait(context)
-            if flight.state == "given":
-                return _marked(context, "shared", flight.value)
+            if flight.state == "returned":
+                return _with_note(context, "shared", flight.value)
             if flight.state == "single":
                 return await inner(context, args_json)
             if flight.error is not None:
                 context.validated |= flight.leader.validated
                 error = flight.error.with_traceback(flight.traceback)
-                del flight  # frames of the error must not keep it
+                del flight  # breaks a reference cycle through the frames of the error
                 try:
                     raise error
                 finally:
                     del error
 
-    def _look_up(self, name: Hashable, place: Place, instance: object) -> _Entry | None:
-        entry = self._entries.get(name)
+    def _look_up(self, key: Hashable, scope: CallScope, instance: object) -> _CacheEntry | None:
+        entry = self._entries.get(key)
         if entry is None:
             return None
-        late = entry.until is not None and time.monotonic() >= entry.until
-        if late or entry.instance() is not instance or not entry.place.is_same(place):
-            del self._entries[name]
+        is_expired = entry.expires is not None and time.monotonic() >= entry.expires
+        if is_expired or entry.instance() is not instance or not entry.scope.is_same(scope):
+            del self._entries[key]
             return None
-        self._entries.move_to_end(name)
+        self._entries.move_to_end(key)
         return entry
 
     async def _lead(
         self,
-        name: Hashable,
-        home: tuple[Place, object],
+        key: Hashable,
+        owner: tuple[CallScope, object],
         inner: Call,
         context: ToolContext[Any],
         args_json: str,
     ) -> Any:
-        """Run the call, for all that wait for it."""
-        entry: _Entry | None = None
-        flight = self._flights[name]
+        """Run a call for all calls that wait for its result."""
+        entry: _CacheEntry | None = None
+        flight = self._in_flight[key]
         try:
             value = await inner(context, args_json)
         except Exception as error:
-            if _concerns_all(error, context):
+            if _applies_to_all(error, context):
                 flight.fail(error)
             raise
         else:
-            if _is_read_once(value):
+            if _is_iterator(value):
                 flight.state = "single"
             else:
-                flight.state, flight.value = "given", value
+                flight.state, flight.value = "returned", value
                 if not _is_failure(value):
-                    until = None if self._ttl is None else time.monotonic() + self._ttl
-                    entry = _Entry(value, until, home[0], hold(home[1]))
+                    expires = None if self._ttl is None else time.monotonic() + self._ttl
+                    entry = _CacheEntry(value, expires, owner[0], hold(owner[1]))
             return value
         finally:
             with self._lock:
-                del self._flights[name]
+                del self._in_flight[key]
                 if entry is not None:
-                    self._entries[name] = entry
-                    self._entries.move_to_end(name)
-                    if len(self._entries) > self._most:
+                    self._entries[key] = entry
+                    self._entries.move_to_end(key)
+                    if len(self._entries) > self._max_entries:
                         self._entries.popitem(last=False)
-            flight.land()
-            del flight  # it holds the error, whose frames hold this one
+            flight.end()
+            del flight  # breaks a reference cycle through the frames of the error
 
 
-class _Flight:
-    """One execution that other calls wait for.
+class _InFlight:
+    """An execution that other calls wait for.
 
     Attributes:
-        leader: The call that runs it.
-        state: How it ended: `given` and `failed` hold for all; after `single` each runs by itself,
-            and after `left` one of those that wait takes over.
-        error: What holds for all, if it failed.
-        traceback: That of the error before others raised it as well.
+        leader: The call that runs the tool.
+        state: How the execution ended. `returned` and `failed` apply to all waiting calls. After
+            `single`, each of them runs the tool itself. After `left`, one of them takes over.
+        value: The result, if the state is `returned`.
+        error: The error, if the state is `failed`.
+        traceback: The traceback of the error before other calls raised it again.
     """
 
-    _leaders: typing.ClassVar[dict[ToolContext[Any], int]] = {}  # and how many each leads
-    _waits: typing.ClassVar[dict[ToolContext[Any], _Flight]] = {}
-    _lock = threading.Lock()  # of both
+    _leaders: typing.ClassVar[dict[ToolContext[Any], int]] = {}  # calls -> executions they run
+    _waits: typing.ClassVar[dict[ToolContext[Any], _InFlight]] = {}
+    _lock = threading.Lock()  # protects both
 
     def __init__(self, leader: ToolContext[Any]) -> None:
         self.leader = leader
-        self.state: typing.Literal["given", "failed", "single", "left"] = "left"
+        self.state: typing.Literal["returned", "failed", "single", "left"] = "left"
         self.value: Any = None
         self.error: Exception | None = None
         self.traceback: types.TracebackType | None = None
-        self._own_lock = threading.Lock()
-        self._landed = False
+        self._waiting_lock = threading.Lock()
+        self._has_ended = False
         self._waiting: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
         call = next(leader.ancestors)
         with self._lock:
             self._leaders[call] = self._leaders.get(call, 0) + 1
 
     def fail(self, error: Exception) -> None:
-        """Note an error that holds for all."""
+        """Set an error that applies to all waiting calls."""
         self.state, self.error, self.traceback = "failed", error, error.__traceback__
 
     def join(self, context: ToolContext[Any]) -> bool:
-        """Line up to wait; `False` if it would never end, because it waits for the call itself."""
+        """Register a waiting call; return `False` if the wait would be a deadlock.
+
+        That is the case if the execution itself waits for a call around the new one.
+        """
         above = set(context.ancestors)
         with self._lock:
-            if not self._leaders.keys().isdisjoint(above) and self._needs(above):
+            if not self._leaders.keys().isdisjoint(above) and self._depends_on(above):
                 return False
             self._waits[context] = self
             return True
 
-    def _needs(self, above: set[ToolContext[Any]]) -> bool:
+    def _depends_on(self, above: set[ToolContext[Any]]) -> bool:
+        """Return whether the execution ends only after one of these calls."""
         seen: set[int] = set()
         flights = [self]
         while flights:
@@ -272,53 +284,56 @@ class _Flight:
         return False
 
     async def wait(self, context: ToolContext[Any]) -> None:
-        """Wait until it has ended; the call has joined."""
+        """Wait until the execution ends; the call has to be registered with `join`."""
         import asyncio
 
         loop = asyncio.get_running_loop()
-        landed: asyncio.Future[None] = loop.create_future()
-        place = (loop, landed)
+        ended: asyncio.Future[None] = loop.create_future()
+        waiter = (loop, ended)
         try:
-            with self._own_lock:
-                if self._landed:
+            with self._waiting_lock:
+                if self._has_ended:
                     return
-                self._waiting.append(place)
-            await landed
+                self._waiting.append(waiter)
+            await ended
         finally:
             with self._lock:
                 self._waits.pop(context, None)
-            with self._own_lock:
-                if place in self._waiting:
-                    self._waiting.remove(place)
+            with self._waiting_lock:
+                if waiter in self._waiting:
+                    self._waiting.remove(waiter)
 
-    def land(self) -> None:
-        """Tell those that wait that it has ended."""
+    def end(self) -> None:
+        """Wake the waiting calls."""
         call = next(self.leader.ancestors)
         with self._lock:
             self._leaders[call] -= 1
             if not self._leaders[call]:
                 del self._leaders[call]
-        with self._own_lock:
-            self._landed = True
+        with self._waiting_lock:
+            self._has_ended = True
             waiting, self._waiting = self._waiting, []
-        for loop, landed in waiting:
-            with contextlib.suppress(RuntimeError):  # that loop is closed, and nobody waits in it
-                loop.call_soon_threadsafe(_wake, landed)
+        for loop, ended in waiting:
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(_wake, ended)
 
 
-def _wake(landed: asyncio.Future[None]) -> None:
-    if not landed.done():
-        landed.set_result(None)
+def _wake(ended: asyncio.Future[None]) -> None:
+    if not ended.done():
+        ended.set_result(None)
 
 
-def _marked(context: ToolContext[Any], how: str, value: Any) -> Any:
+def _with_note(context: ToolContext[Any], how: str, value: Any) -> Any:
     context.validated = True
     context.note("cache", how)
     return value
 
 
-def _concerns_all(error: Exception, leader: ToolContext[Any]) -> bool:
-    """Whether equal calls would have failed as well, for all that is known."""
+def _applies_to_all(error: Exception, leader: ToolContext[Any]) -> bool:
+    """Return whether the error applies to equal calls as well.
+
+    A timeout does, unless it came from the deadline of the leader.
+    """
     if isinstance(error, (ToolDeniedError, ToolOverloadedError, ToolCancelledError)):
         return False
     if isinstance(error, ToolTimeoutError) and leader.deadline is not None:
@@ -327,18 +342,18 @@ def _concerns_all(error: Exception, leader: ToolContext[Any]) -> bool:
 
 
 def _is_failure(value: Any) -> bool:
-    result = result_of(value)
+    result = as_tool_result(value)
     return result is not None and result.is_error
 
 
-def _is_read_once(value: Any) -> bool:
-    result = result_of(value)
-    given = (value,) if result is None else (result.content, result.structured)
-    return any(hasattr(one, "__next__") or hasattr(one, "__anext__") for one in given)
+def _is_iterator(value: Any) -> bool:
+    result = as_tool_result(value)
+    parts = (value,) if result is None else (result.content, result.structured)
+    return any(hasattr(part, "__next__") or hasattr(part, "__anext__") for part in parts)
 
 
-def _written(members: Mapping[str, str]) -> str:
-    """Write arguments the same way however they were written."""
+def _normalized(members: Mapping[str, str]) -> str:
+    """Return arguments as JSON text that does not depend on order or spacing."""
     import json
 
     values = {name: _value(raw) for name, raw in members.items()}

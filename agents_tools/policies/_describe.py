@@ -1,30 +1,30 @@
-"""Changes to what is said about a tool."""
+"""Policies that change the name or the metadata of a tool."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from agents_tools.policies._change import Change
-from agents_tools.tool import check_tool_name
+from agents_tools.policies._policy import PolicyDecorator, with_parentheses
+from agents_tools.tool.naming import check_tool_name
 
 __all__ = ["rename", "with_metadata"]
 
 
-def rename(name: str) -> Change:
-    """Give a tool another name.
+@with_parentheses
+def rename(name: str) -> PolicyDecorator:
+    """Change the name of a tool.
 
     Args:
-        name: 1 to 64 letters, digits, `_` and `-`.
+        name: The new name: 1 to 64 letters, digits, `_` and `-`.
 
     Raises:
-        UserError: The name is not acceptable.
+        UserError: The name is not valid.
     """
     check_tool_name(name)
-    return Change(f"rename({name!r})", lambda tool: tool.with_(name=name))
+    return PolicyDecorator(f"rename({name!r})", lambda tool: tool.with_(name=name))
 
 
-def with_metadata(**metadata: Any) -> Change:
-    """Add metadata to a tool; what it has under the same names is replaced."""
-    return Change(
+@with_parentheses
+def with_metadata(**metadata: object) -> PolicyDecorator:
+    """Add metadata to a tool; entries with the same names are replaced."""
+    return PolicyDecorator(
         "with_metadata(...)", lambda tool: tool.with_(metadata={**tool.metadata, **metadata})
     )

@@ -1,4 +1,4 @@
-"""Runs the function of a tool in a process of its own, which can be killed."""
+"""Running the function of a tool in worker processes that can be killed."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ import weakref
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
-from agents_tools._records import Policy
-from agents_tools.backend import BackendCapabilities, BackendHealth
-from agents_tools.policies._change import Change
+from agents_tools.execution import BackendCapabilities, BackendHealth
+from agents_tools.policies._policy import PolicyDecorator, with_parentheses
+from agents_tools.tool.declaration import Policy
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
 
-    from agents_tools.backend import CallEnvelope, CallEvent, ProcessBackend
-    from agents_tools.tool import FunctionTool
+    from agents_tools.execution import CallEnvelope, CallEvent, ProcessBackend
+    from agents_tools.tool.tool import FunctionTool
 
 __all__ = ["Isolation", "isolate"]
 
 
+@with_parentheses
 def isolate(
     *,
     workers: int = 1,
@@ -28,12 +29,12 @@ def isolate(
     environment: Mapping[str, str] | None = None,
     idempotent: bool | None = None,
 ) -> Isolation:
-    """Run the function of a tool in a process that can be killed.
+    """Run the function of a tool in a worker process that can be killed.
 
-    What no thread can be stopped in (a loop in C that holds the interpreter), and what would take
-    the whole program with it (a crash, `os._exit`, memory without end), ends one process there. A
-    call that is cancelled, or over its deadline, gets two seconds for its cleanup before its
-    process is killed; the caller does not wait for that.
+    Code that blocks a thread forever (a loop in C that holds the interpreter) or ends the program
+    (a crash, `os._exit`, unlimited memory use) ends only the worker. A call that is cancelled or
+    reaches its deadline has two seconds for its cleanup before its process is killed. The caller
+    does not wait for the cleanup.
 
     ```python
     @timeout(10)
@@ -42,22 +43,25 @@ def isolate(
     def parse(path: str) -> dict[str, int]: ...
     ```
 
-    All other policies stay in this process, wherever they are written. The function has to be at
-    the top level of a module, which the worker imports; a program does its work below
-    `if __name__ == "__main__":`. Arguments and results travel as JSON and `ctx.context` does not:
-    its use is an error that says so. The workers are new interpreters, without this one's open
-    files and with few of its variables; they start with the first call and end with this program.
+    All other policies run in this process, in any order. The function has to be at the top level
+    of a module that the worker can import, so a program has to do its work below
+    `if __name__ == "__main__":`. Arguments and results are sent as JSON. `ctx.context` is not sent;
+    using it in the worker raises an error. Workers are new interpreters without the open files of
+    this process and with few of its environment variables. They start with the first call and end
+    with this program.
 
     Args:
-        workers: How many calls of the tool run at once; others wait.
-        memory: Bytes of address space that a worker may use.
-        max_calls: After how many calls a worker is replaced.
-        environment: Variables that workers get besides `HOME`, `LANG`, `PATH` and the like.
-        idempotent: Whether a call may run again when its worker dies; otherwise it is `lost`. By
-            default what the tool's annotations say.
+        workers: The maximum number of parallel calls; further calls wait.
+        memory: The address space of a worker, in bytes; unlimited by default.
+        max_calls: The number of calls after which a worker is replaced.
+        environment: Environment variables of the workers, in addition to `HOME`, `LANG`, `PATH` and
+            similar ones.
+        idempotent: Whether a call is repeated when its worker dies; otherwise its status is `lost`.
+            By default the annotations of the tool decide.
 
     Raises:
-        UserError: When applied: the function of the tool is one that no worker can import.
+        UserError: The function of the tool cannot be imported by a worker. Raised when the policy
+            is applied.
     """
     return Isolation(
         workers=workers,
@@ -68,82 +72,82 @@ def isolate(
     )
 
 
-class Isolation(Change):
-    """The policy that `isolate` gives; `aclose` ends its workers until the next call."""
+class Isolation(PolicyDecorator):
+    """The policy that `isolate` returns; `aclose` ends its workers until the next call."""
 
-    def __init__(self, *, idempotent: bool | None, **options: Any) -> None:
+    def __init__(self, *, idempotent: bool | None, **options: object) -> None:
         self._options = options
         self._idempotent = idempotent
         self._backends: weakref.WeakSet[_Workers] = weakref.WeakSet()
         super().__init__("isolate", self._apply)
 
     def _apply(self, tool: FunctionTool[..., Any]) -> FunctionTool[..., Any]:
-        from agents_tools.backend._remote import Moved, is_idempotent
+        from agents_tools.execution.proxy import RemoteDeclaration, is_idempotent
 
         backend = _Workers(tool, self._options)
         self._backends.add(backend)
         idempotent = is_idempotent(tool) if self._idempotent is None else self._idempotent
-        moved = Moved(tool, backend, tool.name, idempotent, pin=False)
+        declaration = RemoteDeclaration(tool, backend, tool.name, idempotent, pin=False)
         label = Policy(name="isolate", wrap=lambda inner: inner)
-        return tool.with_(declaration=moved, policy=label)
+        return tool.with_(declaration=declaration, policy=label)
 
     async def aclose(self) -> None:
-        """End the workers; the next call starts others."""
+        """End the workers; the next call starts new ones."""
         for backend in list(self._backends):
             await backend.aclose()
 
 
 class _Workers:
-    """The backend of one isolated tool: its processes start with the first call."""
+    """The backend of one isolated tool; its processes start with the first call."""
 
     name = "isolate"
 
     def __init__(self, tool: FunctionTool[..., Any], options: Mapping[str, Any]) -> None:
-        from agents_tools.backend._target import address_of
+        from agents_tools.execution.tool_reference import address_of
 
         self._tool = tool
         self._address = address_of(tool, "isolate()")
         self._options = options
         self._lock = threading.Lock()
         self._backend: ProcessBackend | None = None
-        self._new()  # what is wrong with the options is said now
+        self._create_backend()  # raises now if an option is not valid
 
     @property
     def capabilities(self) -> BackendCapabilities:
-        """What processes can do."""
+        """The capabilities of a process backend."""
         return BackendCapabilities(restarts=True)
 
     async def submit(self, envelope: CallEnvelope, /) -> AsyncGenerator[CallEvent]:
-        """Run a call."""
-        async with aclosing(self._running().submit(envelope)) as events:
-            async for said in events:
-                yield said
+        """Run a call and yield its events."""
+        async with aclosing(self._running_backend().submit(envelope)) as events:
+            async for event in events:
+                yield event
 
     async def cancel(self, call_id: str, reason: str = "") -> bool:
-        """Cancel a call."""
+        """Cancel a call, and return whether it was running."""
         return self._backend is not None and await self._backend.cancel(call_id, reason)
 
     async def health(self) -> BackendHealth:
-        """Say how it is."""
+        """Return the health of the workers."""
         return BackendHealth(ok=True) if self._backend is None else await self._backend.health()
 
     async def aclose(self) -> None:
-        """End the workers, if there are any."""
+        """End the workers, if they were started."""
         with self._lock:
             backend, self._backend = self._backend, None
         if backend is not None:
             await backend.aclose()
 
-    def _running(self) -> ProcessBackend:
-        from agents_tools.backend._target import check_importable
+    def _running_backend(self) -> ProcessBackend:
+        from agents_tools.execution.tool_reference import check_importable
 
         with self._lock:
             if self._backend is None:
                 check_importable(self._tool, self._address)
-                self._backend = self._new()
+                self._backend = self._create_backend()
             return self._backend
 
-    def _new(self) -> ProcessBackend:
-        from agents_tools.backend import ProcessBackend
+    def _create_backend(self) -> ProcessBackend:
+        from agents_tools.execution import ProcessBackend
 
         return ProcessBackend(self._tool, name=self.name, **self._options)

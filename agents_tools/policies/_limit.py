@@ -1,4 +1,4 @@
-"""Bounds on how much a tool is used: at once, in a second, in a run."""
+"""Limits for the use of a tool: parallel calls, calls per second, calls per run."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from collections import OrderedDict, deque
 from contextlib import asynccontextmanager
 from typing import Any
 
-from agents_tools._records import Policy
 from agents_tools.errors import ToolDeniedError, ToolOverloadedError, UserValueError
-from agents_tools.policies._change import Change, change_around, marked
+from agents_tools.policies._policy import PolicyDecorator, change_around, marked, with_parentheses
+from agents_tools.tool.declaration import Policy
 
 if typing.TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from agents_tools._records import Call
-    from agents_tools.context import ToolContext
-    from agents_tools.tool import FunctionTool
+    from agents_tools.tool.context import ToolContext
+    from agents_tools.tool.declaration import Call
+    from agents_tools.tool.tool import FunctionTool
 
 __all__ = ["exclusive", "limit"]
 
 
+@with_parentheses
 def limit(
     *,
     concurrent: int | None = None,
@@ -31,20 +32,20 @@ def limit(
     burst: int | None = None,
     calls: int | None = None,
     queue: int = 100,
-) -> Change:
-    """Bound how much a tool is used.
+) -> PolicyDecorator:
+    """Limit the use of a tool.
 
     Args:
-        concurrent: How many calls run at once; further ones wait their turn.
-        per_second: How many calls start in a second, evenly spaced.
-        burst: How many of those may start at once after a pause; one by default.
-        calls: How many calls one run may make; outside a run, how many there may be in all.
-            A call too many is denied.
-        queue: How many calls may wait. A call that finds no place is answered at once: the
-            tool is overloaded, nothing was started.
+        concurrent: The maximum number of parallel calls; further calls wait.
+        per_second: The maximum number of calls per second, evenly spaced.
+        burst: How many of these calls can start at once after a pause; one by default.
+        calls: The maximum number of calls in one run; without a run, in total. Further calls are
+            denied.
+        queue: The maximum number of waiting calls. Further calls fail at once with the status
+            `overloaded`.
 
     Raises:
-        UserError: Nothing is bounded, or a bound is not positive.
+        UserError: No limit is set, or a limit is not positive.
     """
     bounds: dict[str, float | None] = {
         "concurrent": concurrent,
@@ -52,27 +53,31 @@ def limit(
         "calls": calls,
     }
     if all(bound is None for bound in bounds.values()):
-        raise UserValueError("limit(...) bounds nothing: give concurrent=, per_second= or calls=.")
+        raise UserValueError("limit(...) has no limit. Pass concurrent=, per_second= or calls=.")
     for name, bound in bounds.items():
-        if bound is not None and not bound > 0:
-            raise UserValueError(f"limit({name}=...) takes a positive number, not {bound!r}.")
+        if bound is not None and not (isinstance(bound, (int, float)) and bound > 0):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UserValueError(
+                f"limit({name}=...) is not valid: expected a positive number, got {bound!r}."
+            )
     for name, number in {"concurrent": concurrent, "calls": calls, "burst": burst}.items():
         if number is not None and not isinstance(number, int):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise UserValueError(f"limit({name}=...) takes a whole number, not {number!r}.")
+            raise UserValueError(
+                f"limit({name}=...) is not valid: expected an integer, got {number!r}."
+            )
     if burst is not None and (per_second is None or burst < 1):
         raise UserValueError(
-            f"limit(burst={burst!r}) says how many calls may start at once: give a positive "
-            "number, and per_second= beside it."
+            f"limit(burst=...) is not valid: expected a positive integer together with "
+            f"per_second=, got burst={burst!r} and per_second={per_second!r}."
         )
-    pace = None if per_second is None else _Pace(per_second, burst or 1)
-    gate = _Gate(concurrent, pace, queue)
+    rate = None if per_second is None else _RateLimit(per_second, burst or 1)
+    limiter = _CallLimiter(concurrent, rate, queue)
     budget = None if calls is None else _Budget(calls)
 
     def wrap(inner: Call) -> Call:
         async def call(context: ToolContext[Any], args_json: str) -> Any:
             if budget is not None:
-                budget.spend(context)
-            async with gate.held(context):
+                budget.take(context)
+            async with limiter.held(context):
                 return await inner(context, args_json)
 
         return call
@@ -81,13 +86,14 @@ def limit(
     return change_around(f"limit({shown})", wrap)
 
 
-def exclusive() -> Change:
-    """Let a tool run alone: no other call of the same turn runs beside it, nor one of its own."""
-    gate = _Gate(1, None, 1_000_000)
+@with_parentheses
+def exclusive() -> PolicyDecorator:
+    """Run each call of a tool alone: no other call of the turn runs at the same time."""
+    limiter = _CallLimiter(1, None, 1_000_000)
 
     def wrap(inner: Call) -> Call:
         async def call(context: ToolContext[Any], args_json: str) -> Any:
-            async with gate.held(context):
+            async with limiter.held(context):
                 return await inner(context, args_json)
 
         return call
@@ -97,11 +103,11 @@ def exclusive() -> Change:
     def change(tool: FunctionTool[..., Any]) -> FunctionTool[..., Any]:
         return marked(tool, exclusive=True).with_(policy=policy)
 
-    return Change("exclusive()", change)
+    return PolicyDecorator("exclusive()", change)
 
 
 class _Budget:
-    """Counts the calls of each run; of the runs, the latest hundreds."""
+    """Counts the calls of each run; the least recently used runs are dropped."""
 
     _RUNS = 400
 
@@ -110,11 +116,11 @@ class _Budget:
         self._used: OrderedDict[str | None, int] = OrderedDict()
         self._lock = threading.Lock()
 
-    def spend(self, context: ToolContext[Any]) -> None:
-        """Count one call, or deny it.
+    def take(self, context: ToolContext[Any]) -> None:
+        """Count one call.
 
         Raises:
-            ToolDeniedError: The run has made all its calls.
+            ToolDeniedError: The run has no calls left.
         """
         run = context.run_id
         with self._lock:
@@ -125,29 +131,30 @@ class _Budget:
         if used >= self._calls:
             times = "once" if self._calls == 1 else f"{self._calls} times"
             raise ToolDeniedError(
-                f"Tool {context.tool_name!r} may be called {times}; that is used up. "
-                "Go on without it."
+                f"Tool {context.tool_name!r} can be called {times}, and no call is left. "
+                "Continue without it."
             )
 
 
-class _Gate:
-    """Lets calls through one by one: at most so many at once, at most so many in a second.
+class _CallLimiter:
+    """Limits parallel calls and calls per second.
 
-    Calls may come from several event loops; whoever leaves hands its place to the first in line.
+    Calls can come from several event loops. A call that ends passes its slot to the first waiting
+    call.
     """
 
-    def __init__(self, concurrent: int | None, pace: _Pace | None, queue: int) -> None:
+    def __init__(self, concurrent: int | None, rate: _RateLimit | None, queue: int) -> None:
         self._free = concurrent
-        self._pace = pace
+        self._rate = rate
         self._queue = queue
         self._waiting: deque[tuple[Any, Any]] = deque()
-        self._spaced = 0
+        self._waiting_for_start = 0
         self._lock = threading.Lock()
         self._holders: set[ToolContext[Any]] = set()
 
     @asynccontextmanager
     async def held(self, context: ToolContext[Any]) -> AsyncGenerator[None]:
-        """Hold a place; a call that runs inside one that holds it shares that."""
+        """Hold a slot; a call inside a call that holds one shares it."""
         if not self._holders.isdisjoint(context.ancestors):
             yield
             return
@@ -161,31 +168,32 @@ class _Gate:
             self._leave()
 
     async def _enter(self, tool: str) -> None:
-        """Wait for a place, and for the time to start."""
+        """Wait for a slot, and for the start time."""
         import asyncio
 
         loop = asyncio.get_running_loop()
         with self._lock:
-            turn = self._place_or_turn(loop, tool)
+            turn = self._take_slot_or_queue(loop, tool)
         if turn is not None:
             try:
                 await turn
             except BaseException:
                 with self._lock:
-                    given = turn.done() and not turn.cancelled()
-                    if not given and (loop, turn) in self._waiting:
+                    has_slot = turn.done() and not turn.cancelled()
+                    if not has_slot and (loop, turn) in self._waiting:
                         self._waiting.remove((loop, turn))
-                if given:
+                if has_slot:
                     self._leave()
                 raise
-        if self._pace is not None:
+        if self._rate is not None:
             try:
-                await self._spacing(self._pace, tool)
+                await self._wait_for_start(self._rate, tool)
             except BaseException:
                 self._leave()
                 raise
 
-    def _place_or_turn(self, loop: Any, tool: str) -> Any:
+    def _take_slot_or_queue(self, loop: Any, tool: str) -> Any:
+        """Return `None` if a slot was free, otherwise a future that is set when one is."""
         if self._free is None:
             return None
         if self._free > 0 and not self._waiting:
@@ -197,28 +205,28 @@ class _Gate:
         self._waiting.append((loop, turn))
         return turn
 
-    async def _spacing(self, pace: _Pace, tool: str) -> None:
+    async def _wait_for_start(self, rate: _RateLimit, tool: str) -> None:
         import asyncio
 
         now = time.monotonic()
         with self._lock:
-            start = pace.take(now, may_wait=self._spaced < self._queue)
+            start = rate.take(now, may_wait=self._waiting_for_start < self._queue)
             if start is None:
-                raise _overloaded(tool, self._spaced)
-            self._spaced += 1
+                raise _overloaded(tool, self._waiting_for_start)
+            self._waiting_for_start += 1
         try:
             if start > now:
                 await asyncio.sleep(start - now)
         except BaseException:
             with self._lock:
-                pace.give_back(start)
+                rate.give_back(start)
             raise
         finally:
             with self._lock:
-                self._spaced -= 1
+                self._waiting_for_start -= 1
 
     def _leave(self) -> None:
-        """Give the place to the first in line."""
+        """Pass the slot to the first waiting call, or free it."""
         if self._free is None:
             return
         with self._lock:
@@ -235,22 +243,22 @@ class _Gate:
 
     def _hand_over(self, turn: Any) -> None:
         if turn.done():
-            self._leave()  # it was cancelled on the way: on to the next
+            self._leave()  # cancelled in the meantime, so the next call gets the slot
         else:
             turn.set_result(None)
 
 
-class _Pace:
-    """The times at which calls start: so many in a second, so many of them at once."""
+class _RateLimit:
+    """The start times of calls for a rate limit with bursts."""
 
     def __init__(self, per_second: float, burst: int) -> None:
         self._gap = 1.0 / per_second
         self._ahead = (burst - 1) * self._gap
         self._next = 0.0
-        self._freed: list[float] = []  # a heap of times that nobody wants any more
+        self._freed: list[float] = []  # a heap of start times that were returned unused
 
     def take(self, now: float, *, may_wait: bool) -> float | None:
-        """Give the next time; `None` if it is later than now and the call may not wait."""
+        """Return the next start time; `None` if it is in the future and `may_wait` is false."""
         while self._freed and self._freed[0] < now:
             heapq.heappop(self._freed)
         start = self._freed[0] if self._freed else max(now, self._next - self._ahead)
@@ -262,12 +270,12 @@ class _Pace:
         return start
 
     def give_back(self, start: float) -> None:
-        """Let another call have a time that was taken."""
+        """Return an unused start time, so that another call can take it."""
         heapq.heappush(self._freed, start)
 
 
 def _overloaded(tool: str, waiting: int) -> ToolOverloadedError:
     return ToolOverloadedError(
-        f"Tool {tool!r} is overloaded: {waiting} calls are waiting already. "
-        "Nothing was started; try again later."
+        f"Tool {tool!r} is overloaded: {waiting} calls are already waiting. "
+        "The call was not started. Try again later."
     )

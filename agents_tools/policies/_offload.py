@@ -1,4 +1,4 @@
-"""Keeps long results aside and lets the model read in them."""
+"""Storing long results outside the conversation, with a tool to read them."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ import typing
 from collections import OrderedDict
 from typing import Any
 
+from agents_tools.content.outputs import ToolOutputText
 from agents_tools.errors import ToolError, UserValueError
-from agents_tools.outputs import ToolOutputText
-from agents_tools.policies._change import Change, change_around
-from agents_tools.policies._places import Place
-from agents_tools.tool import check_tool_name
+from agents_tools.policies._policy import PolicyDecorator, change_around, with_parentheses
+from agents_tools.policies._scope import CallScope
+from agents_tools.tool.naming import check_tool_name
 
 if typing.TYPE_CHECKING:
-    from agents_tools.context import ToolContext
-    from agents_tools.outputs import ToolOutput
-    from agents_tools.tool import FunctionTool
+    from agents_tools.content.outputs import ToolOutput
+    from agents_tools.tool.context import ToolContext
+    from agents_tools.tool.tool import FunctionTool
 
 __all__ = ["Offload", "offload"]
 
 
+@with_parentheses
 def offload(
     max_chars: int = 20_000,
     *,
@@ -31,50 +32,52 @@ def offload(
     max_kept: int = 8_000_000,
     expires: float = 3_600.0,
 ) -> Offload:
-    """Keep long results aside: the model gets their beginning, and a tool to read on.
+    """Store long results: the model gets their beginning, and a tool to read the rest.
 
     ```python
-    aside = offload(20_000)
-    agent = Agent(tools=[aside(search), aside(fetch), aside.reader])
+    offloaded = offload(20_000)
+    agent = Agent(tools=[offloaded(search), offloaded(fetch), offloaded.reader])
     ```
 
-    What is kept can be read in the same run only, with the runs inside it; outside a run, by calls
-    with the same object as application context. It is kept in memory, as the model would have got
-    it; images, sounds and files are never kept aside. The value that the application gets is whole.
+    A stored result can be read only in the same run and the runs inside it. Without a run, it can
+    be read by calls with the same application context object. Results are stored in memory, as text
+    for the model; images, audio and files are never stored. The application still gets the whole
+    value.
 
     Args:
-        max_chars: How many characters of text a result may have before it is kept aside; also
-            how much the reader gives at a time.
-        preview: How many of its characters the model gets at once; a tenth of `max_chars` by
+        max_chars: The maximum number of characters of a result in the conversation, and of one
+            output of the reader.
+        preview: The number of characters that the model gets at once; a tenth of `max_chars` by
             default.
-        reader_name: What the reader is called.
-        max_kept: How many characters are kept for one run, and ten times as many for all of them
-            together; the oldest results give way.
-        expires: After how many seconds a result is forgotten.
+        reader_name: The name of the reader.
+        max_kept: The maximum number of stored characters of one run; ten times as many for all runs
+            together. The oldest results are dropped first.
+        expires: The seconds after which a result is dropped.
 
     Raises:
-        UserError: A bound is not positive, or the name is not acceptable.
+        UserError: A number is not positive, or the name is not valid.
     """
     for name, bound in {"max_chars": max_chars, "max_kept": max_kept}.items():
         if not isinstance(bound, int) or bound < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UserValueError(
-                f"offload({name}=...) takes a positive number of characters, not {bound!r}."
+                f"offload({name}=...) is not valid: expected a positive integer, got {bound!r}."
             )
     if not expires > 0:
         raise UserValueError(
-            f"offload(expires=...) takes a positive number of seconds, not {expires!r}."
+            "offload(expires=...) is not valid: expected a positive number of seconds, got "
+            f"{expires!r}."
         )
-    shown = max(1, max_chars // 10) if preview is None else preview
-    if not 0 <= shown <= max_chars:
+    size = max(1, max_chars // 10) if preview is None else preview
+    if not 0 <= size <= max_chars:
         raise UserValueError(
-            f"offload(preview=...) is at most max_chars={max_chars:,}, and not negative; got "
-            f"{preview!r}."
+            f"offload(preview=...) is not valid: expected a number from 0 to max_chars="
+            f"{max_chars:,}, got {preview!r}."
         )
-    return Offload(check_tool_name(reader_name), max_chars, shown, max_kept, expires)
+    return Offload(check_tool_name(reader_name), max_chars, size, max_kept, expires)
 
 
-class Offload(Change):
-    """A policy that keeps long results aside; made by `offload`."""
+class Offload(PolicyDecorator):
+    """The policy that `offload` returns."""
 
     def __init__(
         self, reader_name: str, max_chars: int, preview: int, max_kept: int, expires: float
@@ -84,164 +87,174 @@ class Offload(Change):
         self._reader_name = reader_name
         self._max_chars = max_chars
         self._preview = preview
-        self._shelf = _Shelf(max_kept, expires)
+        self._store = _ResultStore(max_kept, expires)
         self._reader: FunctionTool[..., Any] | None = None
 
     @property
     def reader(self) -> FunctionTool[..., Any]:
-        """The tool with which models read what was kept; give it to the agent as well."""
+        """The tool with which the model reads stored results; add it to the tools of the agent."""
         if self._reader is None:
-            self._reader = _make_reader(self._reader_name, self._max_chars, self._shelf)
+            self._reader = _create_reader(self._reader_name, self._max_chars, self._store)
         return self._reader
 
     def _reply(self, context: ToolContext[Any], output: ToolOutput) -> ToolOutput:
         if isinstance(output, str):
-            return output if len(output) <= self._max_chars else self._aside(context, output)
+            return output if len(output) <= self._max_chars else self._offload(context, output)
         texts = [block.text for block in output if isinstance(block, ToolOutputText)]
         if sum(map(len, texts)) <= self._max_chars:
             return output
         others = [block for block in output if not isinstance(block, ToolOutputText)]
-        return [ToolOutputText(self._aside(context, "\n\n".join(texts))), *others]
+        return [ToolOutputText(self._offload(context, "\n\n".join(texts))), *others]
 
-    def _aside(self, context: ToolContext[Any], text: str) -> str:
-        handle, kept = self._shelf.put(context, text)
+    def _offload(self, context: ToolContext[Any], text: str) -> str:
+        handle, stored = self._store.put(context, text)
         context.note("offloaded", handle)
-        rest = "" if kept == len(text) else f", of which the first {kept:,} are kept"
+        limit = "" if stored == len(text) else f", of which the first {stored:,} are stored"
         return (
             f"{text[: self._preview]}\n"
-            f"[The result has {len(text):,} characters{rest}; these are the first "
-            f"{self._preview:,}. Read on with {self._reader_name}(handle={handle!r}, "
-            f"offset={self._preview}), or find a word in it with "
+            f"[The result has {len(text):,} characters{limit}; these are the first "
+            f"{self._preview:,}. Read more with {self._reader_name}(handle={handle!r}, "
+            f"offset={self._preview}), or search it with "
             f"{self._reader_name}(handle={handle!r}, search=...).]"
         )
 
 
-class _Kept(typing.NamedTuple):
+class _StoredResult(typing.NamedTuple):
     text: str
-    until: float
-    place: Place
+    expires: float
+    scope: CallScope
 
 
-class _Shelf:
-    """The results of all runs, each of which finds only its own. Threads may share it."""
+class _ResultStore:
+    """The stored results of all runs; a run can read only its own. It is thread-safe."""
 
-    _MOST = 10_000
-    _RUNS = 10  # that may keep as much as they can
+    _MAX_RESULTS = 10_000
+    _FULL_RUNS = 10  # the total limit, in runs that use their whole limit
 
-    def __init__(self, room: int, expires: float) -> None:
-        self._room = room
+    def __init__(self, max_chars: int, expires: float) -> None:
+        self._max_chars = max_chars
         self._expires = expires
-        self._kept: OrderedDict[str, _Kept] = OrderedDict()  # the oldest first
+        self._results: OrderedDict[str, _StoredResult] = OrderedDict()  # the oldest first
         self._lock = threading.Lock()
 
     def put(self, context: ToolContext[Any], text: str) -> tuple[str, int]:
-        """Keep a text; give the handle that it is read by, and how much of it is kept."""
+        """Store a text, and return its handle and the number of stored characters."""
         handle = f"r_{secrets.token_hex(6)}"
-        text = text[: self._room]
-        place = Place.of(context)
+        text = text[: self._max_chars]
+        scope = CallScope.of(context)
         with self._lock:
-            self._forget_expired()
-            self._kept[handle] = _Kept(text, time.monotonic() + self._expires, place)
-            same = [name for name, one in self._kept.items() if one.place.is_same(place)]
-            self._make_room(same, self._room)
-            self._make_room(list(self._kept), self._room * self._RUNS)
+            self._drop_expired()
+            self._results[handle] = _StoredResult(text, time.monotonic() + self._expires, scope)
+            same = [name for name, one in self._results.items() if one.scope.is_same(scope)]
+            self._drop_oldest(same, self._max_chars)
+            self._drop_oldest(list(self._results), self._max_chars * self._FULL_RUNS)
         return handle, len(text)
 
     def get(self, context: ToolContext[Any], handle: str) -> str:
-        """Give a text.
+        """Return a text.
 
         Raises:
-            ToolError: It is not there, or not any more, or it is another run's.
+            ToolError: There is no such result in this run, or it was dropped.
         """
         with self._lock:
-            self._forget_expired()
-            found = self._kept.get(handle)
-        if found is not None and found.place.is_same(Place.of(context)):
-            return found.text
+            self._drop_expired()
+            result = self._results.get(handle)
+        if result is not None and result.scope.is_same(CallScope.of(context)):
+            return result.text
         raise ToolError(
-            f"No result with the handle {handle[:40]!r} is kept here, or not any more. "
-            "Call the tool that gave it once more."
+            f"No result has the handle {handle[:40]!r}; it may have expired. "
+            "Call the tool that returned it again."
         )
 
-    def _forget_expired(self) -> None:
+    def _drop_expired(self) -> None:
         now = time.monotonic()
-        while self._kept and next(iter(self._kept.values())).until <= now:
-            self._kept.popitem(last=False)
+        while self._results and next(iter(self._results.values())).expires <= now:
+            self._results.popitem(last=False)
 
-    def _make_room(self, handles: list[str], room: int) -> None:
-        """Forget the oldest of these results until they have no more characters than that."""
-        size = sum(len(self._kept[handle].text) for handle in handles)
+    def _drop_oldest(self, handles: list[str], max_chars: int) -> None:
+        """Drop the oldest of these results until the rest has at most `max_chars` characters."""
+        size = sum(len(self._results[handle].text) for handle in handles)
         for count, handle in enumerate(handles):
-            if size <= room and len(handles) - count <= self._MOST:
+            if size <= max_chars and len(handles) - count <= self._MAX_RESULTS:
                 return
-            size -= len(self._kept.pop(handle).text)
+            size -= len(self._results.pop(handle).text)
 
 
-_MATCHES = 20
-_AROUND = 80
-_WORDS = 200
-"""Characters that the reader has for what it says about the rest."""
+_MAX_MATCHES = 20
+_SURROUNDINGS = 80
+_NOTE_LENGTH = 200
+"""Characters that the reader can add for its note about the rest."""
 
 
-def _make_reader(name: str, most: int, shelf: _Shelf) -> FunctionTool[..., Any]:
-    from agents_tools._records import ToolAnnotations
-    from agents_tools.context import current_context
-    from agents_tools.decorators import function_tool
+def _create_reader(name: str, max_chars: int, store: _ResultStore) -> FunctionTool[..., Any]:
+    from agents_tools.tool.context import current_context
+    from agents_tools.tool.declaration import ToolAnnotations
+    from agents_tools.tool.decorators import function_tool
 
     def read_result(
         handle: str, offset: int = 0, limit: int | None = None, search: str | None = None
     ) -> str:
-        """Read in a long result that was kept aside.
+        """Read part of a long result that was stored.
 
         Args:
             handle: The handle of the result.
-            offset: From which character on.
-            limit: How many characters at most.
-            search: A text to find, in any case: gives the places where it stands instead.
+            offset: The first character to read.
+            limit: The maximum number of characters.
+            search: A text to find, ignoring case: returns its occurrences instead.
         """
         context = typing.cast("ToolContext[Any]", current_context())
-        text = shelf.get(context, handle)
+        text = store.get(context, handle)
         if offset < 0 or (limit is not None and limit < 1):
-            raise ToolError("offset= is 0 or more, and limit= is 1 or more.")
+            raise ToolError("Wrong range: expected offset= of 0 or more and limit= of 1 or more.")
         if search:
-            return _found(text, search, offset)
-        return _part(text, offset, min(limit or most, most))
+            return _occurrences(text, search, offset)
+        return _section(text, offset, min(limit or max_chars, max_chars))
 
     reader = function_tool(
         read_result,
         name_override=name,
         annotations=ToolAnnotations(readOnlyHint=True, openWorldHint=False),
     )
-    return reader.with_(max_output=most + _WORDS)
+    return reader.with_(max_output=max_chars + _NOTE_LENGTH)
 
 
-def _part(text: str, offset: int, limit: int) -> str:
+def _section(text: str, offset: int, limit: int) -> str:
     if offset >= len(text):
-        return f"[The result has {len(text):,} characters; there is nothing from {offset:,} on.]"
-    part = text[offset : offset + limit]
-    end = offset + len(part)
+        return (
+            f"[The result has {len(text):,} characters; there is nothing from offset {offset:,}.]"
+        )
+    section = text[offset : offset + limit]
+    end = offset + len(section)
     if end == len(text):
-        return f"{part}\n[This is the end of the result.]"
-    return f"{part}\n[{len(text) - end:,} more characters; read on with offset={end}.]"
+        return f"{section}\n[This is the end of the result.]"
+    return f"{section}\n[{len(text) - end:,} more characters; continue with offset={end}.]"
 
 
-def _found(text: str, search: str, offset: int) -> str:
-    """Give the places where a text stands, with what is around each."""
-    plain, sought = _lower(text), _lower(search)
+def _occurrences(text: str, search: str, offset: int) -> str:
+    """Return the occurrences of a text with their surroundings."""
+    lower, wanted = _lower(text), _lower(search)
     lines: list[str] = []
-    start = plain.find(sought, offset)
-    while start >= 0 and len(lines) < _MATCHES:
-        end = start + len(sought)
-        around = text[max(0, start - _AROUND) : min(end, start + 2 * _AROUND) + _AROUND]
+    start = lower.find(wanted, offset)
+    while start >= 0 and len(lines) < _MAX_MATCHES:
+        end = start + len(wanted)
+        around = text[
+            max(0, start - _SURROUNDINGS) : min(end, start + 2 * _SURROUNDINGS) + _SURROUNDINGS
+        ]
         lines.append(f"offset {start}: …{' '.join(around.split())}…")
-        start = plain.find(sought, end)
+        start = lower.find(wanted, end)
     if start >= 0:
-        lines.append(f"[More from offset={start} on.]")
-    return "\n".join(lines) or f"[{search[:80]!r} does not stand in the result from {offset:,} on.]"
+        lines.append(f"[More occurrences from offset={start}.]")
+    return (
+        "\n".join(lines)
+        or f"[{search[:80]!r} does not occur in the result from offset {offset:,}.]"
+    )
 
 
 def _lower(text: str) -> str:
-    """Write in small letters, each character in its place. No expression: those may take ages."""
+    """Return text in lower case with the same length, so that offsets stay valid.
+
+    A regular expression from the model could take very long, so the search is a plain one.
+    """
     small = text.lower()
     if len(small) == len(text):
         return small

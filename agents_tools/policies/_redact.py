@@ -1,4 +1,4 @@
-"""Takes out of results and events what is not for whoever reads them."""
+"""Redaction of texts in the results and events of a tool."""
 
 from __future__ import annotations
 
@@ -10,58 +10,58 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, NamedTuple
 
+from agents_tools.content.outputs import ToolOutputText, as_tool_result
 from agents_tools.errors import UserTypeError, UserValueError
-from agents_tools.events import (
-    Event,
+from agents_tools.events.base import Event, RichEvent
+from agents_tools.events.kinds import (
     NotifyStreamEvent,
     RawResponseStreamEvent,
-    RichEvent,
     RunFinishedEvent,
     ToolProgressEvent,
     ToolStreamEndEvent,
 )
-from agents_tools.outputs import ToolOutputText, result_of
-from agents_tools.policies._change import Change, change_around
+from agents_tools.policies._policy import PolicyDecorator, change_around, with_parentheses
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from agents_tools._records import Call
-    from agents_tools.context import ToolContext
-    from agents_tools.outputs import ToolOutput
+    from agents_tools.content.outputs import ToolOutput
+    from agents_tools.tool.context import ToolContext
+    from agents_tools.tool.declaration import Call
 
 __all__ = ["redact"]
 
 WINDOW = 256
-"""Characters of a text in pieces that are held back, and looked back at."""
+"""Characters of a streamed text that are held back, and that patterns can look back at."""
 
 
+@with_parentheses
 def redact(
     *what: str | re.Pattern[str] | Callable[[str], str], replacement: str = "[redacted]"
-) -> Change:
-    """Take texts out of what a tool returns, and out of all that the call says while it runs.
+) -> PolicyDecorator:
+    """Remove texts from the results of a tool and from the events of its calls.
 
-    The value for the application is redacted as well as what the model gets, error messages that
-    the model is told included. A value that is no plain JSON is replaced by its JSON where there
-    is something in it. In a text that is said in pieces, what spans pieces is found too: the last
-    256 characters are held back until more comes, or the call says something else. The arguments
-    that the start event shows are redacted too; the tool, approvals and the messages of the model
-    itself have them as they are. An event of your own with something in it that is no text, and
-    cannot become one, is left out; numbers in events of the library stay. Images, sounds and
-    other binary data stay as they are.
+    Both the value for the application and the output for the model are redacted, including error
+    messages. If a value that is not plain JSON contains a match, it is replaced with its redacted
+    JSON. In streamed text, matches that span several deltas are found as well: the last 256
+    characters are held back until more text or another event follows. The arguments in the start
+    event are redacted, but the tool, approvals and the messages of the model contain the original
+    ones. A custom event is dropped if a match is in a field that cannot contain text, such as a
+    number; numbers in events of this library stay. Images, audio and other binary data stay
+    unchanged.
 
     Args:
-        *what: Regular expressions, as text or compiled; or functions that are given a text and
-            give it back redacted, to which text in pieces is given line by line.
-        replacement: What stands in the place of what an expression finds.
+        *what: Regular expressions, as text or compiled; or functions that take a text and return
+            the redacted text. Functions receive streamed text line by line.
+        replacement: The replacement for each match of an expression.
 
     Raises:
-        UserError: An expression is none, or would find nothing everywhere.
+        UserError: An expression is not valid, or matches the empty string.
     """
-    rules = _Rules(what, replacement)
+    rules = _RedactionRules(what, replacement)
 
-    def veil(context: ToolContext[Any]) -> _Veil:
-        return _Veil(rules, context.path)
+    def veil(context: ToolContext[Any]) -> _EventRedactor:
+        return _EventRedactor(rules, context.path)
 
     def wrap(inner: Call) -> Call:
         async def call(context: ToolContext[Any], args_json: str) -> Any:
@@ -69,10 +69,12 @@ def redact(
                 value = await inner(context, args_json)
                 return rules.of_value(value, None if context.tool is None else context.tool.to_json)
             finally:
-                # The veil stays: what a call has left running may still say something.
-                for veil in context.veils:
-                    if isinstance(veil, _Veil) and veil.is_of(rules, context):
-                        for event in veil.rest():
+                # The filter stays active, because background work can still emit events.
+                for event_filter in context.veils:
+                    if isinstance(event_filter, _EventRedactor) and event_filter.is_of(
+                        rules, context
+                    ):
+                        for event in event_filter.flush():
                             context.emit(event)
 
         return call
@@ -86,8 +88,8 @@ def redact(
     return change_around("redact(...)", wrap, veil=veil, reply=reply)
 
 
-class _Rules:
-    """What is taken out."""
+class _RedactionRules:
+    """The expressions and functions of one `redact` policy."""
 
     def __init__(self, what: Iterable[Any], replacement: str) -> None:
         self.replacement = replacement
@@ -100,34 +102,37 @@ class _Rules:
                 self.functions.append(typing.cast("Callable[[str], str]", one))
             else:
                 raise UserTypeError(
-                    "redact(...) takes regular expressions and functions from text to text, not "
-                    f"{one!r:.80}."
+                    "redact(...) is not valid: expected regular expressions and functions from "
+                    f"text to text, got {one!r:.80}."
                 )
         if not self.patterns and not self.functions:
-            raise UserValueError("redact(...) takes nothing out: give it a regular expression.")
+            raise UserValueError(
+                "redact(...) has no rules. Pass a regular expression or a function."
+            )
 
     def of_text(self, text: str) -> str:
-        """Give a whole text redacted."""
+        """Return a complete text with all rules applied."""
         for pattern in self.patterns:
             text = pattern.sub(lambda _: self.replacement, text)
         return self.by_functions(text)
 
     def by_functions(self, text: str) -> str:
-        """Give a text as the functions leave it."""
+        """Return a text with the functions applied."""
         for function in self.functions:
             text = function(text)
             if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise UserTypeError(
-                    f"A function of redact(...) gave a {type(text).__name__}; it has to give text."
+                    "A function of redact(...) returned a wrong value: expected a string, got a "
+                    f"{type(text).__name__}."
                 )
         return text
 
     def of_value(self, value: Any, write: Callable[[Any], str] | None = None) -> Any:
-        """Give a value redacted; itself where nothing is in it.
+        """Return a redacted copy of a value, or the value itself if nothing matches.
 
         Args:
             value: The value.
-            write: Writes as JSON what is none yet, for which the redacted JSON then stands.
+            write: Serializes other objects as JSON; a redacted object becomes its redacted JSON.
         """
         if isinstance(value, str):
             redacted = self.of_text(value)
@@ -135,8 +140,8 @@ class _Rules:
         if value is None or isinstance(value, bool):
             return value
         if isinstance(value, (int, float)):
-            shown = str(value)
-            return value if (redacted := self.of_text(shown)) == shown else redacted
+            text = str(value)
+            return value if (redacted := self.of_text(text)) == text else redacted
         if isinstance(value, bytes):
             return self._of_bytes(value)
         if type(value) is dict or (write is None and isinstance(value, Mapping)):
@@ -148,23 +153,23 @@ class _Rules:
         return value if write is None else self._of_other(value, write)
 
     def _of_other(self, value: Any, write: Callable[[Any], str]) -> Any:
-        result = result_of(value)
+        result = as_tool_result(value)
         if result is None:
-            return self._of_written(value, write)
+            return self._of_object_as_json(value, write)
         content = self.of_value(result.content, write)
-        structured = self._of_written(result.structured, write)  # it may be the value itself
+        structured = self._of_object_as_json(result.structured, write)  # can be the value itself
         if content is result.content and structured is result.structured:
             return value
         return replace(result, content=content, structured=structured)
 
-    def _of_written(self, value: Any, write: Callable[[Any], str]) -> Any:
-        """Give a value, or its redacted JSON where something is in that."""
+    def _of_object_as_json(self, value: Any, write: Callable[[Any], str]) -> Any:
+        """Return a value, or its redacted JSON if something matches in it."""
         if value is None:
             return None
         data: Any = json.loads(write(value))
         redacted = self.of_value(data)
-        read_once = hasattr(value, "__next__") or hasattr(value, "__anext__")
-        return value if redacted is data and not read_once else redacted
+        is_iterator = hasattr(value, "__next__") or hasattr(value, "__anext__")  # now consumed
+        return value if redacted is data and not is_iterator else redacted
 
     def _of_list(self, items: Any, write: Callable[[Any], str] | None) -> Any:
         redacted = [self.of_value(item, write) for item in items]
@@ -176,11 +181,13 @@ class _Rules:
         redacted: dict[Any, Any] = {}
         changed = False
         for key, member in value.items():
-            name = plain = self.of_value(key) if isinstance(key, (str, bytes, int, float)) else key
+            name = redacted_key = (
+                self.of_value(key) if isinstance(key, (str, bytes, int, float)) else key
+            )
             count = 1
-            while name in redacted:  # two keys must not become one
+            while name in redacted:  # two keys must not be merged
                 count += 1
-                name = f"{plain} ({count})"
+                name = f"{redacted_key} ({count})"
             redacted[name] = self.of_value(member, write)
             changed = changed or name is not key or redacted[name] is not member
         return redacted if changed else value
@@ -206,18 +213,18 @@ class _Rules:
         return replace(block, **changes) if changes else block
 
 
-def _compiled(given: str | re.Pattern[str]) -> re.Pattern[str]:
+def _compiled(expression: str | re.Pattern[str]) -> re.Pattern[str]:
     try:
-        pattern = re.compile(given)
-        empty = pattern.search("") is not None
+        pattern = re.compile(expression)
+        matches_empty = pattern.search("") is not None
     except (re.error, TypeError) as error:
         raise UserValueError(
-            f"redact(...) takes regular expressions for text; {given!r:.80} is none: {error}."
+            f"redact(...) has an expression that is not valid: {expression!r:.80}: {error}."
         ) from error
-    if empty:
+    if matches_empty:
         raise UserValueError(
-            f"redact(...): {given!r:.80} matches where nothing is, so it would be all over every "
-            "text. Let it match one character at least."
+            f"redact(...): {expression!r:.80} matches the empty string, so every position would "
+            "get a replacement. Change it to match at least one character."
         )
     return pattern
 
@@ -236,61 +243,63 @@ def _is(one: object, other: object) -> bool:
 # --- events
 
 
-class _Key(NamedTuple):
-    """Which text a piece belongs to."""
+class _TextKey(NamedTuple):
+    """Identifies the streamed text that a delta belongs to."""
 
     path: tuple[str, ...]
-    facts: tuple[Any, ...]
+    ids: tuple[Any, ...]
 
 
-class _Veil:
-    """What may be heard of the events of one call, and of the calls that it makes."""
+class _EventRedactor:
+    """The event filter of one call, which also filters the events of calls inside it."""
 
-    def __init__(self, rules: _Rules, path: tuple[str, ...]) -> None:
+    def __init__(self, rules: _RedactionRules, path: tuple[str, ...]) -> None:
         self.rules = rules
         self.path = path
-        self._texts: dict[_Key, _Text] = {}
+        self._texts: dict[_TextKey, _TextBuffer] = {}
         self._lock = threading.RLock()
 
     def __call__(self, emitter: ToolContext[Any], event: Event) -> list[Event]:
-        """Give what may be heard of an event, and what was held back and is due before it."""
+        """Return the redacted event, after the text that was held back and precedes it."""
         path = emitter.path if event.origin is None else event.path
         key = _key(path, event)
         with self._lock:
             if key is None:
-                due = [] if isinstance(event, ToolProgressEvent) else self._due(path, event)
-                return [*due, *self._redacted(event)]
+                before = (
+                    [] if isinstance(event, ToolProgressEvent) else self._text_before(path, event)
+                )
+                return [*before, *self._redacted(event)]
             text = self._texts.get(key)
             if text is None:
-                text = self._texts[key] = _Text(self.rules)
+                text = self._texts[key] = _TextBuffer(self.rules)
             text.event = event
-            said = text.add(_piece(event))
-        return [_with_piece(event, said)] if said else []
+            released = text.add(_delta(event))
+        return [_with_delta(event, released)] if released else []
 
-    def is_of(self, rules: _Rules, context: ToolContext[Any]) -> bool:
-        """Whether it was put there for this call, and not for one around it."""
+    def is_of(self, rules: _RedactionRules, context: ToolContext[Any]) -> bool:
+        """Return whether the filter was added for this call, not for one around it."""
         return self.rules is rules and self.path == context.path
 
-    def rest(self) -> list[Event]:
-        """Give all that is held back."""
+    def flush(self) -> list[Event]:
+        """Return all text that is held back."""
         with self._lock:
             try:
-                return self._ended(self.path)
-            except Exception:  # noqa: BLE001 - what cannot be redacted is not said
+                return self._end_texts(self.path)
+            except Exception:  # noqa: BLE001 - text that cannot be redacted is not emitted
                 _log().exception("A function of redact(...) failed on the end of a text.")
                 return []
 
-    def _due(self, path: tuple[str, ...], event: Event) -> list[Event]:
+    def _text_before(self, path: tuple[str, ...], event: Event) -> list[Event]:
         if isinstance(event, (ToolStreamEndEvent, RunFinishedEvent)):
-            return self._ended(path)
-        return self._ended(path, deep=False)
+            return self._end_texts(path)
+        return self._end_texts(path, deep=False)
 
-    def _ended(self, path: tuple[str, ...], *, deep: bool = True) -> list[Event]:
-        due: list[Event] = []
+    def _end_texts(self, path: tuple[str, ...], *, deep: bool = True) -> list[Event]:
+        events: list[Event] = []
         for key in list(self._texts):
             if key.path == path or (deep and key.path[: len(path)] == path):
-                due += self._texts.pop(key).end()
-        return due
+                events += self._texts.pop(key).end()
+        return events
 
     def _redacted(self, event: Event) -> list[Event]:
         changes: dict[str, Any] = {}
@@ -301,97 +310,102 @@ class _Veil:
                 continue
             if shape.accepts(redacted):
                 changes[field.name] = redacted
-            elif not _is_ours(event):
-                return []  # a number, say, in whose place no text can stand
+            elif not _is_library_event(event):
+                return []  # for example a number, which cannot be replaced with text
         if not changes:
             return [event]
         if issubclass(event.__class__, RichEvent):
-            changes["attached"] = None  # made anew from the payload, by whoever asks for it
+            changes["attached"] = None  # created again from the payload when needed
         return [event.replace(**changes)]
 
 
-def _is_ours(event: Event) -> bool:
-    """Whether the library made an event: its counts and times are nothing that a tool says."""
+def _is_library_event(event: Event) -> bool:
+    """Return whether the class of an event is part of this library.
+
+    Numbers in such events are counts and times, which do not come from the tool.
+    """
     return event.__class__.__module__.partition(".")[0] == __name__.partition(".")[0]
 
 
-class _Text:
-    """A text that comes in pieces: what of it may be said, and what has to wait."""
+class _TextBuffer:
+    """A streamed text, of which the end is held back until no match can continue there."""
 
-    def __init__(self, rules: _Rules) -> None:
+    def __init__(self, rules: _RedactionRules) -> None:
         self._rules = rules
-        self._text = ""  # what is held back, and what was said just before it
-        self._said = 0  # how much of that was said
+        self._text = ""  # the text that is held back, after some text that was released
+        self._released = 0  # how much of it was released
         self.event: Event | None = None
 
-    def add(self, piece: str) -> str:
-        """Give what may be said now that a piece has come."""
-        self._text += piece
-        return self._say(len(self._text) - WINDOW)
+    def add(self, delta: str) -> str:
+        """Add a delta, and return the text that can be released."""
+        self._text += delta
+        return self._release(len(self._text) - WINDOW)
 
     def end(self) -> Iterator[Event]:
-        """Yield what was held back, as nothing more comes."""
-        rest = self._say(len(self._text), is_end=True)
+        """Yield an event with the rest of the text, if there is any."""
+        rest = self._release(len(self._text), is_end=True)
         if rest and self.event is not None:
-            yield _with_piece(self.event, rest)
+            yield _with_delta(self.event, rest)
 
-    def _say(self, until: int, *, is_end: bool = False) -> str:
+    def _release(self, until: int, *, is_end: bool = False) -> str:
         if self._rules.functions and not is_end:
             line = self._text.rfind("\n") + 1
             until = line if until - line < 4 * WINDOW else until
         spans = sorted(
-            found.span()
+            match.span()
             for pattern in self._rules.patterns
-            for found in pattern.finditer(self._text)
+            for match in pattern.finditer(self._text)
         )
         for start, end in spans:
-            if start < until < end:  # it may go on: all of it waits, unless it is very long
+            if (
+                start < until < end
+            ):  # the match can continue, so it is held back, unless it is very long
                 until = start if len(self._text) - start <= 4 * WINDOW else end
-        if until <= self._said:
+        if until <= self._released:
             return ""
-        said = self._rules.by_functions("".join(self._parts(spans, until)))
-        self._forget(spans, until)
-        return said
+        released = self._rules.by_functions("".join(self._parts(spans, until)))
+        self._drop_released(spans, until)
+        return released
 
     def _parts(self, spans: list[tuple[int, int]], until: int) -> Iterator[str]:
-        place = self._said
+        position = self._released
         for start, end in spans:
-            if start >= until or end <= place:
+            if start >= until or end <= position:
                 continue
-            if start >= place:
-                yield self._text[place:start]
+            if start >= position:
+                yield self._text[position:start]
                 yield self._rules.replacement
-            place = min(end, until)
-        yield self._text[place:until]
+            position = min(end, until)
+        yield self._text[position:until]
 
-    def _forget(self, spans: list[tuple[int, int]], until: int) -> None:
-        """Keep only as much of what was said as an expression may look back at."""
+    def _drop_released(self, spans: list[tuple[int, int]], until: int) -> None:
+        """Drop released text, except the part that a pattern can look back at."""
         first = max(0, until - WINDOW)
         for start, end in spans:
             if start < first < end and until - start <= 4 * WINDOW:
                 first = start
         self._text = self._text[first:]
-        self._said = until - first
+        self._released = until - first
 
 
-def _key(path: tuple[str, ...], event: Event) -> _Key | None:
+def _key(path: tuple[str, ...], event: Event) -> _TextKey | None:
     if isinstance(event, NotifyStreamEvent):
-        return _Key(path, (event.tag, event.level)) if event.is_delta else None
+        return _TextKey(path, (event.tag, event.level)) if event.is_delta else None
     raw: Any = event.data if isinstance(event, RawResponseStreamEvent) else None
     if not isinstance(raw, dict):
         return None
     data = typing.cast("dict[str, Any]", raw)
     if not str(data.get("type")).endswith(".delta") or not isinstance(data.get("delta"), str):
         return None
-    facts = (data.get(name) for name in ("type", "item_id", "output_index", "call_id"))
-    return _Key(path, tuple(map(str, facts)))
+    ids = (data.get(name) for name in ("type", "item_id", "output_index", "call_id"))
+    return _TextKey(path, tuple(map(str, ids)))
 
 
-def _piece(event: Any) -> str:
+def _delta(event: Any) -> str:
     return event.data if isinstance(event, NotifyStreamEvent) else event.data["delta"]
 
 
-def _with_piece(event: Any, text: str) -> Event:
+def _with_delta(event: Any, text: str) -> Event:
     if isinstance(event, NotifyStreamEvent):
         return event.replace(data=text)
     return event.replace(data={**event.data, "delta": text})

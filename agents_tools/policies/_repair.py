@@ -1,4 +1,4 @@
-"""Mends JSON that a model got slightly wrong, where it is plain what was meant."""
+"""Repair of arguments that are almost valid JSON."""
 
 from __future__ import annotations
 
@@ -7,107 +7,110 @@ import re
 import typing
 from typing import Any
 
-from agents_tools._json import check_bounds
-from agents_tools._records import Policy
 from agents_tools.errors import UserError
-from agents_tools.policies._change import Change
+from agents_tools.policies._policy import PolicyDecorator, with_parentheses
+from agents_tools.text.json_limits import check_bounds
+from agents_tools.tool.declaration import Policy
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from agents_tools._records import Call
-    from agents_tools.context import ToolContext
+    from agents_tools.tool.context import ToolContext
+    from agents_tools.tool.declaration import Call
 
 __all__ = ["repair_json"]
 
 
-def repair_json(*, strict: bool = True) -> Change:
-    """Mend arguments that are no JSON because of their punctuation, and say so.
+@with_parentheses
+def repair_json(*, strict: bool = True) -> PolicyDecorator:
+    """Repair arguments that are not valid JSON because of their punctuation.
 
-    Takes the extra `repair`. Only text that cannot be read is touched: quotes of the wrong kind,
-    names without quotes, commas too many or too few, Python's `True`, `False` and `None`,
-    comments, a code fence. The values have to be those that were written, in the same order, none
-    added and none lost; anything else stays an error for the model, and text that may have been
-    cut off is never completed. What comes out is validated as any arguments are.
+    Needs the extra `repair`. Only text that cannot be parsed is changed: wrong quotes, names
+    without quotes, too many or too few commas, Python's `True`, `False` and `None`, comments, a
+    code fence. All values stay the same, in the same order, and none is added or lost. Any other
+    text stays an error for the model, and text that is possibly cut off is never completed. The
+    repaired arguments are validated like any others.
 
-    A call whose arguments were mended says so in a `NotifyStreamEvent` (a warning, tag
-    `repaired_arguments`), and its `CallOutcome.metadata["agents_tools"]["repaired_arguments"]`
-    has the text as it was sent. Approvals and guardrails see the mended arguments.
+    A call with repaired arguments emits a `NotifyStreamEvent` (a warning with the tag
+    `repaired_arguments`). Its `CallOutcome.metadata["agents_tools"]["repaired_arguments"]` contains
+    the original text. Approvals and guardrails see the repaired arguments.
 
     Args:
-        strict: Whether values have to be those that were written. Otherwise whatever the package
-            json-repair makes of a text is taken, guesses included.
+        strict: Whether the values have to stay the same. If false, the result of the package
+            json-repair is used, including its guesses.
 
     Raises:
         UserError: The package json-repair is not installed.
     """
-    repair = _repairer(strict=strict)
+    repair = _load_repair(strict=strict)
 
     def mend(context: ToolContext[Any], args_json: str) -> str:
-        mended = _mended(args_json, repair, strict=strict)
-        if mended is None:
+        repaired = _repaired(args_json, repair, strict=strict)
+        if repaired is None:
             return args_json
-        context.note(_MARK, args_json)
-        return mended
+        context.note(_TAG, args_json)
+        return repaired
 
     def wrap(inner: Call) -> Call:
         async def call(context: ToolContext[Any], args_json: str) -> Any:
             notes = next(context.ancestors).notes
-            if notes is not None and _MARK in notes and context.attempt == 1:
+            if notes is not None and _TAG in notes and context.attempt == 1:
                 context.notify(
-                    "The arguments were no JSON and were mended.", level="warning", tag=_MARK
+                    "The arguments were not valid JSON and were repaired.",
+                    level="warning",
+                    tag=_TAG,
                 )
             return await inner(context, args_json)
 
         return call
 
-    return Change(
+    return PolicyDecorator(
         "repair_json()",
         lambda tool: tool.with_(policy=Policy(name="repair_json()", wrap=wrap, mend=mend)),
     )
 
 
-_MARK = "repaired_arguments"
+_TAG = "repaired_arguments"
 
 
-def _repairer(*, strict: bool) -> Callable[[str], Any]:
+def _load_repair(*, strict: bool) -> Callable[[str], Any]:
     try:
         from json_repair import loads
     except ImportError as error:
         raise UserError(
-            "repair_json() takes the package json-repair. Install it with "
+            "repair_json() needs the package json-repair. Install it with "
             "`pip install 'agents-tools[repair]'`."
         ) from error
     return lambda text: loads(text, skip_json_loads=True, strict=strict)
 
 
-def _mended(text: Any, repair: Callable[[str], Any], *, strict: bool) -> str | None:
-    """Give the JSON that was meant; `None` where the text is JSON, or it is not plain what is."""
-    if not isinstance(text, str) or len(text) > _LONGEST[strict]:
+def _repaired(text: Any, repair: Callable[[str], Any], *, strict: bool) -> str | None:
+    """Return the repaired JSON; `None` if the text is valid or its meaning is not certain."""
+    if not isinstance(text, str) or len(text) > _MAX_LENGTH[strict]:
         return None
     if _is_json(text):
         inner = json.loads(text) if text.lstrip().startswith('"') else None
-        return _mended(inner, repair, strict=strict)  # an object in a string
+        return _repaired(inner, repair, strict=strict)  # an object in a string
     bare = _without_fence(text)
     try:
         check_bounds(bare)
         if strict and _is_json(bare):
             return bare
-        written = list(_pieces(bare)) if strict else None
-        if written is None and _is_cut_off(bare):
+        tokens = list(_tokenize(bare)) if strict else None
+        if tokens is None and _is_cut_off(bare):
             return None
-        meant = repair(bare if written is None else " ".join(_plain(*one) for one in written))
-        if not isinstance(meant, dict):
+        value = repair(bare if tokens is None else " ".join(_as_json(*one) for one in tokens))
+        if not isinstance(value, dict):
             return None
-        if written is not None and not _same(list(_leaves(meant)), written):
+        if tokens is not None and not _has_tokens(list(_tokens_of(value)), tokens):
             return None
-        return json.dumps(meant, ensure_ascii=False, allow_nan=False)
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
     except (ValueError, RecursionError):
-        return None  # the tool tells the model what is wrong
+        return None  # the tool reports the error to the model
 
 
-_LONGEST = {True: 50_000, False: 10_000}
-"""Characters, if strict and if not: mending takes much longer than reading."""
+_MAX_LENGTH = {True: 50_000, False: 10_000}
+"""The maximum number of characters, by `strict`; repairing is much slower than parsing."""
 
 
 def _is_json(text: str) -> bool:
@@ -124,11 +127,11 @@ _FENCE = re.compile(r"\s*```[A-Za-z0-9]*[ \t]*\r?\n(.*)\n[ \t]*```\s*", re.DOTAL
 
 
 def _without_fence(text: str) -> str:
-    found = _FENCE.fullmatch(text)
-    return (text if found is None else found[1]).strip("\ufeff \t\r\n")
+    match = _FENCE.fullmatch(text)
+    return (text if match is None else match[1]).strip("\ufeff \t\r\n")
 
 
-_PIECE = re.compile(
+_TOKEN = re.compile(
     r"""
       (?P<mark>[,:]) | (?P<space>\s+ | //[^\n]*(?:\n|$) | /\*.*?\*/)
     | (?P<open>[{\[]) | (?P<close>[}\]])
@@ -151,43 +154,43 @@ _WORDS: dict[str, Any] = {
 _OPENS = {"}": "{", "]": "["}
 
 
-def _pieces(text: str) -> Iterator[tuple[str, Any]]:
-    """Yield what is written in a text: brackets, names and values, colons and commas.
+def _tokenize(text: str) -> Iterator[tuple[str, Any]]:
+    """Yield the tokens of a text: brackets, names and values, colons and commas.
 
     Raises:
-        ValueError: It is not plain what is written, or the text may have been cut off.
+        ValueError: The text is ambiguous, or possibly cut off.
     """
-    place = 0
+    position = 0
     open_brackets: list[str] = []
-    seen, last = False, ""
-    while place < len(text):
-        found = _PIECE.match(text, place)
-        if found is None:
-            raise ValueError("not plain")
-        kind, piece = typing.cast("str", found.lastgroup), found[0]
-        if not open_brackets and kind != "space" and (piece != "{" or seen):
+    has_object, last = False, ""
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        if match is None:
+            raise ValueError("ambiguous")
+        kind, symbol = typing.cast("str", match.lastgroup), match[0]
+        if not open_brackets and kind != "space" and (symbol != "{" or has_object):
             raise ValueError("not one object")
-        place, seen = found.end(), seen or kind == "open"
+        position, has_object = match.end(), has_object or kind == "open"
         if kind == "space":
             continue
-        last, before = piece, last
+        last, before = symbol, last
         if kind == "open":
-            open_brackets.append(piece)
-            yield "open", piece
+            open_brackets.append(symbol)
+            yield "open", symbol
         elif kind == "close":
-            if not open_brackets or open_brackets.pop() != _OPENS[piece]:
-                raise ValueError("not plain")
-            yield "close", piece
+            if not open_brackets or open_brackets.pop() != _OPENS[symbol]:
+                raise ValueError("ambiguous")
+            yield "close", symbol
         elif kind == "string":
-            yield "value", _unquoted(piece)
+            yield "value", _unquoted(symbol)
         elif kind == "mark":
-            if piece == "," == before:
-                raise ValueError("a value may be missing")
-            yield "mark", piece
+            if symbol == "," == before:
+                raise ValueError("a value is possibly missing")
+            yield "mark", symbol
         elif kind == "word":
-            may_be_name = open_brackets[-1:] == ["{"] and before != ":"
-            is_name = may_be_name and _COLON.match(text, place) is not None
-            yield "value", _word(piece, is_name=is_name)
+            can_be_name = open_brackets[-1:] == ["{"] and before != ":"
+            is_name = can_be_name and _COLON.match(text, position) is not None
+            yield "value", _word(symbol, is_name=is_name)
     if open_brackets:
         raise ValueError("cut off")
 
@@ -206,43 +209,43 @@ def _word(token: str, *, is_name: bool) -> Any:
         return _WORDS[token]
     if not is_name and _NUMBER.fullmatch(token):
         return json.loads(token)
-    raise ValueError("not plain")
+    raise ValueError("ambiguous")
 
 
-def _leaves(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield what a value would be written as, in the way of `_pieces`, without marks."""
+def _tokens_of(value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the tokens of a value as `_tokenize` does, without colons and commas."""
     if isinstance(value, dict):
         yield "open", "{"
         for name, member in typing.cast("dict[str, Any]", value).items():
             yield "value", name
-            yield from _leaves(member)
+            yield from _tokens_of(member)
         yield "close", "}"
     elif isinstance(value, list):
         yield "open", "["
         for item in typing.cast("list[Any]", value):
-            yield from _leaves(item)
+            yield from _tokens_of(item)
         yield "close", "]"
     else:
         yield "value", value
 
 
-def _plain(kind: str, token: Any) -> str:
-    """Write one token as JSON does, so that only colons and commas are left to be mended."""
+def _as_json(kind: str, token: Any) -> str:
+    """Return one token as JSON, so that only colons and commas are left to repair."""
     return json.dumps(token) if kind == "value" else token
 
 
-def _same(meant: list[tuple[str, Any]], written: list[tuple[str, Any]]) -> bool:
-    """Whether what is meant is what is written, `True` and `1` told apart."""
-    values = [one for one in written if one[0] != "mark"]
-    return meant == values and all(map(_alike, meant, values))
+def _has_tokens(repaired: list[tuple[str, Any]], original: list[tuple[str, Any]]) -> bool:
+    """Return whether the tokens are equal; `True` and `1` are different."""
+    values = [one for one in original if one[0] != "mark"]
+    return repaired == values and all(map(_has_same_type, repaired, values))
 
 
-def _alike(one: tuple[str, Any], other: tuple[str, Any]) -> bool:
+def _has_same_type(one: tuple[str, Any], other: tuple[str, Any]) -> bool:
     return type(one[1]) is type(other[1])
 
 
 def _is_cut_off(text: str) -> bool:
-    """Whether the end of a text may be missing, as far as can be told without reading it."""
+    """Return whether the end of a text is possibly missing, without parsing it."""
     bare = _STRING.sub("", text)
     return not text.rstrip("` \t\r\n").endswith("}") or any(
         one.count(opening) > one.count(closing)

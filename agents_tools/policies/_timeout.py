@@ -1,4 +1,4 @@
-"""A deadline for each call."""
+"""Time limits for calls."""
 
 from __future__ import annotations
 
@@ -6,39 +6,43 @@ import time
 import typing
 from typing import Any
 
-from agents_tools._supervisor import GRACE, finish, supervise
+from agents_tools.concurrency.supervisor import GRACE, finish, supervise
 from agents_tools.errors import ToolTimeoutError, UserValueError
-from agents_tools.policies._change import Change, change_around
+from agents_tools.policies._policy import PolicyDecorator, change_around, with_parentheses
 
 if typing.TYPE_CHECKING:
-    from agents_tools._records import Call
-    from agents_tools.context import ToolContext
+    from agents_tools.tool.context import ToolContext
+    from agents_tools.tool.declaration import Call
 
 __all__ = ["timeout"]
 
 
-def timeout(seconds: float, *, error: str | None = None) -> Change:
-    """Answer at a deadline, whatever the tool does.
+@with_parentheses
+def timeout(seconds: float, *, error: str | None = None) -> PolicyDecorator:
+    """End a call with an error at a deadline.
 
-    An async tool is cancelled and has a grace period of two seconds for its cleanup, of which
-    the caller sees nothing; a sync one is abandoned in its thread, where `ctx.cancelled` and
-    `ctx.check()` let it stop by itself. What outlives its grace is reported.
+    An async tool is cancelled and has a grace period of two seconds for its cleanup; the caller
+    does not wait for it. A sync tool is abandoned in its thread, where it can check `ctx.cancelled`
+    or call `ctx.check()` to stop. A function that runs longer than the grace period is reported in
+    the log.
 
     Args:
-        seconds: How long a call may take.
-        error: What the model is told; a sentence with the tool and the time by default.
+        seconds: The time limit of a call, in seconds.
+        error: The error message for the model; it names the tool and the time by default.
 
     Raises:
-        UserError: `seconds` is no positive number.
+        UserError: `seconds` is not a positive number.
     """
     if not isinstance(seconds, (int, float)) or not seconds > 0:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise UserValueError(f"timeout(...) takes a positive number of seconds, not {seconds!r}.")
+        raise UserValueError(
+            f"timeout(...) is not valid: expected a positive number of seconds, got {seconds!r}."
+        )
 
     def wrap(inner: Call) -> Call:
         async def call(context: ToolContext[Any], args_json: str) -> Any:
             outer = context.deadline
             try:
-                return await _until(inner, context, args_json, seconds, error)
+                return await _call_until(inner, context, args_json, seconds, error)
             finally:
                 context.deadline = outer
 
@@ -47,15 +51,15 @@ def timeout(seconds: float, *, error: str | None = None) -> Change:
     return change_around(f"timeout({seconds:g})", wrap)
 
 
-async def _until(
+async def _call_until(
     inner: Call, context: ToolContext[Any], args_json: str, seconds: float, text: str | None
 ) -> Any:
     import asyncio
 
-    until = time.monotonic() + seconds
-    if context.deadline is None or until < context.deadline:
-        context.deadline = until
-    told = text or f"Tool {context.tool_name!r} took longer than {seconds:g} s and was stopped."
+    deadline = time.monotonic() + seconds
+    if context.deadline is None or deadline < context.deadline:
+        context.deadline = deadline
+    message = text or f"Tool {context.tool_name!r} took longer than {seconds:g} s and was stopped."
     loop = asyncio.get_running_loop()
     over: asyncio.Future[None] = loop.create_future()
     task = loop.create_task(_guarded(inner, context, args_json))
@@ -79,22 +83,25 @@ async def _until(
         context.cancel()
         task.cancel()
         supervise(task, name=context.tool_name)
-        raise ToolTimeoutError(told)
+        raise ToolTimeoutError(message)
     value, raised = task.result()
-    if isinstance(raised, ToolTimeoutError) and time.monotonic() >= until:
-        raise ToolTimeoutError(told) from raised  # the tool saw the same deadline by itself
+    if isinstance(raised, ToolTimeoutError) and time.monotonic() >= deadline:
+        raise ToolTimeoutError(message) from raised  # an inner timeout with the same deadline
     if raised is not None:
         try:
             raise raised
         finally:
-            del raised, task  # or the error would hold on to itself through this frame
+            del raised, task  # breaks the reference cycle error -> frame -> error
     return value
 
 
 async def _guarded(
     inner: Call, context: ToolContext[Any], args_json: str
 ) -> tuple[Any, BaseException | None]:
-    """Carry what a body raises out of its task: some of it would end the event loop instead."""
+    """Return the exception of a call instead of raising it.
+
+    `SystemExit` and `KeyboardInterrupt` in a task would end the event loop.
+    """
     import asyncio
 
     try:

@@ -1,4 +1,4 @@
-"""Other names, descriptions, defaults and fixed values for single arguments of a tool."""
+"""Policies that change the arguments of a tool: names, descriptions, defaults, hidden values."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ import typing
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from agents_tools._arguments import arguments_error, unknown_key
-from agents_tools._problem import ArgumentProblem
-from agents_tools._records import Policy
 from agents_tools.errors import (
+    ArgumentProblem,
     ModelBehaviorError,
     ToolError,
     UserTypeError,
     UserValueError,
 )
-from agents_tools.policies._change import Change
-from agents_tools.policies._members import NotAnObject, members_of, object_of
+from agents_tools.policies._json_object import NotAnObject, members_of, object_of
+from agents_tools.policies._policy import PolicyDecorator, with_parentheses
+from agents_tools.schema.arguments import arguments_error, unknown_key
+from agents_tools.tool.declaration import Policy
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from agents_tools._records import Call
-    from agents_tools.context import ToolContext
+    from agents_tools.tool.context import ToolContext
+    from agents_tools.tool.declaration import Call
 
 __all__ = ["ArgTransform", "hide", "transform"]
 
@@ -38,17 +38,17 @@ NOT_SET: Final[Any] = _NotSet()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArgTransform:
-    """What becomes of one argument.
+    """The changes to one argument.
 
     Attributes:
-        name: What models call it.
-        description: What models are told about it.
-        default: Its value where the model gives none, or `null`; it has to have a JSON form.
-        fill: A function of the context that gives its value for each call, sync or async. The
+        name: The new name for the model.
+        description: The new description for the model.
+        default: The value if the model sends none or `null`; it has to be serializable as JSON.
+        fill: A function of the context that returns the value for each call; sync or async. The
             argument is hidden.
-        hide: Whether models are told of it at all. A hidden argument has its default, or that of
-            the tool.
-        required: Whether the model has to give it.
+        hide: Whether the argument is hidden from the model. A hidden argument has this default, or
+            the default of the tool.
+        required: Whether the model has to send the argument.
     """
 
     name: str | None = None
@@ -60,72 +60,77 @@ class ArgTransform:
 
     @property
     def hidden(self) -> bool:
-        """Whether models are not told of it."""
+        """Whether the argument is hidden from the model."""
         return self.hide or self.fill is not None
 
 
-def transform(**arguments: ArgTransform) -> Change:
-    """Change single arguments of a tool: names, descriptions, defaults, and who gives them.
+@with_parentheses
+def transform(**arguments: ArgTransform) -> PolicyDecorator:
+    """Change the arguments of a tool: names, descriptions, defaults and hidden values.
 
-    Approvals and guardrails that stand inside see the tool's own names; those outside see what
-    the model sent. Hidden values are added last, so that nobody else sees them.
+    Policies inside this one, such as approvals and guardrails, see the argument names of the tool;
+    policies outside see the arguments of the model. Hidden values are added last, so no other
+    policy sees them.
 
     Args:
-        **arguments: What becomes of an argument, by the name that it has inside.
+        **arguments: The changes, by the name of the argument in the tool.
 
     Raises:
-        UserError: Options of an argument contradict each other, or a default has no JSON form.
-            What does not fit the tool is told when its schema is first needed.
+        UserError: Options contradict each other, or a default is not serializable as JSON. Changes
+            that do not fit the tool raise when its schema is first needed.
     """
     if not arguments:
-        raise UserValueError("transform(...) changes nothing: give it ArgTransforms by argument.")
+        raise UserValueError(
+            "transform(...) has no changes. Pass an ArgTransform for each argument to change."
+        )
     for name, change in arguments.items():
         _check(name, change)
 
-    return _changed("transform", arguments)
+    return _create("transform", arguments)
 
 
-def hide(**values: Any) -> Change:
-    """Set arguments once and for all and hide them from the model.
+@with_parentheses
+def hide(**values: object) -> PolicyDecorator:
+    """Set arguments to fixed values and hide them from the model.
 
     Args:
-        **values: The arguments and their values, which must have a JSON form.
+        **values: The values by argument name. They have to be serializable as JSON.
 
     Raises:
-        UserError: A value has no JSON form. An argument that the tool does not have is told when
-            its schema is first needed.
+        UserError: A value is not serializable as JSON. An unknown argument raises when the schema
+            of the tool is first needed.
     """
     if not values:
-        raise UserValueError("hide(...) hides nothing: give it arguments by name.")
+        raise UserValueError("hide(...) has no arguments. Pass a value for each argument to hide.")
     for name, value in values.items():
         try:
             _json(name, value)
         except UserValueError as error:
             raise UserValueError(
-                f"hide({name}=...) takes a value that has a JSON form. Give other objects to the "
-                "function with `functools.partial` before it becomes a tool."
+                f"hide({name}=...) is not serializable as JSON, got a {type(value).__name__}. Pass "
+                "such objects with `functools.partial` before the function becomes a tool."
             ) from error
-    return _changed(
+    return _create(
         "hide", {name: ArgTransform(hide=True, default=value) for name, value in values.items()}
     )
 
 
-def _changed(said: str, arguments: Mapping[str, ArgTransform]) -> Change:
-    shown = f"{said}({', '.join(arguments)})"
+def _create(name: str, arguments: Mapping[str, ArgTransform]) -> PolicyDecorator:
+    label = f"{name}({', '.join(arguments)})"
 
     def apply(tool: Any) -> Any:
-        # A policy of its own for each tool: it has to know the arguments inside.
-        work = _Transform(said, arguments, tool)
+        # One policy per tool, because it depends on the arguments of the tool.
+        work = _Transform(name, arguments, tool)
         return tool.with_(
             policy=Policy(
-                name=shown,
+                name=label,
                 wrap=work.around,
                 reshape=work.reshape,
-                prepare=work.prepare if work.turns else None,
+                prepare=work.prepare if work.changes_arguments else None,
             )
         )
 
-    return Change(shown, apply)
+    return PolicyDecorator(label, apply)
 
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -133,23 +138,27 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 def _check(name: str, change: Any) -> None:
     if not isinstance(change, ArgTransform):
-        raise UserTypeError(f"transform({name}=...) takes an ArgTransform, not {change!r:.80}.")
-    shown = (change.name, change.description, change.required)
-    if change.hidden and any(option is not None for option in shown):
+        raise UserTypeError(
+            f"transform({name}=...) is not valid: expected an ArgTransform, got {change!r:.80}."
+        )
+    options = (change.name, change.description, change.required)
+    if change.hidden and any(option is not None for option in options):
         raise UserValueError(
-            f"transform({name}=...): a hidden argument is not shown to models, so name=, "
-            "description= and required= say nothing. Leave them out."
+            f"transform({name}=...): name=, description= and required= have no effect for a hidden "
+            "argument. Remove them."
         )
     if change.name is not None and not _NAME.fullmatch(change.name):
         raise UserValueError(
-            f"transform({name}=...): models know arguments by 1 to 64 letters, digits, `_`, `.` "
-            f"and `-`, not by {change.name!r:.80}."
+            f"transform({name}=...): the name is not valid: expected 1 to 64 letters, digits, `_`, "
+            f"`.` and `-`, got {change.name!r:.80}."
         )
     if change.default is NOT_SET:
         return
     if change.required or change.fill is not None:
         other = "required=True" if change.required else "fill="
-        raise UserValueError(f"transform({name}=...): a default is never used beside {other}.")
+        raise UserValueError(
+            f"transform({name}=...): a default is never used with {other}. Remove it."
+        )
     _json(name, change.default)
 
 
@@ -160,7 +169,7 @@ def _json(name: str, value: Any) -> str:
         return to_json(value).decode()
     except Exception as error:
         raise UserValueError(
-            f"transform({name}=...) takes values that have a JSON form ({error})."
+            f"transform({name}=...) has a value that is not serializable as JSON: {error}."
         ) from error
 
 
@@ -168,57 +177,59 @@ class _Transform:
     """The changes to one tool.
 
     Args:
-        said: What the policy is called.
-        changes: What becomes of arguments, by their names inside.
+        policy_name: The name of the policy, for errors.
+        changes: The changes, by the name of the argument in the tool.
         tool: The tool inside.
     """
 
-    def __init__(self, said: str, changes: Mapping[str, ArgTransform], tool: Any) -> None:
-        self._said = said
+    def __init__(self, policy_name: str, changes: Mapping[str, ArgTransform], tool: Any) -> None:
+        self._policy_name = policy_name
         self._changes = changes
         self._tool = tool
-        self._inside = {
+        self._inner_names = {
             change.name or name: name for name, change in changes.items() if not change.hidden
         }
-        self._gone = {
+        self._removed = {
             name
             for name, change in changes.items()
-            if (change.hidden or change.name not in {None, name}) and name not in self._inside
+            if (change.hidden or change.name not in {None, name}) and name not in self._inner_names
         }
         self._hidden = {name: change.fill for name, change in changes.items() if change.hidden}
-        self.turns = len(self._hidden) < len(changes)
+        self.changes_arguments = len(self._hidden) < len(changes)
         self._defaults = {
             name: _json(name, change.default)
             for name, change in changes.items()
             if change.default is not NOT_SET
         }
 
-    # --- what models are told
+    # --- the schema for the model
 
     def reshape(self, schema: dict[str, Any]) -> dict[str, Any]:
-        """Change the schema as its arguments change."""
+        """Return the schema with the changed arguments."""
         properties: dict[str, Any] = schema.get("properties", {})
         required: list[str] = list(schema.get("required", ()))
         for name in self._changes:
             if name not in properties:
                 known = ", ".join(properties) or "none"
                 raise UserValueError(
-                    f"{self._said}({name}=...) names no parameter of the tool; it has: {known}."
+                    f"{self._policy_name}({name}=...) is not a parameter of the tool: expected one "
+                    f"of {known}."
                 )
         shown: dict[str, Any] = {}
         needed: list[str] = []
         for name, described in properties.items():
-            change = self._changes.get(name, _AS_IT_IS)
-            must = self._must_be_given(name, change, is_required=name in required)
+            change = self._changes.get(name, _UNCHANGED)
+            is_needed = self._is_needed(name, change, is_required=name in required)
             if change.hidden:
                 continue
             outside = change.name or name
             if outside in shown:
                 raise UserValueError(
-                    f"{self._said}({name}=...): the tool would have two arguments {outside!r}."
+                    f"{self._policy_name}({name}=...): the tool would have two arguments named "
+                    f"{outside!r}. Choose another name."
                 )
             shown[outside] = _described(described, name, change)
-            if must:
+            if is_needed:
                 needed.append(outside)
         schema["properties"] = shown
         schema.pop("required", None)
@@ -226,29 +237,29 @@ class _Transform:
             schema["required"] = needed
         return _without_unused_definitions(schema)
 
-    def _must_be_given(self, name: str, change: ArgTransform, *, is_required: bool) -> bool:
+    def _is_needed(self, name: str, change: ArgTransform, *, is_required: bool) -> bool:
         has_value = name in self._defaults or change.fill is not None
         if is_required and not has_value and (change.hidden or change.required is False):
-            what = "hidden" if change.hidden else "optional"
+            goal = "hide it" if change.hidden else "make it optional"
             raise UserValueError(
-                f"{self._said}({name}=...): the tool cannot do without this argument. To make it "
-                f"{what}, give it a default, such as ArgTransform(default=...)."
+                f"{self._policy_name}({name}=...): the tool requires this argument. To {goal}, "
+                "set a default, for example ArgTransform(default=...)."
             )
         return not has_value and (change.required or is_required)
 
-    # --- what models send
+    # --- the arguments from the model
 
     async def prepare(self, context: ToolContext[Any], args_json: str) -> str:
-        """Turn the arguments that a model sent into those of the tool, hidden ones left out."""
+        """Return the arguments of the tool for those of the model, without hidden ones."""
         decision = context.decision
         if decision is not None and decision.arguments is not None:
-            return args_json  # of a person, who was shown the tool's own names
+            return args_json  # from a person, who saw the argument names of the tool
         try:
-            given = members_of(args_json)
+            sent = members_of(args_json)
         except NotAnObject:
-            return args_json  # the tool says what is wrong with it
-        self._refuse_unknown(context, given)
-        members = {self._inside.get(key, key): raw for key, raw in given.items()}
+            return args_json  # the tool reports the error
+        self._refuse_unknown(context, sent)
+        members = {self._inner_names.get(key, key): raw for key, raw in sent.items()}
         for name, raw in self._defaults.items():
             if not self._changes[name].hidden and members.get(name, "null") == "null":
                 members[name] = raw
@@ -258,34 +269,34 @@ class _Transform:
             if change.required and name not in members
         ]
         if missing:
-            raise self._outside(arguments_error(context.tool_name, missing), context)
+            raise self._with_outer_names(arguments_error(context.tool_name, missing), context)
         return object_of(members)
 
     def _known(self) -> list[str]:
         return list(self.reshape(self._tool.params_json_schema).get("properties", ()))
 
     def _refuse_unknown(self, context: ToolContext[Any], names: Iterable[str]) -> None:
-        problems = [unknown_key(name, self._known()) for name in names if name in self._gone]
+        problems = [unknown_key(name, self._known()) for name in names if name in self._removed]
         if problems:
             raise arguments_error(context.tool_name, problems)
 
     def around(self, inner: Call) -> Call:
         async def call(context: ToolContext[Any], args_json: str) -> Any:
-            args_json = await self._filled(context, args_json)
+            args_json = await self._add_hidden(context, args_json)
             try:
                 return await inner(context, args_json)
             except ModelBehaviorError as error:
                 if context.validated or not any(problem.path for problem in error.problems):
                     raise
-                fault = self._fault(error, args_json)
+                fault = self._configuration_error(error, args_json)
                 if fault is not None:
-                    raise self._not_set_up(fault) from fault
-                raise self._outside(error, context) from error
+                    raise self._log_for_developer(fault) from fault
+                raise self._with_outer_names(error, context) from error
 
         return call
 
-    async def _filled(self, context: ToolContext[Any], args_json: str) -> str:
-        """Add what models are not told of."""
+    async def _add_hidden(self, context: ToolContext[Any], args_json: str) -> str:
+        """Return the arguments with the values of hidden ones."""
         if not self._hidden:
             return args_json
         try:
@@ -301,16 +312,16 @@ class _Transform:
                 try:
                     members[name] = _json(name, value)
                 except UserValueError as error:
-                    raise self._not_set_up(error) from error
+                    raise self._log_for_developer(error) from error
             elif name in self._defaults:
                 members[name] = self._defaults[name]
             else:
-                members.pop(name, None)  # the tool's own default
+                members.pop(name, None)  # the default of the tool applies
         return object_of(members)
 
-    def _outside(self, error: ModelBehaviorError, context: ToolContext[Any]) -> Exception:
-        """Tell of faults in the names that the model knows."""
-        names = {inside: outside for outside, inside in self._inside.items()}
+    def _with_outer_names(self, error: ModelBehaviorError, context: ToolContext[Any]) -> Exception:
+        """Return an error that uses the argument names of the model."""
+        names = {inside: outside for outside, inside in self._inner_names.items()}
         problems: list[ArgumentProblem] = []
         for problem in error.problems:
             first = problem.path[0] if problem.path else None
@@ -322,12 +333,14 @@ class _Transform:
                 problems.append(problem)
         return arguments_error(context.tool_name, problems)
 
-    def _fault(self, error: ModelBehaviorError, args_json: str) -> UserValueError | None:
-        """Give the fault of whoever wrote the policy, where a value of it is not accepted."""
+    def _configuration_error(
+        self, error: ModelBehaviorError, args_json: str
+    ) -> UserValueError | None:
+        """Return an error for the developer if the tool does not accept a value of the policy."""
         try:
             members = members_of(args_json)
         except NotAnObject:
-            return None  # the policy has added nothing
+            return None  # the policy has not added any value
         for problem in error.problems:
             name = problem.path[0] if problem.path else None
             change = self._changes.get(name) if isinstance(name, str) else None
@@ -336,27 +349,27 @@ class _Transform:
             default = self._defaults.get(str(name))
             if change.hidden or (default is not None and members.get(str(name)) == default):
                 return UserValueError(
-                    f"{self._said}({name}=...) gives a value that tool {self._tool.name!r} does "
-                    f"not accept: expected {problem.expected}."
+                    f"{self._policy_name}({name}=...) has a value that tool {self._tool.name!r} "
+                    f"does not accept: expected {problem.expected}."
                 )
         return None
 
-    def _not_set_up(self, fault: UserValueError) -> ToolError:
-        """Tell the developer what is wrong, and the model that it can do nothing about it."""
+    def _log_for_developer(self, error: UserValueError) -> ToolError:
+        """Log an error, and return one for the model, which cannot correct it."""
         import logging
 
-        logging.getLogger("agents_tools").error("%s", fault)
+        logging.getLogger("agents_tools").error("%s", error)
         return ToolError(
-            f"Tool {self._tool.name!r} is not set up as it should be, and cannot be called. "
-            "The arguments are not at fault."
+            f"Tool {self._tool.name!r} is not configured correctly and cannot be called. "
+            "The arguments are not the cause."
         )
 
 
-_AS_IT_IS = ArgTransform()
+_UNCHANGED = ArgTransform()
 
 
 def _described(described: Any, name: str, change: ArgTransform) -> dict[str, Any]:
-    """Give the schema of an argument as models see it."""
+    """Return the schema of an argument for the model."""
     shown = dict(typing.cast("dict[str, Any]", described)) if isinstance(described, dict) else {}
     if change.name not in {None, name} and "title" in shown:
         shown["title"] = str(change.name).replace("_", " ").title()
@@ -376,7 +389,7 @@ def _plain(name: str, value: Any) -> Any:
 
 
 def _without_unused_definitions(schema: dict[str, Any]) -> dict[str, Any]:
-    """Leave out the definitions of a schema that nothing refers to any more."""
+    """Return a schema without definitions that are no longer referenced."""
     definitions = typing.cast("dict[str, Any]", schema.pop("$defs", {}))
     used: set[str] = set()
     waiting = [schema]
@@ -386,5 +399,5 @@ def _without_unused_definitions(schema: dict[str, Any]) -> dict[str, Any]:
             if name not in used and f"'#/$defs/{name}'" in text:
                 used.add(name)
                 waiting.append(definition)
-    kept = {name: definition for name, definition in definitions.items() if name in used}
-    return {**schema, "$defs": kept} if kept else schema
+    rest = {name: definition for name, definition in definitions.items() if name in used}
+    return {**schema, "$defs": rest} if rest else schema

@@ -1,4 +1,4 @@
-"""What runs leave behind for those who operate them: traces, metrics, logs and timelines.
+"""Traces, metrics, logs and timelines of runs.
 
 ```python
 from agents_tools.telemetry import instrument
@@ -9,40 +9,44 @@ with instrument():
 
 - `instrument`: spans and metrics for OpenTelemetry (extra `otel`).
 - `log_calls`, `JsonFormatter`: one record of the standard library's logging per call and run.
-- `chrome_trace`, `write_chrome_trace`: events as a timeline for a browser's trace viewer.
+- `chrome_trace`, `write_chrome_trace`: a timeline of events for the trace viewer of a browser.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from agents_tools.errors import UserError
-from agents_tools.telemetry.logs import JsonFormatter, log_calls
-from agents_tools.telemetry.timeline import chrome_trace, write_chrome_trace
+from agents_tools._package import lazy_exports
 
 if TYPE_CHECKING:
-    from agents_tools.telemetry.otel import Instrumentation as Instrumentation, instrument
+    from agents_tools.telemetry.logs import (
+        JsonFormatter as JsonFormatter,
+        log_calls as log_calls,
+    )
+    from agents_tools.telemetry.otel import (
+        Instrumentation as Instrumentation,
+        instrument as instrument,
+    )
+    from agents_tools.telemetry.timeline import (
+        chrome_trace as chrome_trace,
+        write_chrome_trace as write_chrome_trace,
+    )
 
-__all__ = [
-    "Instrumentation",
-    "JsonFormatter",
-    "chrome_trace",
-    "instrument",
-    "log_calls",
-    "write_chrome_trace",
-]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in {"Instrumentation", "instrument"}:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        from agents_tools.telemetry import otel
-    except ModuleNotFoundError as error:
-        if not (error.name or "").startswith("opentelemetry"):
-            raise
-        raise UserError(
-            "Traces and metrics need OpenTelemetry, which is not installed. "
-            "Install it with: pip install 'agents-tools[otel]' opentelemetry-sdk"
-        ) from error
-    return getattr(otel, name)
+__getattr__, __dir__, __all__ = lazy_exports(
+    __name__,
+    {
+        "logs": (
+            "JsonFormatter",
+            "log_calls",
+        ),
+        "otel": (
+            "Instrumentation",
+            "instrument",
+        ),
+        "timeline": (
+            "chrome_trace",
+            "write_chrome_trace",
+        ),
+    },
+    requires={"otel": "pip install 'agents-tools[otel]' opentelemetry-sdk"},
+)

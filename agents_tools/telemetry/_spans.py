@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Kind", "Open", "Spans"]
+__all__ = ["Kind", "OpenSpan", "SpanTree"]
 
 Kind = Literal["run", "model", "call"]
 
 
 @dataclass(slots=True, eq=False)
-class Open:
+class OpenSpan:
     """A span that is open.
 
     Attributes:
@@ -35,27 +35,27 @@ class Open:
     path: tuple[str, ...]
     span: Any
     token: Any
-    parent: Open | None
-    inside: list[Open] = field(default_factory=list["Open"])
+    parent: OpenSpan | None
+    inside: list[OpenSpan] = field(default_factory=list["OpenSpan"])
     facts: dict[str, Any] = field(default_factory=dict[str, Any])
     started: float = field(default_factory=perf_counter)
     first: float | None = None
 
-    def around(self) -> Iterator[Open]:
+    def around(self) -> Iterator[OpenSpan]:
         """Yield the spans that this one is in, itself first."""
-        node: Open | None = self
+        node: OpenSpan | None = self
         while node is not None:
             yield node
             node = node.parent
 
-    def below(self) -> Iterator[Open]:
+    def below(self) -> Iterator[OpenSpan]:
         """Yield the spans that are open in this one, the innermost first."""
         for node in list(self.inside):
             yield from node.below()
             yield node
 
 
-class Spans:
+class SpanTree:
     """The open spans, as each task sees them.
 
     What begins in a task stands below what was open where the task was made, as context variables
@@ -64,15 +64,15 @@ class Spans:
     """
 
     def __init__(self) -> None:
-        self._here: ContextVar[Open | None] = ContextVar("agents_tools_span", default=None)
+        self._here: ContextVar[OpenSpan | None] = ContextVar("agents_tools_span", default=None)
 
     @property
-    def top(self) -> Open | None:
+    def top(self) -> OpenSpan | None:
         """The innermost span that is open here."""
         return self._here.get()
 
-    def place(self, kind: Kind, path: tuple[str, ...]) -> Open | None:
-        """Give the span that a new one stands below."""
+    def place(self, kind: Kind, path: tuple[str, ...]) -> OpenSpan | None:
+        """Return the span that a new one stands below."""
         top = self._here.get()
         if top is None:
             return None
@@ -84,15 +84,15 @@ class Spans:
             return next(found, top)
         return top
 
-    def add(self, node: Open, *, here: bool) -> None:
+    def add(self, node: OpenSpan, *, here: bool) -> None:
         """Take a span that begins; with `here` it is the innermost one of this task."""
         if node.parent is not None:
             node.parent.inside.append(node)
         if here:
             self._here.set(node)
 
-    def find(self, kind: Kind, path: tuple[str, ...]) -> Open | None:
-        """Give the open span of something, seen from this task."""
+    def find(self, kind: Kind, path: tuple[str, ...]) -> OpenSpan | None:
+        """Return the open span of something, seen from this task."""
         top = self._here.get()
         if top is None:
             return None
@@ -102,7 +102,7 @@ class Spans:
         root = list(top.around())[-1]
         return next((one for one in root.below() if (one.kind, one.path) == (kind, path)), None)
 
-    def remove(self, node: Open) -> None:
+    def remove(self, node: OpenSpan) -> None:
         """Forget a span that has ended."""
         if node.parent is not None and node in node.parent.inside:
             node.parent.inside.remove(node)

@@ -7,22 +7,22 @@ import logging
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
-from agents_tools._channel import hear_everything
-from agents_tools._secrets import mask
-from agents_tools._text import safe_text, shorten
-from agents_tools.context import current_context
-from agents_tools.events import (
+from agents_tools.events.kinds import (
     RunFinishedEvent,
     RunStartedEvent,
     ToolAttemptEvent,
     ToolStreamEndEvent,
     ToolStreamStartEvent,
 )
+from agents_tools.events.listener import add_global_listener
+from agents_tools.text.escape import safe_text, shorten
+from agents_tools.text.secrets import mask
+from agents_tools.tool.context import current_context
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from agents_tools.events import Event
+    from agents_tools.events.base import Event
 
 __all__ = ["JsonFormatter", "log_calls"]
 
@@ -53,17 +53,17 @@ def log_calls(
         What ends it.
     """
     to = logging.getLogger(logger) if isinstance(logger, str) else logger
-    return hear_everything(_Records(to, level, arguments=arguments).heard)
+    return add_global_listener(_RecordFormatter(to, level, arguments=arguments).log_event)
 
 
-class _Records:
+class _RecordFormatter:
     def __init__(self, logger: logging.Logger, level: int, *, arguments: bool) -> None:
         self._logger = logger
         self._level = level
         self._arguments = arguments
         self._runs: ContextVar[tuple[RunStartedEvent, ...]] = ContextVar("runs", default=())
 
-    def heard(self, event: Event) -> None:
+    def log_event(self, event: Event) -> None:
         """Log an event, if it is one to log."""
         match event:
             case ToolStreamStartEvent() if self._logger.isEnabledFor(logging.DEBUG):

@@ -9,14 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from opentelemetry import context as contexts, metrics, propagate, trace
 from opentelemetry.trace import SpanKind, StatusCode
 
-from agents_tools._channel import hear_everything
-from agents_tools._instruments import Tracing, set_tracing
-from agents_tools._secrets import mask
-from agents_tools._text import shorten, type_name
-from agents_tools._version import __version__
-from agents_tools.context import current_context
+from agents_tools._package import __version__
+from agents_tools.agents.config import RunHooks, observe_runs
+from agents_tools.content.json_value import to_json
 from agents_tools.errors import UserError
-from agents_tools.events import (
+from agents_tools.events.kinds import (
     RawResponseStreamEvent,
     RunFinishedEvent,
     RunStartedEvent,
@@ -24,9 +21,12 @@ from agents_tools.events import (
     ToolStreamEndEvent,
     ToolStreamStartEvent,
 )
-from agents_tools.outputs import to_json
-from agents_tools.run import RunHooks, observe_runs
-from agents_tools.telemetry._spans import Open, Spans
+from agents_tools.events.listener import add_global_listener
+from agents_tools.events.trace_hooks import TraceHooks, set_tracing
+from agents_tools.telemetry._spans import OpenSpan, SpanTree
+from agents_tools.text.escape import shorten, type_name
+from agents_tools.text.secrets import mask
+from agents_tools.tool.context import current_context
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,12 +36,13 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
     from opentelemetry.trace import TracerProvider
 
-    from agents_tools.context import RunContextWrapper, RunScope
-    from agents_tools.events import Event
-    from agents_tools.items import Item
-    from agents_tools.model import ModelResponse
+    from agents_tools.agents.model import ModelResponse
+    from agents_tools.content.items import Item
+    from agents_tools.content.usage import Usage
+    from agents_tools.events.base import Event
     from agents_tools.telemetry._spans import Kind
-    from agents_tools.usage import Usage
+    from agents_tools.tool.context import RunScope
+    from agents_tools.tool.run_context import RunContextWrapper
 
 __all__ = ["Instrumentation", "instrument"]
 
@@ -97,13 +98,13 @@ def instrument(
     )
 
 
-class Instrumentation(Tracing):
+class Instrumentation(TraceHooks):
     """What is going on since `instrument`; `stop` ends it."""
 
     def __init__(self, tracer: Any, meter: Any, *, capture_content: bool) -> None:
         self._tracer = tracer
         self._content = capture_content
-        self._spans = Spans()
+        self._spans = SpanTree()
         self._durations = meter.create_histogram(
             "gen_ai.client.operation.duration",
             unit="s",
@@ -122,7 +123,7 @@ class Instrumentation(Tracing):
             description="Time to the first piece of an answer.",
             explicit_bucket_boundaries_advisory=_SECONDS,
         )
-        self._stops = [hear_everything(self._heard), observe_runs(_Hooks(self))]
+        self._stops = [add_global_listener(self._record_event), observe_runs(_TelemetryHooks(self))]
         set_tracing(self)
         _running.append(self)
 
@@ -135,7 +136,7 @@ class Instrumentation(Tracing):
                 stop()
 
     def __enter__(self) -> Self:
-        """Give itself; it goes on since it was made."""
+        """Return itself; it continues since it was made."""
         return self
 
     def __exit__(self, *exc_info: object) -> None:
@@ -145,18 +146,18 @@ class Instrumentation(Tracing):
     # --- traces that go through several processes
 
     def carrier(self) -> dict[str, str]:
-        """Give the headers that say where this is in a trace."""
+        """Return the headers that say where this is in a trace."""
         headers: dict[str, str] = {}
         propagate.inject(headers)
         return headers
 
     def entered(self, carrier: Mapping[str, str]) -> AbstractContextManager[Any]:
         """Go on in the trace of a carrier."""
-        return _Entered(carrier)
+        return _EnteredSpan(carrier)
 
     # --- what happens
 
-    def _heard(self, event: Event) -> None:
+    def _record_event(self, event: Event) -> None:
         match event:
             case RawResponseStreamEvent():
                 self._raw(event)
@@ -305,9 +306,9 @@ class Instrumentation(Tracing):
             around = trace.set_span_in_context(parent.span)
         span = self._tracer.start_span(name, around, span_kind, attributes={**facts, **more})
         token = contexts.attach(trace.set_span_in_context(span)) if here else None
-        self._spans.add(Open(kind, path, span, token, parent, facts=facts), here=here)
+        self._spans.add(OpenSpan(kind, path, span, token, parent, facts=facts), here=here)
 
-    def _end(self, node: Open, fault: str | None, said: str = "") -> None:
+    def _end(self, node: OpenSpan, fault: str | None, said: str = "") -> None:
         for inner in node.below():  # nobody will tell of their end any more
             inner.span.set_attribute("error.type", "lost")
             self._close(inner)
@@ -318,14 +319,14 @@ class Instrumentation(Tracing):
         self._durations.record(perf_counter() - node.started, node.facts)
         self._close(node)
 
-    def _close(self, node: Open) -> None:
+    def _close(self, node: OpenSpan) -> None:
         self._spans.remove(node)
         if node.token is not None and trace.get_current_span() is node.span:
             contexts.detach(node.token)
         node.span.end()
 
 
-class _Hooks(RunHooks[Any]):
+class _TelemetryHooks(RunHooks[Any]):
     def __init__(self, instrumentation: Instrumentation) -> None:
         self._instrumentation = instrumentation
 
@@ -348,8 +349,8 @@ class _Hooks(RunHooks[Any]):
         self._instrumentation.model_ends(cast("RunScope[Any]", context), response)
 
 
-class _Entered:
-    """A block that goes on in the trace of a carrier."""
+class _EnteredSpan:
+    """A block that continues in the trace of a carrier."""
 
     def __init__(self, carrier: Mapping[str, str]) -> None:
         self._carrier = dict(carrier)
@@ -378,7 +379,7 @@ _FIRST_CHUNK = "gen_ai.response.time_to_first_chunk"
 
 
 def _model_of(scope: RunScope[Any], agent: Any) -> tuple[str, str]:
-    """Give the name of the model that a run asks, and who provides it."""
+    """Return the name of the model that a run asks, and who provides it."""
     chosen: Any = scope.run.config.model or agent.model
     if isinstance(chosen, str):
         before, _, name = chosen.rpartition("/")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agents_tools.events import (
+from agents_tools.events.kinds import (
     GapEvent,
     NotifyStreamEvent,
     RunFinishedEvent,
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterable
 
-    from agents_tools.events import Event
+    from agents_tools.events.base import Event
 
 __all__ = ["chrome_trace", "write_chrome_trace"]
 
@@ -62,7 +62,7 @@ def chrome_trace(events: Iterable[Event]) -> dict[str, Any]:
     Returns:
         The object of the Trace Event Format, times in microseconds since the first event.
     """
-    drawing = _Drawing()
+    drawing = _TimelineDrawing()
     for event in events:
         drawing.take(event)
     return {"traceEvents": drawing.finished(), "displayTimeUnit": "ms"}
@@ -78,7 +78,7 @@ class _Bar:
     facts: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
-class _Drawing:
+class _TimelineDrawing:
     """Draws one event after the other."""
 
     def __init__(self) -> None:
@@ -163,7 +163,7 @@ class _Drawing:
         self._open.append(bar)
 
     def _lane_for(self, bar: _Bar) -> int:
-        """Give the lane of what the bar runs in, if nothing else runs there; or a free one."""
+        """Return the lane of what the bar runs in, if nothing else runs there; or a free one."""
         above = next((one for one in reversed(self._open) if _is_in(bar, one)), None)
         busy: dict[int, _Bar] = {}
         for one in self._open:
@@ -216,6 +216,6 @@ class _Drawing:
 
 
 def _is_in(bar: _Bar, other: _Bar) -> bool:
-    """Whether a bar runs in another one."""
+    """Return whether a bar runs in another one."""
     above = bar.path[:-1] if bar.kind == "call" else bar.path
     return above[: len(other.path)] == other.path and other is not bar

@@ -1,73 +1,124 @@
-"""What tests of tools, agents and user interfaces need."""
+"""Test tools, agents and user interfaces."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from agents_tools.errors import UserError
-from agents_tools.model import override_model
-from agents_tools.testing.ag_ui import AgUiStreamError, assert_agui, check_ag_ui
-from agents_tools.testing.calls import ToolCall, call_tool, call_tool_sync
-from agents_tools.testing.contract import ToolContractError, assert_tool_contract
-from agents_tools.testing.fakes import FakeCall, FakeTool, fake_tool
-from agents_tools.testing.laws import EventLawError, check_events
-from agents_tools.testing.recording import RecordedCall, ToolRecorder
-from agents_tools.testing.scripted import ScriptedModel, tool_call
-from agents_tools.testing.snapshots import SchemaSnapshotError, assert_schema_snapshot
-from agents_tools.testing.stores import EventStoreContract, StoreLawError
-from agents_tools.testing.vercel import VercelStreamError, assert_vercel, check_vercel
+from agents_tools._package import lazy_exports
 
 if TYPE_CHECKING:
-    from agents_tools.testing.backends import BACKEND_TOOLS, BackendContract
-    from agents_tools.testing.strategies import bad_tool_arguments, tool_arguments
+    from agents_tools.agents.model import (
+        override_model as override_model,
+    )
+    from agents_tools.testing.ag_ui import (
+        AgUiStreamError as AgUiStreamError,
+        assert_agui as assert_agui,
+        check_ag_ui as check_ag_ui,
+    )
+    from agents_tools.testing.backends import (
+        BACKEND_TOOLS as BACKEND_TOOLS,
+        BackendContract as BackendContract,
+    )
+    from agents_tools.testing.calls import (
+        ToolCall as ToolCall,
+        call_tool as call_tool,
+        call_tool_sync as call_tool_sync,
+    )
+    from agents_tools.testing.contract import (
+        ToolContractError as ToolContractError,
+        assert_tool_contract as assert_tool_contract,
+    )
+    from agents_tools.testing.fakes import (
+        FakeCall as FakeCall,
+        FakeTool as FakeTool,
+        fake_tool as fake_tool,
+    )
+    from agents_tools.testing.invariants import (
+        EventLawError as EventLawError,
+        check_events as check_events,
+    )
+    from agents_tools.testing.recording import (
+        RecordedCall as RecordedCall,
+        ToolRecorder as ToolRecorder,
+    )
+    from agents_tools.testing.scripted import (
+        ScriptedModel as ScriptedModel,
+        tool_call as tool_call,
+    )
+    from agents_tools.testing.snapshots import (
+        SchemaSnapshotError as SchemaSnapshotError,
+        assert_schema_snapshot as assert_schema_snapshot,
+    )
+    from agents_tools.testing.stores import (
+        EventStoreContract as EventStoreContract,
+        StoreLawError as StoreLawError,
+    )
+    from agents_tools.testing.strategies import (
+        bad_tool_arguments as bad_tool_arguments,
+        tool_arguments as tool_arguments,
+    )
+    from agents_tools.testing.vercel import (
+        VercelStreamError as VercelStreamError,
+        assert_vercel as assert_vercel,
+        check_vercel as check_vercel,
+    )
 
-__all__ = [
-    "BACKEND_TOOLS",
-    "AgUiStreamError",
-    "BackendContract",
-    "EventLawError",
-    "EventStoreContract",
-    "FakeCall",
-    "FakeTool",
-    "RecordedCall",
-    "SchemaSnapshotError",
-    "ScriptedModel",
-    "StoreLawError",
-    "ToolCall",
-    "ToolContractError",
-    "ToolRecorder",
-    "VercelStreamError",
-    "assert_agui",
-    "assert_schema_snapshot",
-    "assert_tool_contract",
-    "assert_vercel",
-    "bad_tool_arguments",
-    "call_tool",
-    "call_tool_sync",
-    "check_ag_ui",
-    "check_events",
-    "check_vercel",
-    "fake_tool",
-    "override_model",
-    "tool_arguments",
-    "tool_call",
-]
-
-
-def __getattr__(name: str) -> Any:
-    if name in {"BACKEND_TOOLS", "BackendContract"}:
-        from agents_tools.testing import backends
-
-        return getattr(backends, name)
-    if name not in {"bad_tool_arguments", "tool_arguments"}:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        from agents_tools.testing import strategies
-    except ModuleNotFoundError as error:
-        if error.name != "hypothesis":
-            raise
-        raise UserError(
-            "Strategies for arguments need hypothesis, which is not installed. "
-            "Install it with: pip install hypothesis"
-        ) from error
-    return getattr(strategies, name)
+__getattr__, __dir__, __all__ = lazy_exports(
+    __name__,
+    {
+        "agents_tools.agents.model": ("override_model",),
+        "ag_ui": (
+            "AgUiStreamError",
+            "assert_agui",
+            "check_ag_ui",
+        ),
+        "backends": (
+            "BACKEND_TOOLS",
+            "BackendContract",
+        ),
+        "calls": (
+            "ToolCall",
+            "call_tool",
+            "call_tool_sync",
+        ),
+        "contract": (
+            "ToolContractError",
+            "assert_tool_contract",
+        ),
+        "fakes": (
+            "FakeCall",
+            "FakeTool",
+            "fake_tool",
+        ),
+        "invariants": (
+            "EventLawError",
+            "check_events",
+        ),
+        "recording": (
+            "RecordedCall",
+            "ToolRecorder",
+        ),
+        "scripted": (
+            "ScriptedModel",
+            "tool_call",
+        ),
+        "snapshots": (
+            "SchemaSnapshotError",
+            "assert_schema_snapshot",
+        ),
+        "stores": (
+            "EventStoreContract",
+            "StoreLawError",
+        ),
+        "strategies": (
+            "bad_tool_arguments",
+            "tool_arguments",
+        ),
+        "vercel": (
+            "VercelStreamError",
+            "assert_vercel",
+            "check_vercel",
+        ),
+    },
+    requires={"strategies": "pip install hypothesis"},
+)

@@ -1,6 +1,6 @@
-"""The rules that a stream of AG-UI events keeps, as a check.
+"""A check of the rules for a stream of AG-UI events.
 
-Clients reject some broken streams as a whole, and of others quietly lose a part. This check
+Clients reject some invalid streams completely, and silently lose a part of others. This check
 rejects both.
 """
 
@@ -10,18 +10,18 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Literal, NoReturn, cast
 
-from agents_tools.testing._ag_ui_shapes import SHAPES
+from agents_tools.testing._ag_ui_schema import SHAPES
 
 __all__ = ["AgUiStreamError", "assert_agui", "check_ag_ui"]
 
 
 class AgUiStreamError(AssertionError):
-    """A stream of AG-UI events breaks a rule.
+    """A stream of AG-UI events violates a rule.
 
     Attributes:
-        rule: The rule, in words.
-        index: The place of the event that breaks it; `None` if it is one that is missing.
-        event: That event.
+        rule: The description of the rule.
+        index: The index of the event that violates it; `None` if an event is missing.
+        event: The event.
     """
 
     def __init__(self, rule: str, why: str, index: int | None = None, event: object = None) -> None:
@@ -57,7 +57,7 @@ def check_ag_ui(
     Raises:
         AgUiStreamError: A rule is broken; the message says which, where and how.
     """
-    book = _Book(version, earlier_calls)
+    book = _AgUiChecker(version, earlier_calls)
     for index, given in enumerate(events):
         for event in _read(given, index):
             book.enter(index, event)
@@ -103,7 +103,9 @@ def _parsed(text: str, index: int) -> Mapping[str, Any]:
     try:
         event: object = json.loads(text)
     except ValueError as error:
-        raise AgUiStreamError(_FRAMES, f"this is no JSON: {error}", index, text) from None
+        raise AgUiStreamError(
+            _FRAMES, f"the event is not valid JSON: {error}", index, text
+        ) from None
     if not isinstance(event, dict):
         raise AgUiStreamError(_FRAMES, "an event is a JSON object", index, text)
     return cast("Mapping[str, Any]", event)
@@ -143,8 +145,8 @@ _CHUNKS: Final = {
 }
 
 
-class _Book:
-    """What is known of a stream, up to an event."""
+class _AgUiChecker:
+    """The state of a stream up to an event."""
 
     def __init__(self, version: str, earlier_calls: Iterable[str]) -> None:
         if version not in {"1.0", "0.x"}:
@@ -182,7 +184,7 @@ class _Book:
         self._chunk: str | None = None
 
     def enter(self, index: int, event: Mapping[str, Any]) -> None:
-        """Take the next event."""
+        """Check the next event."""
         self._index, self._event = index, event
         kind: object = event.get("type")
         shape = SHAPES.get(kind) if isinstance(kind, str) else None
@@ -205,9 +207,9 @@ class _Book:
             self._chunk = None
 
     def close(self) -> None:
-        """Take it that no more comes."""
+        """Check the rules for the end of the stream."""
         if self._run is None:
-            raise AgUiStreamError(_FIRST, "there is no event at all")
+            raise AgUiStreamError(_FIRST, "the stream has no events")
         if not self._ended:
             raise AgUiStreamError(_LAST, "the run has no end")
 

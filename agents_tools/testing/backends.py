@@ -19,18 +19,19 @@ from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from agents_tools.backend import BackendHealth, CallEnvelope, CallEvent, pin_of, run_on
-from agents_tools.backend._remote import value_of
-from agents_tools.context import ToolContext, notify
-from agents_tools.decorators import function_tool
+from agents_tools.content.outputs import ToolOutputImage, ToolResult
 from agents_tools.errors import ToolError
-from agents_tools.outputs import ToolOutputImage, ToolResult
+from agents_tools.execution import BackendHealth, CallEnvelope, CallEvent, pin_of, run_on
+from agents_tools.execution.proxy import value_of
+from agents_tools.tool.context import ToolContext
+from agents_tools.tool.decorators import function_tool
+from agents_tools.tool.reporting import notify
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
-    from agents_tools.backend import ToolBackend
-    from agents_tools.events import Event
+    from agents_tools.events.base import Event
+    from agents_tools.execution import ToolBackend
 
 __all__ = ["BACKEND_TOOLS", "BackendContract", "BackendLawError"]
 
@@ -42,7 +43,7 @@ _SOME: Final = 8
 
 
 class BackendLawError(AssertionError):
-    """A backend broke a promise; the message says which, and what it did instead."""
+    """A backend violates the contract; the message names the rule and the actual result."""
 
 
 # --- what the workers run
@@ -50,7 +51,7 @@ class BackendLawError(AssertionError):
 
 @function_tool
 async def backend_echo(value: Any, kind: str = "json") -> Any:
-    """Give a value back as it is, as an image, or as a result in three parts."""
+    """Return a value back as it is, as an image, or as a result in three parts."""
     if kind == "image":
         return ToolOutputImage(data=b"\x89PNG\r\n\x1a\n", mime_type="image/png")
     if kind == "result":
@@ -163,7 +164,7 @@ class BackendContract:
     streams: ClassVar[int] = 200
 
     async def backend(self) -> ToolBackend:
-        """Give a new backend; the test closes it."""
+        """Return a new backend; the test closes it."""
         raise NotImplementedError
 
     async def kill_worker(self, backend: ToolBackend, pid: int) -> None:
@@ -205,7 +206,7 @@ class BackendContract:
                 _is("the metadata", there.metadata, here.metadata)
             _is("the structured part", there.value.structured, {"a": 1})
 
-    async def test_failures_are_told_as_they_would_be_here(self) -> None:
+    async def test_failures_are_reported_as_in_this_process(self) -> None:
         """The model reads the same about a failure, and it has the same status."""
         async with self._opened() as backend:
             tool = run_on(backend)(backend_fail)
@@ -218,7 +219,7 @@ class BackendContract:
                 _is("the error", type(there.error), type(here.error))
 
     async def test_bad_arguments_never_reach_the_body(self) -> None:
-        """Both sides look: a worker trusts nobody's arguments."""
+        """Both sides look: a worker trusts no one's arguments."""
         async with self._opened() as backend:
             with tempfile.TemporaryDirectory() as folder:
                 log = Path(folder) / "log"
@@ -255,7 +256,7 @@ class BackendContract:
 
     async def test_events_arrive_in_order_while_the_body_runs(self) -> None:
         """The body waits for a file that is made when its first line is here."""
-        async with self._opened() as backend, _heard() as (heard, context):
+        async with self._opened() as backend, _received() as (heard, context):
             with tempfile.TemporaryDirectory() as folder:
                 until = Path(folder) / "go"
                 tool = run_on(backend)(backend_say)
@@ -273,7 +274,7 @@ class BackendContract:
 
     async def test_calls_inside_stay_below_the_call(self) -> None:
         """What a tool calls there has a place below the call here."""
-        async with self._opened() as backend, _heard() as (heard, context):
+        async with self._opened() as backend, _received() as (heard, context):
             await run_on(backend)(backend_outer).call(context, '{"text": "inner"}')
             said = [(one.path, one.tool_name) for one in heard if one.type == "notify_stream_event"]
             _is("the outer one", said[0], (("call",), "backend_outer"))
@@ -336,7 +337,7 @@ class BackendContract:
             await self._works(backend)
 
     async def test_a_call_whose_deadline_has_passed_is_not_started(self) -> None:
-        """Nothing is begun that nobody can wait for."""
+        """Nothing is begun that no one can wait for."""
         async with self._opened() as backend:
             with tempfile.TemporaryDirectory() as folder:
                 log = Path(folder) / "log"
@@ -428,6 +429,10 @@ class BackendContract:
         async with self._opened() as backend:
             await self._works(backend)
             health = await backend.health()
+            async with asyncio.timeout(PATIENCE):
+                while health.busy:  # the result can come just before its worker is free
+                    await asyncio.sleep(0.01)
+                    health = await backend.health()
             _is("its class", type(health), BackendHealth)
             _is("ok, busy and waiting", (health.ok, health.busy, health.waiting), (True, 0, 0))
 
@@ -488,7 +493,7 @@ def _value(events: list[CallEvent]) -> Any:
 
 
 @asynccontextmanager
-async def _heard() -> AsyncGenerator[tuple[list[Event], ToolContext[Any]]]:
+async def _received() -> AsyncGenerator[tuple[list[Event], ToolContext[Any]]]:
     heard: list[Event] = []
     yield heard, ToolContext(tool_call_id="call", emit=heard.append)
 

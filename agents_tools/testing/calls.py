@@ -1,4 +1,4 @@
-"""Calls a tool the way an agent does, and keeps everything that came of it."""
+"""Calls of a tool as an agent makes them, with their outcome and events."""
 
 from __future__ import annotations
 
@@ -6,27 +6,28 @@ import typing
 from dataclasses import dataclass
 from typing import Any
 
-from agents_tools.events import NotifyStreamEvent, ToolStreamStartEvent
-from agents_tools.testing.laws import check_events
+from agents_tools.events.kinds import NotifyStreamEvent, ToolStreamStartEvent
+from agents_tools.testing.invariants import check_events
 
 if typing.TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from agents_tools._records import CallOutcome
-    from agents_tools.events import CallStatus, Event
-    from agents_tools.outputs import ToolOutput
-    from agents_tools.tool import FunctionTool
+    from agents_tools.content.outputs import ToolOutput
+    from agents_tools.events.base import Event
+    from agents_tools.events.kinds import CallStatus
+    from agents_tools.tool.declaration import CallOutcome
+    from agents_tools.tool.tool import FunctionTool
 
 __all__ = ["ToolCall", "call_tool", "call_tool_sync"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """One call of a tool, seen from outside.
+    """The result of one tool call.
 
     Attributes:
-        outcome: How it ended.
-        events: What it said, its start and its end included, in order.
+        outcome: The outcome.
+        events: The events in order, including start and end.
     """
 
     outcome: CallOutcome
@@ -34,17 +35,17 @@ class ToolCall:
 
     @property
     def status(self) -> CallStatus:
-        """How it ended: `ok`, `invalid_args`, `tool_error` and so on."""
+        """The status: `ok`, `invalid_args`, `tool_error` and so on."""
         return self.outcome.status
 
     @property
     def value(self) -> Any:
-        """What the function returned; `None` unless it is `ok`."""
+        """The return value of the function; `None` unless the status is `ok`."""
         return self.outcome.value
 
     @property
     def output(self) -> ToolOutput:
-        """What the model gets."""
+        """The output for the model."""
         return self.outcome.output
 
     @property
@@ -58,21 +59,21 @@ async def call_tool(
     arguments: str | Mapping[str, Any] | None = None,
     /,
     *,
-    context: Any = None,
-    **kwargs: Any,
+    context: object = None,
+    **kwargs: object,
 ) -> ToolCall:
-    """Call a tool as an agent does: failures become answers, and everything said is kept.
+    """Call a tool as an agent does, and return its outcome and events.
 
-    The laws of events are checked on the way.
+    Failures become outputs. The events are checked with `check_events`.
 
     Args:
         tool: The tool.
         arguments: A JSON string or a mapping.
-        context: A `RunContextWrapper`, a fresh `ToolContext`, or `None`.
+        context: A `RunContextWrapper`, a new `ToolContext`, or `None`.
         **kwargs: Arguments by name, instead of `arguments`.
 
     Raises:
-        EventLawError: The events of the call break a law.
+        EventLawError: The events of the call violate a rule.
     """
     async with tool.stream(arguments, context=context, **kwargs) as stream:
         events = tuple([event async for event in stream])
@@ -86,10 +87,10 @@ def call_tool_sync(
     arguments: str | Mapping[str, Any] | None = None,
     /,
     *,
-    context: Any = None,
-    **kwargs: Any,
+    context: object = None,
+    **kwargs: object,
 ) -> ToolCall:
-    """Do what `call_tool` does, from synchronous code."""
-    from agents_tools._bridge import run_sync
+    """Call a tool from synchronous code; see `call_tool`."""
+    from agents_tools.concurrency.bridge import run_sync
 
     return run_sync(call_tool, tool, arguments, context=context, **kwargs)

@@ -1,4 +1,4 @@
-"""What every tool should do, as one check."""
+"""A check of the properties that every tool should have."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json, to_json
 
-from agents_tools._lint import findings_of
-from agents_tools._schema_diff import parameters_of
 from agents_tools.errors import UserError
 from agents_tools.testing.calls import call_tool
-from agents_tools.testing.fakes import Gate, listed
-from agents_tools.testing.laws import EventLawError
-from agents_tools.wire._project import PROVIDERS
+from agents_tools.testing.fakes import ArgumentsCheck, listed
+from agents_tools.testing.invariants import EventLawError
+from agents_tools.wire.diff import parameters_of
+from agents_tools.wire.lint import lint_tools
+from agents_tools.wire.project import PROVIDERS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 
-    from agents_tools._records import CallOutcome
-    from agents_tools.tool import FunctionTool
+    from agents_tools.tool.declaration import CallOutcome
+    from agents_tools.tool.tool import FunctionTool
 
 __all__ = ["ToolContractError", "assert_tool_contract"]
 
@@ -28,10 +28,10 @@ _UNKNOWN = "no_such_parameter_"
 
 
 class ToolContractError(AssertionError):
-    """A tool does not do what every tool should.
+    """A tool violates the contract of `assert_tool_contract`.
 
     Attributes:
-        faults: What it does instead, one line each.
+        faults: The violations, one line each.
     """
 
     def __init__(self, tool: str, faults: Sequence[str]) -> None:
@@ -41,7 +41,7 @@ class ToolContractError(AssertionError):
 
 
 @dataclass(frozen=True, slots=True)
-class _Bad:
+class _InvalidInput:
     """Arguments that have to be refused.
 
     Attributes:
@@ -61,31 +61,31 @@ async def assert_tool_contract(
     *examples: Mapping[str, Any],
     providers: Sequence[str] = PROVIDERS,
     warnings: bool = True,
-    context: Any = None,
+    context: object = None,
 ) -> None:
-    """Check that a tool can be described to models, refuses bad arguments and answers good ones.
+    """Check the schema of a tool, its validation and its calls.
 
-    - its schema builds, every provider takes it, and it says what each parameter is (what
-      `agents-tools check` looks at)
-    - what is no JSON object, an unknown key and a missing parameter are refused before anything
-      runs, with a short text that names the parameter
-    - with each example it answers `ok`, its output is text or content blocks, its value has the
-      form that its output schema gives, and its events keep their laws
+    - The schema can be built and exported to every provider, and describes each parameter (as
+      `agents-tools check` does).
+    - Arguments that are not a JSON object, an unknown key and a missing parameter are rejected
+      before the tool runs, with a short message that names the parameter.
+    - A call with each example has the status `ok`, its output is text or content blocks, its value
+      matches the output schema, and its events follow the rules of `check_events`.
 
     Args:
         tool: The tool.
-        *examples: Good arguments. The tool is really called with them.
-        providers: Where it is to go; all by default.
-        warnings: Whether what works badly counts, too, and not only what cannot work.
-        context: What the tool sees in its calls.
+        *examples: Valid arguments. The tool is called with them.
+        providers: The names of the providers; all by default.
+        warnings: Whether warnings are violations, too, and not only errors.
+        context: The context of the calls.
 
     Raises:
-        ToolContractError: It does not; the message names each fault.
+        ToolContractError: The tool violates the contract; the message lists each violation.
     """
     (tool,) = listed(tool)
     faults = [
         f"{finding.code}: {finding.message}"
-        for finding in findings_of([tool], providers)
+        for finding in lint_tools([tool], providers)
         if warnings or finding.level == "error"
     ]
     if not any(fault.startswith("declaration") for fault in faults):
@@ -98,7 +98,7 @@ async def assert_tool_contract(
 
 
 def _too_lenient(tool: FunctionTool[..., Any]) -> Iterator[str]:
-    gate = Gate(tool)
+    gate = ArgumentsCheck(tool)
     if not _is_enforced(tool):
         return
     for bad in _bad_arguments(tool):
@@ -114,20 +114,20 @@ def _too_lenient(tool: FunctionTool[..., Any]) -> Iterator[str]:
 
 
 def _is_enforced(tool: FunctionTool[..., Any]) -> bool:
-    """Whether the library reads the arguments; a tool made by hand does so itself."""
+    """Return whether the library validates the arguments, and not the tool itself."""
     return tool.origin.kind != "manual"
 
 
-def _bad_arguments(tool: FunctionTool[..., Any]) -> Iterator[_Bad]:
+def _bad_arguments(tool: FunctionTool[..., Any]) -> Iterator[_InvalidInput]:
     for text in ("[]", '"x"', "{", '{"a": NaN}'):
-        yield _Bad(text, "what is no JSON object")
+        yield _InvalidInput(text, "what is no JSON object")
     schema = tool.json_schema
     if not schema.get("additionalProperties"):
-        yield _Bad(f'{{"{_UNKNOWN}": 1}}', "an unknown parameter", _UNKNOWN)
+        yield _InvalidInput(f'{{"{_UNKNOWN}": 1}}', "an unknown parameter", _UNKNOWN)
     required = list(schema.get("required", ()))
     for name in parameters_of(dict(schema)):
         if name in required:
-            yield _Bad("{}", f"the missing parameter {name!r}", name)
+            yield _InvalidInput("{}", f"the missing parameter {name!r}", name)
 
 
 async def _of(

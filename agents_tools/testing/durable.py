@@ -1,18 +1,23 @@
-"""The promises of a durable store, as tests that the author of any store can run."""
+"""Contract tests for durable stores, which the author of any store can run."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from agents_tools import _secrets
-from agents_tools.durable import DurableStep, DurableStoreError, RunInUseError, StepLostError
 from agents_tools.errors import UserTypeError
+from agents_tools.persistence.durable import (
+    DurableStep,
+    DurableStoreError,
+    RunInUseError,
+    StepLostError,
+)
+from agents_tools.text import secrets as _secrets
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from agents_tools.durable import DurableStore
+    from agents_tools.persistence.durable import DurableStore
 
 __all__ = ["DurableStoreContract", "DurableStoreLawError"]
 
@@ -20,7 +25,7 @@ _SECRET = "hunter2-is-no-good-secret"  # noqa: S105 - of nobody
 
 
 class DurableStoreLawError(AssertionError):
-    """A store broke a promise; the message says which, and what it did instead."""
+    """A store violates the contract; the message names the rule and the actual result."""
 
 
 class DurableStoreContract:
@@ -36,16 +41,16 @@ class DurableStoreContract:
     """
 
     def make_stores(self, count: int) -> Sequence[DurableStore]:
-        """Give stores of the same place, which is empty, as several processes have them."""
+        """Return stores of the same place, which is empty, as several processes have them."""
         raise NotImplementedError
 
     async def written(self) -> bytes:
-        """Give all that the place holds, as it is written there; nothing if that is unknown."""
+        """Return all that the place holds, as it is written there; nothing if that is unknown."""
         return b""
 
     async def test_a_new_run_has_nothing(self) -> None:
         """A name that was never used is no error: the run begins."""
-        async with _Stores(self.make_stores(1)) as (store,):
+        async with _OpenStores(self.make_stores(1)) as (store,):
             kept = await store.claim("new")
             _is("where a new run begins", kept.start, None)
             _is("the steps of a new run", dict(kept.steps), {})
@@ -54,7 +59,7 @@ class DurableStoreContract:
 
     async def test_a_finished_step_is_never_performed_again(self) -> None:
         """F41: what a step gave is given again, whoever asks."""
-        async with _Stores(self.make_stores(2)) as (store, other):
+        async with _OpenStores(self.make_stores(2)) as (store, other):
             given = await _begun(store, "run")
             value: Any = {"text": "ä \U0001f600 \ud800 \0 \n", "list": [1, 2.5, None, {"a": 1}]}
             _is("what a step gives", await store.step("run", "one", given(value)), value)
@@ -68,7 +73,7 @@ class DurableStoreContract:
 
     async def test_a_step_without_an_end_is_not_performed_again_by_itself(self) -> None:
         """F42: it may have taken effect; only who knows better has it performed once more."""
-        async with _Stores(self.make_stores(2)) as (store, other):
+        async with _OpenStores(self.make_stores(2)) as (store, other):
             given = await _begun(store, "run")
             await _raises(OSError, store.step("run", "one", given(OSError("cut off"))))
             await _raises(StepLostError, store.step("run", "one", given("late")))
@@ -84,7 +89,7 @@ class DurableStoreContract:
 
     async def test_a_step_that_is_cancelled_has_no_end(self) -> None:
         """What was cancelled may have taken effect as well."""
-        async with _Stores(self.make_stores(1)) as (store,):
+        async with _OpenStores(self.make_stores(1)) as (store,):
             await _begun(store, "run")
             reached, never = asyncio.Event(), asyncio.Event()
 
@@ -104,7 +109,7 @@ class DurableStoreContract:
 
     async def test_many_steps_at_once_do_not_mix(self) -> None:
         """Calls of one turn run together; keys are any text."""
-        async with _Stores(self.make_stores(1)) as (store,):
+        async with _OpenStores(self.make_stores(1)) as (store,):
             given = await _begun(store, "run")
             keys = [f"call/{n} ü%/'\"\\ {'x' * n * 40}" for n in range(20)]
             work = [store.step("run", key, given(key)) for key in keys]
@@ -115,8 +120,8 @@ class DurableStoreContract:
             await store.leave("run", "finished")
 
     async def test_one_at_a_time_carries_a_run_on(self) -> None:
-        """Two that do the same would do it twice; other runs are nobody's business."""
-        async with _Stores(self.make_stores(2)) as (store, other):
+        """Two that do the same would do it twice; other runs are no one's business."""
+        async with _OpenStores(self.make_stores(2)) as (store, other):
             await _begun(store, "run")
             await _raises(RunInUseError, other.claim("run"))
             await _raises(RunInUseError, store.claim("run"))
@@ -129,7 +134,7 @@ class DurableStoreContract:
 
     async def test_what_was_not_claimed_is_not_kept(self) -> None:
         """Whoever forgets to claim a run must not write into that of another."""
-        async with _Stores(self.make_stores(2)) as (store, other):
+        async with _OpenStores(self.make_stores(2)) as (store, other):
             given = await _begun(store, "run")
             await _raises(DurableStoreError, other.step("run", "one", given(1)))
             await _raises(DurableStoreError, other.begin("run", {"agent": "B"}))
@@ -139,8 +144,8 @@ class DurableStoreContract:
             _is("how often a step was performed", given.count, 0)
 
     async def test_a_run_begins_where_it_was_last_begun(self) -> None:
-        """A run that waited for a person goes on from there, with the steps that it has."""
-        async with _Stores(self.make_stores(1)) as (store,):
+        """A run that waited for a person continues from there, with the steps that it has."""
+        async with _OpenStores(self.make_stores(1)) as (store,):
             given = await _begun(store, "run")
             await store.step("run", "one", given(1))
             await store.begin("run", {"agent": "B", "state": {"turns": 2}})
@@ -151,8 +156,8 @@ class DurableStoreContract:
             await store.leave("run", "waiting")
 
     async def test_runs_are_listed_and_forgotten(self) -> None:
-        """What a process has to go on with is found by its status."""
-        async with _Stores(self.make_stores(2)) as (store, other):
+        """What a process has to continue with is found by its status."""
+        async with _OpenStores(self.make_stores(2)) as (store, other):
             for name in ("a/1", "b 2", "c%3"):
                 given = await _begun(store, name)
                 await store.step(name, "one", given(name))
@@ -170,7 +175,7 @@ class DurableStoreContract:
 
     async def test_what_has_no_json_form_is_refused(self) -> None:
         """It would come back as something else; the step has no end then."""
-        async with _Stores(self.make_stores(1)) as (store,):
+        async with _OpenStores(self.make_stores(1)) as (store,):
             given = await _begun(store, "run")
             await _raises(UserTypeError, store.step("run", "one", given({"a": object()})))
             await _raises(StepLostError, store.step("run", "one", given(1)))
@@ -179,7 +184,7 @@ class DurableStoreContract:
         """S: a store is read by more people than a process; arguments have to work all the same."""
         try:
             _secrets.register_secret(_SECRET)
-            async with _Stores(self.make_stores(1)) as (store,):
+            async with _OpenStores(self.make_stores(1)) as (store,):
                 given = await _begun(store, "run")
                 value = {"arguments": f'{{"key": "{_SECRET}"}}', _SECRET: [f"Bearer {_SECRET}"]}
                 _is("what a step gives", await store.step("run", "one", given(value)), value)
@@ -196,7 +201,7 @@ class DurableStoreContract:
             _secrets.forget_secret(_SECRET)
 
 
-class _Stores:
+class _OpenStores:
     """Closes stores at the end of a block."""
 
     def __init__(self, stores: Sequence[DurableStore]) -> None:
@@ -211,7 +216,7 @@ class _Stores:
             await store.aclose()
 
 
-class _Given:
+class _StepCounter:
     """Makes bodies of steps, and counts how often one was performed."""
 
     def __init__(self) -> None:
@@ -227,10 +232,10 @@ class _Given:
         return body
 
 
-async def _begun(store: DurableStore, run_id: str) -> _Given:
+async def _begun(store: DurableStore, run_id: str) -> _StepCounter:
     await store.claim(run_id)
     await store.begin(run_id, {"agent": "A"})
-    return _Given()
+    return _StepCounter()
 
 
 async def _raises(kind: type[BaseException], work: Awaitable[Any]) -> None:

@@ -1,4 +1,4 @@
-"""Fake tools: what a tool is for models and programs, with answers that a test gives."""
+"""Fake tools: tools with their real schema and policies, and with prepared answers."""
 
 from __future__ import annotations
 
@@ -8,51 +8,52 @@ from typing import TYPE_CHECKING, Any, cast
 from pydantic_core import from_json
 
 from agents_tools.errors import UserTypeError, UserValueError
-from agents_tools.tool import FunctionTool, function_tools
+from agents_tools.tool.flatten import function_tools
+from agents_tools.tool.tool import FunctionTool
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from agents_tools._records import Call, CallOutcome, Declaration, ToolOrigin
-    from agents_tools.context import ToolContext
-    from agents_tools.events import Event
+    from agents_tools.events.base import Event
+    from agents_tools.tool.context import ToolContext
+    from agents_tools.tool.declaration import Call, CallOutcome, Declaration, ToolOrigin
 
-__all__ = ["FakeCall", "FakeTool", "Gate", "fake_tool", "listed"]
+__all__ = ["ArgumentsCheck", "FakeCall", "FakeTool", "fake_tool", "listed"]
 
 _NOTHING: Any = object()
 
 
 @dataclass(frozen=True, slots=True)
 class FakeCall:
-    """A call that a fake tool got.
+    """A call of a fake tool.
 
     Attributes:
-        arguments: Its arguments as JSON values; good ones, for others never get there.
-        call_id: Its id.
+        arguments: The validated arguments as JSON values.
+        call_id: The id of the call.
         context: The application's object.
     """
 
     arguments: dict[str, Any]
     call_id: str
-    context: Any = field(default=None, compare=False)
+    context: object = field(default=None, compare=False)
 
 
 class FakeTool(FunctionTool[..., Any]):
-    """A tool that answers as a test wants; see `fake_tool`.
+    """A tool with prepared answers; see `fake_tool`.
 
     Attributes:
-        calls: The calls it got, in order.
+        calls: The calls in order.
     """
 
     def __init__(self, tool: FunctionTool[..., Any], answer: Call) -> None:
         self.__dict__.update(tool.build().__dict__)
         self.calls: list[FakeCall] = []
-        self._shell = None
-        self._declaration = _Faked(self._declaration, answer, self.calls)
+        self._invoker = None
+        self._declaration = _FakeDeclaration(self._declaration, answer, self.calls)
 
 
-class Gate(FakeTool):
-    """A tool that does nothing but look at its arguments, through what reshapes them.
+class ArgumentsCheck(FakeTool):
+    """A copy of a tool that only validates its arguments, including its policies.
 
     Args:
         tool: The tool.
@@ -63,12 +64,12 @@ class Gate(FakeTool):
         self._policies = tuple(one for one in self._policies if one.reshape is not None)
 
     def accepts(self, args_json: str) -> bool:
-        """Whether the tool would run with some arguments."""
+        """Return whether the tool accepts arguments."""
         return self.judged(args_json).status != "invalid_args"
 
     def judged(self, args_json: str) -> CallOutcome:
-        """Give what the tool would tell of some arguments."""
-        from agents_tools._bridge import run_sync
+        """Return the outcome of validating arguments."""
+        from agents_tools.concurrency.bridge import run_sync
 
         self.calls.clear()
         return run_sync(self.call, None, args_json)
@@ -80,26 +81,26 @@ async def _nothing(context: ToolContext[Any], args_json: str) -> Any:
 
 def fake_tool(
     tool: FunctionTool[..., Any],
-    answer: Any = _NOTHING,
+    answer: object = _NOTHING,
     /,
     *,
     answers: Iterable[Any] = (),
     says: Sequence[Event] = (),
 ) -> FakeTool:
-    """Make a fake of a tool: models and programs see no difference, and nothing real happens.
+    """Create a fake of a tool, which models cannot distinguish from the tool itself.
 
-    Its arguments are validated as those of the tool are, its policies stay, and it has the same
-    lifecycle; only the body is another one.
+    The fake has the schema, the validation, the policies and the lifecycle of the tool. Only its
+    body is replaced.
 
     Args:
         tool: The tool.
-        answer: What each call gives: a value; an exception, to be raised; or a function of the
-            arguments (a dictionary of JSON values) that gives one of these, sync or async.
-        answers: What the calls give, one after the other, in place of `answer`.
-        says: Events that each call says before it answers.
+        answer: The result of each call: a value, an exception to raise, or a sync or async
+            function of the arguments (a dictionary of JSON values) that returns one of these.
+        answers: The results of the calls in order, instead of `answer`.
+        says: Events that each call emits before its result.
 
     Raises:
-        UserError: There is neither an answer nor answers, or there are both.
+        UserError: Neither or both of `answer` and `answers` are given.
     """
     (tool,) = listed(tool)
     script = iter(answers) if not isinstance(answers, str) else None
@@ -144,22 +145,22 @@ async def _settled(given: Any, args_json: str) -> Any:
 
 
 def listed(tools: Any) -> list[FunctionTool[..., Any]]:
-    """Give a tool, or tools, as a list of function tools.
+    """Return one tool or several as a list of function tools.
 
     Raises:
-        UserError: It is neither.
+        UserError: A value is not a tool.
     """
     single = hasattr(tools, "as_function_tool") or not hasattr(tools, "__iter__")
     found: list[Any] = list(function_tools([tools] if single else tools))
     for tool in found:
         if not isinstance(tool, FunctionTool):
             raise UserTypeError(
-                f"{tool!r:.80} is no tool. Decorate functions with `@function_tool` first."
+                f"{tool!r:.80} is not a tool. Decorate functions with `@function_tool` first."
             )
     return found
 
 
-class _Faked:
+class _FakeDeclaration:
     """The declaration of a tool, with another body."""
 
     direct = None
@@ -193,13 +194,13 @@ class _Faked:
     def method_of(self) -> None:
         """Change nothing: there is no function that could be a method."""
 
-    def bind(self, instance: object) -> _Faked:
+    def bind(self, instance: object) -> _FakeDeclaration:
         del instance
         return self
 
 
 def _object(args_json: str) -> dict[str, Any]:
-    """Read arguments that are good: an object, an object in a string, or nothing."""
+    """Parse validated arguments: an object, an object in a string, or an empty text."""
     text = args_json.strip()
     value: Any = from_json(text) if text else None
     if isinstance(value, str):

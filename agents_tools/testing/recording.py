@@ -1,4 +1,4 @@
-"""Records the calls of tools, keeps them in a file, and plays them back."""
+"""Recording of tool calls to a file, and their replay."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pydantic_core import from_json
 
-from agents_tools._records import Policy
-from agents_tools._secrets import mask
+from agents_tools.content.outputs import block_from_dict, to_output
 from agents_tools.errors import AgentsToolsError, ToolError, UserError, UserValueError
-from agents_tools.events import event_from_dict
-from agents_tools.outputs import block_from_dict, to_output
+from agents_tools.events.codec import event_from_dict
 from agents_tools.testing.fakes import FakeTool, listed
+from agents_tools.text.secrets import mask
+from agents_tools.tool.declaration import Policy
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Mapping
 
-    from agents_tools._records import Call
-    from agents_tools.context import ToolContext
-    from agents_tools.events import Event
-    from agents_tools.outputs import ToolOutput
-    from agents_tools.tool import FunctionTool
+    from agents_tools.content.outputs import ToolOutput
+    from agents_tools.events.base import Event
+    from agents_tools.tool.context import ToolContext
+    from agents_tools.tool.declaration import Call
+    from agents_tools.tool.tool import FunctionTool
 
 __all__ = ["RecordedCall", "ToolRecorder"]
 
@@ -73,8 +73,8 @@ class ToolRecorder:
     def __init__(self, calls: Iterable[RecordedCall] = ()) -> None:
         self.calls: list[RecordedCall] = list(calls)
 
-    def record(self, tools: Any) -> list[FunctionTool[..., Any]]:
-        """Give tools that do what they did, and are recorded.
+    def record(self, tools: object) -> list[FunctionTool[..., Any]]:
+        """Return tools that do what they did, and are recorded.
 
         Secrets are masked in what is recorded, as they are in what models get.
 
@@ -132,10 +132,10 @@ class ToolRecorder:
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the calls to a file; what it held is replaced.
+        """Write the calls to a JSON file, replacing its content.
 
         Args:
-            path: The file; JSON.
+            path: The path of the file.
         """
         calls = [
             {
@@ -153,42 +153,42 @@ class ToolRecorder:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> ToolRecorder:
-        """Read the calls of a file.
+        """Read the calls from a file.
 
         Args:
-            path: The file.
+            path: The path of the file.
 
         Raises:
-            UserError: It cannot be read, or `save` did not write it.
+            UserError: The file cannot be read, or was not written by `save`.
         """
         try:
             read: Any = json.loads(Path(path).read_text(encoding="utf-8"))
         except OSError as error:
             raise UserError(f"{path} cannot be read: {error.strerror}.") from error
         except (RecursionError, ValueError) as error:
-            raise UserValueError(f"{path} is no JSON: {error}.") from error
+            raise UserValueError(f"{path} is not valid JSON: {error}.") from error
         document = cast("dict[str, Any]", read) if isinstance(read, dict) else {}
         if (document.get("format"), document.get("version")) != (_FORMAT, _VERSION):
             raise UserValueError(
-                f"{path} holds no calls that ToolRecorder.save of this version wrote. Record anew."
+                f"{path} was not written by ToolRecorder.save of this version. Record the calls "
+                "again."
             )
         try:
             return cls([_recorded(call) for call in document["calls"]])
         except (IndexError, KeyError, TypeError) as error:
             raise UserValueError(
-                f"{path} is damaged: a call in it is not as ToolRecorder.save writes it ({error}). "
-                "Record anew."
+                f"{path} is damaged: it contains an invalid call ({error}). Record the calls again."
             ) from None
 
-    def replay(self, tools: Any) -> list[FakeTool]:
-        """Give fakes of tools that answer as they did.
+    def replay(self, tools: object) -> list[FakeTool]:
+        """Return fake tools that replay the recorded results.
 
-        A call is answered as one with the same arguments was; several of those one after the
-        other, the last one for all further ones. A call that was never made is an error that
-        names those that were.
+        A call returns the result of the recorded call with the same arguments. Several recorded
+        calls with the same arguments are replayed in order, the last one repeatedly. A call
+        without a recording raises an error that lists the recorded arguments.
 
         Args:
-            tools: A tool, or tools.
+            tools: A tool, or several.
         """
         return [self._fake(tool) for tool in listed(tools)]
 
@@ -226,7 +226,7 @@ def _recorded(call: dict[str, Any]) -> RecordedCall:
 
 
 def _json_of(text: str) -> Any:
-    """Read arguments; text that is no JSON stands for itself."""
+    """Parse arguments; return text that is not valid JSON unchanged."""
     if not text.strip():
         return {}
     try:

@@ -1,4 +1,4 @@
-"""A model that says what it was told to say, for tests and examples."""
+"""A model with prepared answers, for tests and examples."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from agents_tools.errors import UserError, UserTypeError
-from agents_tools.items import MessageOutputItem, ReasoningItem, ToolCallItem
-from agents_tools.model import (
+from agents_tools.agents.model import (
     ModelRequest,
     ModelResponse,
     call_delta,
@@ -20,19 +18,21 @@ from agents_tools.model import (
     refusal_delta,
     text_delta,
 )
-from agents_tools.usage import Usage
+from agents_tools.content.items import MessageOutputItem, ReasoningItem, ToolCallItem
+from agents_tools.content.usage import Usage
+from agents_tools.errors import UserError, UserTypeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from agents_tools.events import Emit
-    from agents_tools.items import Item
+    from agents_tools.content.items import Item
+    from agents_tools.events.base import Emit
 
 __all__ = ["ScriptedModel", "Step", "tool_call"]
 
 Step: TypeAlias = Any
-"""One answer: text, a `tool_call`, an item, a list of these, a `ModelResponse`, an exception that
-is raised, or a function of the `ModelRequest` that gives one of these, sync or async."""
+"""One answer: text, a `tool_call`, an item, a list of these, a `ModelResponse`, an exception to
+raise, or a sync or async function of the `ModelRequest` that returns one of these."""
 
 
 def tool_call(
@@ -41,13 +41,13 @@ def tool_call(
     /,
     *,
     call_id: str = "",
-    **named: Any,
+    **named: object,
 ) -> ToolCallItem:
-    """Let a scripted model call a tool.
+    """Return a tool call as a step of a scripted model.
 
     Args:
-        name: The tool.
-        arguments: The arguments as a mapping, or as the very text that a model might write.
+        name: The name of the tool.
+        arguments: The arguments as a mapping, or as the exact text that a model would write.
         call_id: The id of the call; a new one by default.
         **named: Arguments by name, instead of `arguments`.
     """
@@ -57,19 +57,19 @@ def tool_call(
 
 
 class ScriptedModel:
-    """Gives one prepared answer after the other, streamed, without a network.
+    """A model that streams prepared answers one after the other, without a network.
 
     ```python
     model = ScriptedModel([tool_call("add", a=1, b=2), "The sum is 3."])
     ```
 
     Args:
-        steps: The answers in order; or for each agent by its name its own answers.
-        usage: What each answer is said to have taken.
-        piece: How many characters of text come at a time.
+        steps: The answers in order, or a mapping from agent names to answers.
+        usage: The usage that each answer reports.
+        piece: The number of characters in each text delta.
 
     Attributes:
-        requests: What it was asked, in order; the input as it was then.
+        requests: The requests in order, each with a copy of its input.
     """
 
     def __init__(
@@ -80,7 +80,9 @@ class ScriptedModel:
         piece: int = 12,
     ) -> None:
         if isinstance(steps, str):
-            raise UserTypeError("ScriptedModel takes a list of answers; write [text] for one.")
+            raise UserTypeError(
+                "ScriptedModel expects a list of answers, got a string. Pass [text] for one answer."
+            )
         self._shared = [] if isinstance(steps, Mapping) else list(steps)
         self._own = (
             {name: list(script) for name, script in steps.items()}
@@ -93,14 +95,14 @@ class ScriptedModel:
         self.requests: list[ModelRequest] = []
 
     def add(self, *steps: Step) -> None:
-        """Add further answers to the shared ones."""
+        """Append answers to the shared script."""
         self._shared.extend(steps)
 
     async def respond(self, request: ModelRequest, emit: Emit) -> ModelResponse:
-        """Give the next answer.
+        """Return the next answer.
 
         Raises:
-            UserError: There is none left.
+            UserError: The script has no answer left.
         """
         self.requests.append(replace(request, input=list(request.input)))
         script = self._own.get(request.agent, self._shared)

@@ -6,14 +6,14 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agents_tools._schema_diff import ToolShape, compare_tools, shapes_of
 from agents_tools.errors import UserError, UserValueError
 from agents_tools.testing.fakes import listed
+from agents_tools.wire.diff import ToolSchema, compare_tools, read_tool_list
 
 if TYPE_CHECKING:
     import os
 
-    from agents_tools.tool import FunctionTool
+    from agents_tools.tool.tool import FunctionTool
 
 __all__ = ["SchemaSnapshotError", "assert_schema_snapshot"]
 
@@ -31,7 +31,7 @@ class SchemaSnapshotError(AssertionError):
 
 
 def assert_schema_snapshot(
-    tools: Any,
+    tools: object,
     path: str | os.PathLike[str],
     *,
     exact: bool = False,
@@ -47,11 +47,12 @@ def assert_schema_snapshot(
         path: The file of the snapshot. It is written where there is none.
         exact: Whether a change that harms no caller, such as another description or one more
             optional parameter, counts as well.
-        update: Whether the snapshot is written anew whatever changed.
+        update: Whether to overwrite the snapshot, regardless of changes.
 
     Raises:
-        SchemaSnapshotError: What was good may be refused now; the message names each change.
-        UserError: The file is no snapshot.
+        SchemaSnapshotError: A call that was valid may now be rejected; the message lists the
+            changes.
+        UserError: The file is not a snapshot.
     """
     now = [_entry(tool) for tool in listed(tools)]
     file = Path(path)
@@ -59,14 +60,14 @@ def assert_schema_snapshot(
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(now, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
         return
-    changes = compare_tools(_read(file), shapes_of(now))
+    changes = compare_tools(_read(file), read_tool_list(now))
     told = [change for change in changes if exact or change.breaking]
     if told:
         lines = tuple(str(change) for change in told)
         raise SchemaSnapshotError(
             f"{len(told)} change{'s' * (len(told) > 1)} to the tools of {file.name}:\n- "
             + "\n- ".join(lines)
-            + "\nIf they are meant, write the snapshot anew (update=True, or run pytest with "
+            + "\nIf the changes are intended, update the snapshot (update=True, or run pytest with "
             "--update-tool-schemas).",
             lines,
         )
@@ -82,10 +83,10 @@ def _entry(tool: FunctionTool[..., Any]) -> dict[str, Any]:
     return entry if output is None else {**entry, "output": output}
 
 
-def _read(file: Path) -> list[ToolShape]:
+def _read(file: Path) -> list[ToolSchema]:
     try:
-        return shapes_of(json.loads(file.read_text(encoding="utf-8")))
+        return read_tool_list(json.loads(file.read_text(encoding="utf-8")))
     except (OSError, ValueError, UserError) as error:
         raise UserValueError(
-            f"{file} holds no snapshot of tools ({error}). Delete it to write it anew."
+            f"{file} is not a valid snapshot of tools ({error}). Delete it to create a new one."
         ) from error

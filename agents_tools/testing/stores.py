@@ -1,4 +1,4 @@
-"""The promises of a store of events, as tests that the author of any store can run."""
+"""Contract tests for event stores, which the author of any store can run."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from agents_tools.errors import (
     EventStoreError,
     UserValueError,
 )
-from agents_tools.events import (
+from agents_tools.events.envelope import EventSource, Origin
+from agents_tools.events.kinds import (
     ActionEvent,
     ErrorEvent,
-    Event,
-    EventSource,
     GapEvent,
     MessageEvent,
     NotifyStreamEvent,
     ObservationEvent,
-    Origin,
     RunItemStreamEvent,
     RunStartedEvent,
     ToolArtifactEvent,
 )
-from agents_tools.store import EventFilter, EventStore, Pending
+from agents_tools.persistence import EventFilter, EventStore, PendingFuture
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from agents_tools.events.base import Event
 
 __all__ = ["EventStoreContract", "StoreLawError"]
 
@@ -38,34 +38,34 @@ PATIENCE: Final = 10.0
 
 
 class StoreLawError(AssertionError):
-    """A store broke a promise; the message says which, and what it did instead."""
+    """A store violates the contract; the message names the rule and the actual result."""
 
 
 class EventStoreContract:
-    """Tests that every store of events passes; pytest runs those of a subclass.
+    """Tests that every event store must pass; pytest runs those of a subclass.
 
     ::
 
         class TestMyStore(EventStoreContract):
             def make_store(self):
-                return MyStore(...)  # empty, and of nobody else
+                return MyStore(...)  # empty, and of no one else
 
     Attributes:
-        lasting: Whether what is stored outlives the store: `reopen` is then asked for it.
+        lasting: Whether events survive closing the store, which is tested with `reopen`.
     """
 
     lasting: ClassVar[bool] = False
 
     def make_store(self) -> EventStore:
-        """Give an empty store, of which nothing else knows."""
+        """Return a new, empty store."""
         raise NotImplementedError
 
     def reopen(self, store: EventStore) -> EventStore:
-        """Close a store of `make_store`, as the end of its process would, and open it again."""
+        """Close a store as the end of its process would, and open it again."""
         raise NotImplementedError
 
     def another(self, store: EventStore) -> EventStore:
-        """Give a second way to the same log, such as another process has."""
+        """Return a second store object for the same log, as another process would have."""
         return store.session(store.sid)
 
     # --- writing and reading ----------------------------------------------------------------------
@@ -110,7 +110,7 @@ class EventStoreContract:
             _is("the next id", store.next_id, 6)
 
     def test_what_is_appended_is_stored_in_full_or_not_at_all(self) -> None:
-        """A reader never sees half of what belongs together; the log goes on afterwards."""
+        """A reader never sees half of what belongs together; the log continues afterwards."""
         with closing(self.make_store()) as store:
             bad = MessageEvent([float("nan")])
             _fails(store.append([_said("a"), bad, _said("b")]), UserValueError)
@@ -142,7 +142,7 @@ class EventStoreContract:
             _is("its texts", _texts(_got(store.read())), ["a", "b"])
 
     def test_appends_of_one_thread_are_stored_in_their_order_without_waiting(self) -> None:
-        """A stream appends and goes on; what it began first is first in the log."""
+        """A stream appends and continues; what it began first is first in the log."""
         with closing(self.make_store()) as store:
             pending = [store.append([_said(str(n))]) for n in range(200)]
             _is("the ids", [_got(one) for one in pending], list(range(200)))
@@ -243,7 +243,7 @@ class EventStoreContract:
             _is("what it waited for", _got(waiting), 0)
             _is("its texts", _texts(_got(store.read())), ["a"])
 
-    def test_whoever_waits_may_give_up(self) -> None:
+    def test_a_waiting_reader_can_be_cancelled(self) -> None:
         """A reader that leaves is not kept."""
         with closing(self.make_store()) as store:
             waiting = store.wait(-1)
@@ -251,12 +251,12 @@ class EventStoreContract:
                 raise StoreLawError("waiting could not be cancelled")
             _got(store.append([_said("a")]))
 
-    def test_whoever_is_told_may_use_the_store_at_once(self) -> None:
+    def test_a_notified_reader_can_use_the_store_at_once(self) -> None:
         """A stream appends the next events when it hears that the last ones are stored."""
         with closing(self.make_store()) as store:
-            told: Pending[int] = Pending()
+            told: PendingFuture[int] = PendingFuture()
 
-            def go_on(done: Pending[int]) -> None:
+            def go_on(done: PendingFuture[int]) -> None:
                 store.append([_said(str(done.result()))]).add_done_callback(
                     lambda done: told.resolve(done.result())
                 )
@@ -297,7 +297,7 @@ class EventStoreContract:
             _is("what is known", (known.events, known.last_id), (2, 5))
             _is("its times", (known.first, known.last), (_AT, _AT))
 
-    def test_a_log_is_forgotten_and_begins_anew(self) -> None:
+    def test_a_deleted_log_starts_again(self) -> None:
         """D20, D53: also one that is not there; the others stay."""
         with closing(self.make_store()) as store:
             other = store.session("other")
@@ -326,7 +326,7 @@ class EventStoreContract:
 
     # --- closing ----------------------------------------------------------------------------------
 
-    def test_a_closed_store_refuses_and_releases_whoever_waits(self) -> None:
+    def test_a_closed_store_refuses_calls_and_releases_readers(self) -> None:
         """Nobody waits for ever, and nothing is lost in silence."""
         store = self.make_store()
         pending = store.append([_said("a")])
@@ -351,7 +351,7 @@ class EventStoreContract:
         _fails(two.append([_said("d")]), EventStoreError)
 
     def test_what_was_acknowledged_is_there_when_the_log_is_opened_again(self) -> None:
-        """D53, F23: ids go on beyond those of events that were never stored."""
+        """D53, F23: ids continue beyond those of events that were never stored."""
         if not self.lasting:
             return
         store = self.make_store()
@@ -427,15 +427,15 @@ _FILTERS: Final = (
 # --- how they look at it --------------------------------------------------------------------------
 
 
-def _got(pending: Pending[Any]) -> Any:
+def _got(pending: PendingFuture[Any]) -> Any:
     return pending.result(PATIENCE)
 
 
-async def _awaited(pending: Pending[Any]) -> Any:
+async def _awaited(pending: PendingFuture[Any]) -> Any:
     return await pending
 
 
-def _fails(pending: Pending[Any], kind: type[Exception]) -> None:
+def _fails(pending: PendingFuture[Any], kind: type[Exception]) -> None:
     try:
         got = _got(pending)
     except kind:

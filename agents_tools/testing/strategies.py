@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from pydantic_core import to_json
 
 from agents_tools.errors import UserValueError
-from agents_tools.testing.fakes import Gate
+from agents_tools.testing.fakes import ArgumentsCheck
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from hypothesis.strategies import SearchStrategy
 
-    from agents_tools.tool import FunctionTool
+    from agents_tools.tool.tool import FunctionTool
 
     Schema = Mapping[str, Any]
 
@@ -51,7 +51,7 @@ def tool_arguments(tool: FunctionTool[..., Any]) -> SearchStrategy[dict[str, Any
     Raises:
         UserError: The tool accepts nothing of what its schema describes.
     """
-    made = _Maker(tool.json_schema).of(tool.json_schema)
+    made = _ValueStrategies(tool.json_schema).of(tool.json_schema)
     return cast("SearchStrategy[dict[str, Any]]", made.filter(_accepted_by(tool)))
 
 
@@ -87,11 +87,11 @@ def bad_tool_arguments(tool: FunctionTool[..., Any]) -> SearchStrategy[dict[str,
 
 
 def _accepted_by(tool: FunctionTool[..., Any]) -> Callable[[Any], bool]:
-    gate = Gate(tool)
+    gate = ArgumentsCheck(tool)
     return lambda arguments: gate.accepts(to_json(arguments).decode())
 
 
-class _Maker:
+class _ValueStrategies:
     """Makes strategies of the schemas in one document."""
 
     def __init__(self, root: Schema) -> None:

@@ -17,12 +17,12 @@ __all__ = ["VercelStreamError", "assert_vercel", "check_vercel"]
 
 
 class VercelStreamError(AssertionError):
-    """A UI message stream breaks a law.
+    """A UI message stream violates a rule.
 
     Attributes:
-        rule: The law, in words.
-        index: The place of the chunk that breaks it; `None` if it is one that is missing.
-        chunk: That chunk, or the text of it.
+        rule: The description of the rule.
+        index: The index of the chunk that violates it; `None` if a chunk is missing.
+        chunk: The chunk, or its text.
     """
 
     def __init__(self, rule: str, why: str, index: int | None, chunk: object) -> None:
@@ -43,21 +43,22 @@ def check_vercel(
 
     - each chunk is known to the version, has its fields, no others, and no null in place of none
     - it begins with `start` and ends with `finish`, maybe an `error`, and as text with `[DONE]`
-    - a part begins before it goes on, ends before the message does, and its id is not used twice
+    - a part begins before it continues, ends before the message does, and its id is not used twice
     - a call has its input before its output and one last output; all its chunks are of one kind
     - what waits for approval may stay open, and so may the calls around it
 
     Args:
         chunks: The chunks as JSON objects, or the text of the stream in pieces of whole frames.
         version: The major version of the npm package `ai`: 5, 6 or 7.
-        before: The chunks of an earlier response that this one goes on with, as after an approval.
+        before: The chunks of an earlier response that this one continues with, as after an
+            approval.
 
     Raises:
         VercelStreamError: A law is broken; the message says which, where and how.
     """
     if version not in _FINISH:
         raise ValueError(f"check_vercel(version=): expected 5, 6 or 7, got {version!r}.")
-    message = _Message(version)
+    message = _StreamedMessage(version)
     if before:
         for index, chunk in enumerate(_read(before)):
             message.take(index, chunk)
@@ -75,7 +76,7 @@ assert_vercel = check_vercel
 
 
 def _read(pieces: Iterable[Mapping[str, Any] | str]) -> Iterator[Mapping[str, Any]]:
-    """Give the chunks, and check the frames that they came in."""
+    """Yield the chunks, and check the frames that they came in."""
     index, is_text, is_done = 0, False, False
     for piece in pieces:
         if not isinstance(piece, str):
@@ -96,7 +97,7 @@ def _read(pieces: Iterable[Mapping[str, Any] | str]) -> Iterator[Mapping[str, An
 
 
 def _frames(text: str, index: int) -> Iterator[str]:
-    """Give the data of the frames in a text."""
+    """Yield the data of the frames in a text."""
     if "\r" in text:
         raise VercelStreamError("lines end with LF", "there is a CR", index, text)
     if not text.endswith("\n\n"):
@@ -120,7 +121,7 @@ def _parsed(frame: str, index: int) -> Mapping[str, Any]:
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not valid JSON")
 
 
 # --- the fields of each chunk
@@ -159,7 +160,7 @@ def _list(value: object) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Shape:
+class _PartShape:
     required: Mapping[str, Callable[[object], str | None]] = field(default_factory=dict[str, Any])
     optional: Mapping[str, Callable[[object], str | None]] = field(default_factory=dict[str, Any])
     since: int = 5
@@ -170,35 +171,35 @@ _BY_TOOL: Final = {"providerExecuted": _flag, "dynamic": _flag}
 _SINCE_6: Final = {"providerMetadata": _metadata, "toolMetadata": _object, "title": _text}
 _CALL: Final = {"toolCallId": _text, "toolName": _text}
 
-_SHAPES: Final[Mapping[str, _Shape]] = {
-    "start": _Shape({}, {"messageId": _text, "messageMetadata": _any}),
-    "finish": _Shape({}, {"messageMetadata": _any, "finishReason": _any}),
-    "abort": _Shape({}, {"reason": _text}),
-    "error": _Shape({"errorText": _text}),
-    "message-metadata": _Shape({"messageMetadata": _any}),
-    "start-step": _Shape(),
-    "finish-step": _Shape(),
-    "reset-step": _Shape(since=7),
-    "text-start": _Shape({"id": _text}, _WITH_META),
-    "text-delta": _Shape({"id": _text, "delta": _text}, _WITH_META),
-    "text-end": _Shape({"id": _text}, {**_WITH_META, "citations": _list}),
-    "reasoning-start": _Shape({"id": _text}, _WITH_META),
-    "reasoning-delta": _Shape({"id": _text, "delta": _text}, _WITH_META),
-    "reasoning-end": _Shape({"id": _text}, _WITH_META),
-    "tool-input-start": _Shape(_CALL, {**_BY_TOOL, **_SINCE_6, "inputEncoding": _encoding}),
-    "tool-input-delta": _Shape({"toolCallId": _text, "inputTextDelta": _text}),
-    "tool-input-available": _Shape({**_CALL, "input": _any}, {**_BY_TOOL, **_SINCE_6}),
-    "tool-input-error": _Shape(
+_SHAPES: Final[Mapping[str, _PartShape]] = {
+    "start": _PartShape({}, {"messageId": _text, "messageMetadata": _any}),
+    "finish": _PartShape({}, {"messageMetadata": _any, "finishReason": _any}),
+    "abort": _PartShape({}, {"reason": _text}),
+    "error": _PartShape({"errorText": _text}),
+    "message-metadata": _PartShape({"messageMetadata": _any}),
+    "start-step": _PartShape(),
+    "finish-step": _PartShape(),
+    "reset-step": _PartShape(since=7),
+    "text-start": _PartShape({"id": _text}, _WITH_META),
+    "text-delta": _PartShape({"id": _text, "delta": _text}, _WITH_META),
+    "text-end": _PartShape({"id": _text}, {**_WITH_META, "citations": _list}),
+    "reasoning-start": _PartShape({"id": _text}, _WITH_META),
+    "reasoning-delta": _PartShape({"id": _text, "delta": _text}, _WITH_META),
+    "reasoning-end": _PartShape({"id": _text}, _WITH_META),
+    "tool-input-start": _PartShape(_CALL, {**_BY_TOOL, **_SINCE_6, "inputEncoding": _encoding}),
+    "tool-input-delta": _PartShape({"toolCallId": _text, "inputTextDelta": _text}),
+    "tool-input-available": _PartShape({**_CALL, "input": _any}, {**_BY_TOOL, **_SINCE_6}),
+    "tool-input-error": _PartShape(
         {**_CALL, "input": _any, "errorText": _text}, {**_BY_TOOL, **_SINCE_6}
     ),
-    "tool-output-available": _Shape(
+    "tool-output-available": _PartShape(
         {"toolCallId": _text, "output": _any}, {**_BY_TOOL, **_SINCE_6, "preliminary": _flag}
     ),
-    "tool-output-error": _Shape(
+    "tool-output-error": _PartShape(
         {"toolCallId": _text, "errorText": _text}, {**_BY_TOOL, **_SINCE_6}
     ),
-    "tool-output-denied": _Shape({"toolCallId": _text}, since=6),
-    "tool-approval-request": _Shape(
+    "tool-output-denied": _PartShape({"toolCallId": _text}, since=6),
+    "tool-approval-request": _PartShape(
         {"approvalId": _text, "toolCallId": _text},
         {
             "signature": _text,
@@ -209,21 +210,21 @@ _SHAPES: Final[Mapping[str, _Shape]] = {
         },
         since=6,
     ),
-    "tool-approval-response": _Shape(
+    "tool-approval-response": _PartShape(
         {"approvalId": _text, "approved": _flag},
         {**_WITH_META, "reason": _text, "providerExecuted": _flag},
         since=7,
     ),
-    "source-url": _Shape({"sourceId": _text, "url": _text}, {**_WITH_META, "title": _text}),
-    "source-document": _Shape(
+    "source-url": _PartShape({"sourceId": _text, "url": _text}, {**_WITH_META, "title": _text}),
+    "source-document": _PartShape(
         {"sourceId": _text, "mediaType": _text, "title": _text}, {**_WITH_META, "filename": _text}
     ),
-    "file": _Shape({"url": _text, "mediaType": _text}, _WITH_META),
-    "reasoning-file": _Shape({"url": _text, "mediaType": _text}, _WITH_META, since=7),
-    "custom": _Shape({"kind": _text}, _WITH_META, since=7),
-    "steering-message": _Shape({"id": _text, "parts": _list}, since=7),
+    "file": _PartShape({"url": _text, "mediaType": _text}, _WITH_META),
+    "reasoning-file": _PartShape({"url": _text, "mediaType": _text}, _WITH_META, since=7),
+    "custom": _PartShape({"kind": _text}, _WITH_META, since=7),
+    "steering-message": _PartShape({"id": _text, "parts": _list}, since=7),
 }
-_DATA: Final = _Shape({"data": _any}, {"id": _text, "transient": _flag})
+_DATA: Final = _PartShape({"data": _any}, {"id": _text, "transient": _flag})
 _FINISH: Final = {
     5: {"stop", "length", "content-filter", "tool-calls", "error", "other", "unknown"},
     6: {"stop", "length", "content-filter", "tool-calls", "error", "other"},
@@ -235,7 +236,7 @@ _FINISH: Final = {
 
 
 @dataclass(slots=True)
-class _Call:
+class _PartCall:
     name: str
     dynamic: bool
     state: str  # "writing", "input", "final"
@@ -244,7 +245,7 @@ class _Call:
     waits: bool = False
 
 
-class _Message:
+class _StreamedMessage:
     """What the client knows of a message, as far as its chunks have come."""
 
     def __init__(self, version: int) -> None:
@@ -258,7 +259,7 @@ class _Message:
         self._in_step = False
         self._open: dict[tuple[str, str], int] = {}
         self._used: set[tuple[str, str]] = set()
-        self._calls: dict[str, _Call] = {}
+        self._calls: dict[str, _PartCall] = {}
         self._questions: dict[str, str] = {}
 
     def take(self, index: int, chunk: Mapping[str, Any]) -> None:
@@ -277,7 +278,7 @@ class _Message:
             handle(chunk)
 
     def go_on(self) -> None:
-        """Let another response go on with the message."""
+        """Let another response continue with the message."""
         if self._over == "error":
             self._fail("nothing follows an error", "the client reads nothing more")
         self._started = False
@@ -478,7 +479,7 @@ class _Message:
         if call.approval is None:
             self._fail("what is denied was asked for", "there was no tool-approval-request")
 
-    def _output(self, chunk: Mapping[str, Any], *, is_last: bool) -> _Call:
+    def _output(self, chunk: Mapping[str, Any], *, is_last: bool) -> _PartCall:
         call = self._calls.get(chunk["toolCallId"])
         if call is None:
             self._fail("a call has its input before its output", "it has none")
@@ -512,8 +513,8 @@ class _Message:
             return bool(self._questions)
         return any(call.waits for call in self._calls.values())
 
-    def _new_call(self, chunk: Mapping[str, Any], state: str) -> _Call:
-        return _Call(chunk["toolName"], bool(chunk.get("dynamic")), state, self._step)
+    def _new_call(self, chunk: Mapping[str, Any], state: str) -> _PartCall:
+        return _PartCall(chunk["toolName"], bool(chunk.get("dynamic")), state, self._step)
 
     def _fail(self, rule: str, why: str) -> NoReturn:
         raise VercelStreamError(rule, why, self._index, self._chunk)

@@ -1,9 +1,33 @@
-"""Toolsets: many tools as one, tools that are looked for, and what tools cost a model."""
+"""Toolsets: groups of tools, tool search and the token count of tools."""
 
 from __future__ import annotations
 
-from agents_tools.toolset._report import TokenReport, ToolTokens, token_report
-from agents_tools.toolset._tool_search import tool_search
-from agents_tools.toolset._toolset import Toolset
+from typing import TYPE_CHECKING
 
-__all__ = ["TokenReport", "ToolTokens", "Toolset", "token_report", "tool_search"]
+from agents_tools._package import lazy_exports
+
+if TYPE_CHECKING:
+    from agents_tools.toolset.token_usage import (
+        TokenReport as TokenReport,
+        ToolTokens as ToolTokens,
+        token_report as token_report,
+    )
+    from agents_tools.toolset.tool_finder import (
+        tool_search as tool_search,
+    )
+    from agents_tools.toolset.toolset import (
+        Toolset as Toolset,
+    )
+
+__getattr__, __dir__, __all__ = lazy_exports(
+    __name__,
+    {
+        "token_usage": (
+            "TokenReport",
+            "ToolTokens",
+            "token_report",
+        ),
+        "tool_finder": ("tool_search",),
+        "toolset": ("Toolset",),
+    },
+)

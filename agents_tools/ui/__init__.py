@@ -1,12 +1,10 @@
-"""Events in, frames out: what tools and agents say, on terminals, web pages and in protocols.
-
-The modules are found by name: `ui.console`, `ui.sse`, `ui.ndjson`, `ui.ag_ui`, `ui.vercel`.
-"""
+"""User interfaces for events: terminals, notebooks, web pages and protocols."""
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from agents_tools._package import lazy_exports
 
 if TYPE_CHECKING:
     from agents_tools.ui import (
@@ -17,10 +15,14 @@ if TYPE_CHECKING:
         vercel as vercel,
     )
 
-__all__ = ["ag_ui", "console", "ndjson", "sse", "vercel"]
-
-
-def __getattr__(name: str) -> Any:
-    if name in __all__:
-        return import_module(f"agents_tools.ui.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__, __dir__, __all__ = lazy_exports(
+    __name__,
+    {},
+    submodules=(
+        "ag_ui",
+        "console",
+        "ndjson",
+        "sse",
+        "vercel",
+    ),
+)

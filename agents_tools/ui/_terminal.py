@@ -1,4 +1,4 @@
-"""What the stream that is written to can show."""
+"""Find out what an output stream can show."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["can_show", "is_lively", "is_terminal", "marks"]
 
 
 def is_terminal(stream: TextIO) -> bool:
-    """Whether a person reads the stream."""
+    """Return whether the stream is a terminal."""
     try:
         return stream.isatty()
     except (AttributeError, ValueError):
@@ -20,12 +20,12 @@ def is_terminal(stream: TextIO) -> bool:
 
 
 def is_lively(stream: TextIO) -> bool:
-    """Whether what was written on the stream can be drawn over."""
+    """Return whether the stream is a terminal that can redraw lines."""
     return is_terminal(stream) and os.environ.get("TERM", "") not in {"dumb", "unknown"}
 
 
 def can_show(text: str, stream: TextIO) -> bool:
-    """Whether the encoding of the stream has these characters."""
+    """Return whether the encoding of the stream has these characters."""
     try:
         text.encode(getattr(stream, "encoding", None) or "ascii")
     except (UnicodeEncodeError, LookupError):
@@ -34,5 +34,5 @@ def can_show(text: str, stream: TextIO) -> bool:
 
 
 def marks(stream: TextIO) -> tuple[str, str]:
-    """Give the marks of success and failure that the stream can show."""
+    """Return the marks of success and failure that the stream can show."""
     return ("✓", "✗") if can_show("✓✗", stream) else ("ok", "!!")

@@ -1,4 +1,4 @@
-"""Events as lines of JSON (`application/x-ndjson`), for programs that read line by line."""
+"""Encode events as lines of JSON (`application/x-ndjson`), and decode them."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ import re
 from typing import TYPE_CHECKING
 
 from agents_tools.errors import UserValueError
-from agents_tools.events import event_from_dict
+from agents_tools.events.codec import event_from_dict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from agents_tools.events import Event
+    from agents_tools.events.base import Event
 
-__all__ = ["CONTENT_TYPE", "decode", "encode", "json_of"]
+__all__ = ["CONTENT_TYPE", "decode", "encode"]
 
 CONTENT_TYPE = "application/x-ndjson"
 """The media type of lines of JSON."""
 
-_UNSEEN_ENDS = re.compile(rb"\xe2\x80[\xa8\xa9]|\xc2\x85")
-"""U+2028, U+2029 and U+0085: JSON has them as they are, and some readers end a line there."""
+_LINE_SEPARATORS = re.compile(rb"\xe2\x80[\xa8\xa9]|\xc2\x85")
+"""U+2028, U+2029 and U+0085: valid in JSON strings, but some readers end a line there."""
 
 
 def encode(events: Iterable[Event]) -> Iterator[str]:
-    """Give each event as one line, its end included.
+    """Yield each event as one line with its line end.
 
     Args:
         events: The events.
@@ -37,13 +37,13 @@ def encode(events: Iterable[Event]) -> Iterator[str]:
 
 
 def decode(text: str | Iterable[str]) -> Iterator[Event]:
-    """Read what `encode` gave; empty lines, which keep connections open, are passed over.
+    """Yield the events of lines from `encode`. Empty lines, the heartbeat, are ignored.
 
     Args:
-        text: A text, or its lines one by one.
+        text: A string, or its lines.
 
     Raises:
-        UserError: A line is no event; the message gives its number.
+        UserError: A line is not an event. The message has the number of the line.
     """
     lines = text.split("\n") if isinstance(text, str) else text
     for number, line in enumerate(lines, start=1):
@@ -52,37 +52,37 @@ def decode(text: str | Iterable[str]) -> Iterator[Event]:
 
 
 def json_of(event: Event) -> bytes:
-    """Give an event as JSON that is one line for every reader.
+    """Return an event as JSON on one line.
 
     Raises:
-        UserError: It has no JSON form.
+        UserError: The event has no JSON form.
     """
     from pydantic_core import PydanticSerializationError, to_json
 
     try:
         data = to_json(event.to_dict())
-    except PydanticSerializationError:  # half a surrogate pair, which only escapes can carry
+    except PydanticSerializationError:  # a lone surrogate, which only an escape can represent
         return json.dumps(event.to_dict(), separators=(",", ":")).encode()
     if b"\xe2\x80" in data or b"\xc2\x85" in data:
-        return _UNSEEN_ENDS.sub(_escaped, data)
+        return _LINE_SEPARATORS.sub(_escape, data)
     return data
 
 
-def event_of(text: str, place: str) -> Event:
-    """Read one event.
+def event_of(text: str, location: str) -> Event:
+    """Return the event in a JSON text.
 
     Raises:
-        UserError: It is none; the message names the place.
+        UserError: The text is not an event. The message begins with the location.
     """
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise UserValueError(f"{place} is no JSON: {error}.") from None
+        raise UserValueError(f"{location} is not JSON: {error}.") from None
     try:
         return event_from_dict(data)
     except UserValueError as error:
-        raise UserValueError(f"{place} is no event: {error}") from None
+        raise UserValueError(f"{location} is not an event: {error}") from None
 
 
-def _escaped(found: re.Match[bytes]) -> bytes:
-    return b"\\u%04x" % ord(found[0].decode())
+def _escape(match: re.Match[bytes]) -> bytes:
+    return b"\\u%04x" % ord(match[0].decode())

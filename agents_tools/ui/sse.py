@@ -1,9 +1,9 @@
-"""Runs over HTTP as server-sent events: started, watched, resumed, decided about and cancelled."""
+"""Serve runs over HTTP as server-sent events: start, watch, resume, approve and cancel them."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from agents_tools.ui._frames import frame_of
 from agents_tools.ui.ndjson import event_of
@@ -11,13 +11,13 @@ from agents_tools.ui.ndjson import event_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from agents_tools._listener import TokenVerifier
-    from agents_tools.events import Event
-    from agents_tools.run import RunConfig
-    from agents_tools.store import EventStore
-    from agents_tools.ui._asgi import Request
-    from agents_tools.ui._native import NativeApp
-    from agents_tools.ui._runs import OnDisconnect, Runs, Target
+    from agents_tools.agents.config import RunConfig
+    from agents_tools.events.base import Event
+    from agents_tools.persistence import EventStore
+    from agents_tools.server.asgi import HttpRequest
+    from agents_tools.server.http_security import TokenVerifier
+    from agents_tools.server.run_manager import OnDisconnect, RunManager, Target
+    from agents_tools.ui._sse_app import SseApp
 
 __all__ = ["CONTENT_TYPE", "app", "decode", "encode"]
 
@@ -35,40 +35,42 @@ def app(
     allowed_hosts: Sequence[str] = (),
     allowed_origins: Sequence[str] = (),
     run_config: RunConfig | None = None,
-    context: Callable[[Request], Any] | None = None,
+    context: Callable[[HttpRequest], Any] | None = None,
     errors: Literal["hide", "show"] = "hide",
-    runs: Runs | None = None,
-    **limits: Any,
-) -> NativeApp:
-    """Serve an agent, or tools, over HTTP: an ASGI app for uvicorn, Starlette or FastAPI.
+    runs: RunManager | None = None,
+    **limits: object,
+) -> SseApp:
+    """Create an ASGI app that serves an agent or tools, for uvicorn, Starlette or FastAPI.
 
-    `POST /runs` starts a run and answers with its events; `GET /runs/{id}/events` watches one,
-    from any event on; `POST /runs/{id}/cancel` and `POST /runs/{id}/approvals` decide about it.
+    `POST /runs` starts a run and streams its events. `GET /runs/{id}/events` streams the events of
+    a run from any event on. `POST /runs/{id}/cancel` cancels a run, and
+    `POST /runs/{id}/approvals` sends decisions about its calls.
 
     Args:
-        target: An agent, or tools: then each call is a run.
-        store: Keeps the events, so that runs of an earlier process can still be read.
-        on_disconnect: What happens to a run when the last one who watches it goes: `cancel`, or
-            `detach` to let it go on. By default `detach` where there is a store, else `cancel`.
-        heartbeat: After how many silent seconds a comment is sent; `None` for never.
+        target: An agent, or tools. With tools, each call is a run.
+        store: Stores the events, so that runs of an earlier process can still be read.
+        on_disconnect: What happens to a run when its last client disconnects: `cancel`, or
+            `detach` to continue. The default is `detach` with a store, `cancel` otherwise.
+        heartbeat: The seconds without data after which a comment is sent; `None` to send none.
         auth: A bearer token, or an object with `verify_token(token)`.
-        allowed_hosts: Values of the Host header beside loopback: `example.com`, `*.example.com`.
-        allowed_origins: Values of the Origin header of web pages that may call.
-        run_config: How runs are done.
-        context: Gives what tools see as `ctx.context`, from the request; sync or async.
-        errors: What clients are told of exceptions other than the library's own and `ToolError`:
-            `hide` gives the type and an id that stands in the log, `show` the message.
-        runs: Holds the runs, where several apps share them; whoever made it closes it.
+        allowed_hosts: Accepted values of the Host header, besides loopback: `example.com`,
+            `*.example.com`.
+        allowed_origins: Origins of other web pages that can call the app.
+        run_config: The settings of the runs.
+        context: Returns the `ctx.context` of tools from the request; sync or async.
+        errors: How clients see exceptions other than `ToolError` and those of the library: `hide`
+            sends the type and an id to search for in the log, `show` sends the message.
+        runs: A shared `RunManager`. Close it yourself; by default the app has its own.
         **limits: `max_body`, `max_concurrency`, `body_timeout`, `required_scopes` and `host` of the
             listener; `max_turns` of each run; `keep_runs`, `keep_for`, `max_running` and `secrets`
-            of `Runs`.
+            of `RunManager`.
 
     Raises:
-        UserError: What is given cannot work.
+        UserError: An argument is invalid.
     """
-    from agents_tools.ui._native import NativeApp
+    from agents_tools.ui._sse_app import SseApp
 
-    return NativeApp(
+    return SseApp(
         target,
         store=store,
         on_disconnect=on_disconnect,
@@ -80,16 +82,16 @@ def app(
         context=context,
         errors=errors,
         runs=runs,
-        **limits,
+        **cast("dict[str, Any]", limits),
     )
 
 
 def encode(events: Iterable[Event], run_id: str = "") -> Iterator[str]:
-    """Give each event as one frame.
+    """Yield each event as one frame.
 
     Args:
         events: The events.
-        run_id: The run they are of; it is part of the ids by which a client resumes.
+        run_id: The id of the run. It is part of the frame ids with which a client resumes.
 
     Raises:
         UserError: An event has no JSON form.
@@ -99,19 +101,19 @@ def encode(events: Iterable[Event], run_id: str = "") -> Iterator[str]:
 
 
 def decode(text: str | Iterable[str]) -> Iterator[Event]:
-    """Read what `encode` gave, or what the app sent; comments are passed over.
+    """Yield the events of frames from `encode` or from the app. Comments are ignored.
 
     Args:
-        text: A text, or its lines one by one.
+        text: A string, or its lines.
 
     Raises:
-        UserError: The data of a frame is no event; the message gives its number.
+        UserError: The data of a frame is not an event. The message has the number of the frame.
     """
     lines = _LINE_END.split(text)[:-1] if isinstance(text, str) else text
     data: list[str] = []
     number = 0
-    for given in lines:
-        line = given.rstrip("\r\n")
+    for raw in lines:
+        line = raw.rstrip("\r\n")
         if line.startswith("data:"):
             data.append(line[5:].removeprefix(" "))
         elif not line and data:

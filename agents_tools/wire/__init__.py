@@ -1,1 +1,1 @@
-"""What a provider is told about a tool, as plain dictionaries: one module per provider, no SDK."""
+"""Tool definitions for model providers as plain dictionaries, without an SDK."""

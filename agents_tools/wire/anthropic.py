@@ -1,15 +1,16 @@
-"""Tools as the Messages API of Anthropic takes them."""
+"""Tool definitions for the Messages API of Anthropic."""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Any
 
-from agents_tools._strict import ANTHROPIC_STRICT, JsonSchema
-from agents_tools.wire._project import Provider, project
+from agents_tools.schema.strict import ANTHROPIC_STRICT
+from agents_tools.wire.project import Provider, project
 
 if TYPE_CHECKING:
-    from agents_tools.tool import FunctionTool
+    from agents_tools.schema.references import JsonSchema
+    from agents_tools.tool.tool import FunctionTool
 
 __all__ = ["to_anthropic"]
 
@@ -20,14 +21,13 @@ def to_anthropic(
     """Describe a tool for Anthropic.
 
     Options of the tool come from `metadata["anthropic"]`, for example `cache_control`, or
-    `{"strict": True}`. Parameters whose names Anthropic does not take get another one on the wire.
+    `{"strict": True}`. Parameters whose names Anthropic does not accept are renamed.
 
     Args:
         tool: The tool.
-        strict: Hold the model to the schema. Off if neither said here nor in the options: the API
-            takes few strict tools in one request and refuses the request as a whole if there are
-            too many. Optional parameters stay optional.
-        inline_refs: Write out what the schema refers to.
+        strict: Whether to use strict mode. Off unless set here or in the options, because the API
+            rejects a request with too many strict tools. Optional parameters stay optional.
+        inline_refs: Whether to replace references in the schema by their targets.
     """
     return project(tool, PROVIDER, strict, inline_refs=inline_refs).wire
 

@@ -1,16 +1,16 @@
-"""Tools as Gemini takes them: function declarations with a JSON Schema."""
+"""Tool definitions for Gemini: function declarations with a JSON Schema."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from agents_tools.errors import UserValueError
-from agents_tools.wire._compact import Form
-from agents_tools.wire._project import Provider, project
+from agents_tools.wire.compact import CompactForm
+from agents_tools.wire.project import Provider, project
 
 if TYPE_CHECKING:
-    from agents_tools._strict import JsonSchema
-    from agents_tools.tool import FunctionTool
+    from agents_tools.schema.references import JsonSchema
+    from agents_tools.tool.tool import FunctionTool
 
 __all__ = ["to_gemini"]
 
@@ -18,7 +18,7 @@ __all__ = ["to_gemini"]
 def to_gemini(
     tool: FunctionTool[..., Any],
     *,
-    strict: bool | None = None,  # noqa: ARG001 -- every provider is called alike
+    strict: bool | None = None,  # noqa: ARG001 -- all providers have the same parameters
     inline_refs: bool = True,
 ) -> dict[str, Any]:
     """Describe a tool for Gemini, as one function declaration.
@@ -27,9 +27,10 @@ def to_gemini(
 
     Args:
         tool: The tool.
-        strict: Means nothing here: Gemini has no strict mode for a single tool.
-        inline_refs: Write out what the schema refers to. Gemini itself follows references only
-            where they are not recursive or not required, and with nothing beside them.
+        strict: Ignored: Gemini has no strict mode for a single tool.
+        inline_refs: Whether to replace references in the schema by their targets. Gemini itself
+            supports recursive references only in optional properties, and no keywords next to a
+            reference.
     """
     return project(tool, PROVIDER, inline_refs=inline_refs).wire
 
@@ -39,8 +40,8 @@ def _build(
 ) -> dict[str, Any]:
     if not (tool.name[0].isalpha() or tool.name[0] == "_"):
         raise UserValueError(
-            f"Gemini takes no tool called {tool.name!r}: a name must start with a letter or an "
-            "underscore there; rename the tool"
+            f"the name {tool.name!r} is invalid: expected a letter or an underscore first. Rename "
+            "the tool, for example with policies.rename"
         )
     out: dict[str, Any] = {"name": tool.name, "description": tool.description}
     if parameters["properties"] or parameters.get("additionalProperties"):
@@ -53,7 +54,7 @@ PROVIDER = Provider(
     build=_build,
     options="gemini",
     reserved=frozenset({"name", "parameters", "parametersJsonSchema", "parameters_json_schema"}),
-    form=Form(
+    form=CompactForm(
         bare_literals=False,
         null_literals=False,
         inline_refs=True,

@@ -1,19 +1,19 @@
-"""Tools as the Model Context Protocol lists them."""
+"""Tool definitions for the Model Context Protocol."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from agents_tools._strict import References, subschemas
-from agents_tools.wire._compact import Form, compact
-from agents_tools.wire._project import Provider, project
+from agents_tools.schema.references import References, subschemas
+from agents_tools.wire.compact import CompactForm, compact
+from agents_tools.wire.project import Provider, project
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from agents_tools._strict import JsonSchema
-    from agents_tools.tool import FunctionTool
+    from agents_tools.schema.references import JsonSchema
+    from agents_tools.tool.tool import FunctionTool
 
 __all__ = ["FREE_OUTPUT_VERSION", "output_is_wrapped", "to_mcp"]
 
@@ -24,7 +24,7 @@ FREE_OUTPUT_VERSION = "2026-07-28"
 def to_mcp(
     tool: FunctionTool[..., Any],
     *,
-    strict: bool | None = None,  # noqa: ARG001 -- every provider is called alike
+    strict: bool | None = None,  # noqa: ARG001 -- all providers have the same parameters
     inline_refs: bool = False,
     protocol_version: str | None = None,
 ) -> dict[str, Any]:
@@ -34,12 +34,14 @@ def to_mcp(
 
     Args:
         tool: The tool.
-        strict: Means nothing here: MCP has no strict mode.
-        inline_refs: Write out what the schema refers to, for clients that cannot follow it.
-        protocol_version: The version spoken with the client. Before 2026-07-28 an output schema
-            must be an object, and one that is not makes the client refuse the whole list; so an
-            output of another kind is wrapped as `{"result": ...}`. Not given: wrapped, which every
-            version takes. `output_is_wrapped` tells whether the structured result needs the same.
+        strict: Ignored: MCP has no strict mode.
+        inline_refs: Whether to replace references in the schema by their targets, for clients
+            that do not support references.
+        protocol_version: The protocol version of the client. Before 2026-07-28, an output schema
+            must describe an object, and clients reject the whole list otherwise. Another output is
+            therefore wrapped as `{"result": ...}`. By default it is wrapped, which works with
+            every version. `output_is_wrapped` returns whether the structured result must be
+            wrapped, too.
     """
     wrap = protocol_version is None or protocol_version < FREE_OUTPUT_VERSION
     return project(tool, WRAPPING if wrap else PROVIDER, inline_refs=inline_refs).wire
@@ -48,14 +50,14 @@ def to_mcp(
 def output_is_wrapped(
     schema: Mapping[str, Any] | None, protocol_version: str | None = None
 ) -> bool:
-    """Say whether a structured result goes out as `{"result": ...}`."""
+    """Return whether a structured result is sent as `{"result": ...}`."""
     if schema is None or (protocol_version is not None and protocol_version >= FREE_OUTPUT_VERSION):
         return False
     return not _is_object(schema)
 
 
 def _is_object(schema: Mapping[str, Any]) -> bool:
-    return References(schema).followed(dict(schema)).get("type") == "object"
+    return References(schema).follow(dict(schema)).get("type") == "object"
 
 
 HINTS = ("title", "readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
@@ -82,8 +84,8 @@ def _build(
 
 
 def _output(schema: JsonSchema, *, wrap: bool) -> JsonSchema:
-    """Describe what comes back: nothing is closed, and null stays where it can come."""
-    short = compact(schema, Form(close=False, omit_null=False, bare_literals=False))
+    """Return the output schema, with open objects and with null kept in unions."""
+    short = compact(schema, CompactForm(close=False, omit_null=False, bare_literals=False))
     if not wrap:
         return short
     if _is_object(short):
@@ -99,15 +101,15 @@ _RESULT = "#/$defs/result"
 
 
 def _point_to_result(*schemas: JsonSchema) -> bool:
-    """Turn references to the root, which is about to move, into ones to a definition."""
-    found = False
-    waiting = list(schemas)
-    while waiting:
-        node = waiting.pop()
+    """Change references to the root, which is moved, to its definition; return whether any did."""
+    has_changed = False
+    pending = list(schemas)
+    while pending:
+        node = pending.pop()
         if node.get("$ref") == "#":
-            node["$ref"], found = _RESULT, True
-        waiting.extend(child for _, child in subschemas(node))
-    return found
+            node["$ref"], has_changed = _RESULT, True
+        pending.extend(child for _, child in subschemas(node))
+    return has_changed
 
 
 def _wrapping(
@@ -121,7 +123,7 @@ PROVIDER = Provider(
     build=_build,
     options="mcp",
     reserved=frozenset({"name", "inputSchema", "outputSchema"}),
-    form=Form(bare_literals=False),
+    form=CompactForm(bare_literals=False),
     any_root=True,
     takes_any=True,
 )

@@ -1,17 +1,18 @@
-"""Tools as the chat completions API of OpenAI takes them, and many servers that speak it."""
+"""Tool definitions for the chat completions API of OpenAI and compatible servers."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from agents_tools._strict import OPENAI_STRICT, JsonSchema
 from agents_tools.errors import UserTypeError
-from agents_tools.wire._project import Provider, project
+from agents_tools.schema.strict import OPENAI_STRICT
+from agents_tools.wire.project import Provider, project
 
 if TYPE_CHECKING:
-    from agents_tools.tool import FunctionTool
+    from agents_tools.schema.references import JsonSchema
+    from agents_tools.tool.tool import FunctionTool
 
-__all__ = ["refuse_hosted", "to_openai_chat"]
+__all__ = ["raise_hosted_unsupported", "to_openai_chat"]
 
 
 def to_openai_chat(
@@ -24,38 +25,39 @@ def to_openai_chat(
     """Describe a tool for chat completions.
 
     Options of the tool come from `metadata["openai"]`, without those that only the Responses API
-    knows.
+    supports.
 
     Args:
         tool: The tool.
-        strict: Hold the model to the schema; as the tool says if not given.
-        inline_refs: Write out what the schema refers to, for models that cannot follow references.
-        model: The model the tool is for, to be named where the tool cannot be exported.
+        strict: Whether to use strict mode; by default the setting of the tool.
+        inline_refs: Whether to replace references in the schema by their targets, for models that
+            do not support references.
+        model: The name of the model, for error messages.
 
     Raises:
-        UserError: The tool is one that the provider runs, which only the Responses API takes.
+        UserError: The provider runs the tool itself, which only the Responses API supports.
     """
     if not hasattr(type(tool), "json_schema"):
-        refuse_hosted(tool, model)
+        raise_hosted_unsupported(tool, model)
     return project(tool, PROVIDER, strict, inline_refs=inline_refs).wire
 
 
-def refuse_hosted(tool: object, model: str | None = None) -> None:
-    """Say why a hosted tool cannot go to a model over chat completions.
+def raise_hosted_unsupported(tool: object, model: str | None = None) -> None:
+    """Raise an error: chat completions do not support hosted tools.
 
     Raises:
         UserError: Always.
     """
     kind = type(tool).__name__
     name = getattr(tool, "name", None) or kind
-    asked = f"model {model!r}" if model else "this model"
+    target = f"model {model!r}" if model else "this model"
     raise UserTypeError(
-        f"tool {name!r} ({kind}) runs at the provider and needs the Responses API, but {asked} is "
-        'reached over chat completions; choose a model named "openai/…" or leave the tool out'
+        f"tool {name!r} ({kind}) runs at the provider and needs the Responses API, but {target} is "
+        'called over chat completions; choose a model named "openai/…" or leave the tool out'
     )
 
 
-_OF_RESPONSES = frozenset({"defer_loading", "allowed_callers", "output_schema"})
+_RESPONSES_OPTIONS = frozenset({"defer_loading", "allowed_callers", "output_schema"})
 
 
 def _build(
@@ -70,8 +72,8 @@ def _build(
         function["strict"] = True
     if "description" in options:
         function["description"] = options.pop("description")
-    kept = {key: value for key, value in options.items() if key not in _OF_RESPONSES}
-    return {"type": "function", "function": function, **kept}
+    supported = {key: value for key, value in options.items() if key not in _RESPONSES_OPTIONS}
+    return {"type": "function", "function": function, **supported}
 
 
 PROVIDER = Provider(

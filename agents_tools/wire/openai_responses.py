@@ -1,14 +1,15 @@
-"""Tools as the Responses API of OpenAI takes them."""
+"""Tool definitions for the Responses API of OpenAI."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from agents_tools._strict import OPENAI_STRICT, JsonSchema
-from agents_tools.wire._project import Provider, project
+from agents_tools.schema.strict import OPENAI_STRICT
+from agents_tools.wire.project import Provider, project
 
 if TYPE_CHECKING:
-    from agents_tools.tool import FunctionTool
+    from agents_tools.schema.references import JsonSchema
+    from agents_tools.tool.tool import FunctionTool
 
 __all__ = ["to_openai_responses"]
 
@@ -22,8 +23,8 @@ def to_openai_responses(
 
     Args:
         tool: The tool.
-        strict: Hold the model to the schema; as the tool says if not given.
-        inline_refs: Write out what the schema refers to.
+        strict: Whether to use strict mode; by default the setting of the tool.
+        inline_refs: Whether to replace references in the schema by their targets.
     """
     return project(tool, PROVIDER, strict, inline_refs=inline_refs).wire
 
@@ -31,7 +32,7 @@ def to_openai_responses(
 def _build(
     tool: FunctionTool[..., Any], parameters: JsonSchema, strict: bool, options: dict[str, Any]
 ) -> dict[str, Any]:
-    # `strict` is always said: where it is left out, the API rewrites the schema on its own.
+    # `strict` is always set, because the API rewrites the schema if it is missing.
     return {
         "type": "function",
         "name": tool.name,

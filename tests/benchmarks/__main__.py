@@ -69,11 +69,11 @@ TITLES = {
     "mcp_call_http": "MCP call over HTTP",
     "mcp_connect_8": "start 8 MCP servers and list (limit: all at once)",
     "mcp_list_1000": "list 1,000 MCP tools over stdio",
-    "mcp_result_5mb": "MCP answer of 5 MB over stdio",
-    "mcp_result_20mb": "MCP answer of 20 MB over stdio",
-    "mcp_result_5mb_http": "MCP answer of 5 MB over HTTP",
-    "mcp_progress_2000": "MCP call with 2,000 reports over stdio",
-    "mcp_progress_2000_cpu": "MCP call with 2,000 reports over stdio, CPU of the client",
+    "mcp_result_5mb": "MCP result of 5 MB over stdio",
+    "mcp_result_20mb": "MCP result of 20 MB over stdio",
+    "mcp_result_5mb_http": "MCP result of 5 MB over HTTP",
+    "mcp_progress_2000": "MCP call with 2,000 progress reports over stdio",
+    "mcp_progress_2000_cpu": "MCP call with 2,000 progress reports over stdio, CPU of the client",
     **EVENT_ROWS,
 }
 
@@ -124,7 +124,7 @@ def table(results: dict[str, Any]) -> str:
         if name.startswith("mcp_call") and any(figures):
             rows.append([f"{title}, median", *map(_median, figures)])
         if name in {IMPORT, MCP_IMPORT} and any(figures):
-            rows.append(["heavy modules loaded by it", *map(_loaded, figures)])
+            rows.append(["heavy modules loaded by the import", *map(_loaded, figures)])
     for key, title in (("decorated", "memory, decorated"), ("built", "memory, built")):
         if any("memory" in report for report in results.values()):
             kept = [report.get("memory", {}).get(key) for report in results.values()]
@@ -158,7 +158,11 @@ def builtin_table(results: dict[str, Any]) -> str:
             rows.append([title, *map(_median, figures), *ratios])
         if name in BUILTIN_IMPORTS and any(figures):
             rows.append(
-                ["heavy modules loaded by it", *map(_loaded, figures), *("" for _ in others)]
+                [
+                    "heavy modules loaded by the import",
+                    *map(_loaded, figures),
+                    *("" for _ in others),
+                ]
             )
     return markdown(["", *measured, *beside], rows)
 

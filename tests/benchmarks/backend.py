@@ -14,8 +14,8 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 
-from agents_tools.backend import LocalBackend, ProcessBackend, run_on
-from agents_tools.backend._frames import Frames, encode
+from agents_tools.execution import LocalBackend, ProcessBackend, run_on
+from agents_tools.execution.framing import FrameReader, encode
 from tests import isolated_tools as tools
 from tests.benchmarks.tables import duration, markdown
 
@@ -24,7 +24,7 @@ ARGUMENTS = '{"a": 1, "b": 2}'
 
 ECHO = """
 import asyncio, socket, sys
-from agents_tools.backend._frames import Frames, encode
+from agents_tools.execution.framing import Frames, encode
 async def main():
     sock, frames = socket.socket(fileno=int(sys.argv[1])), Frames()
     sock.setblocking(False)
@@ -57,7 +57,7 @@ async def bare_echo() -> float:
         with subprocess.Popen(command, pass_fds=(theirs.fileno(),)) as process:  # noqa: ASYNC220
             theirs.close()
             ours.setblocking(False)
-            loop, frames = asyncio.get_running_loop(), Frames()
+            loop, frames = asyncio.get_running_loop(), FrameReader()
 
             async def echo() -> None:
                 await loop.sock_sendall(ours, encode({"call": {"arguments": ARGUMENTS}}))
@@ -96,10 +96,10 @@ async def main() -> None:
     python = time.perf_counter() - start
     rows = {
         "a call in a thread of this process": direct,
-        "a call over `LocalBackend`": local,
-        "a call over `ProcessBackend`": process,
-        "an echo over a socket pair, by hand": echo,
-        "from starting a `ProcessBackend` to its first answer": await start_time(),
+        "a call through `LocalBackend`": local,
+        "a call through `ProcessBackend`": process,
+        "an echo over a socket pair, written by hand": echo,
+        "from starting a `ProcessBackend` to its first result": await start_time(),
         "from starting Python with asyncio to its end": python,
     }
     print(markdown(("", "median"), [(what, duration(one)) for what, one in rows.items()]))

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from agents_tools import Agent, RunConfig, Runner, function_tool
-from agents_tools.durable import DBOSDurableStore, DurableStore, LocalDurableStore
+from agents_tools.persistence.durable import DBOSDurableStore, DurableStore, LocalDurableStore
 from agents_tools.testing import ScriptedModel, tool_call
 from tests.benchmarks.tables import markdown
 
@@ -76,15 +76,13 @@ async def main() -> None:
         rows = {
             "no store": await best_of(None),
             "`LocalDurableStore`": await best_of(LocalDurableStore(place / "local.db")),
-            "`LocalDurableStore`, survives a loss of power": await best_of(
+            "`LocalDurableStore`, survives a power failure": await best_of(
                 LocalDurableStore(place / "sync.db", durability="sync")
             ),
             "`DBOSDurableStore`, SQLite": await best_of(
                 DBOSDurableStore(f"sqlite:///{place / 'kept.db'}")
             ),
-            "steps of DBOS by themselves, SQLite": await bare_steps(
-                f"sqlite:///{place / 'bare.db'}"
-            ),
+            "steps of DBOS alone, SQLite": await bare_steps(f"sqlite:///{place / 'bare.db'}"),
         }
     print(markdown(("", "steps per second"), [(name, f"{one:,.0f}") for name, one in rows.items()]))
 

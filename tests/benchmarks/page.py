@@ -124,7 +124,7 @@ def _made_with(command: str) -> str:
         for one in named
         if one.distribution != "agents-tools"
     ]
-    peers = "; beside it " + ", ".join(others) if others else ""
+    peers = ", compared with " + ", ".join(others) if others else ""
     cores = os.cpu_count()
     return (
         f"agents-tools {version('agents-tools')} on CPython {platform.python_version()}, "

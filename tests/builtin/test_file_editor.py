@@ -23,18 +23,18 @@ from typing import Any
 
 import pytest
 
-from agents_tools._paths import Workspace
+from agents_tools.builtin._paths import ConfinedWorkspace
 from agents_tools.builtin.file_editor import (
     EditorTool,
     FileEditorAction,
     FileEditorExecutor,
     FileEditorObservation,
     FileEditorTool,
+    _atomic_write as _write,
     _edit,
-    _write,
 )
-from agents_tools.builtin.file_editor._history import History
-from agents_tools.definition import ImageContent
+from agents_tools.builtin.file_editor._undo import UndoHistory
+from agents_tools.classes import ImageContent
 from agents_tools.errors import UserError
 from tests.waiting import BOUND
 
@@ -288,11 +288,11 @@ def test_undoing_a_create_removes_the_file_and_its_directories(editor: Editor) -
 def test_an_existing_file_is_only_replaced_after_it_was_viewed(editor: Editor) -> None:
     """What a model has not seen, or seen in another state, is not lost."""
     editor.put("f", b"old\n")
-    assert "view it first" in editor.fails("create", "f", file_text="new")
+    assert "view it before" in editor.fails("create", "f", file_text="new")
     assert editor.get("f") == b"old\n"
     editor.ok("view", "f")
     editor.put("f", b"older\n")
-    assert "view it first" in editor.fails("create", "f", file_text="new")
+    assert "view it before" in editor.fails("create", "f", file_text="new")
     editor.ok("view", "f")
     assert editor("create", "f", file_text="new").prev_exists
     assert editor.get("f") == b"new"
@@ -620,7 +620,7 @@ def test_the_history_is_bounded(tmp_path: Path) -> None:
 
 def test_the_place_of_what_is_forgotten_is_used_again() -> None:
     """The file of the history grows no further than what is kept, and gives back the bytes."""
-    with History(3, 10_000) as history:
+    with UndoHistory(3, 10_000) as history:
         for number in range(200):
             size = 100 + number * 37 % 400
             old, new = bytes([number]) * size, b""
@@ -993,7 +993,7 @@ def test_what_the_tool_is(tmp_path: Path) -> None:
 
 def test_a_workspace_that_is_given_is_not_closed(tmp_path: Path) -> None:
     """Its other users go on."""
-    with Workspace(tmp_path) as workspace:
+    with ConfinedWorkspace(tmp_path) as workspace:
         (tool,) = FileEditorTool.create(workspace=workspace)
         tool.close()
         os.close(workspace.locate(".").open())
@@ -1010,9 +1010,9 @@ def test_loading_the_definition_does_not_load_the_implementation() -> None:
     """Describing the tool costs little."""
     program = (
         "import sys, agents_tools.builtin.file_editor as e\n"
-        "assert 'agents_tools.builtin.file_editor.impl' not in sys.modules\n"
+        "assert 'agents_tools.builtin.file_editor.executor' not in sys.modules\n"
         "e.FileEditorExecutor\n"
-        "assert 'agents_tools.builtin.file_editor.impl' in sys.modules\n"
+        "assert 'agents_tools.builtin.file_editor.executor' in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)  # noqa: S603 - our own program
 

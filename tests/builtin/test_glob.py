@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 import pytest
 from inline_snapshot import snapshot
 
-from agents_tools._paths import Workspace
+from agents_tools.builtin._paths import ConfinedWorkspace
 from agents_tools.builtin.glob import GlobAction, GlobExecutor, GlobObservation, GlobTool
 from agents_tools.errors import ToolError, UserError
 from tests.waiting import BOUND
@@ -22,9 +21,7 @@ from tests.waiting import BOUND
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="needs links")
 ENGINES = [
     "python",
-    pytest.param(
-        "ripgrep", marks=pytest.mark.skipif(shutil.which("rg") is None, reason="not installed")
-    ),
+    pytest.param("ripgrep", marks=pytest.mark.external("rg")),
 ]
 Search = Callable[..., GlobObservation]
 
@@ -371,11 +368,11 @@ async def test_the_tool(work: Path) -> None:
 def test_a_workspace_is_shared_and_left_open(work: Path, tmp_path: Path, engine: Any) -> None:
     """Further directories are reached by absolute paths, and shown by them."""
     plant(tmp_path, "more/a")
-    with Workspace(work, also=[tmp_path / "more"]) as workspace:
+    with ConfinedWorkspace(work, also=[tmp_path / "more"]) as workspace:
         (tool,) = GlobTool.create(workspace=workspace, engine=engine)
         seen = tool(GlobAction(pattern=f"{tmp_path}/more/*"))
         assert seen.files == [str((tmp_path / "more").resolve() / "a")]
         tool.close()
         assert workspace.roots[0].fd >= 0
-    with pytest.raises(UserError, match="no engine"):
+    with pytest.raises(UserError, match="is unknown"):
         GlobExecutor(work, engine="find")  # type: ignore[arg-type]

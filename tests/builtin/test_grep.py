@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import shutil
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -16,8 +15,8 @@ import pytest
 from inline_snapshot import snapshot
 
 import agents_tools
-from agents_tools._paths import Workspace
-from agents_tools.builtin._search import running
+from agents_tools.builtin._paths import ConfinedWorkspace
+from agents_tools.builtin._search import search_context as running
 from agents_tools.builtin._search.walk import walk
 from agents_tools.builtin.grep import (
     GrepAction,
@@ -31,10 +30,9 @@ from agents_tools.events import ToolProgressEvent
 from tests.waiting import BOUND, until
 
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="needs links and signals")
-RIPGREP = shutil.which("rg")
 ENGINES = [
     "python",
-    pytest.param("ripgrep", marks=pytest.mark.skipif(RIPGREP is None, reason="not installed")),
+    pytest.param("ripgrep", marks=pytest.mark.external("rg")),
 ]
 Search = Callable[..., GrepObservation]
 
@@ -359,7 +357,7 @@ def test_the_time_of_a_search_is_looked_at_between_rules(work: Path) -> None:
         if len(looked) > 100:
             raise ToolError("over")
 
-    with Workspace(work) as workspace, pytest.raises(ToolError, match="over"):
+    with ConfinedWorkspace(work) as workspace, pytest.raises(ToolError, match="over"):
         list(walk(workspace.roots[0], ".", hidden=False, no_ignore=False, check=check))
 
 
@@ -411,7 +409,7 @@ error: unclosed group\
     with pytest.raises(ToolError) as refused:
         grep(r"foo\nbar")
     assert str(refused.value) == snapshot(
-        "The pattern 'foo\\nbar' cannot be used, because of what is at character 4: lines are searched one by one, without their ends, so that it could never match."
+        "The pattern 'foo\\nbar' is not supported at character 4: lines are searched one by one, without their ends, so that it could never match."
     )
     with pytest.raises(ToolError, match=r"glob '\{a'.* is not valid: a '\{' is not closed"):
         grep("x", include="{a")
@@ -498,7 +496,7 @@ def test_ripgrep_is_never_run_from_the_workspace(
 
 def test_an_engine_that_is_none_is_refused(work: Path) -> None:
     """Mistakes of the programmer are told when the tool is made."""
-    with pytest.raises(UserError, match="no engine 'ack'"):
+    with pytest.raises(UserError, match="The engine 'ack' is unknown"):
         GrepExecutor(work, engine="ack")  # type: ignore[arg-type]
     with pytest.raises(UserError, match="more than 0"):
         GrepExecutor(work, timeout=0)
@@ -584,20 +582,20 @@ def test_an_interruption_ends_a_search_without_ripgrep(work: Path) -> None:
             file.write(b"line of text\n" * 80_000)
     executor = GrepExecutor(work, engine="python")
     begun = threading.Event()
-    original = running.Running.check
+    original = running.SearchContext.check
 
-    def check(self: running.Running) -> None:
+    def check(self: running.SearchContext) -> None:
         begun.set()
         original(self)
 
-    running.Running.check = check  # type: ignore[method-assign] # to know that it has begun
+    running.SearchContext.check = check  # type: ignore[method-assign] # to know that it has begun
     try:
         thread, raised = in_thread(lambda: executor(GrepAction(pattern=r"(\w+ ){20}x")))
         assert begun.wait(BOUND)
         executor.interrupt()
         thread.join(BOUND)
     finally:
-        running.Running.check = original  # type: ignore[method-assign]
+        running.SearchContext.check = original  # type: ignore[method-assign]
     assert isinstance(raised[0], ToolCancelledError)
     executor.close()
 
@@ -627,12 +625,14 @@ async def test_a_call_that_was_left_already_does_not_search(work: Path, engine: 
     """Its interruption ends no call of others, and it ends by itself when it begins."""
     import asyncio
 
+    from agents_tools.tool import current_context
+
     plant(work, {"a": "foo\n"})
     executor = GrepExecutor(work, engine=engine)
 
     @agents_tools.function_tool
     def late() -> str:
-        context = agents_tools.current_context()
+        context = current_context()
         assert context is not None
         context.cancel()
         executor.interrupt()
@@ -753,7 +753,7 @@ async def test_the_tool(work: Path) -> None:
 def test_a_workspace_is_shared_and_left_open(work: Path, tmp_path: Path, engine: Any) -> None:
     """Further directories are reached by absolute paths, and shown by them."""
     plant(tmp_path, {"more/a": "foo\n"})
-    with Workspace(work, also=[tmp_path / "more"]) as workspace:
+    with ConfinedWorkspace(work, also=[tmp_path / "more"]) as workspace:
         (tool,) = GrepTool.create(workspace=workspace, engine=engine)
         seen = tool(GrepAction(pattern="foo", path=str(tmp_path / "more")))
         assert seen.files == [str((tmp_path / "more").resolve() / "a")]

@@ -18,9 +18,9 @@ from typing import Any
 
 import pytest
 
-from agents_tools._paths import Place, Workspace
+from agents_tools.builtin._paths import ConfinedWorkspace, WorkspacePath
 from agents_tools.builtin.file_editor.definition import FileEditorAction, FileEditorObservation
-from agents_tools.builtin.file_editor.impl import FileEditorExecutor
+from agents_tools.builtin.file_editor.executor import FileEditorExecutor
 from agents_tools.builtin.glob import GlobAction, GlobExecutor
 from agents_tools.builtin.grep import GrepAction, GrepExecutor, GrepTool
 from agents_tools.builtin.presets import get_default_tools
@@ -29,7 +29,8 @@ from agents_tools.errors import UserError
 from tests.waiting import BOUND, until
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
-needs_ripgrep = pytest.mark.skipif(shutil.which("rg") is None, reason="ripgrep is not installed")
+needs_ripgrep = pytest.mark.external("rg")
+needs_bwrap = pytest.mark.external("bwrap")
 NOBODY = 65534
 REPOSITORY = Path(__file__).parents[2]
 
@@ -191,7 +192,7 @@ def test_what_could_be_taken_back_does_not_outlive_the_program(
     code = """
 import os, sys
 from agents_tools.builtin.file_editor.definition import FileEditorAction
-from agents_tools.builtin.file_editor.impl import FileEditorExecutor
+from agents_tools.builtin.file_editor.executor import FileEditorExecutor
 editor = FileEditorExecutor(sys.argv[1])
 editor(FileEditorAction(command="str_replace", path="file", old_str="secret", new_str="x"))
 os.kill(os.getpid(), int(sys.argv[2]))
@@ -210,7 +211,7 @@ def test_replacing_everywhere_takes_memory_in_proportion_to_the_file(work: Path)
     code = """
 import sys
 from agents_tools.builtin.file_editor.definition import FileEditorAction
-from agents_tools.builtin.file_editor.impl import FileEditorExecutor
+from agents_tools.builtin.file_editor.executor import FileEditorExecutor
 action = dict(command="str_replace", path="file", old_str="a", new_str="b", replace_all=True)
 FileEditorExecutor(sys.argv[1])(FileEditorAction(**action))
 """
@@ -395,7 +396,7 @@ for number in range(64):
     assert peak_megabytes(code, str(work)) < 200
 
 
-class Slow(Workspace):
+class Slow(ConfinedWorkspace):
     """A workspace on a slow file system."""
 
     def __init__(self, path: Path) -> None:
@@ -403,7 +404,7 @@ class Slow(Workspace):
         self.asked = threading.Event()
         self.answers = threading.Event()
 
-    def locate(self, path: str | os.PathLike[str]) -> Place:
+    def locate(self, path: str | os.PathLike[str]) -> WorkspacePath:
         if path == "slow":
             self.asked.set()
             self.answers.wait(BOUND)
@@ -439,6 +440,7 @@ async def test_cancelling_one_search_leaves_the_others_alone(work: Path) -> None
 
 @pytest.mark.requirement("S12")
 @linux_only
+@needs_bwrap
 def test_a_directory_that_was_locked_is_protected_all_the_same() -> None:
     """A command cannot lock `.git` first, and unlock and change it in the next call."""
     if not has_level("bwrap") or shutil.which("setpriv") is None:
@@ -473,6 +475,7 @@ print("done")
 
 @pytest.mark.requirement("S12")
 @linux_only
+@needs_bwrap
 def test_a_full_disk_does_not_take_the_protection_away(work: Path) -> None:
     """Where a placeholder cannot be made, nothing is started, or it is said."""
     if os.geteuid() != 0 or not has_level("bwrap"):
@@ -495,6 +498,7 @@ def test_a_full_disk_does_not_take_the_protection_away(work: Path) -> None:
 
 @pytest.mark.requirement("F16")
 @linux_only
+@needs_bwrap
 def test_placeholders_do_not_outlive_a_program_that_is_killed(work: Path) -> None:
     """What was put into the workspace meanwhile is taken away, whatever ends the program."""
     if not has_level("bwrap"):
@@ -543,6 +547,7 @@ def test_under_landlock_the_terminals_of_others_cannot_be_written(work: Path) ->
 
 
 @linux_only
+@needs_bwrap
 def test_sockets_of_services_are_out_of_reach_or_named() -> None:
     """What a level says holds: a socket outside of `/run` is connected to, or said to be open."""
     if not has_level("bwrap"):

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from agents_tools.builtin.terminal import TerminalAction, TerminalExecutor
-from agents_tools.builtin.terminal._cleaner import LONGEST, Cleaner, clean, unfinished
+from agents_tools.builtin.terminal._ansi import LONGEST, AnsiCleaner, clean, unfinished
 from agents_tools.builtin.terminal._keys import key_named, typed
-from agents_tools.builtin.terminal._output import Files, Output
+from agents_tools.builtin.terminal._output import OutputFiles, TerminalOutput
 
 FORBIDDEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -113,7 +113,7 @@ def test_any_bytes_become_the_text_that_a_terminal_would_show(data: bytes) -> No
 def test_how_the_bytes_are_split_does_not_matter(parts: list[bytes], size: int) -> None:
     """Characters and sequences are joined over the reads that they come in."""
     data = b"".join(parts)
-    cleaner = Cleaner()
+    cleaner = AnsiCleaner()
     chunks = [data[at : at + size] for at in range(0, min(len(data), 300), size)]
     rest = data[min(len(data), len(chunks) * size) :]
     text = "".join(cleaner.feed(chunk) for chunk in chunks) + cleaner.feed(rest)
@@ -138,15 +138,15 @@ def test_the_beginning_of_a_character_waits_for_its_rest(text: str, cut: int) ->
 
 
 @pytest.fixture
-def files() -> Iterator[Files]:
-    files = Files(1 << 20)
+def files() -> Iterator[OutputFiles]:
+    files = OutputFiles(1 << 20)
     yield files
     files.close()
 
 
-def test_a_short_output_needs_no_file(files: Files) -> None:
+def test_a_short_output_needs_no_file(files: OutputFiles) -> None:
     """Nothing is written to disk for it."""
-    output = Output(files)
+    output = TerminalOutput(files)
     output.add(b"hello\n")
     shown = output.take(100)
     assert (shown.text, shown.truncated, shown.file) == ("hello\n", False, None)
@@ -158,9 +158,9 @@ def test_a_short_output_needs_no_file(files: Files) -> None:
 @given(st.integers(0, 400), st.integers(1, 120))
 def test_what_is_cut_says_how_much_and_where_the_rest_is(lines: int, limit: int) -> None:
     """Head and tail are kept, and the file has all of it."""
-    files = Files(1 << 20)
+    files = OutputFiles(1 << 20)
     try:
-        output = Output(files)
+        output = TerminalOutput(files)
         data = b"".join(b"line %d\n" % number for number in range(lines))
         output.add(data)
         shown = output.take(limit)
@@ -177,9 +177,9 @@ def test_what_is_cut_says_how_much_and_where_the_rest_is(lines: int, limit: int)
 
 
 @pytest.mark.requirement("S29")
-def test_files_are_bounded_and_private(files: Files) -> None:
+def test_files_are_bounded_and_private(files: OutputFiles) -> None:
     """The oldest make room; one alone is cut at the limit, and the notice says so."""
-    output = Output(files)
+    output = TerminalOutput(files)
     first = None
     for _ in range(3):
         output.add(b"x" * 600_000)

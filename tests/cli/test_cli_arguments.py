@@ -137,12 +137,12 @@ def test_options_mean_the_same_as_words() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("hello",), "'hello' is no argument."),
-        (("--txt", "a"), "there is no parameter --txt."),
+        (("hello",), "'hello' is not an argument."),
+        (("--txt", "a"), "unknown parameter --txt."),
         (("--text",), "--text needs a value."),
-        (("count:=x",), "count:=x is no valid JSON"),
+        (("count:=x",), "count:=x is not valid JSON"),
         (("count=1", "count=2"), "'count' is given 2 times and takes one value."),
-        (("text=a", "text.b=1"), "'text.b' contradicts what was given for 'text' before."),
+        (("text=a", "text.b=1"), "'text.b' contradicts the earlier argument 'text'."),
     ],
 )
 def test_words_that_make_no_sense_are_refused(words: tuple[str, ...], message: str) -> None:

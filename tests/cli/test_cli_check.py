@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agents_tools import function_tool
-from agents_tools._lint import Finding, findings_of, yields_before_the_last
 from agents_tools.cli.options import PROVIDERS
-from agents_tools.wire._project import PROVIDERS as ALL_PROVIDERS
+from agents_tools.wire.lint import Finding, find_early_results, lint_tools
+from agents_tools.wire.project import PROVIDERS as ALL_PROVIDERS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def codes(*tools: Any) -> dict[str, Finding]:
     """Check tools and give the findings by their codes."""
-    return {finding.code: finding for finding in findings_of(tools, PROVIDERS)}
+    return {finding.code: finding for finding in lint_tools(tools, PROVIDERS)}
 
 
 def test_a_good_tool_has_no_findings() -> None:
@@ -79,7 +79,7 @@ def test_what_cannot_be_strict_or_cannot_be_exported_is_found() -> None:
         assert "strict mode is not possible" in codes(open_map)["not-strict"].message
     portable = codes(open_map.with_(name="2nd"))["not-portable"]
     assert portable.level == "error"
-    assert portable.message.startswith("cannot go to gemini: ")
+    assert portable.message.startswith("cannot be exported to gemini: ")
 
 
 def test_equal_names_and_broken_declarations_are_errors() -> None:
@@ -126,7 +126,7 @@ def test_a_text_that_is_yielded_before_the_last_is_found(body: str, lines: list[
     source = "def tool():\n" + textwrap.indent(body, "    ")
     definition = ast.parse(source).body[0]
     assert isinstance(definition, ast.FunctionDef)
-    assert [node.lineno for node in yields_before_the_last(definition)] == lines
+    assert [node.lineno for node in find_early_results(definition)] == lines
 
 
 def test_the_providers_of_the_options_are_those_there_are() -> None:
@@ -155,7 +155,7 @@ def test_the_command_says_where_and_exits_by_level(run: Run, tmp_path: Path) -> 
     path.write_text(SOURCE)
     found = run("check", str(path))
     assert found.code == 0
-    assert f"{path}:11: warning: talk: yields a text that is not last" in found.out
+    assert f"{path}:11: warning: talk: yields a string that is not last" in found.out
     assert found.out.endswith("1 tool checked: 1 warning\n")
     assert run("check", str(path), "--strict").code == 1
 

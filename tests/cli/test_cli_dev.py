@@ -363,9 +363,9 @@ def test_a_token_may_be_given_and_other_machines_may_be_let_in(folder: Path) -> 
 @pytest.mark.parametrize(
     ("words", "message", "hint"),
     [
-        (["nothing.py"], "there is no file nothing.py", None),
-        (["no_such_module_here"], "there is no module 'no_such_module_here'", None),
-        (["nothing.json"], "there is no file nothing.json", None),
+        (["nothing.py"], "file nothing.py not found", None),
+        (["no_such_module_here"], "module 'no_such_module_here' not found", None),
+        (["nothing.json"], "file nothing.json not found", None),
         ([FIXTURE, "--host", "0.0.0.0"], "lets every machine", "--auth-token-env NAME"),  # noqa: S104
         ([FIXTURE, "--history", "x", "--no-history"], "exclude each other", None),
         ([FIXTURE, "--auth-token-env", "a-token"], "the name of a variable", None),

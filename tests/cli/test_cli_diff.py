@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given, strategies as st
 
-from agents_tools._schema_diff import Change, compare_schemas, compare_tools, shapes_of
 from agents_tools.cli.options import PROVIDERS
 from agents_tools.cli.schema import described
+from agents_tools.cli.schema_text import DefinitionReader, describe_type, notes_on, parameters_of
 from agents_tools.cli.target import load_tools
-from agents_tools.cli.words import Reader, described_kind, notes_on, parameters_of
 from agents_tools.errors import UserError
+from agents_tools.wire.diff import SchemaChange, compare_schemas, compare_tools, read_tool_list
 from tests.cli.conftest import FIXTURE
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def test_tools_and_parameters_that_come_and_go() -> None:
 
     old = [tool("a", {"x": INT, "y": INT, "z": INT}, ["z"]), tool("gone", {}, [])]
     new = [tool("a", {"y": INT, "z": INT, "v": INT, "w": INT}, ["y", "w"]), tool("came", {}, [])]
-    found = compare_tools(shapes_of(old), shapes_of(new))
+    found = compare_tools(read_tool_list(old), read_tool_list(new))
     assert [(str(change), change.breaking) for change in found] == [
         ("a.x: parameter removed", True),
         ("a.y: became required", True),
@@ -120,7 +120,7 @@ def test_members_of_referenced_and_recursive_schemas_are_compared() -> None:
         }
 
     assert compare_schemas(schema(INT), schema({**INT, "maximum": 3})) == [
-        Change(tool="", path="node.size", message="maximum 3 added", breaking=True)
+        SchemaChange(tool="", path="node.size", message="maximum 3 added", breaking=True)
     ]
 
 
@@ -128,7 +128,7 @@ def test_members_of_referenced_and_recursive_schemas_are_compared() -> None:
 def test_every_form_that_schema_writes_can_be_compared(provider: str | None) -> None:
     """`--diff` reads what the same command wrote before."""
     document = described(load_tools(FIXTURE), provider, strict=None)
-    shapes = shapes_of(json.loads(json.dumps(document)))
+    shapes = read_tool_list(json.loads(json.dumps(document)))
     assert [shape.name for shape in shapes][:2] == ["add", "echo"]
     assert set(shapes[0].parameters["properties"]) == {"a", "b"}
     assert compare_tools(shapes, shapes) == []
@@ -138,7 +138,7 @@ def test_every_form_that_schema_writes_can_be_compared(provider: str | None) -> 
 def test_what_is_no_list_of_tools_is_refused(document: Any) -> None:
     """A wrong file must not look as if all tools were new."""
     with pytest.raises(UserError):
-        shapes_of(document)
+        read_tool_list(document)
 
 
 _kinds = st.sampled_from(["string", "integer", "number", "boolean", "null", "array"])
@@ -223,6 +223,6 @@ def test_schemas_of_others_may_be_anything(old: dict[str, Any], new: dict[str, A
     """What refers to itself has an end, and what is no schema says nothing."""
     compare_schemas(old, new)
     for schema in parameters_of(old).values():
-        reader = Reader(old)
+        reader = DefinitionReader(old)
         assert isinstance(notes_on(reader, schema), list)
-        assert isinstance(described_kind(reader, schema), str)
+        assert isinstance(describe_type(reader, schema), str)

@@ -8,14 +8,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.cli.conftest import FIXTURE
-from tests.waiting import until
+from tests.waiting import BOUND, until
 
 COMMAND = [sys.executable, "-m", "agents_tools.cli"]
 ROOT = Path(__file__).parents[2]
@@ -56,7 +55,7 @@ def test_ctrl_c_cancels_and_lets_the_tool_clean_up(tmp_path: Path) -> None:
     with start("call", FIXTURE, "sleep_long", f"marker={marker}", "--json") as process:
         wait_until_started(marker, process)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=10)
+        out, err = process.communicate(timeout=BOUND)
     assert process.returncode == 130
     assert marker.read_text() == "cleaned up"
     assert json.loads(out)["status"] == "cancelled"
@@ -69,16 +68,15 @@ def test_a_second_ctrl_c_ends_at_once(tmp_path: Path) -> None:
     marker = tmp_path / "marker"
     with start("call", FIXTURE, "sleep_long", f"marker={marker}", "--stubborn") as process:
         wait_until_started(marker, process)
-        begin = time.monotonic()
         for _ in range(40):  # signals that come together count once
             if process.poll() is not None:
                 break
             process.send_signal(signal.SIGINT)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(0.05)
-        process.wait(timeout=10)
+        _, err = process.communicate(timeout=BOUND)
     assert process.returncode == 130
-    assert time.monotonic() - begin < 1.9
+    assert "left behind" not in err
     assert marker.read_text() == "started"
 
 
@@ -89,7 +87,7 @@ def test_a_stubborn_tool_is_left_behind_after_its_grace(tmp_path: Path) -> None:
     with start("call", FIXTURE, "sleep_long", f"marker={marker}", "--stubborn") as process:
         wait_until_started(marker, process)
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=15)
+        _, err = process.communicate(timeout=BOUND)
     assert process.returncode == 130
     assert "left behind" in err
     assert "Traceback" not in err
@@ -102,18 +100,18 @@ def test_a_reader_that_leaves_is_no_error_to_report() -> None:
         assert process.stderr is not None
         process.stdout.close()
         assert process.stderr.read() == ""
-        assert process.wait(timeout=10) == 141
+        assert process.wait(timeout=30) == 141
 
 
 def test_a_terminal_that_is_not_utf_8_gets_what_it_can_show() -> None:
     """A character that is missing from an encoding must not end the program."""
     env = {**os.environ, "PYTHONIOENCODING": "latin-1", "PYTHONUTF8": "0"}
     with start("call", FIXTURE, "echo", "text=é→", env=env, encoding="latin-1") as process:
-        out, err = process.communicate(timeout=10)
+        out, err = process.communicate(timeout=BOUND)
     assert (process.returncode, err) == (0, "")
     assert '"text":"é?"' in out
     with start("call", FIXTURE, "echo", "text=é→", "--json", env=env) as process:
-        out, _ = process.communicate(timeout=10)
+        out, _ = process.communicate(timeout=BOUND)
     assert json.loads(out)["value"]["text"] == "é→"
 
 
@@ -147,7 +145,7 @@ def test_help_loads_no_heavy_module() -> None:
         "import sys\n"
         "from agents_tools.cli import main\n"
         "main(['--help']); main(['version'])\n"
-        "heavy = {'rich', 'pydantic', 'asyncio', 'griffe', 'anyio', 'agents_tools.tool'}\n"
+        "heavy = {'rich', 'pydantic', 'asyncio', 'griffe', 'anyio', 'agents_tools.tool.tool'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
     assert result.stdout.endswith("[]\n"), result.stdout + result.stderr
@@ -163,7 +161,7 @@ def test_threads_that_the_tool_left_do_not_hold_up_the_exit(tmp_path: Path) -> N
         "    return ''\n"
     )
     with start("call", f"{path}:wait", "--timeout", "0.2") as process:
-        process.communicate(timeout=15)
+        process.communicate(timeout=BOUND)
     assert process.returncode == 4
 
 

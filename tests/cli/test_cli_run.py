@@ -17,7 +17,9 @@ import pytest
 from inline_snapshot import snapshot
 from rich.console import Console
 
+from agents_tools.agents import call_delta, call_started, text_delta
 from agents_tools.cli import main
+from agents_tools.content import ToolCallItem, Usage
 from agents_tools.events import (
     EventSource,
     Origin,
@@ -25,13 +27,11 @@ from agents_tools.events import (
     RunItemStreamEvent,
     ToolProgressEvent,
     event_from_dict,
-    stamp,
 )
-from agents_tools.items import ToolCallItem
-from agents_tools.model import call_delta, call_started, text_delta
-from agents_tools.ui._live_run import LiveRun
-from agents_tools.usage import Usage
+from agents_tools.events.base import stamp
+from agents_tools.ui.console.rich_view import RichRun
 from tests.cli.conftest import Run
+from tests.waiting import BOUND
 
 AGENTS = str(Path(__file__).parent / "agents_fixture.py")
 ROOT = Path(__file__).parents[2]
@@ -148,16 +148,16 @@ def test_the_input_may_come_from_elsewhere(given: str, run: Run, tmp_path: Path)
         (["plain"], 2, "usage_error", "what is the agent to do?"),
         (["plain", " "], 2, "usage_error", "the input is empty."),
         (["plain", "@nowhere"], 2, "usage_error", "INPUT @nowhere cannot be read"),
-        (["plain", "x", "--model", "nobody/x"], 2, "usage_error", "No provider is known"),
+        (["plain", "x", "--model", "nobody/x"], 2, "usage_error", "has no known provider"),
         (["plain", "x", "--max-turns", "0"], 2, "usage_error", "0 is not in the range"),
-        (["plain", "x", "--resume", "y"], 2, "usage_error", "--resume goes on with what was said"),
+        (["plain", "x", "--resume", "y"], 2, "usage_error", "--resume continues a saved run"),
         (["plain", "--resume", "nowhere"], 2, "usage_error", "--resume nowhere cannot be read"),
         (["plain", "--resume", AGENTS], 2, "usage_error", "holds no saved run"),
         (["plain", "x", "--events", "ndjson"], 2, "usage_error", "both write to standard output"),
         (["modelless", "x"], 2, "usage_error", "agent 'Modelless' has no model."),
         (["nobody", "x"], 2, "usage_error", "has no agent 'nobody'."),
-        (["dig", "x"], 2, "usage_error", "is no agent but a tool."),
-        (["Answer", "x"], 2, "usage_error", "is no agent but a"),
+        (["dig", "x"], 2, "usage_error", "is not an agent but a tool."),
+        (["Answer", "x"], 2, "usage_error", "is not an agent but a"),
     ],
 )
 def test_exit_codes_and_json_say_how_a_run_ended(
@@ -306,7 +306,7 @@ def start(*args: str, **options: Any) -> subprocess.Popen[str]:
 
 def wait_until_started(marker: Path, process: subprocess.Popen[str]) -> None:
     """Wait for the tool to say that it runs."""
-    until = time.monotonic() + 10
+    until = time.monotonic() + 30
     while not (marker.exists() and marker.read_text()):
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < until
@@ -321,7 +321,7 @@ def test_ctrl_c_cancels_and_lets_tools_clean_up(options: list[str], tmp_path: Pa
     with start(f"{AGENTS}:hanger", f"hang, marker={marker}", *options) as process:
         wait_until_started(marker, process)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=10)
+        out, err = process.communicate(timeout=30)
     assert (process.returncode, marker.read_text()) == (130, "cleaned up")
     assert "Traceback" not in err
     if options:
@@ -339,15 +339,14 @@ def test_a_second_ctrl_c_ends_at_once(tmp_path: Path) -> None:
     words = f"hang, marker={marker} stubborn=true"
     with start(f"{AGENTS}:hanger", words) as process:
         wait_until_started(marker, process)
-        begin = time.monotonic()
         for _ in range(40):  # signals that come together count once
             if process.poll() is not None:
                 break
             process.send_signal(signal.SIGINT)
             time.sleep(0.05)
-        process.wait(timeout=10)
+        _, err = process.communicate(timeout=BOUND)
     assert process.returncode == 130
-    assert time.monotonic() - begin < 1.9
+    assert "left behind" not in err
     assert marker.read_text() == "started"
 
 
@@ -358,7 +357,7 @@ def test_a_reader_that_leaves_ends_the_run() -> None:
         assert process.stderr is not None
         process.stdout.close()
         assert process.stderr.read() == ""
-        assert process.wait(timeout=10) == 141
+        assert process.wait(timeout=30) == 141
 
 
 def test_without_rich_a_run_is_plain_lines() -> None:
@@ -415,7 +414,7 @@ class Terminal:
         except OSError:  # the end, as Linux tells it
             pass
         os.close(self._ours)
-        return self.process.wait(timeout=10)
+        return self.process.wait(timeout=30)
 
 
 needs_terminal = pytest.mark.skipif(os.name == "nt", reason="there are no pseudo-terminals")
@@ -519,7 +518,7 @@ ROOT_ORIGIN = Origin(source=EventSource.AGENT)
 
 def drawn(*events: Any, height: int = 24) -> list[str]:
     """Give the lines of the live view after these events."""
-    view = LiveRun("Boss")
+    view = RichRun("Boss")
     for event in events:
         view.hear(event)
     view.count((), Usage(requests=1, input_tokens=5))

@@ -111,11 +111,11 @@ def test_a_module_that_cannot_be_imported_says_where(
 @pytest.mark.parametrize(
     ("target", "message"),
     [
-        ("missing.py", "there is no file missing.py."),
-        ("sample_missing.part", "there is no module 'sample_missing.part'."),
+        ("missing.py", "file missing.py not found."),
+        ("sample_missing.part", "module 'sample_missing.part' not found."),
         ("not a name", "'not a name' is neither a Python file nor a module name."),
         ("TOOLS:nope", "has no attribute 'nope'."),
-        ("TOOLS:Shelf", "is no tool but the class Shelf."),
+        ("TOOLS:Shelf", "is not a tool but the class Shelf."),
         ("TOOLS:FIXED", "has no attribute"),
         ("math", "math has no tools."),
     ],

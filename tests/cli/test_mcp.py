@@ -126,11 +126,11 @@ def test_a_server_that_cannot_be_reached_is_named_with_its_last_words(
 @pytest.mark.parametrize(
     ("content", "target", "told"),
     [
-        (None, "mcp.json", "there is no file"),
+        (None, "mcp.json", "not found"),
         ("{", "mcp.json", "cannot be read"),
-        ('{"mcpServers": {}}', "mcp.json", "names no MCP servers"),
+        ('{"mcpServers": {}}', "mcp.json", "has no enabled MCP servers"),
         ('{"mcpServers": {"a": {"command": "x"}}}', "mcp.json:b", "has no MCP server 'b'"),
-        ('{"mcpServers": {"a": {}}}', "mcp.json", 'neither "command"'),
+        ('{"mcpServers": {"a": {}}}', "mcp.json", 'requires "command"'),
     ],
 )
 def test_what_is_wrong_with_a_file_is_said(
@@ -249,7 +249,7 @@ def test_mcp_list_tells_what_a_server_says_of_itself_and_what_is_odd(
   hang      (no description)
   variable  Give a variable of the environment.
   Left out:
-    later  it can only be called through the tasks extension of the protocol
+    later  it requires the tasks extension of the protocol
   Taken out:
     wipe  description: removed controls of the writing direction: 1 U+202E;
           description: removed invisible characters: 1 U+200B, 1 U+E0041
@@ -314,11 +314,11 @@ def test_a_server_that_is_silent_is_given_up(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("target", "told"),
     [
-        (FIXTURE, "is no command but a Python file"),
-        ("no-such-program-at-all", "there is no program 'no-such-program-at-all'"),
+        (FIXTURE, "is not a command but a Python file"),
+        ("no-such-program-at-all", "program 'no-such-program-at-all' was not found"),
         ("'unclosed", "cannot be read"),
         (" ", "the command is empty"),
-        ("http://[::1/mcp", "is no address"),
+        ("http://[::1/mcp", "is not a valid URL"),
     ],
 )
 def test_what_is_no_server_is_told_with_a_remedy(target: str, told: str, run: Run) -> None:
@@ -386,8 +386,8 @@ def test_a_header_that_is_none_is_refused_without_showing_it(header: str, run: R
 def test_options_that_mean_nothing_to_a_server_are_refused(run: Run, config: Path) -> None:
     """A header that is not sent, or that goes to the wrong server, would be found out late."""
     header = ["--header", "A: b"]
-    assert "for addresses" in run("mcp", "list", SERVER, *header).err
-    assert "for commands" in run("mcp", "list", "http://127.0.0.1:9/mcp", "--env", "HOME").err
+    assert "require a URL" in run("mcp", "list", SERVER, *header).err
+    assert "requires a command" in run("mcp", "list", "http://127.0.0.1:9/mcp", "--env", "HOME").err
     several = run("mcp", "list", str(config), *header)
     assert several.code == 2
     assert f"Name the one: {config}:good" in several.err

@@ -192,7 +192,7 @@ def test_servers_are_served_on(run: Run, tmp_path: Path) -> None:
 def test_a_client_that_leaves_without_a_word_ends_it() -> None:
     """It may have crashed before it asked for anything."""
     with serving(FIXTURE, stdin=subprocess.DEVNULL) as process:
-        out, err = process.communicate(timeout=10)
+        out, err = process.communicate(timeout=30)
     assert (process.returncode, out, err) == (0, "", "")
 
 
@@ -287,7 +287,7 @@ def test_other_names_of_the_machine_have_to_be_allowed() -> None:
         ([*HTTP, "--auth-token-env", "NOT_SET_AT_ALL"], "NOT_SET_AT_ALL is not set"),
         ([*HTTP, "--auth-token-env", "s3cret-itself"], "not the token itself"),
         ([*HTTP, "--auth-token-env", "SHORT_TOKEN"], "16"),
-        ([*HTTP, "--path", "here"], "path= begins with '/'"),
+        ([*HTTP, "--path", "here"], "path= expects a path that starts with '/'"),
         (["--port", "8000"], "--port goes with --transport http"),
         (["--auth-token-env", "SHORT_TOKEN"], "--auth-token-env goes with --transport http"),
         (["--allow-host", "a"], "--allow-host goes with --transport http"),

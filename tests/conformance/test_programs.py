@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agents_tools import NotifyStreamEvent, RunFinishedEvent
-from agents_tools.model import load_model
+from agents_tools.agents import load_model
 from agents_tools.testing import ScriptedModel, check_events, override_model, tool_call
 from tests.conformance import programs
 from tests.conformance.aimock import COMMAND, Mock, aimock
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Generator
     from pathlib import Path
 
-MODELS = ("scripted", "openai/gpt-5", "openai-chat/gpt-5", "anthropic/claude-sonnet-5")
+PROVIDERS = ("openai/gpt-5", "openai-chat/gpt-5", "anthropic/claude-sonnet-5")
+MODELS = ["scripted", *(pytest.param(one, marks=pytest.mark.external) for one in PROVIDERS)]
 
 
 def _call(name: str, **arguments: Any) -> Any:
@@ -82,7 +83,7 @@ def _fixtures() -> list[dict[str, Any]]:
 def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[Mock]:
     """Run the server with the script."""
     if not COMMAND.exists():
-        pytest.fail("The mock server is not installed; `make test` installs it.")
+        pytest.fail("The mock server is not installed; `make test-all` installs it.")
     folder: Path = tmp_path_factory.mktemp("aimock")
     with aimock(folder, _fixtures(), "--chunk-size", "7") as mock:
         yield mock
@@ -135,10 +136,9 @@ async def test_a_function_tool_runs_an_agent_by_hand(model: str) -> None:
 
 
 @pytest.mark.requirement("A60", "A61")
+@pytest.mark.parametrize("model", MODELS[1:], indirect=True)  # an override precedes a provider
 async def test_a_sub_agent_has_a_provider_of_its_own(model: str) -> None:
     """The provider must get the name exactly as the agent has it, prefix and all."""
-    if model == "scripted":
-        pytest.skip("an override stands above every provider")
     own = ScriptedModel(["Sunny."])
     output, asked = await programs.custom_provider(own)
     assert (output, asked) == ("The forecast is good.", ["doubao/enterprise-model"])

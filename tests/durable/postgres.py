@@ -31,7 +31,9 @@ def why_not() -> str:
 @contextmanager
 def postgres() -> Generator[str]:
     """Start a server; give the address of its database."""
-    with tempfile.TemporaryDirectory(prefix="agents-tools-") as folder:
+    # Not in TMPDIR: the user of the server has to enter each folder above it.
+    place = "/var/tmp" if os.getuid() == 0 else None  # noqa: S108 - mkdtemp creates a private folder
+    with tempfile.TemporaryDirectory(prefix="agents-tools-", dir=place) as folder:
         yield from _served(Path(folder))
 
 
@@ -42,7 +44,19 @@ def _served(data: Path) -> Generator[str]:
     if user is not None:
         shutil.chown(data, user)
     subprocess.run(  # noqa: S603 - what Debian installs
-        [binaries / "initdb", "-D", data, "-A", "trust", "-U", "tester", "--no-sync"],
+        [
+            binaries / "initdb",
+            "-D",
+            data,
+            "-A",
+            "trust",
+            "-U",
+            "tester",
+            "--no-sync",
+            "-E",
+            "UTF8",
+            "--locale=C",
+        ],
         check=True,
         user=user,
         cwd=data,

@@ -13,10 +13,12 @@ from typing import ClassVar
 
 import pytest
 
+from tests.scale import IS_FULL
+
 pytest.importorskip("dbos")
 
-from agents_tools.backend import ToolBackend
-from agents_tools.durable import DBOSBackend
+from agents_tools.execution import ToolBackend
+from agents_tools.persistence.durable import DBOSBackend
 from agents_tools.testing.backends import BackendContract
 from tests.durable.lite import needs_dbos_on_sqlite
 
@@ -55,7 +57,11 @@ class Workers:
 
 
 @pytest.fixture(
-    scope="module", params=[pytest.param("sqlite", marks=needs_dbos_on_sqlite), "postgresql"]
+    scope="module",
+    params=[
+        pytest.param("sqlite", marks=needs_dbos_on_sqlite),
+        pytest.param("postgresql", marks=pytest.mark.external("postgres")),
+    ],
 )
 def workers(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
@@ -78,7 +84,7 @@ def workers(
 class TestDBOSBackend(BackendContract):
     """A queue with workers in processes of their own."""
 
-    kills: ClassVar[int] = 2
+    kills: ClassVar[int] = 2 if IS_FULL else 1
     streams: ClassVar[int] = 20
 
     @pytest.fixture(autouse=True)

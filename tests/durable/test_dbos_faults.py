@@ -13,15 +13,15 @@ import pytest
 pytest.importorskip("dbos")
 
 from agents_tools import Agent, RunConfig, Runner, UserError, function_tool
-from agents_tools.durable import DBOSDurableStore, DurableStoreError
-from agents_tools.items import ToolCallOutputItem
-from agents_tools.run import RunResult
+from agents_tools.agents import RunResult
+from agents_tools.content import ToolCallOutputItem
+from agents_tools.persistence.durable import DBOSDurableStore, DurableStoreError
 from agents_tools.testing import ScriptedModel, tool_call
 from tests.durable.lite import needs_dbos_on_sqlite
 
 pytestmark = pytest.mark.leaves_behind  # the threads of DBOS end in their own time
 
-WITHIN = 20
+WITHIN = 45.0
 
 
 def opened(folder: Path, **more: Any) -> DBOSDurableStore:
@@ -111,8 +111,8 @@ async def test_an_application_that_has_dbos_keeps_it(tmp_path: Path) -> None:
 @needs_dbos_on_sqlite
 async def test_a_process_is_one_worker(tmp_path: Path) -> None:
     """The second one is refused, and the first one still has its tools."""
-    from agents_tools.backend import run_on
-    from agents_tools.durable.dbos import DBOSBackend, serve_worker
+    from agents_tools.execution import run_on
+    from agents_tools.persistence.durable.dbos import DBOSBackend, serve_worker
 
     @function_tool
     def add(a: int, b: int) -> int:
@@ -150,10 +150,10 @@ async def test_a_server_that_is_not_there_is_told_of_without_the_password() -> N
 _QUIET = """
 import asyncio, signal, sys
 from agents_tools import Agent, RunConfig, Runner
-import agents_tools.durable
+import agents_tools.persistence.durable
 assert not {"dbos", "sqlalchemy", "psycopg"} & set(sys.modules)
 handlers = [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)]
-from agents_tools.durable import DBOSDurableStore
+from agents_tools.persistence.durable import DBOSDurableStore
 from agents_tools.testing import ScriptedModel
 
 async def main():

@@ -12,15 +12,19 @@ import pytest
 
 from tests.durable.kills import Victims, check, chosen, victims
 from tests.durable.lite import needs_dbos_on_sqlite
+from tests.scale import IS_FULL
 
 Spec: TypeAlias = Callable[[Path], str]
 """Names the store that a folder has."""
 
-IS_FULL = os.environ.get("AGENTS_TOOLS_CORPUS") == "full"
-"""Whether each moment is tried; otherwise, one of each kind."""
 
-
-@pytest.fixture(params=["local", pytest.param("sqlite", marks=needs_dbos_on_sqlite), "postgresql"])
+@pytest.fixture(
+    params=[
+        "local",
+        pytest.param("sqlite", marks=needs_dbos_on_sqlite),
+        pytest.param("postgresql", marks=pytest.mark.external("postgres")),
+    ]
+)
 def spec(request: pytest.FixtureRequest) -> Spec:
     """Give each store in turn."""
     if request.param == "local":
@@ -32,6 +36,7 @@ def spec(request: pytest.FixtureRequest) -> Spec:
     return lambda _: f"dbos:{url}"
 
 
+@pytest.mark.scaled
 @pytest.mark.requirement("F42")
 @pytest.mark.timeout(900 if IS_FULL else 120)
 @pytest.mark.parametrize("at_once", [None, 1], ids=["at once", "one by one"])
@@ -44,11 +49,13 @@ def test_a_run_that_is_killed_at_any_moment_goes_on_and_does_nothing_twice(
     tmp_path.mkdir()
     whole = program.carry_on(spec(tmp_path), tmp_path, 0, at_once)
     assert whole is not None
-    every = chosen(whole["moments"], finely=not is_slow)
-    if IS_FULL:
+    every = chosen(whole["moments"], finely=IS_FULL or not is_slow)
+    if IS_FULL and not is_slow:
         every = list(range(1, len(whole["moments"]) + 1))
-    elif at_once:
+    elif at_once and not IS_FULL:
         every = every[2 :: 7 if is_slow else 4]
+    elif is_slow and not IS_FULL:
+        every = every[::3]
     ended, folder = whole, tmp_path
     for fatal in every:
         folder = tmp_path / f"{at_once} {fatal}"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agents_tools import UserError
-from agents_tools.durable import DurableStore, DurableStoreError, LocalDurableStore
+from agents_tools.persistence.durable import DurableStore, DurableStoreError, LocalDurableStore
 from agents_tools.testing.durable import DurableStoreContract
 from tests.durable.lite import needs_dbos_on_sqlite
 
@@ -44,7 +44,7 @@ class TestDBOSOnSQLite(DurableStoreContract):
 
     def make_stores(self, count: int) -> Sequence[DurableStore]:
         """Share one DBOS: a process has one."""
-        from agents_tools.durable import DBOSDurableStore
+        from agents_tools.persistence.durable import DBOSDurableStore
 
         url = f"sqlite:///{self.folder / 'runs.db'}"
         return [DBOSDurableStore(url) for _ in range(count)]
@@ -54,6 +54,7 @@ class TestDBOSOnSQLite(DurableStoreContract):
         return b"".join(file.read_bytes() for file in self.folder.iterdir())
 
 
+@pytest.mark.external("postgres")
 @pytest.mark.leaves_behind
 class TestDBOSOnPostgreSQL(DurableStoreContract):
     """DBOS on a server."""
@@ -70,7 +71,7 @@ class TestDBOSOnPostgreSQL(DurableStoreContract):
 
     def make_stores(self, count: int) -> Sequence[DurableStore]:
         """Share one DBOS: a process has one."""
-        from agents_tools.durable import DBOSDurableStore
+        from agents_tools.persistence.durable import DBOSDurableStore
 
         return [DBOSDurableStore(self.url) for _ in range(count)]
 
@@ -113,7 +114,7 @@ async def test_what_cannot_work_is_said_at_once(tmp_path: Path) -> None:
 def test_an_address_that_dbos_has_no_use_for_is_refused(url: str) -> None:
     """The password of an address is not part of the message."""
     pytest.importorskip("dbos")
-    from agents_tools.durable import DBOSDurableStore
+    from agents_tools.persistence.durable import DBOSDurableStore
 
     with pytest.raises(UserError, match=r"sqlite:///runs\.db") as told:
         DBOSDurableStore(url)

@@ -31,20 +31,19 @@ from agents_tools import (
     ToolContext,
     function_tool,
 )
-from agents_tools.durable import (
+from agents_tools.agents import ModelRequest, ModelResponse
+from agents_tools.content import MessageOutputItem, ToolCallItem, ToolCallOutputItem, Usage
+from agents_tools.events import Emit
+from agents_tools.persistence.durable import (
     DurableRun,
     DurableStore,
-    KeptRun,
     LocalDurableStore,
     RunInUseError,
     RunStatus,
+    StoredRun,
 )
-from agents_tools.events import Emit
-from agents_tools.items import MessageOutputItem, ToolCallItem, ToolCallOutputItem
-from agents_tools.model import ModelRequest, ModelResponse
 from agents_tools.testing import tool_call
 from agents_tools.tool import FunctionTool
-from agents_tools.usage import Usage
 
 _LONGEST_LIFE = 45
 """Seconds after which a process that hangs says where, and ends."""
@@ -81,7 +80,7 @@ class Fatal:
         self._store = store
         self._moments = moments
 
-    async def claim(self, run_id: str) -> KeptRun:
+    async def claim(self, run_id: str) -> StoredRun:
         """Claim."""
         kept = await self._store.claim(run_id)
         self._moments.pass_by("claimed")
@@ -158,7 +157,7 @@ _SCRIPT: dict[str, dict[int, list[Any]]] = {
 }
 
 
-def boss(moments: Moments) -> Agent[Any]:
+def boss(moments: Moments) -> Agent[Any, Any]:
     """Give the agent whose runs are killed."""
 
     def effect(context: ToolContext[Any], **what: Any) -> None:
@@ -201,7 +200,7 @@ def store_of(spec: str) -> DurableStore:
     kind, _, place = spec.partition(":")
     if kind == "local":
         return LocalDurableStore(place)
-    from agents_tools.durable import DBOSDurableStore
+    from agents_tools.persistence.durable import DBOSDurableStore
 
     return DBOSDurableStore(place)
 
@@ -266,7 +265,7 @@ def warm_up() -> None:
         asyncio.run(run)
         asyncio.run(store.aclose())
     with contextlib.suppress(ImportError):
-        importlib.import_module("agents_tools.durable.dbos")
+        importlib.import_module("agents_tools.persistence.durable.dbos")
     gc.freeze()
 
 

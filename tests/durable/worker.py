@@ -8,7 +8,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from agents_tools.durable.dbos import serve_worker
+from agents_tools.persistence.durable.dbos import serve_worker
 from agents_tools.testing.backends import BACKEND_TOOLS
 
 

@@ -32,14 +32,20 @@ from agents_tools import (
     notify,
     streaming_tool,
 )
-from agents_tools.export._incoming import fitting_name, incoming, media, say
-from agents_tools.export._outgoing import (
-    called,
+from agents_tools._package import MissingDependency
+from agents_tools.export._export_tool import (
+    as_text,
+    call_tool,
     data_url,
-    described,
-    exported,
-    followed,
-    text_of,
+    describe_block,
+    export_tools,
+    stream_call,
+)
+from agents_tools.export._import_tool import (
+    forward_event,
+    import_tool,
+    media_block,
+    valid_tool_name,
 )
 from agents_tools.toolset import Toolset
 from tests.frameworks.functions import PIXEL, to_url
@@ -92,28 +98,28 @@ class Nothing(BaseTool):
 
 def test_one_tool_gives_one_object_and_several_give_a_list() -> None:
     """The shape of the answer is that of the question."""
-    assert exported(count, lambda tool: tool.name, "to_x") == "count"
-    assert exported([count], lambda tool: tool.name, "to_x") == ["count"]
-    assert exported((count, [work, Nothing()]), lambda tool: tool.name, "to_x") == [
+    assert export_tools(count, lambda tool: tool.name, "to_x") == "count"
+    assert export_tools([count], lambda tool: tool.name, "to_x") == ["count"]
+    assert export_tools((count, [work, Nothing()]), lambda tool: tool.name, "to_x") == [
         "count",
         "work",
         "nothing",
     ]
-    assert exported(Nothing(), lambda tool: tool.name, "to_x") == "nothing"
+    assert export_tools(Nothing(), lambda tool: tool.name, "to_x") == "nothing"
 
 
 def test_toolset_is_several_tools() -> None:
     """Whatever agents here take, other frameworks get."""
     tools = Toolset(count, [work]).prefix("my_")
-    assert exported(tools, lambda tool: tool.name, "to_x") == ["my_count", "my_work"]
+    assert export_tools(tools, lambda tool: tool.name, "to_x") == ["my_count", "my_work"]
     with pytest.raises(UserError, match="get_tools"):
-        exported(Toolset(count, _Dynamic()), lambda tool: tool.name, "to_x")
+        export_tools(Toolset(count, _Dynamic()), lambda tool: tool.name, "to_x")
 
 
 def test_tools_that_are_switched_off_are_not_offered() -> None:
     """A framework has no place for a tool that agents do not offer."""
     off = work.with_(is_enabled=False)
-    assert exported([count, off], lambda tool: tool.name, "to_x") == ["count"]
+    assert export_tools([count, off], lambda tool: tool.name, "to_x") == ["count"]
 
 
 class _Dynamic:
@@ -129,20 +135,20 @@ class _Manager:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (len, r"to_x\(\) takes a tool .*Put @function_tool on the function first"),
-        ("count", r"to_x\(\) takes a tool or several of them, not str"),
-        ([len], r"to_x\(\) takes function tools, not builtin"),
-        (_Dynamic(), r"known while it runs: give await tools\.get_tools\(\)"),
-        ([_Manager()], r"not _Manager\. .*: give tools\.get_tools\(\)"),
-        (Nothing, r"not the class Nothing\. Make a tool of it first"),
-        ([Agent("Boss", model="test:none")], r"not Agent\. Give agent\.as_tool\(\.\.\.\)"),
+        (len, r"to_x\(\) expects a tool .*Decorate the function with @function_tool first"),
+        ("count", r"to_x\(\) expects a tool or several of them, got str"),
+        ([len], r"to_x\(\) expects function tools, got builtin"),
+        (_Dynamic(), r"only known at run time: pass await tools\.get_tools\(\)"),
+        ([_Manager()], r"got _Manager\. .*: pass tools\.get_tools\(\)"),
+        (Nothing, r"got the class Nothing\. Create an instance first"),
+        ([Agent("Boss", model="test:none")], r"got Agent\. Pass agent\.as_tool\(\.\.\.\)"),
         ([count, work.with_(name="count")], r"two tools named 'count'.*policies\.rename"),
     ],
 )
 def test_what_is_no_tool_is_refused_with_a_remedy(given: Any, message: str) -> None:
     """The mistake is made in our call, and named there, not inside the framework."""
     with pytest.raises(UserError, match=message):
-        exported(given, lambda tool: tool.name, "to_x")
+        export_tools(given, lambda tool: tool.name, "to_x")
 
 
 # --- a call
@@ -158,7 +164,7 @@ async def test_events_come_as_json_in_order_before_the_call_has_ended() -> None:
         threads.add(asyncio.get_running_loop() is loop)
         got.append(event)
 
-    outcome = await called(work, {"steps": 100}, call_id="c1", emit=emit)
+    outcome = await call_tool(work, {"steps": 100}, call_id="c1", emit=emit)
     assert outcome.output == "done"
     assert [event["data"] for event in got[1:-1]] == [str(step) for step in range(100)]
     assert [event["seq"] for event in got] == list(range(102))
@@ -171,13 +177,13 @@ async def test_stream_that_fails_does_not_break_the_call(caplog: pytest.LogCaptu
     def emit(event: dict[str, Any]) -> None:
         raise OSError("the stream is gone")
 
-    assert (await called(count, {"upto": 1}, emit=emit)).output == "counted to 1"
-    assert "A stream failed on 'tool_stream_start_event'" in caplog.text
+    assert (await call_tool(count, {"upto": 1}, emit=emit)).output == "counted to 1"
+    assert "stream raised an error for the event 'tool_stream_start_event'" in caplog.text
 
 
 async def test_followed_call_gives_its_events_and_then_how_it_ended() -> None:
     """Frameworks that read a stream of a tool get the same as all others."""
-    items = [item async for item in followed(count, '{"upto": 2}', call_id="c1")]
+    items = [item async for item in stream_call(count, '{"upto": 2}', call_id="c1")]
     assert isinstance(items[-1], CallOutcome)
     assert items[-1].output == "counted to 2"
     assert [item["type"] for item in items if isinstance(item, dict)] == [
@@ -202,7 +208,7 @@ async def test_closing_a_followed_call_cancels_it() -> None:
         finally:
             cleaned.append("yes")
 
-    async with contextlib.aclosing(followed(endless, {})) as items:
+    async with contextlib.aclosing(stream_call(endless, {})) as items:
         async for item in items:
             assert isinstance(item, dict)
             if item["type"] == "notify_stream_event":
@@ -217,8 +223,8 @@ async def test_call_inside_one_of_our_calls_is_heard_there() -> None:
     @function_tool
     async def outer() -> str:
         """Call another framework."""
-        await called(count, {"upto": 1}, call_id="c2", emit=streamed.append)
-        async for _ in followed(count, {"upto": 1}, call_id="c3"):
+        await call_tool(count, {"upto": 1}, call_id="c2", emit=streamed.append)
+        async for _ in stream_call(count, {"upto": 1}, call_id="c3"):
             pass
         return "ok"
 
@@ -234,8 +240,8 @@ async def test_call_inside_one_of_our_calls_is_heard_there() -> None:
 async def test_listeners_hear_each_event_once() -> None:
     """`listen()` works the same whatever runs the tool."""
     async with listen() as heard:
-        await called(count, {"upto": 1}, emit=lambda event: None)
-        async for _ in followed(count, {"upto": 1}):
+        await call_tool(count, {"upto": 1}, emit=lambda event: None)
+        async for _ in stream_call(count, {"upto": 1}):
             pass
     assert [event.type for event in heard].count("notify_stream_event") == 2
 
@@ -249,16 +255,16 @@ async def test_tool_that_answers_for_nothing_raises_into_the_framework() -> None
         raise OSError("no disk")
 
     with pytest.raises(OSError, match="no disk"):
-        await called(fail, {})
+        await call_tool(fail, {})
     with pytest.raises(OSError, match="no disk"):
-        async for _ in followed(fail, {}):
+        async for _ in stream_call(fail, {}):
             pass
 
 
 async def test_arguments_without_a_json_form_are_the_fault_of_the_framework() -> None:
     """Whoever debugs it is told that the tool was never called."""
-    with pytest.raises(UserError, match="handed over arguments that have no JSON form"):
-        await called(count, {"upto": object()})
+    with pytest.raises(UserError, match="from the framework cannot be serialized to JSON"):
+        await call_tool(count, {"upto": object()})
 
 
 @pytest.mark.parametrize(
@@ -280,18 +286,18 @@ def test_blocks_that_a_framework_has_no_place_for_are_described(
     block: Any, text: str, url: str | None
 ) -> None:
     """A model that cannot be shown something is told that it is there."""
-    assert described(block) == text
+    assert describe_block(block) == text
     assert data_url(block) == url
-    assert text_of([ToolOutputText("see"), block]) == f"see\n{text}"
+    assert as_text([ToolOutputText("see"), block]) == f"see\n{text}"
 
 
 # --- their tools
 
 
 async def _echo(context: ToolContext[Any], arguments: dict[str, Any]) -> Any:
-    say(context, {"at": "work"}, tag="custom")
-    say(context, NotifyStreamEvent("ours"))
-    say(context, None)
+    forward_event(context, {"at": "work"}, tag="custom")
+    forward_event(context, NotifyStreamEvent("ours"))
+    forward_event(context, None)
     return arguments
 
 
@@ -302,7 +308,7 @@ async def test_tool_of_a_framework_is_called_with_arguments_that_fit() -> None:
         "properties": {"n": {"type": "integer", "minimum": 1}},
         "required": ["n"],
     }
-    tool = incoming(
+    tool = import_tool(
         framework="Elsewhere", name="echo", description="Echo.", schema=schema, call=_echo
     )
     assert tool.params_json_schema == schema
@@ -329,14 +335,14 @@ async def test_event_that_went_through_a_framework_as_json_is_an_event_again() -
         ctx.progress(1, 2)
         return "ok"
 
-    await called(progress_there, {}, emit=sent.append)
+    await call_tool(progress_there, {}, emit=sent.append)
 
     async def call(context: ToolContext[Any], arguments: dict[str, Any]) -> str:
-        say(context, sent[1])
-        say(context, {"v": 1, "type": "unheard_of"})
+        forward_event(context, sent[1])
+        forward_event(context, {"v": 1, "type": "unheard_of"})
         return "ok"
 
-    tool = incoming(framework="E", name="t", description=None, schema=None, call=call)
+    tool = import_tool(framework="E", name="t", description=None, schema=None, call=call)
     await tool.call(ToolContext(emit=heard.append), "{}")
     assert [event.type for event in heard[1:-1]] == ["tool_progress_event", "notify_stream_event"]
 
@@ -361,16 +367,16 @@ async def test_tool_that_went_to_a_framework_and_back_is_heard_once(name: str) -
 
 def test_names_of_other_frameworks_are_made_to_fit() -> None:
     """Some take any text as a name; no provider does."""
-    assert fitting_name("search") == "search"
-    assert fitting_name("Search the web!") == "Search_the_web"
-    assert fitting_name("x" * 80) == "x" * 64
-    assert fitting_name("äö") == "tool"
+    assert valid_tool_name("search") == "search"
+    assert valid_tool_name("Search the web!") == "Search_the_web"
+    assert valid_tool_name("x" * 80) == "x" * 64
+    assert valid_tool_name("äö") == "tool"
 
 
 def test_parameters_that_are_no_object_are_refused() -> None:
     """A tool takes arguments by name."""
-    with pytest.raises(UserError, match="Elsewhere tool 'x' are no JSON Schema of an object"):
-        incoming(
+    with pytest.raises(UserError, match=r"Elsewhere tool 'x' has an unsupported schema: .*'array'"):
+        import_tool(
             framework="Elsewhere", name="x", description="", schema={"type": "array"}, call=_echo
         )
 
@@ -378,12 +384,12 @@ def test_parameters_that_are_no_object_are_refused() -> None:
 def test_media_of_other_frameworks_become_blocks() -> None:
     """Data is data, whether it came as bytes, in base64 or in a URL."""
     png = ToolOutputImage(data=b"x", mime_type="image/png")
-    assert media("image", data="eA==", mime_type="image/png") == png
-    assert media("image", url="data:image/png;base64,eA==") == png
-    assert media("audio", data=b"x", mime_type="audio/wav") == ToolOutputAudio(
+    assert media_block("image", data="eA==", mime_type="image/png") == png
+    assert media_block("image", url="data:image/png;base64,eA==") == png
+    assert media_block("audio", data=b"x", mime_type="audio/wav") == ToolOutputAudio(
         data=b"x", mime_type="audio/wav"
     )
-    assert media("file", file_id="f1", filename="a") == ToolOutputFileContent(
+    assert media_block("file", file_id="f1", filename="a") == ToolOutputFileContent(
         file_id="f1", filename="a"
     )
 
@@ -394,24 +400,22 @@ def test_media_of_other_frameworks_become_blocks() -> None:
 def test_every_name_of_the_door_is_there_or_says_what_to_install() -> None:
     """What is missing is a framework, and never a puzzle."""
     for name in agents_tools.export.__all__:
-        try:
-            found = getattr(agents_tools.export, name)
-        except UserError as error:
-            assert "pip install -U 'agents-tools[" in str(error)  # noqa: PT017 - it may be installed
+        found = getattr(agents_tools.export, name)
+        if isinstance(found, MissingDependency):
+            with pytest.raises(UserError, match=r"pip install -U 'agents-tools\["):
+                found()
         else:
             assert found.__name__ == name
 
 
-def test_help_and_completion_name_what_can_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They look at every name: one that only raises would end them."""
-    monkeypatch.setitem(
-        agents_tools.export._FRAMEWORKS,  # pyright: ignore[reportPrivateUsage]
-        "smolagents",
-        ("smolagents", "a_framework.that_is_nowhere"),
-    )
-    assert "to_smolagents" not in dir(agents_tools.export)
+def test_help_and_completion_work_without_a_framework(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They look at every name: a name that raises would end them."""
+    monkeypatch.setitem(sys.modules, "smolagents", None)
+    monkeypatch.delitem(sys.modules, "agents_tools.export.smolagents", raising=False)
+    monkeypatch.delitem(vars(agents_tools.export), "to_smolagents", raising=False)
     members = dict(inspect.getmembers(agents_tools.export))
     assert {"from_langchain", "to_langchain", "to_mcp"} <= members.keys()
+    assert "pip install -U 'agents-tools[smolagents]'" in repr(members["to_smolagents"])
 
 
 def test_fault_of_ours_is_not_blamed_on_the_framework(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -421,7 +425,7 @@ def test_fault_of_ours_is_not_blamed_on_the_framework(monkeypatch: pytest.Monkey
         sys.modules, "agents_tools.export._approval", ModuleType("agents_tools.export._approval")
     )
     monkeypatch.delitem(vars(agents_tools.export), "to_langchain", raising=False)
-    with pytest.raises(ImportError, match="cannot import name 'decided'"):
+    with pytest.raises(ImportError, match="cannot import name 'is_approval'"):
         _ = agents_tools.export.to_langchain
 
 
@@ -452,8 +456,8 @@ def test_framework_that_is_too_old_is_named_with_the_remedy(
     monkeypatch.delitem(sys.modules, "agents_tools.export.langchain", raising=False)
     monkeypatch.setitem(sys.modules, "langchain_core.tools", ModuleType("langchain_core.tools"))
     monkeypatch.delitem(vars(agents_tools.export), "to_langchain", raising=False)
-    with pytest.raises(UserError, match=r"does not fit .*BaseTool.*agents-tools\[langchain\]"):
-        _ = agents_tools.export.to_langchain
+    with pytest.raises(UserError, match=r"another version .*BaseTool.*agents-tools\[langchain\]"):
+        agents_tools.export.to_langchain([])
 
 
 @pytest.mark.parametrize(
@@ -469,10 +473,10 @@ def test_a_module_without_its_framework_cannot_be_imported(
     with pytest.raises(ImportError) as direct:
         importlib.import_module(f"agents_tools.export.{name}")
     assert isinstance(direct.value, UserError)
-    with pytest.raises(UserError) as door:
-        getattr(agents_tools.export, f"to_{name}")
-    for told in (str(direct.value), str(door.value)):
-        assert told.count("pip install -U 'agents-tools[") == 1
+    with pytest.raises(UserError) as lazy:
+        getattr(agents_tools.export, f"to_{name}")([])
+    for message in (str(direct.value), str(lazy.value)):
+        assert message.count("pip install -U 'agents-tools[") == 1
 
 
 def test_context_of_the_application_is_given_on() -> None:
@@ -484,6 +488,6 @@ def test_context_of_the_application_is_given_on() -> None:
         return str(ctx.context)
 
     async def run() -> Any:
-        return (await called(who, {}, context="Ann")).output
+        return (await call_tool(who, {}, context="Ann")).output
 
     assert asyncio.run(run()) == "Ann"

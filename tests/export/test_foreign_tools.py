@@ -22,9 +22,9 @@ from agents_tools import (
     function_tool,
     policies,
 )
-from agents_tools.context import RunScope, enter_scope, leave_scope
-from agents_tools.export._outgoing import called, followed
-from agents_tools.usage import Usage
+from agents_tools.content import Usage
+from agents_tools.export._export_tool import call_tool, stream_call
+from agents_tools.tool.context import RunScope, enter_scope, leave_scope
 from tests.frameworks.functions import PIXEL, to_url
 
 URL = "https://example.com/a"
@@ -144,12 +144,12 @@ async def test_call_that_would_wait_for_a_person_is_denied_inside_a_run() -> Non
     )
     token = enter_scope(scope)
     try:
-        outcome = await called(guarded, {})
-        last = [item async for item in followed(guarded, {})][-1]
+        outcome = await call_tool(guarded, {})
+        last = [item async for item in stream_call(guarded, {})][-1]
     finally:
         leave_scope(token)
     assert outcome.status == "denied"
-    assert "nobody can be asked" in str(outcome.output)
+    assert "approvals are not available" in str(outcome.output)
     assert last == outcome or getattr(last, "status", None) == "denied"
 
 
@@ -296,7 +296,7 @@ def test_tools_that_only_anthropic_knows_are_refused() -> None:
         async def call(self, input: object) -> Any:
             return ""
 
-    with pytest.raises(UserError, match=r"'bash' are known only to Anthropic.*bash_20250124"):
+    with pytest.raises(UserError, match=r"'bash' cannot be converted: .*bash_20250124"):
         from_anthropic_sdk(Bash())
 
 
@@ -382,8 +382,8 @@ async def test_conditions_of_the_agents_sdk_are_asked_here() -> None:
     for user, path, status in given:
         outcome = await tool.call(ToolContext(user), f'{{"path": "{path}"}}')
         assert outcome.status == status
-    assert await tool.is_enabled(RunContextWrapper("Ann"), None) is True
-    assert await tool.is_enabled(RunContextWrapper("nobody"), None) is False
+    assert await tool.is_enabled(RunContextWrapper("Ann"), None) is True  # pyright: ignore[reportCallIssue, reportGeneralTypeIssues]
+    assert await tool.is_enabled(RunContextWrapper("nobody"), None) is False  # pyright: ignore[reportCallIssue, reportGeneralTypeIssues]
 
 
 def test_guardrails_of_the_agents_sdk_are_not_forgotten() -> None:
@@ -401,7 +401,10 @@ def test_guardrails_of_the_agents_sdk_are_not_forgotten() -> None:
     def delete(path: str) -> str:
         return path
 
-    with pytest.raises(UserError, match=r"'delete' has guardrails .*policies\.input_guardrail"):
+    with pytest.raises(
+        UserError,
+        match=r"'delete' cannot be converted: it has guardrails.*policies\.input_guardrail",
+    ):
         from_openai_agents(delete)
 
 
@@ -457,8 +460,8 @@ async def test_tool_of_pydantic_ai_that_prepare_leaves_out_is_not_offered() -> N
         return "erased"
 
     tool = from_pydantic_ai(Tool(erase, prepare=prepare))
-    assert await tool.is_enabled(RunContextWrapper("admin"), None) is True
-    assert await tool.is_enabled(RunContextWrapper("guest"), None) is False
+    assert await tool.is_enabled(RunContextWrapper("admin"), None) is True  # pyright: ignore[reportCallIssue, reportGeneralTypeIssues]
+    assert await tool.is_enabled(RunContextWrapper("guest"), None) is False  # pyright: ignore[reportCallIssue, reportGeneralTypeIssues]
 
 
 async def test_bounds_of_pydantic_ais_tools_hold_here() -> None:
@@ -490,4 +493,4 @@ async def test_bounds_of_pydantic_ais_tools_hold_here() -> None:
     tool = from_pydantic_ai(Tool(checked, args_validator=check))
     assert await _output(tool, '{"path": "a"}') == "a"
     assert await _output(tool, '{"path": "b"}') == "Take another path."
-    assert "asks for approval in the middle" in await _output(from_pydantic_ai(Tool(asks)))
+    assert "raised ApprovalRequired during its call" in await _output(from_pydantic_ai(Tool(asks)))

@@ -217,7 +217,7 @@ async def test_approval_is_denied_where_pydantic_ai_cannot_wait() -> None:
         harness_of("pydantic_ai").ours([guarded]), [Call("c1", "delete", '{"path": "a"}')]
     )
     assert report.error is None
-    assert "needs a person's approval" in report.answers["c1"].text
+    assert "needs the approval of a person" in report.answers["c1"].text
     assert ran == []
 
 
@@ -243,7 +243,7 @@ async def test_agent_of_pydantic_ai_that_is_left_early_takes_its_calls_along() -
     from pydantic_ai import Agent
 
     from agents_tools.export import to_pydantic_ai
-    from agents_tools.export.pydantic_ai import ToolSays
+    from agents_tools.export.pydantic_ai import ToolEventPart
     from tests.frameworks import functions
     from tests.frameworks.tools import TOOLS
 
@@ -252,7 +252,7 @@ async def test_agent_of_pydantic_ai_that_is_left_early_takes_its_calls_along() -
     agent: Any = Agent(model, tools=to_pydantic_ai([TOOLS["wait"]]))
     async with asyncio.timeout(10), agent.run_stream_events("go") as events:
         async for event in events:
-            if isinstance(event, ToolSays):
+            if isinstance(event, ToolEventPart):
                 break
     assert functions.finished == ["wait"]
 
@@ -519,7 +519,10 @@ def test_tools_of_langchain_that_need_a_graph_are_refused() -> None:
         return ""
 
     look.__annotations__["state"] = Annotated[dict[str, Any], InjectedState]
-    with pytest.raises(UserError, match=r"'state' of the LangChain tool 'look'.*as_tool"):
+    with pytest.raises(
+        UserError,
+        match=r"LangChain tool 'look' cannot be converted: its parameter 'state'.*as_tool",
+    ):
         from_langchain(foreign_tool(look))
 
 
@@ -623,7 +626,9 @@ async def test_ai_messages_of_langchain_are_not_tools() -> None:
     """Whoever mixes things up is told what the function takes."""
     from agents_tools.export import from_langchain, to_langchain
 
-    with pytest.raises(UserError, match=r"from_langchain\(\) takes a .*BaseTool, not .*AIMessage"):
+    with pytest.raises(
+        UserError, match=r"from_langchain\(\) expects a .*BaseTool, got .*AIMessage"
+    ):
         from_langchain(AIMessage("x"))  # pyright: ignore[reportArgumentType, reportCallIssue]
-    with pytest.raises(UserError, match=r"to_langchain\(\) takes a tool or several"):
+    with pytest.raises(UserError, match=r"to_langchain\(\) expects a tool or several"):
         to_langchain(print)  # pyright: ignore[reportArgumentType, reportCallIssue]

@@ -194,27 +194,32 @@ _HEAD = """# Tools in other frameworks, measured
 
 <!-- Written by `python -m tests.frameworks.run --write`; change it there. -->
 
-The same eleven typed functions, once with `@function_tool` and `to_<framework>`, once with the
-framework's own decorator, in the framework's own agent with a scripted model. Each cell says how
-many cases hold: **ours** / the framework's own.
+This page compares tools of this library with the frameworks' own tools. The same eleven typed
+functions are tools of an agent of each framework with a scripted model: once with `@function_tool`
+and `to_<framework>`, once with the framework's own decorator. Each cell has the number of passed
+cases: **agents_tools** / the framework's own tool.
 
-- **arguments**: a model with a dataclass, a date, an enum and a time in it, defaults, `None`,
-  `*args` and positional-only parameters arrive as what the function says.
+- **arguments**: a model with a dataclass, a date, an enum and a time, defaults, `None`, `*args` and
+  positional-only parameters arrive with the declared types.
 - **results as JSON**: a dictionary reaches the model as JSON.
-- **bad arguments**: eight wrong calls do not reach the function, and the answer names the place.
-- **failures**: a function that raises does not end the run, and the model is told why.
-- **generators**: of a function that yields progress, the model gets the result and no more.
-- **cancellation**: when the run is cancelled, the `finally` of the function has run.
-- **everything else**: progress heard by `listen()` and in the framework's own stream, pictures,
-  policies, broken JSON, several calls at once, class-based tools, and the framework's tools as
-  ours. What a framework has no place for is not counted.
+- **bad arguments**: eight invalid calls do not reach the function, and the error names the place.
+- **failures**: a function that raises does not end the run, and the model receives the reason.
+- **generators**: for a function that yields progress, the model receives only the result.
+- **cancellation**: when the run is cancelled, the `finally` block of the function has run.
+- **everything else**: progress in `listen()` and in the framework's own stream, images, policies,
+  broken JSON, concurrent calls, class-based tools, and the framework's tools used in this library.
+  Cases that a framework has no feature for are not counted.
 
 """
 
 
 def _notes(findings: list[Finding]) -> str:
     said = [f"- {one.framework}: {fault}" for one in findings for fault in one.faults]
-    return "\nWhat of ours does not hold:\n\n" + "\n".join(said) + "\n" if said else ""
+    return (
+        "\nCases that tools of this library do not pass:\n\n" + "\n".join(said) + "\n"
+        if said
+        else ""
+    )
 
 
 def main() -> None:

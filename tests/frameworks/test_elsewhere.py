@@ -14,8 +14,8 @@ ROOT = Path(__file__).parents[2]
 FOLDER = Path(__file__).parent / "harness" / "elsewhere"
 SHARED = [FOLDER / "calls.py", FOLDER / "agents.py"]
 """What tools of ours have to bear in all of them, and what their agents have to do as tools."""
-OWN = [path for path in sorted(FOLDER.glob("[a-z]*.py")) if path not in SHARED]
-"""What only one of them has."""
+OWN = [path for name in FRAMEWORKS if (path := FOLDER / f"{name}.py").exists()]
+"""The tests of one framework alone, in a file of its name."""
 
 _OPTIONS = [
     "-q",
@@ -32,6 +32,7 @@ _OPTIONS = [
 ]
 
 
+@pytest.mark.external
 @pytest.mark.timeout(150)
 @pytest.mark.parametrize("own", OWN, ids=lambda path: path.stem)
 def test_in_the_environment_of_the_framework(own: Path) -> None:

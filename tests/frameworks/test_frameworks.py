@@ -7,6 +7,7 @@ import pytest
 from tests.frameworks.run import FRAMEWORKS, Finding, examined, table
 
 
+@pytest.mark.external
 @pytest.mark.timeout(150)
 @pytest.mark.parametrize("name", FRAMEWORKS)
 def test_our_tools_hold_in_the_framework(name: str) -> None:

@@ -18,8 +18,8 @@ from agents_tools import (
     ToolOutputText,
     ToolResult,
 )
-from agents_tools.mcp.adapter import MCPToolError, function_tool_of, result_of
-from agents_tools.outputs import to_json
+from agents_tools.content.json_value import to_json
+from agents_tools.mcp.client.adapter import MCPToolError, function_tool_of, result_of
 from agents_tools.testing import call_tool
 from agents_tools.wire.mcp import to_mcp
 
@@ -272,7 +272,7 @@ def test_a_result_of_another_shape_is_shown_as_it_is() -> None:
     ("raw", "text"),
     [
         ({"content": [{"type": "text", "text": "Full."}], "isError": True}, "Full."),
-        ({"isError": True}, "The tool failed and did not say why."),
+        ({"isError": True}, "The tool failed without an error message."),
         ({"structuredContent": {"a": "ü"}, "isError": True}, '{"a": "ü"}'),
         (
             {"content": [BLOCKS["text"], BLOCKS["image"]], "isError": True},

@@ -435,9 +435,9 @@ def test_variables_that_are_not_there_are_refused() -> None:
     ]
     assert texts == snapshot(
         [
-            "The MCP configuration: MCP server 'box' needs the variable BOX_UNSET for its 'env.KEY', and it is not set. Set it, or write ${BOX_UNSET:-default}.",
-            "The MCP configuration: MCP server 'box' asks the editor for ${input:key} in its 'args'. Put the value into a variable of the environment and write ${NAME} instead.",
-            "The MCP configuration: MCP server 'box' needs the variable BOX_UNSET for its 'bearer_token_env_var', and it is not set. Set it, or write ${BOX_UNSET:-default}.",
+            "The MCP configuration: MCP server 'box': 'env.KEY' requires the environment variable BOX_UNSET, which is not set. Set it, or use ${BOX_UNSET:-default}.",
+            "The MCP configuration: MCP server 'box': 'args' contains ${input:key}, which only an editor can fill in. Put the value into an environment variable and use ${NAME} instead.",
+            "The MCP configuration: MCP server 'box': 'bearer_token_env_var' requires the environment variable BOX_UNSET, which is not set. Set it, or use ${BOX_UNSET:-default}.",
         ]
     )
 
@@ -482,33 +482,33 @@ def test_each_wrong_entry_is_told_with_place_and_remedy() -> None:
     }
     assert texts == snapshot(
         {
-            "nothing": 'MCP server \'box\' has neither "command" (a program to start) nor "url" (an address).',
-            "list": '"mcpServers.box" in The MCP configuration is an object like {"command": "..."}, not a list.',
-            "text": '"mcpServers.box" in The MCP configuration is an object like {"command": "..."}, not text.',
-            "null": '"mcpServers.box" in The MCP configuration is an object like {"command": "..."}, not null.',
-            "url without a scheme": "The url of MCP server 'box' is no address. Give the whole of it, such as http://127.0.0.1:8000/mcp.",
-            "url of a file": "The url of MCP server 'box' is no address. Give the whole of it, such as http://127.0.0.1:8000/mcp.",
-            "url that is no text": 'MCP server \'box\' has neither "command" (a program to start) nor "url" (an address).',
-            "url of no place": "The url of MCP server 'box' is no address. Give the whole of it, such as http://127.0.0.1:8000/mcp.",
-            "transport": "MCP server 'box' has the transport 'carrier pigeon'; there are 'stdio', 'http', 'sse' and 'memory'.",
-            "transport that is no text": "MCP server 'box' has the transport 7; there are 'stdio', 'http', 'sse' and 'memory'.",
-            "stdio without a command": "MCP server 'box' is reached by stdio and needs 'command'.",
-            "http without an address": "MCP server 'box' is reached by http and needs 'url'.",
-            "memory": "MCP server 'box' is reached by memory and needs 'server'.",
-            "command": "The command of MCP server 'box' is text, not a number.",
-            "command of nothing": 'MCP server \'box\' has neither "command" (a program to start) nor "url" (an address).',
-            "args as text": "The args of MCP server 'box' is a list of texts, not text.",
-            "args with a number": "The args of MCP server 'box' are texts; one is a number: 80.",
-            "env as a list": "The env of MCP server 'box' is an object, not a list.",
-            "env with a number": "The env of MCP server 'box' are texts; 'PORT' is a number.",
-            "env with true": "The env of MCP server 'box' are texts; 'DEBUG' is true or false.",
-            "headers": "The headers of MCP server 'box' are texts; 'X-Ids' is a list.",
-            "timeout of nothing": "The timeout of MCP server 'box' is a number above 0, not 0.",
-            "timeout as text": "The timeout of MCP server 'box' is a number above 0, not '30s'.",
-            "timeout that is true": "The timeout of MCP server 'box' is a number above 0, not True.",
+            "nothing": 'MCP server \'box\' requires "command" (a program to start) or "url" (an address).',
+            "list": '"mcpServers.box" in The MCP configuration expects an object like {"command": "..."}, got a list.',
+            "text": '"mcpServers.box" in The MCP configuration expects an object like {"command": "..."}, got a string.',
+            "null": '"mcpServers.box" in The MCP configuration expects an object like {"command": "..."}, got null.',
+            "url without a scheme": "MCP server 'box': 'url' expects a complete URL, such as http://127.0.0.1:8000/mcp.",
+            "url of a file": "MCP server 'box': 'url' expects a complete URL, such as http://127.0.0.1:8000/mcp.",
+            "url that is no text": 'MCP server \'box\' requires "command" (a program to start) or "url" (an address).',
+            "url of no place": "MCP server 'box': 'url' expects a complete URL, such as http://127.0.0.1:8000/mcp.",
+            "transport": "MCP server 'box': 'transport' expects 'stdio', 'http', 'sse' or 'memory', got 'carrier pigeon'.",
+            "transport that is no text": "MCP server 'box': 'transport' expects 'stdio', 'http', 'sse' or 'memory', got 7.",
+            "stdio without a command": "MCP server 'box': the transport 'stdio' requires 'command'.",
+            "http without an address": "MCP server 'box': the transport 'http' requires 'url'.",
+            "memory": "MCP server 'box': the transport 'memory' requires 'server'.",
+            "command": "MCP server 'box': 'command' expects a string, got a number.",
+            "command of nothing": 'MCP server \'box\' requires "command" (a program to start) or "url" (an address).',
+            "args as text": "MCP server 'box': 'args' expects a list of strings, got a string.",
+            "args with a number": "MCP server 'box': 'args' expects a list of strings, got a number in the list: 80.",
+            "env as a list": "MCP server 'box': 'env' expects an object, got a list.",
+            "env with a number": "MCP server 'box': 'env' expects strings as values, got a number for 'PORT'.",
+            "env with true": "MCP server 'box': 'env' expects strings as values, got true or false for 'DEBUG'.",
+            "headers": "MCP server 'box': 'headers' expects strings as values, got a list for 'X-Ids'.",
+            "timeout of nothing": "MCP server 'box': 'timeout' expects a number above 0, got 0.",
+            "timeout as text": "MCP server 'box': 'timeout' expects a number above 0, got '30s'.",
+            "timeout that is true": "MCP server 'box': 'timeout' expects a number above 0, got True.",
             "typo": "MCP server 'box' has the unknown key 'timout'. Did you mean 'timeout'?",
             "typo in the only key": "MCP server 'box' has the unknown key 'comand'. Did you mean 'command'?",
-            "typo of an alias": 'MCP server \'box\' has neither "command" (a program to start) nor "url" (an address).',
+            "typo of an alias": 'MCP server \'box\' requires "command" (a program to start) or "url" (an address).',
         }
     )
 
@@ -536,13 +536,13 @@ def test_each_wrong_file_is_told_with_its_path(written: Callable[..., Path]) -> 
         {
             "empty.json": "The MCP configuration empty.json cannot be read: Expecting value: line 1 column 1 (char 0).",
             "cut.json": "The MCP configuration cut.json cannot be read: Expecting ',' delimiter: line 1 column 39 (char 38).",
-            "list.json": "The MCP configuration list.json is an object, not a list.",
-            "null.json": "The MCP configuration null.json is an object, not null.",
-            "nothing.json": 'nothing.json names no MCP servers: it has no key "mcpServers".',
+            "list.json": "The MCP configuration list.json is invalid: expected an object, got a list.",
+            "null.json": "The MCP configuration null.json is invalid: expected an object, got null.",
+            "nothing.json": 'nothing.json has no MCP servers: the key "mcpServers" is missing.',
             "bare.json": 'bare.json has no key "mcpServers". Put the servers below it: {"mcpServers": {"name": {"command": "..."}}}.',
-            "other.json": 'other.json names no MCP servers: it has no key "mcpServers".',
-            "servers.json": '"mcpServers" in servers.json is an object, not a list.',
-            "entry.json": "entry.json: The args of MCP server 'box' is a list of texts, not a number.",
+            "other.json": 'other.json has no MCP servers: the key "mcpServers" is missing.',
+            "servers.json": '"mcpServers" in servers.json expects an object, got a list.',
+            "entry.json": "entry.json: MCP server 'box': 'args' expects a list of strings, got a number.",
             "cut.toml": "The MCP configuration cut.toml cannot be read: Expected ']' at the end of a table declaration (at line 1, column 17).",
             "absent.json": "The MCP configuration absent.json cannot be read: No such file or directory.",
             "a folder": "The MCP configuration . cannot be read: Is a directory.",
@@ -573,7 +573,7 @@ def test_names_are_texts_with_something_in_them() -> None:
     with pytest.raises(UserError) as caught:
         load_config({"mcpServers": {" ": {"command": "x"}}})
     assert str(caught.value) == snapshot(
-        "The MCP configuration: An MCP server needs a name, as text; it got ' '."
+        "The MCP configuration: The name of an MCP server must be a non-empty string, got ' '."
     )
 
 
@@ -662,10 +662,10 @@ async def test_servers_that_are_added_in_code_are_checked_as_well() -> None:
     assert manager.get_server_names() == []
     assert texts == snapshot(
         {
-            "typo": "MCP server 'box' takes no 'comand'. Did you mean 'command'?",
-            "nothing": 'MCP server \'box\' has neither "command" (a program to start) nor "url" (an address).',
-            "command as a list": "The command of MCP server 'box' is text, not a list.",
-            "transport": "MCP server 'box' has the transport 'ftp'; there are 'stdio', 'http', 'sse' and 'memory'.",
-            "args": "The args of MCP server 'box' is a list of texts, not text.",
+            "typo": "MCP server 'box' has an unknown option 'comand'. Did you mean 'command'?",
+            "nothing": 'MCP server \'box\' requires "command" (a program to start) or "url" (an address).',
+            "command as a list": "MCP server 'box': 'command' expects a string, got a list.",
+            "transport": "MCP server 'box': 'transport' expects 'stdio', 'http', 'sse' or 'memory', got 'ftp'.",
+            "args": "MCP server 'box': 'args' expects a list of strings, got a string.",
         }
     )

@@ -247,7 +247,7 @@ def test_loading_tells_and_goes_on(caplog: pytest.LogCaptureFixture) -> None:
     assert good.findings == ()
     (record,) = caplog.records
     assert record.levelname == "INFO"
-    assert record.getMessage().startswith("MCP server 'open' in The MCP configuration: npx takes")
+    assert record.getMessage().startswith("MCP server 'open' in The MCP configuration: npx uses")
 
 
 @pytest.mark.requirement("S34", "S5")

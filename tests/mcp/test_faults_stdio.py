@@ -22,16 +22,18 @@ from typing import Any
 import pytest
 
 import agents_tools
-from agents_tools import FunctionTool, ToolLostError, ToolProgressEvent, ToolTimeoutError
+from agents_tools import FunctionTool, ToolProgressEvent, ToolTimeoutError
 from agents_tools.errors import (
     MCPConnectionError,
     MCPError,
     MCPProtocolError,
     MCPTimeoutError,
+    ToolLostError,
     UserError,
 )
 from agents_tools.mcp import MCPToolManager, ToolListChange, create_mcp_tools
 from agents_tools.testing import call_tool
+from tests.scale import IS_FULL
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="processes and files are counted in /proc"
@@ -39,11 +41,11 @@ pytestmark = pytest.mark.skipif(
 
 SERVER = Path(__file__).with_name("hostile_stdio.py")
 ROOT = Path(agents_tools.__file__).parents[1]
-BOUND = 15.0
+BOUND = 45.0
 """Seconds for what takes none: a test that waits longer has found a wait without an end."""
 AT_ONCE = 5.0
 """Seconds for what has nothing to wait for, on a machine that may be slow."""
-KILLS = 100
+KILLS = 100 if IS_FULL else 20
 TASK_ENDS = 2.0
 
 NEEDS_TWO = pytest.mark.skipif(
@@ -179,9 +181,10 @@ async def test_a_call_is_lost_when_its_answer_ends_in_the_middle(notes: Notes, n
         await still_works(tools)
 
 
+@pytest.mark.scaled
 @pytest.mark.requirement("F25")
 @pytest.mark.timeout(120)
-async def test_a_hundred_kills_lose_a_hundred_calls_and_leave_nothing_behind(notes: Notes) -> None:
+async def test_many_kills_lose_as_many_calls_and_leave_nothing_behind(notes: Notes) -> None:
     """No process, no task and no file descriptor is left of them."""
     async with asyncio.timeout(100), MCPToolManager() as manager:
         await manager.add_server("hostile", **notes.command())
@@ -1203,4 +1206,4 @@ def test_only_two_places_start_processes() -> None:
             assert not any(word.arg == "shell" for word in node.keywords)
             if name in starting - {"run"}:
                 found.add((path.name, name))
-    assert found == {("_stdio.py", "subprocess_exec")}
+    assert found == {("stdio.py", "subprocess_exec")}

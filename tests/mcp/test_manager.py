@@ -32,17 +32,17 @@ from agents_tools import (
     ToolStreamEndEvent,
     function_tool,
 )
-from agents_tools._arguments import SchemaReader
-from agents_tools.context import Question
 from agents_tools.errors import MCPConnectionError, MCPError, UserError, UserKeyError
 from agents_tools.mcp import MCPToolManager, ToolListChange, ToolPins, create_mcp_tools
 from agents_tools.registry import default_registry
+from agents_tools.schema.arguments import SchemaReader
 from agents_tools.testing import ScriptedModel, call_tool, tool_call
+from agents_tools.tool import Question
 from tests.mcp.peers import ROOT, has_ended
 from tests.mcp.small import LINE, TEXT, Small, over_http, over_sse, program, tool
 from tests.waiting import comes
 
-BOUND = 30.0
+BOUND = 45.0
 """Seconds for what takes none: a test that waits longer has found a wait without an end."""
 NEEDS_TWO = pytest.mark.skipif(LINE < 2, reason="line 1 of the SDK knows no other era")
 ERAS = pytest.mark.parametrize("era", ["2025-11-25", pytest.param("2026-07-28", marks=NEEDS_TWO)])
@@ -409,8 +409,8 @@ async def test_names_of_servers_are_checked() -> None:
             manager.get_tools_by_server("bo")
         assert [str(twice.value), str(unknown.value)] == snapshot(
             [
-                "There is an MCP server 'box' already. Remove it first, or give this one another name.",
-                "There is no MCP server 'bo'; there are: 'box'.",
+                "MCP server 'box' exists already. Remove it first, or use another name.",
+                "MCP server 'bo' is not known: expected one of 'box'.",
             ]
         )
         assert by_wire(manager, "box"), "the server that was there first works on"
@@ -715,7 +715,7 @@ async def test_s16_pins_say_what_becomes_of_a_tool_that_changed(
         (question,) = questions
         assert (question.message, question.schema) == snapshot(
             (
-                "Tool 'pay' of MCP server 'box' has changed (description; ToolPins.approve('box', 'pay') accepts it). May it be used?",
+                "Tool 'pay' of MCP server 'box' has changed (description; ToolPins.approve('box', 'pay') accepts it). Allow its use?",
                 {"type": "boolean"},
             )
         )
@@ -744,7 +744,7 @@ async def test_s16_a_tool_that_turns_while_it_is_connected_is_blocked(tmp_path: 
         assert manager.skipped == snapshot(
             {
                 "box": {
-                    "pay": "it is not as it was pinned: description; ToolPins.approve('box', 'pay') accepts it"
+                    "pay": "it differs from its pin: description; ToolPins.approve('box', 'pay') accepts it"
                 }
             }
         )
@@ -753,12 +753,12 @@ async def test_s16_a_tool_that_turns_while_it_is_connected_is_blocked(tmp_path: 
 # --- what servers ask
 
 
-def runs(manager: MCPToolManager, name: str) -> Agent[Any]:
+def runs(manager: MCPToolManager, name: str) -> Agent[Any, Any]:
     model = ScriptedModel([tool_call(f"box_{name}"), "Done."])
     return Agent("helper", mcp_servers=[manager], model=model)
 
 
-async def answered(agent: Agent[Any], config: RunConfig | None = None) -> str:
+async def answered(agent: Agent[Any, Any], config: RunConfig | None = None) -> str:
     """Run an agent, and give what its only call gave."""
     result = await Runner.run(agent, "Go.", run_config=config)
     (item,) = (one for one in result.new_items if isinstance(one, ToolCallOutputItem))
@@ -1062,7 +1062,7 @@ async def test_a_structure_that_breaks_its_promise_is_kept(
     assert outcome.value.metadata == snapshot(
         {"output_schema_faults": ['[\'sum\'] "a lot" is not of type "integer"']}
     )
-    assert "is not what its server promises" in caplog.text
+    assert "does not match its outputSchema" in caplog.text
 
 
 @pytest.mark.requirement("B34", "B37")
@@ -1109,7 +1109,7 @@ async def test_a_silent_call_is_cancelled_at_the_server(how: str) -> None:
         outcome = (await call_tool(tools["hang"])).outcome
         assert outcome.status == "timeout"
         assert str(outcome.error) == snapshot(
-            "MCP server 'box' said nothing for 0.2 s (timeout); the call was cancelled."
+            "MCP server 'box' sent nothing for 0.2 s (timeout); the call was cancelled."
         )
         await small.cancelled.wait()
 

@@ -37,7 +37,7 @@ from agents_tools.policies import limit
 from agents_tools.testing import ScriptedModel, call_tool, tool_call
 from tests.mcp.small import LINE, NOTHING, NUMBERS, TEXT, Small, program
 
-BOUND = 15.0
+BOUND = 45.0
 """Seconds for what takes none: a test that waits longer has found a wait without an end."""
 STEPS = {"type": "object", "properties": {"n": {"type": "integer"}}}
 
@@ -153,7 +153,7 @@ async def test_an_agent_has_it_with_policies_around_it(way: str) -> None:
             one.output for one in result.new_items if isinstance(one, ToolCallOutputItem)
         ]
         assert first == "hi"
-        assert "may be called once" in str(second)
+        assert "can be called once" in str(second)
 
 
 @pytest.mark.requirement("C28")
@@ -272,12 +272,12 @@ def test_the_server_is_named_by_its_session() -> None:
     ("parts", "kind", "text"),
     [
         ({"mcp_connection": object()}, UserTypeError, "get_connection(name), or an open session"),
-        ({"mcp_connection": MCPToolManager()}, UserValueError, "this manager has: none"),
-        ({"tool_name": " "}, UserTypeError, "needs a tool_name"),
-        ({"tool_name": 3}, UserTypeError, "needs a tool_name"),
-        ({"tool_description": 3}, UserTypeError, "tool_description of MCPTool 'read' is text"),
-        ({"input_schema": None}, UserTypeError, "input_schema of MCPTool 'read' is a JSON Schema"),
-        ({"input_schema": {"type": "string"}}, UserValueError, "MCPTool 'read' cannot be made"),
+        ({"mcp_connection": MCPToolManager()}, UserValueError, "got servers: none"),
+        ({"tool_name": " "}, UserTypeError, "expects a non-empty string"),
+        ({"tool_name": 3}, UserTypeError, "expects a non-empty string"),
+        ({"tool_description": 3}, UserTypeError, "tool_description expects a string"),
+        ({"input_schema": None}, UserTypeError, "input_schema expects a JSON Schema"),
+        ({"input_schema": {"type": "string"}}, UserValueError, "MCPTool 'read' is invalid"),
         ({"input_schema": {"type": "object", "properties": 3}}, UserError, "read"),
         ({"remote_tool_name": "a\u200bb"}, UserValueError, "its name"),
     ],
@@ -302,7 +302,7 @@ def test_what_cannot_be_a_tool_is_refused_when_it_is_made(
 @pytest.mark.skipif(LINE < 2, reason="line 1 of the SDK has no such client")
 def test_a_client_that_is_not_open_is_refused() -> None:
     """With what to do about it."""
-    with pytest.raises(UserError, match="is not open; enter it first"):
+    with pytest.raises(UserError, match=r"is not open\. Enter it first"):
         MCPTool(mcp.Client(Small().server), "read", "", NOTHING)
 
 
@@ -376,7 +376,7 @@ def test_a_session_whose_loop_has_ended_says_so() -> None:
         return named(session(), "read")
 
     tool = asyncio.run(make())
-    with pytest.raises(MCPConnectionError, match="belongs to an event loop that does not run"):
+    with pytest.raises(MCPConnectionError, match="belongs to an event loop that is not running"):
         tool.invoke_sync()
 
 

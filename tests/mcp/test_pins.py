@@ -247,7 +247,7 @@ def test_what_is_not_known_cannot_be_approved() -> None:
     with pytest.raises(UserKeyError) as error:
         pins.approve("mail")
     assert str(error.value) == snapshot(
-        "The tools of MCP server 'mail' have not been checked here, so that there is nothing to approve. Connect to it first, give `current=`, or use forget() to trust what it lists next."
+        "The tools of MCP server 'mail' have not been checked in this process, so they cannot be approved. Connect to the server first, pass `current=`, or call forget() to trust the next list."
     )
     pins.check("mail", [tool()])
     with pytest.raises(UserKeyError) as error:
@@ -280,7 +280,7 @@ def test_an_unknown_policy_is_refused() -> None:
     with pytest.raises(UserValueError) as error:
         ToolPins(on_change="blcok")  # pyright: ignore[reportArgumentType]
     assert str(error.value) == snapshot(
-        "on_change of ToolPins is 'warn', 'ask' or 'block', not \"blcok\"."
+        "ToolPins(on_change=...) expects 'warn', 'ask' or 'block', got \"blcok\"."
     )
 
 
@@ -396,20 +396,20 @@ PIN = {"hash": "0" * 64, "description": "", "parts": {}}
         (b"[]", "it has no version"),
         (b"{}", "it has no version"),
         (b'{"version": "1"}', "it has no version"),
-        (b'{"version": 1}', "where an object belongs there is null"),
-        (b'{"version": 1, "servers": []}', "where an object belongs there is []"),
-        (b'{"version": 1, "servers": {"mail": 3}}', "where an object belongs there is 3"),
-        (b'{"version": 1, "servers": {"mail": {"send": "x"}}}', 'there is "x"'),
-        (b'{"version": 1, "servers": {"mail": {"send": {}}}}', "null is no fingerprint"),
+        (b'{"version": 1}', "expected an object, got null"),
+        (b'{"version": 1, "servers": []}', "expected an object, got []"),
+        (b'{"version": 1, "servers": {"mail": 3}}', "expected an object, got 3"),
+        (b'{"version": 1, "servers": {"mail": {"send": "x"}}}', 'expected an object, got "x"'),
+        (b'{"version": 1, "servers": {"mail": {"send": {}}}}', "null is not a fingerprint"),
         (
             b'{"version": 1, "servers": {"mail": {"send": {"hash": "abc"}}}}',
-            '"abc" is no fingerprint',
+            '"abc" is not a fingerprint',
         ),
         (
             json.dumps({"version": 1, "servers": {"m": {"t": PIN | {"parts": {"a": 1}}}}}).encode(),
-            "a part of a fingerprint is no text",
+            "a part of a fingerprint is not a string",
         ),
-        (b'{"version": 2, "servers": {}}', "written by a newer agents-tools (version 2"),
+        (b'{"version": 2, "servers": {}}', "expected file version 1, got 2"),
     ],
 )  # fmt: skip
 def test_a_damaged_file_is_named_and_kept(path: Path, content: bytes, reason: str) -> None:

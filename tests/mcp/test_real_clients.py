@@ -43,7 +43,7 @@ from tests.mcp.peers import (
 from tests.mcp.served import PNG
 from tests.waiting import until
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = [pytest.mark.external, pytest.mark.timeout(180)]
 
 Answer = dict[str, Any]
 CLIENTS = Path(__file__).with_name("clients")

@@ -33,10 +33,10 @@ from agents_tools import (
     ToolOutputText,
     ToolProgressEvent,
 )
-from agents_tools.context import Question
 from agents_tools.errors import MCPConnectionError
 from agents_tools.mcp import MCPToolManager, ToolListChange, create_mcp_tools
 from agents_tools.testing import ScriptedModel, ToolCall, call_tool, tool_call
+from agents_tools.tool import Question
 from tests.mcp.peers import (
     BOUND,
     EVERYTHING,
@@ -57,7 +57,7 @@ from tests.mcp.peers import (
 )
 from tests.waiting import comes
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = [pytest.mark.external, pytest.mark.timeout(120)]
 
 Tool = FunctionTool[..., Any]
 Tools = dict[str, Tool]
@@ -249,7 +249,7 @@ async def test_a_silent_call_times_out_and_the_server_stays_of_use() -> None:
     async with connected(EVERYTHING.server(timeout=0.5)) as (manager, tools):
         called = await call(tools["trigger-long-running-operation"], duration=50, steps=1)
         assert called.status == "timeout"
-        assert "said nothing for 0.5 s" in str(called.outcome.error)
+        assert "sent nothing for 0.5 s" in str(called.outcome.error)
         assert (await ok(tools["echo"], message="next")).content == "Echo: next"
         assert manager.get_stats()["by_server"]["peer"]["connects"] == 1
 

@@ -24,10 +24,10 @@ from agents_tools import (
     policies,
     streaming_tool,
 )
-from agents_tools.backend import CallEnvelope, CallEvent, ToolBackend, pin_of, run_on
 from agents_tools.events import event_from_dict
+from agents_tools.execution import CallEnvelope, CallEvent, ToolBackend, pin_of, run_on
 from agents_tools.mcp import MCPBackend, MCPToolManager, mcp_server
-from agents_tools.mcp._remote import (
+from agents_tools.mcp.remote.protocol import (
     CALL_KEY,
     EVENTS_KEY,
     OUTCOME_KEY,
@@ -274,7 +274,7 @@ async def test_each_worker_gets_its_own_token() -> None:
         ([], {}, "at least one worker"),
         (["http://a/mcp", "http://b/mcp"], {"token": SECRET}, "token={url: token}"),
         ("http://a/mcp", {"token": {"http://b/mcp": SECRET}}, "no address of a worker"),
-        ("ftp://a", {}, "no address"),
+        ("ftp://a", {}, "expects a complete URL"),
         ("http://a/mcp", {"attempts": 0}, "attempts="),
         ("http://a/mcp", {"heartbeat": 0}, "heartbeat="),
         ("http://a/mcp", {"heartbeat": float("inf")}, "heartbeat="),

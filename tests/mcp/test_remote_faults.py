@@ -14,10 +14,12 @@ import pytest
 from hypothesis import given, strategies as st
 
 from agents_tools import NotifyStreamEvent, ToolContext, function_tool, policies, streaming_tool
-from agents_tools.backend import CallEnvelope, CallEvent, ToolBackend, run_on
-from agents_tools.mcp import MCPBackend, backend as backend_module, mcp_server
-from agents_tools.mcp._flight import Call, Flight
-from agents_tools.mcp._remote import (
+from agents_tools.execution import CallEnvelope, CallEvent, ToolBackend, run_on
+from agents_tools.mcp import MCPBackend, mcp_server
+from agents_tools.mcp.client.sdk import sdk_line
+from agents_tools.mcp.remote import backend as backend_module
+from agents_tools.mcp.remote.call import RemoteCall, WorkerCall
+from agents_tools.mcp.remote.protocol import (
     CALL_KEY,
     EVENTS_KEY,
     OUTCOME_KEY,
@@ -26,8 +28,7 @@ from agents_tools.mcp._remote import (
     outcome_in,
     result_in,
 )
-from agents_tools.mcp._sdk import sdk_line
-from agents_tools.mcp._worker import Worker
+from agents_tools.mcp.remote.worker import ToolWorker
 from tests.mcp.hostile_http import HostileHTTP, Request, event, silence, sse, status, typed
 from tests.mcp.small import listening
 
@@ -209,16 +210,16 @@ async def test_a_redirect_takes_no_token_along() -> None:
 # --- much of it
 
 
-async def flight_of(reports: list[Any]) -> tuple[Flight, Call]:
+async def flight_of(reports: list[Any]) -> tuple[RemoteCall, WorkerCall]:
     """Give an attempt that has heard some reports, and that nobody has read yet."""
 
-    async def send(flight: Flight) -> dict[str, Any]:
+    async def send(flight: RemoteCall) -> dict[str, Any]:
         for one in reports:
             flight.heard({"_meta": {EVENTS_KEY: one}})
         return {"content": []}
 
-    call = Call()
-    flight = Flight(envelope("echo"), call, restart=0, max_time=10, send=send)
+    call = WorkerCall()
+    flight = RemoteCall(envelope("echo"), call, restart=0, max_time=10, send=send)
     await asyncio.wait({flight._task})
     return flight, call
 
@@ -372,8 +373,8 @@ async def test_a_call_that_is_cancelled_before_it_is_sent_again_is_not() -> None
 async def test_news_for_a_loop_that_is_gone_harm_nobody() -> None:
     """The connection belongs to another loop, whose calls go on."""
 
-    def elsewhere() -> Flight:
-        async def make() -> Flight:
+    def elsewhere() -> RemoteCall:
+        async def make() -> RemoteCall:
             return (await flight_of([]))[0]
 
         return asyncio.run(make())
@@ -434,7 +435,7 @@ async def test_clocks_that_differ_change_no_deadline(monkeypatch: pytest.MonkeyP
     call = envelope("echo", deadline=time.time() + 30)
     meta = json.loads(json.dumps(meta_of(call, restart=0, heartbeat=1)))
     ahead = time.time() + 3_600
-    monkeypatch.setattr("agents_tools.mcp._remote.time.time", lambda: ahead)
+    monkeypatch.setattr("agents_tools.mcp.remote.protocol.time.time", lambda: ahead)
     order = order_in(meta, "echo", {})
     assert order is not None
     assert order.envelope.deadline == pytest.approx(ahead + 30, abs=5)
@@ -539,7 +540,7 @@ async def test_a_worker_makes_what_it_needs_of_a_tool_once() -> None:
         """Say so."""
         return "x"
 
-    worker = Worker(own=True, errors="hide")
+    worker = ToolWorker(own=True, errors="hide")
     order = order_in({CALL_KEY: {"v": 1, "call_id": "a", "attempt": 1}}, "echo", {})
     assert order is not None
     for tool in (echo, echo, echo.with_(max_output=5)):

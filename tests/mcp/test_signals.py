@@ -13,7 +13,7 @@ from agents_tools.mcp import MCPToolManager, mcp_server, serve_async
 from tests.mcp.small import listening
 from tests.mcp.test_server import LEGACY, client
 
-BOUND = 20.0
+BOUND = 45.0
 
 
 @function_tool

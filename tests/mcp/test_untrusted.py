@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from agents_tools._text import safe_text
-from agents_tools.mcp._untrusted import (
+from agents_tools.mcp._sanitize import (
     UnusableTool,
     clean_schema,
     clean_text,
@@ -22,6 +21,7 @@ from agents_tools.mcp._untrusted import (
     has_hidden,
     public_names,
 )
+from agents_tools.text.escape import safe_text
 
 POISON = {
     "zero width": "\u200b",
@@ -256,7 +256,7 @@ def test_only_texts_for_people_are_cleaned() -> None:
     assert findings == [
         "properties.title.title: removed invisible characters: 1 U+200B",
         "patternProperties.^x-.description: cut 1,000 of 2,000 characters",
-        "x-vendor.title: dropped, it is no text",
+        "x-vendor.title: dropped, it is not a string",
     ]
 
 
@@ -264,7 +264,7 @@ def test_a_schema_without_a_type_describes_an_object() -> None:
     """Arguments are always an object; model providers want to read it."""
     clean, findings = clean_schema({"properties": {}, "description": None})
     assert clean == {"type": "object", "properties": {}}
-    assert findings == ["description: dropped, it is no text", "type: added, it was missing"]
+    assert findings == ["description: dropped, it is not a string", "type: added, it was missing"]
 
 
 def nested(depth: int) -> dict[str, Any]:
@@ -281,26 +281,26 @@ LOOP["not"] = LOOP
 @pytest.mark.parametrize(
     ("schema", "reason"),
     [
-        (None, "it is no JSON Schema of an object"),
-        (True, "it is no JSON Schema of an object"),
-        ([], "it is no JSON Schema of an object"),
+        (None, "it is not a JSON Schema object"),
+        (True, "it is not a JSON Schema object"),
+        ([], "it is not a JSON Schema object"),
         ({"type": "string"}, "it describes 'string'; arguments are an object"),
         ({"type": ["object", "null"]}, "arguments are an object"),
         (nested(33), "it is nested more than 32 levels deep"),
         (nested(100_000), "it is nested more than 32 levels deep"),
         (LOOP, "it is nested more than 32 levels deep"),
-        ({"enum": [0] * 20_000}, "it holds more than 20,000 values"),
-        ({"pattern": "x" * 300_000}, "bytes; at most 262,144 are taken"),
-        ({"pattern": "東" * 100_000}, "bytes; at most 262,144 are taken"),
-        ({"$ref": "https://a.example/b"}, "$ref leads out of the schema, to 'https://a.example/b'"),
-        ({"anyOf": [{"$ref": "file:///etc/passwd"}]}, "anyOf[0].$ref leads out of the schema"),
-        ({"x-schemas": {"a": {"$dynamicRef": "b.json"}}}, "x-schemas.a.$dynamicRef leads out"),
-        ({"maximum": float("nan")}, "it is no JSON: it holds 'NaN'"),
-        ({"maximum": 10**5_000}, "it is no JSON"),
-        ({"default": {1: 2}}, "it is no JSON: a name in it is no text"),
-        ({"default": {1, 2}}, "it is no JSON: it holds"),
-        ({"enum": ["a\u200b"]}, "enum cannot be changed, and the text 'a<U+200B>' holds invisible characters"),
-        ({"properties": {"a\u202e": {}}}, "in properties the name 'a<U+202E>' holds controls of the writing direction"),
+        ({"enum": [0] * 20_000}, "it contains more than 20,000 values"),
+        ({"pattern": "x" * 300_000}, "bytes; the maximum is 262,144"),
+        ({"pattern": "東" * 100_000}, "bytes; the maximum is 262,144"),
+        ({"$ref": "https://a.example/b"}, "$ref refers to another document: 'https://a.example/b'"),
+        ({"anyOf": [{"$ref": "file:///etc/passwd"}]}, "anyOf[0].$ref refers to another document"),
+        ({"x-schemas": {"a": {"$dynamicRef": "b.json"}}}, "x-schemas.a.$dynamicRef refers to another document"),
+        ({"maximum": float("nan")}, "it is not JSON: it contains 'NaN'"),
+        ({"maximum": 10**5_000}, "it is not JSON"),
+        ({"default": {1: 2}}, "it is not JSON: a name in it is not a string"),
+        ({"default": {1, 2}}, "it is not JSON: it contains"),
+        ({"enum": ["a\u200b"]}, "enum cannot be changed, and the text 'a<U+200B>' contains invisible characters"),
+        ({"properties": {"a\u202e": {}}}, "in properties the name 'a<U+202E>' contains controls of the writing direction"),
     ],
 )  # fmt: skip
 def test_a_schema_that_cannot_be_used_is_refused(schema: object, reason: str) -> None:
@@ -353,20 +353,20 @@ def test_any_schema_is_cleaned_or_refused(schema: Any) -> None:
 @pytest.mark.parametrize(
     ("wire", "reason"),
     [
-        (None, "the server lists something that is no tool"),
-        ([], "the server lists something that is no tool"),
+        (None, "the list item is not an object"),
+        ([], "the list item is not an object"),
         ({}, "it has no name"),
         (tool(name=""), "it has no name"),
         (tool(name=" "), "it has no name"),
         (tool(name=3), "it has no name"),
-        (tool(name="x" * 257), "its name has 257 characters; at most 256 do"),
-        (tool(name="a\x1b[m"), "its name 'a<U+001B>[m' holds terminal sequences"),
-        ({"name": "a"}, "its inputSchema cannot be used: it is no JSON Schema of an object"),
+        (tool(name="x" * 257), "its name has 257 characters; the maximum is 256"),
+        (tool(name="a\x1b[m"), "its name 'a<U+001B>[m' contains terminal sequences"),
+        ({"name": "a"}, "its inputSchema is invalid: it is not a JSON Schema object"),
         (
             with_city(enum=["\u2060"]),
             (
-                "its inputSchema cannot be used: inputSchema.properties.city.enum cannot be "
-                "changed, and the text '<U+2060>' holds invisible characters"
+                "its inputSchema is invalid: inputSchema.properties.city.enum cannot be "
+                "changed, and the text '<U+2060>' contains invisible characters"
             ),
         ),
     ],
@@ -381,24 +381,24 @@ def test_a_tool_that_cannot_be_used_is_refused(wire: object, reason: str) -> Non
     ("parts", "kept", "findings"),
     [
         ({"title": None, "annotations": None, "icons": None}, {}, []),
-        ({"title": 3}, {}, ["title: dropped, it is no text"]),
-        ({"annotations": "none"}, {}, ["annotations: dropped, it is no object"]),
+        ({"title": 3}, {}, ["title: dropped, it is not a string"]),
+        ({"annotations": "none"}, {}, ["annotations: dropped, it is not an object"]),
         (
             {"annotations": {"readOnlyHint": "yes", "openWorldHint": True, "mine": 1, "title": 2}},
             {"annotations": {"openWorldHint": True}},
             [
                 "annotations.'readOnlyHint': dropped, it is neither true nor false",
                 "annotations.'mine': dropped, it is not known",
-                "annotations.title: dropped, it is no text",
+                "annotations.title: dropped, it is not a string",
             ],
         ),
-        ({"icons": {"src": "https://a.example"}}, {}, ["icons: dropped, it is no list"]),
+        ({"icons": {"src": "https://a.example"}}, {}, ["icons: dropped, it is not a list"]),
         (
             {"icons": [{"src": "javascript:1"}, 3, {"src": "https://a.example/i.png"}, {}]},
             {"icons": [{"src": "https://a.example/i.png"}]},
-            ["icons: dropped 3 that cannot be shown"],
+            ["icons: dropped 3 invalid icons"],
         ),
-        ({"outputSchema": [1]}, {}, ["outputSchema: dropped, it is no JSON Schema of an object"]),
+        ({"outputSchema": [1]}, {}, ["outputSchema: dropped, it is not a JSON Schema object"]),
         ({"outputSchema": {"type": "array"}}, {"outputSchema": {"type": "array"}}, []),
         (
             {"outputSchema": nested(40)},
@@ -406,8 +406,8 @@ def test_a_tool_that_cannot_be_used_is_refused(wire: object, reason: str) -> Non
             ["outputSchema: dropped, it is nested more than 32 levels deep"],
         ),
         ({"_meta": {"a": 1}, "execution": {}}, {"_meta": {"a": 1}, "execution": {}}, []),
-        ({"_meta": 1}, {}, ["_meta: dropped, it is no object"]),
-        ({"inputschema": {}}, {}, ["'inputschema': dropped, the protocol does not know it"]),
+        ({"_meta": 1}, {}, ["_meta: dropped, it is not an object"]),
+        ({"inputschema": {}}, {}, ["'inputschema': dropped, it is not part of the protocol"]),
     ],
 )
 def test_odd_parts_are_dropped(

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
 
+from agents_tools.agents import Model, ModelRequest, ModelResponse
+from agents_tools.content import Item, MessageInputItem
 from agents_tools.events import RawResponseStreamEvent
-from agents_tools.items import Item, MessageInputItem
-from agents_tools.model import Model, ModelRequest, ModelResponse
 
 if TYPE_CHECKING:
+    from agents_tools.content import ToolCallItem
     from agents_tools.events import Event
-    from agents_tools.items import ToolCallItem
 
 
 @dataclass

@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-PATIENCE = 10.0
+PATIENCE = 45.0
 """Seconds that the server waits for anything before it gives up."""
 
 

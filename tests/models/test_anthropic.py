@@ -16,31 +16,35 @@ from inline_snapshot import snapshot
 from pydantic import BaseModel, Field, TypeAdapter
 
 from agents_tools import function_tool
-from agents_tools.agent import Agent
-from agents_tools.errors import ContextWindowExceeded, ModelError, ToolRefusedError, UserError
-from agents_tools.hosted import WebSearchTool
-from agents_tools.items import (
+from agents_tools.agents import (
+    Agent,
+    ModelRequest,
+    ModelSettings,
+    OutputFormat,
+    RunConfig,
+    Runner,
+    WebSearchTool,
+    load_model,
+)
+from agents_tools.content import (
+    ContentBlock,
     Item,
     MessageInputItem,
     MessageOutputItem,
     ReasoningItem,
     ToolCallItem,
     ToolCallOutputItem,
-    item_from_dict,
-)
-from agents_tools.model import ModelRequest, ModelSettings, OutputFormat, load_model
-from agents_tools.models import _anthropic_request, anthropic as adapter
-from agents_tools.models.anthropic import DEFAULT_MAX_TOKENS, AnthropicModel
-from agents_tools.outputs import (
-    ContentBlock,
     ToolOutputAudio,
     ToolOutputFileContent,
     ToolOutputImage,
     ToolOutputText,
+    Usage,
+    item_from_dict,
 )
-from agents_tools.run import RunConfig
-from agents_tools.runner import Runner
-from agents_tools.usage import Usage
+from agents_tools.errors import ContextWindowExceeded, ModelError, ToolRefusedError, UserError
+from agents_tools.models import _anthropic_request, anthropic as adapter
+from agents_tools.models._anthropic_request import DEFAULT_MAX_TOKENS
+from agents_tools.models.anthropic import AnthropicModel
 from tests.models.asking import ask, check
 from tests.models.http_server import Answer, json_answer, sse_answer
 
@@ -352,9 +356,9 @@ async def test_a_choice_of_tools_is_said_only_where_there_are_tools(
     [
         ("hi", {"settings": ModelSettings(tool_choice="ad"), "tools": (add,)}, r"'ad'.*: add\."),
         ("hi", {"tools": (WebSearchTool(),)}, r"'web_search'.*Responses API.*'claude'"),
-        (" ", {"instructions": "Be kind."}, "nothing to answer"),
+        (" ", {"instructions": "Be kind."}, "has no messages"),
         ([ToolOutputImage(data=b"BM")], {}, r"input\[0\]\.content\[0\]: .*image/webp"),
-        ([ToolOutputAudio(data=b"OggS")], {}, r"content\[0\]: .*no sound"),
+        ([ToolOutputAudio(data=b"OggS")], {}, r"content\[0\]: .*not accept audio"),
         ([ToolOutputFileContent(data=b"PK\3\4\0")], {}, r"content\[0\]: .*PDF"),
     ],
 )
@@ -925,7 +929,7 @@ def test_any_history_is_written_within_the_rules_of_the_api(history: list[Item])
         (500, failed("api_error", "oops"), ModelError, True, "oops"),
         (502, "<html>bad gateway</html>", ModelError, True, "bad gateway"),
         (401, failed("authentication_error", f"bad {KEY}"), ModelError, False, "bad .*_API_KEY"),
-        (403, failed("permission_error", "no"), ModelError, False, "may it use this model"),
+        (403, failed("permission_error", "no"), ModelError, False, "access to this model"),
         (402, failed("billing_error", "pay"), ModelError, False, "402: pay"),
         (404, failed("not_found_error", "model: x"), ModelError, False, "a model 'claude'"),
         (400, failed("invalid_request_error", "odd"), ModelError, False, "400: odd"),
@@ -935,7 +939,7 @@ def test_any_history_is_written_within_the_rules_of_the_api(history: list[Item])
             failed("invalid_request_error", "temperature: Extra inputs are not permitted"),
             ModelError,
             False,
-            "leave it out of ModelSettings",
+            "Remove it from ModelSettings",
         ),
         (
             413,
@@ -1053,7 +1057,7 @@ HALF = [BEGUN, start(0, "text", text=""), delta(0, "text_delta", text="Hel")]
             ),
             None,
             True,
-            "went on after its end",
+            "continued after its end",
         ),
         (Answer(silent=True), None, True, "Is the server running"),
         (json_answer({"id": "x", "content": []}), None, True, "ended before"),
@@ -1079,7 +1083,7 @@ async def test_what_breaks_behind_the_answer_costs_nothing(
     server: ScriptedServer, model: AnthropicModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Everything had come; asking again would cost the same once more."""
-    monkeypatch.setattr("agents_tools.models._common._LINGER", 0.1)
+    monkeypatch.setattr("agents_tools.models._http._TRAILING_TIMEOUT", 0.1)
     events = [BEGUN, *said(0, "Hi"), ended()]
     server.answer(sse_answer(*events, cut=True), sse_answer(*events, threading.Event()))
     for _ in range(2):
@@ -1093,9 +1097,9 @@ async def test_a_model_that_only_pauses_is_given_up(
     server: ScriptedServer, model: AnthropicModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each pause costs the whole conversation once more."""
-    monkeypatch.setattr(adapter, "_MOST_PAUSES", 3)
+    monkeypatch.setattr(adapter, "_MAX_PAUSES", 3)
     server.answer(*[whole(*said(0, "Hm"), reason="pause_turn")] * 3)
-    with pytest.raises(ModelError, match="paused its answer 3 times"):
+    with pytest.raises(ModelError, match="paused its response 3 times"):
         await ask(model, "hi")
 
 
@@ -1130,7 +1134,7 @@ async def test_a_client_that_loses_patience_may_be_asked_again(server: ScriptedS
         api_key=KEY, base_url=server.url, timeout=0.1, max_retries=0
     ) as client:
         model = AnthropicModel("claude", client=client)
-        with pytest.raises(ModelError, match="no answer in time") as caught:
+        with pytest.raises(ModelError, match="the request timed out") as caught:
             await ask(model, "hi")
         gate.set()
         assert caught.value.retryable
@@ -1207,20 +1211,20 @@ async def test_a_missing_key_is_told_at_the_first_request(
     assert server.last.headers["authorization"] == "Bearer token-0123456789"
     assert server.last.body["model"] == "claude-nonesuch"
     monkeypatch.setenv("ANTHROPIC_BASE_URL", "localhost")
-    with pytest.raises(UserError, match="ANTHROPIC_BASE_URL: expected an address"):
+    with pytest.raises(UserError, match="ANTHROPIC_BASE_URL: expected a URL"):
         await ask(model, "hi")
 
 
 @pytest.mark.parametrize(
     ("given_", "told"),
     [
-        ({"client": object()}, "takes an anthropic.AsyncAnthropic, not a object"),
-        ({"client": anthropic.Anthropic(api_key=KEY)}, "not a Anthropic"),
+        ({"client": object()}, "expects an anthropic.AsyncAnthropic, got object"),
+        ({"client": anthropic.Anthropic(api_key=KEY)}, "got Anthropic"),
         (
             {"client": anthropic.AsyncAnthropic(api_key=KEY), "api_key": KEY},
-            "leave out base_url= and api_key=",
+            "cannot be combined with base_url= or api_key=",
         ),
-        ({"base_url": "localhost"}, "base_url=: expected an address"),
+        ({"base_url": "localhost"}, "base_url=: expected a URL"),
     ],
 )
 def test_what_no_model_can_be_made_of_is_refused(given_: dict[str, Any], told: str) -> None:

@@ -19,9 +19,9 @@ from agents_tools import (
     UserError,
     WebSearchTool,
     function_tool,
-    load_model,
 )
-from agents_tools.items import MessageInputItem, MessageOutputItem
+from agents_tools.agents import load_model
+from agents_tools.content import MessageInputItem, MessageOutputItem
 from agents_tools.models.local import LocalModel
 from agents_tools.testing import call_tool
 

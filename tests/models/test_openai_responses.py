@@ -23,7 +23,33 @@ from openai.types.responses.response_create_params import (
 from pydantic import TypeAdapter
 
 from agents_tools import function_tool
-from agents_tools.agent import Agent
+from agents_tools.agents import (
+    Agent,
+    FileSearchTool,
+    HostedMCPTool,
+    LocalShellTool,
+    ModelRequest,
+    ModelSettings,
+    OutputFormat,
+    Runner,
+    WebSearchTool,
+    load_model,
+)
+from agents_tools.content import (
+    ContentBlock,
+    Item,
+    MessageInputItem,
+    MessageOutputItem,
+    ReasoningItem,
+    ToolCallItem,
+    ToolCallOutputItem,
+    ToolOutputAudio,
+    ToolOutputFileContent,
+    ToolOutputImage,
+    ToolOutputText,
+    Usage,
+    item_from_dict,
+)
 from agents_tools.errors import (
     ContextWindowExceeded,
     ModelError,
@@ -32,28 +58,8 @@ from agents_tools.errors import (
     UserTypeError,
     UserValueError,
 )
-from agents_tools.hosted import FileSearchTool, HostedMCPTool, LocalShellTool, WebSearchTool
-from agents_tools.items import (
-    Item,
-    MessageInputItem,
-    MessageOutputItem,
-    ReasoningItem,
-    ToolCallItem,
-    ToolCallOutputItem,
-    item_from_dict,
-)
-from agents_tools.model import ModelRequest, ModelSettings, OutputFormat, load_model
 from agents_tools.models import _clients, openai_responses
 from agents_tools.models.openai_responses import OpenAIResponsesModel
-from agents_tools.outputs import (
-    ContentBlock,
-    ToolOutputAudio,
-    ToolOutputFileContent,
-    ToolOutputImage,
-    ToolOutputText,
-)
-from agents_tools.runner import Runner
-from agents_tools.usage import Usage
 from tests.models.asking import Heard, ask, check
 from tests.models.http_server import Answer, json_answer, sse_answer
 
@@ -391,13 +397,13 @@ async def test_the_same_tools_are_told_once(
 ) -> None:
     """A thousand tools must not be described anew in every turn, whoever else asks in between."""
     described: list[str] = []
-    project = openai_responses.Offers._told
+    project = openai_responses.ToolDefinitionCache._definition
 
     def counted(self: Any, tool: Any) -> Any:
         described.append(tool.name)
         return project(self, tool)
 
-    monkeypatch.setattr(openai_responses.Offers, "_told", counted)
+    monkeypatch.setattr(openai_responses.ToolDefinitionCache, "_definition", counted)
     one, other = (add, look), (look,)
     for tools in (one, other, one, other, one):
         server.answer(whole())
@@ -967,7 +973,7 @@ async def test_a_run_asks_calls_and_asks_again(
         (408, {"message": "late"}, {}, (ModelError, True, None, "late")),
         (409, {"message": "busy"}, {}, (ModelError, True, None, "busy")),
         (401, {"message": f"bad key {KEY}"}, {}, (ModelError, False, None, "OPENAI_API_KEY")),
-        (403, {"message": "no"}, {}, (ModelError, False, None, "may it use this model")),
+        (403, {"message": "no"}, {}, (ModelError, False, None, "access to this model")),
         (404, {"message": "none"}, {}, (ModelError, False, None, r"'gpt-5'.*openai-chat/")),
         (400, {"message": "bad " * 500}, {}, (ModelError, False, None, "bad bad")),
         (
@@ -1173,7 +1179,7 @@ async def test_without_a_key_the_remedy_is_told_at_the_first_request(
     model = load_model("openai/gpt-no-key")
     assert isinstance(model, OpenAIResponsesModel)
     assert repr(model) == "OpenAIResponsesModel('gpt-no-key')"
-    with pytest.raises(UserError, match=r"'gpt-no-key'. Set OPENAI_API_KEY"):
+    with pytest.raises(UserError, match=r"'gpt-no-key' has no API key\. Set OPENAI_API_KEY"):
         await ask(model, "hi")
 
 
@@ -1212,9 +1218,9 @@ def test_wrong_clients_are_refused_where_they_are_given() -> None:
     with openai.OpenAI(api_key="x") as sync:
         with pytest.raises(UserTypeError, match="synchronous"):
             OpenAIResponsesModel("m", client=sync)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-        with pytest.raises(UserValueError, match="leave out"):
+        with pytest.raises(UserValueError, match="cannot be combined"):
             OpenAIResponsesModel("m", client=openai.AsyncOpenAI(api_key="x"), api_key="x")
-    with pytest.raises(UserTypeError, match="not a str"):
+    with pytest.raises(UserTypeError, match="got str"):
         OpenAIResponsesModel("m", client="x")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     with pytest.raises(UserValueError, match=r"base_url=: .*'localhost'"):
         OpenAIResponsesModel("m", base_url="localhost")
@@ -1235,7 +1241,7 @@ def test_one_model_serves_one_event_loop_after_the_other(
         for opened in (1, 2):
             asyncio.run(twice())
             assert server.connections == opened  # the second request found the first one's open
-            assert not _clients._homes
+            assert not _clients._loop_clients
         gc.collect()
     assert [one for one in caught if issubclass(one.category, ResourceWarning)] == []
 
@@ -1248,9 +1254,9 @@ def test_a_loop_that_was_closed_by_hand_is_forgotten(
     server.answer(sse_answer(completed(), cut=True), sse_answer(completed(), cut=True))
     loop.run_until_complete(ask(model, "hi"))
     loop.close()
-    assert loop in _clients._homes
+    assert loop in _clients._loop_clients
     asyncio.run(_asked(model))
-    assert loop not in _clients._homes
+    assert loop not in _clients._loop_clients
 
 
 async def _asked(model: OpenAIResponsesModel) -> None:

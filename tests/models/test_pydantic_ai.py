@@ -17,10 +17,7 @@ from pydantic_ai.models.function import (
 
 from agents_tools import (
     Agent,
-    ContextWindowExceeded,
     MessageOutputItem,
-    ModelError,
-    ModelSettings,
     ReasoningItem,
     Runner,
     ToolCallItem,
@@ -30,9 +27,10 @@ from agents_tools import (
     UserError,
     WebSearchTool,
     function_tool,
-    load_model,
 )
-from agents_tools.items import MessageInputItem
+from agents_tools.agents import ModelSettings, load_model
+from agents_tools.content import MessageInputItem
+from agents_tools.errors import ContextWindowExceeded, ModelError
 from agents_tools.models.pydantic_ai import PydanticAIModel
 from tests.models.asking import ask
 from tests.models.http_server import Answer, json_answer, sse_answer

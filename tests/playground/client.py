@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from agents_tools.playground import app
-from agents_tools.playground.loaded import Loaded
+from agents_tools.playground.target_state import LoadedTarget
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from agents_tools.playground import PlaygroundApp
 
 TOKEN = "a-token-for-tests-only"  # noqa: S105 - of these tests alone
-BOUND = 10.0
+BOUND = 45.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,7 +126,7 @@ class Client:
 @contextlib.asynccontextmanager
 async def playing(*tools: Any, agents: Any = None, **options: Any) -> AsyncGenerator[Client]:
     """Give a client of a playground with some tools."""
-    loaded = Loaded(target="tools.py", tools=tools, agents=agents or {}, place="tools.py")
+    loaded = LoadedTarget(target="tools.py", tools=tools, agents=agents or {}, place="tools.py")
     options = {"token": TOKEN, "target": "tools.py", **options}
     async with serving(app(lambda: loaded, **options)) as client:
         yield client

@@ -27,12 +27,12 @@ from agents_tools import (
     register_secret,
     streaming_tool,
 )
-from agents_tools._secrets import forget_secret
 from agents_tools.errors import EventStoreFullError
+from agents_tools.persistence import MemoryEventStore, PendingFuture, SQLiteEventStore
+from agents_tools.persistence.stream import LEFT_OUT
 from agents_tools.policies import needs_approval
-from agents_tools.store import MemoryEventStore, Pending, SQLiteEventStore
-from agents_tools.stream import LEFT_OUT
 from agents_tools.testing import ScriptedModel, tool_call
+from agents_tools.text.secrets import forget_secret
 from agents_tools.tool import function_tools
 from tests.playground.client import BOUND, playing
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
-    from agents_tools.store import EventStore
+    from agents_tools.persistence import EventStore
 
 
 class Place(BaseModel):
@@ -520,8 +520,8 @@ async def test_a_value_that_is_too_long_for_a_page_is_left_out() -> None:
 class FullStore(MemoryEventStore):
     """A disk that is full."""
 
-    def append(self, events: Any, /, **options: Any) -> Pending[int]:
-        return Pending.failed(EventStoreFullError("The disk is full.", store="here"))
+    def append(self, events: Any, /, **options: Any) -> PendingFuture[int]:
+        return PendingFuture.failed(EventStoreFullError("The disk is full.", store="here"))
 
     def session(self, sid: str, /) -> FullStore:
         return FullStore(sid)
@@ -610,7 +610,7 @@ async def test_a_run_that_waits_long_is_decided_about_as_well(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It is in the store when it is not in memory any more."""
-    monkeypatch.setattr("agents_tools.playground.running._IN_MEMORY", 1)
+    monkeypatch.setattr("agents_tools.playground.run_manager._IN_MEMORY", 1)
     async with playing(send, add) as client:
         run = await client.run(tool_run(send, letter="hi"))
         for number in range(4):
@@ -736,7 +736,7 @@ class StuckStore(MemoryEventStore):
     def sessions(self) -> Any:
         self.asked += 1
         if self.asked > 1:
-            return Pending.failed(EventStoreFullError("The disk is full.", store="here"))
+            return PendingFuture.failed(EventStoreFullError("The disk is full.", store="here"))
         return super().sessions()
 
 

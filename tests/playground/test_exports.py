@@ -18,13 +18,13 @@ from pydantic import JsonValue
 from agents_tools import function_tool
 from agents_tools.cli.dev import load_for_page
 from agents_tools.errors import UserError
-from agents_tools.playground.catalog import Catalog
-from agents_tools.playground.exports import Call, export
-from agents_tools.playground.loaded import Loaded
-from agents_tools.stream import LEFT_OUT
+from agents_tools.persistence.stream import LEFT_OUT
+from agents_tools.playground.catalog import TargetCatalog
+from agents_tools.playground.codegen import ToolCallRequest, export
+from agents_tools.playground.target_state import LoadedTarget
 
 if TYPE_CHECKING:
-    from agents_tools.playground.exports import Form
+    from agents_tools.playground.codegen import Form
 
 pytestmark = pytest.mark.timeout(90)
 
@@ -119,8 +119,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def exported(target: str, name: str, form: Form, /, **facts: Any) -> tuple[str, str]:
     kind: Any = "agent" if "input" in facts else "tool"
-    call = Call(kind=kind, name=name, arguments=facts.pop("arguments", {}), **facts)
-    return export(call, form, Catalog.of(load_for_page(target)))
+    call = ToolCallRequest(kind=kind, name=name, arguments=facts.pop("arguments", {}), **facts)
+    return export(call, form, TargetCatalog.of(load_for_page(target)))
 
 
 def text(words: str) -> list[dict[str, str]]:
@@ -260,9 +260,11 @@ def test_a_result_that_was_cut_is_not_asserted(folder: Path) -> None:
 def test_a_tool_without_a_name_in_its_module_is_told(folder: Path) -> None:
     """No code leads to it."""
     del folder
-    catalog = Catalog.of(Loaded(target="sample_shop.py", tools=(echo.with_(name="no-name"),)))
+    catalog = TargetCatalog.of(
+        LoadedTarget(target="sample_shop.py", tools=(echo.with_(name="no-name"),))
+    )
     with pytest.raises(UserError, match="No name in"):
-        export(Call(kind="tool", name="no-name", arguments={}), "python", catalog)
+        export(ToolCallRequest(kind="tool", name="no-name", arguments={}), "python", catalog)
 
 
 def test_a_test_that_is_exported_fails_when_the_tool_gives_something_else(folder: Path) -> None:
@@ -332,11 +334,11 @@ def test_any_arguments_and_any_result_survive_the_way_into_code(
     arguments: dict[str, Any], output: str
 ) -> None:
     """Quotes, line ends, controls and depth: what is written is read as the same."""
-    loaded = Loaded(
+    loaded = LoadedTarget(
         target="my tools.py", tools=(echo,), place="my tools.py", attribute="echo", value=echo
     )
-    catalog = Catalog.of(loaded)
-    called = Call(kind="tool", name="echo", arguments=arguments, blocks=text(output))
+    catalog = TargetCatalog.of(loaded)
+    called = ToolCallRequest(kind="tool", name="echo", arguments=arguments, blocks=text(output))
     _, source = export(called, "pytest", catalog)
     function = next(node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef))
     literals = [ast.literal_eval(node) for node in ast.walk(function) if _is_literal(node)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.playground.fake_api import TOOLS, FakeApi, tool
+from tests.programs import CHROMIUM
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,10 +23,9 @@ sync_api = pytest.importorskip("playwright.sync_api")
 axe = pytest.importorskip("axe_playwright_python.base")
 expect = sync_api.expect
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium here"),
-    pytest.mark.timeout(60),
+    pytest.mark.external("chromium"),
+    pytest.mark.timeout(120),
 ]
 DESKTOP = {"width": 1280, "height": 860}
 PHONE = {"width": 390, "height": 844}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agents_tools.cli.dev import load_for_page
-from agents_tools.playground import PlaygroundApp, TargetError, Workbench
+from agents_tools.playground import PlaygroundApp, ReloadingTarget, TargetError
 from tests.playground.client import BOUND, TOKEN, serving
 
 if TYPE_CHECKING:
@@ -41,14 +41,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @contextlib.asynccontextmanager
-async def watched(target: str) -> AsyncGenerator[tuple[Workbench, Client]]:
-    bench = Workbench(lambda: load_for_page(target), target=target, interval=INTERVAL)
+async def watched(target: str) -> AsyncGenerator[tuple[ReloadingTarget, Client]]:
+    bench = ReloadingTarget(lambda: load_for_page(target), target=target, interval=INTERVAL)
     bench.load()
     async with serving(PlaygroundApp(bench, token=TOKEN)) as client:
         yield bench, client
 
 
-async def news(bench: Workbench, known: int) -> None:
+async def news(bench: ReloadingTarget, known: int) -> None:
     """Wait until the target was loaded again, or could not be."""
     async with asyncio.timeout(BOUND):
         await bench.changed_since(known)
@@ -247,7 +247,7 @@ async def test_a_run_goes_on_with_what_it_began_with(folder: Path) -> None:
 
 async def test_leaving_ends_those_who_wait_for_changes() -> None:
     """A page that is open must not hold the server up."""
-    bench = Workbench(lambda: load_for_page("builtin"), interval=INTERVAL)
+    bench = ReloadingTarget(lambda: load_for_page("builtin"), interval=INTERVAL)
     waiting = asyncio.create_task(bench.changed_since(bench.generation))
     await asyncio.sleep(0)
     bench.end_streams()

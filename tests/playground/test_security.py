@@ -11,16 +11,16 @@ import pytest
 from agents_tools import function_tool
 from agents_tools.errors import UserError
 from agents_tools.playground import app
-from agents_tools.playground.catalog import Catalog
-from agents_tools.playground.exports import Call, export
-from agents_tools.playground.loaded import Loaded
-from agents_tools.playground.pages import pages
+from agents_tools.playground.catalog import TargetCatalog
+from agents_tools.playground.codegen import ToolCallRequest, export
+from agents_tools.playground.static_files import pages
+from agents_tools.playground.target_state import LoadedTarget
 from tests.playground.client import TOKEN, playing, serving
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from agents_tools.playground.exports import Form
+    from agents_tools.playground.codegen import Form
 
 ROUTES = [
     ("GET", "/api/info"),
@@ -274,7 +274,7 @@ async def test_what_a_browser_is_started_with_leads_to_the_page_once() -> None:
 
 async def test_a_file_whose_name_is_no_text_does_no_harm(tmp_path: Path) -> None:
     """What is told of it can be encoded."""
-    loaded = Loaded(target="\udcff.py", tools=(add,), place=str(tmp_path / "\udcff.py"))
+    loaded = LoadedTarget(target="\udcff.py", tools=(add,), place=str(tmp_path / "\udcff.py"))
     made = app(lambda: loaded, token=TOKEN, target="\udcff.py")
     async with serving(made) as client:
         assert (await client.get("/api/info"))["target"] == "\ufffd.py"
@@ -288,11 +288,11 @@ async def test_a_file_whose_name_is_no_text_does_no_harm(tmp_path: Path) -> None
 def test_a_command_to_paste_holds_nothing_unseen() -> None:
     """What turns a line around, or acts on a terminal, is written out."""
     given = {"text": "a\u202eb\x9bc\x1bd\U000e0041e"}
-    loaded = Loaded(target="tools.py", tools=(add,), place="tools.py")
-    call = Call(kind="tool", name="add", arguments=given)
+    loaded = LoadedTarget(target="tools.py", tools=(add,), place="tools.py")
+    call = ToolCallRequest(kind="tool", name="add", arguments=given)
     forms: list[Form] = ["cli", "json", "python"]
     for form in forms:
-        _, text = export(call, form, Catalog.of(loaded))
+        _, text = export(call, form, TargetCatalog.of(loaded))
         assert text.replace("\n", "").isprintable()
         if form == "cli":
             assert json.loads(shlex.split(text)[-1]) == given

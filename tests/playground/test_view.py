@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from tests.programs import CHROMIUM
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,12 +16,11 @@ if TYPE_CHECKING:
 
 sync_api = pytest.importorskip("playwright.sync_api")
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 SOURCE = Path(__file__).parents[2] / "tools" / "playground" / "src" / "view.js"
 pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium here"),
+    pytest.mark.external("chromium"),
     pytest.mark.skipif(not SOURCE.is_file(), reason="the sources of the page are not here"),
-    pytest.mark.timeout(60),
+    pytest.mark.timeout(120),
 ]
 
 

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.programs import CHROMIUM
+
 if TYPE_CHECKING:
     from collections.abc import Generator
 
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
 
 sync_api = pytest.importorskip("playwright.sync_api")
 expect: Any = sync_api.expect
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 ROOT = Path(__file__).parents[2]
 BAKERY = ROOT / "examples" / "playground" / "bakery.py"
 SHOTS = os.environ.get("AGENTS_TOOLS_SHOTS")
@@ -32,7 +33,7 @@ PATIENCE = 30_000
 
 pytestmark = [
     pytest.mark.timeout(120),
-    pytest.mark.skipif(CHROMIUM is None, reason="needs chromium"),
+    pytest.mark.external("chromium"),
     pytest.mark.skipif(os.name != "posix", reason="SIGINT is sent to a process"),
 ]
 

@@ -14,15 +14,15 @@ from agents_tools import (
     Runner,
     ToolAnnotations,
     ToolContext,
-    ToolLostError,
     ToolTimeoutError,
     UserError,
     function_tool,
 )
-from agents_tools._records import ToolOrigin
+from agents_tools.errors import ToolLostError
 from agents_tools.policies import limit, retry, timeout
-from agents_tools.policies._limit import _Pace
+from agents_tools.policies._limit import _RateLimit
 from agents_tools.testing import ScriptedModel, tool_call
+from agents_tools.tool import ToolOrigin
 
 # --- the key of a call
 
@@ -276,17 +276,17 @@ def test_a_retry_that_cannot_work_is_refused(options: dict[str, Any]) -> None:
 
 def test_calls_are_spaced_and_a_burst_starts_at_once() -> None:
     """After a pause, but never more than that."""
-    pace = _Pace(per_second=10, burst=3)
+    pace = _RateLimit(per_second=10, burst=3)
     starts = [pace.take(100.0, may_wait=True) for _ in range(5)]
     assert starts == pytest.approx([100.0, 100.0, 100.0, 100.1, 100.2])
     assert pace.take(101.0, may_wait=True) == 101.0
-    even = _Pace(per_second=10, burst=1)
+    even = _RateLimit(per_second=10, burst=1)
     assert [even.take(5.0, may_wait=True) for _ in range(3)] == pytest.approx([5.0, 5.1, 5.2])
 
 
 def test_times_that_nobody_wants_any_more_are_given_to_others() -> None:
     """Cancelled calls do not slow down those that come later, nor make them come together."""
-    pace = _Pace(per_second=1, burst=1)
+    pace = _RateLimit(per_second=1, burst=1)
     starts = [pace.take(10.0, may_wait=True) for _ in range(5)]
     for start in starts[1:]:
         assert start is not None
@@ -305,7 +305,7 @@ def test_there_are_never_more_starts_than_the_pace_allows(
     burst: int, steps: list[tuple[str, int]]
 ) -> None:
     """Whoever comes, and whoever gives up while it waits."""
-    pace = _Pace(4, burst)
+    pace = _RateLimit(4, burst)
     now = 100.0
     waiting: list[float] = []
     started: list[float] = []

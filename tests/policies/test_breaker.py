@@ -10,13 +10,12 @@ import pytest
 from agents_tools import (
     NotifyStreamEvent,
     ToolDeniedError,
-    ToolLostError,
-    ToolOverloadedError,
     ToolTimeoutError,
     UserError,
     function_tool,
     listen,
 )
+from agents_tools.errors import ToolLostError, ToolOverloadedError
 from agents_tools.policies import circuit_breaker, retry
 
 
@@ -74,8 +73,8 @@ async def test_after_failures_in_a_row_calls_are_answered_at_once(clock: Clock) 
     outcome = await service.tool.call(None, "{}")
     assert (outcome.status, service.calls) == ("overloaded", 3)
     assert outcome.output == (
-        "Tool 'ask' is out of order: its last 3 calls failed (ConnectionError). Nothing was "
-        "started; try again in about 30 s, or go on without it."
+        "Tool 'ask' is unavailable: its last 3 calls failed (ConnectionError). The call was not "
+        "started. Try again in about 30 s, or continue without it."
     )
     clock.now += 29
     assert await service.ask() == "overloaded"

@@ -101,7 +101,7 @@ def make_class_based() -> Tool:
 
 
 def policies_context() -> ToolContext[Any]:
-    from agents_tools.context import current_context
+    from agents_tools.tool import current_context
 
     context = current_context()
     assert context is not None

@@ -31,7 +31,7 @@ from agents_tools import (
 )
 from agents_tools.events import COUNT, TEXT, field
 from agents_tools.policies import needs_approval, redact, retry, timeout
-from agents_tools.policies._redact import WINDOW, _Rules, _Text
+from agents_tools.policies._redact import WINDOW, _RedactionRules, _TextBuffer
 from agents_tools.testing import ScriptedModel, tool_call
 
 CARD = r"\b\d{4}( ?\d{4}){3}\b"
@@ -370,7 +370,7 @@ async def test_functions_take_out_too() -> None:
 async def test_a_function_that_gives_no_text_is_an_error() -> None:
     """And the result is not let through."""
     tool = redact(lambda text: None)(function_tool(lambda: "secret", name_override="tell"))  # type: ignore[arg-type,return-value]
-    with pytest.raises(UserError, match="gave a NoneType"):
+    with pytest.raises(UserError, match="got a NoneType"):
         await tool.invoke()
 
 
@@ -427,10 +427,10 @@ def test_what_cannot_work_is_refused(what: tuple[Any, ...]) -> None:
 def test_pieces_give_what_the_whole_gives(parts: list[str], data: st.DataObject) -> None:
     """However a text is cut, the same is taken out of it."""
     text = "".join(parts)
-    rules = _Rules([r"\b\d{4}(?: ?\d{4}){3}\b"], "#")
+    rules = _RedactionRules([r"\b\d{4}(?: ?\d{4}){3}\b"], "#")
     cuts = data.draw(st.lists(st.integers(0, len(text)), max_size=30).map(sorted))
     pieces = [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
-    one = _Text(rules)
+    one = _TextBuffer(rules)
     one.event = NotifyStreamEvent("", is_delta=True)
     said = "".join(one.add(piece) for piece in pieces)
     said += "".join(event.data for event in one.end())  # type: ignore[attr-defined]

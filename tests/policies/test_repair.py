@@ -16,7 +16,7 @@ from agents_tools.policies import (
     retry,
     transform,
 )
-from agents_tools.policies._repair import _mended, _repairer
+from agents_tools.policies._repair import _load_repair, _repaired
 from agents_tools.policies._transform import ArgTransform
 
 
@@ -186,7 +186,7 @@ def test_what_python_would_write_is_read_as_it_was_meant(value: dict[str, Any]) 
     import ast
     import json
 
-    mended = _mended(repr(value), _repairer(strict=True), strict=True)
+    mended = _repaired(repr(value), _load_repair(strict=True), strict=True)
     if mended is not None:
         assert json.loads(mended) == ast.literal_eval(repr(value))
 
@@ -201,4 +201,4 @@ def test_no_beginning_of_a_text_is_ever_completed(value: dict[str, Any], cut: in
 
     text = json.dumps(value)
     begun = text[: max(1, len(text) - cut)]
-    assert _mended(begun, _repairer(strict=True), strict=True) is None
+    assert _repaired(begun, _load_repair(strict=True), strict=True) is None

@@ -126,7 +126,7 @@ async def test_an_argument_becomes_required_or_is_no_longer() -> None:
     assert await tool.on_invoke_tool(None, args) == (
         "Invalid arguments for tool 'book':\n- days: missing, expected a value (required)"
     )
-    with pytest.raises(UserError, match=r"transform\(city=...\): the tool cannot do without"):
+    with pytest.raises(UserError, match=r"transform\(city=...\): the tool requires this"):
         _ = transform(city=ArgTransform(required=False))(book).params_json_schema
 
 
@@ -151,25 +151,25 @@ async def test_hidden_arguments_are_given_by_the_application() -> None:
     assert await tool.on_invoke_tool(context, '{"nights": 2}') == "Rome 7,0 2 0 room None"
     assert (await tool.call(context, '{"kind": "flat"}')).status == "invalid_args"
     assert len(seen) == 1
-    with pytest.raises(UserError, match="cannot do without"):
+    with pytest.raises(UserError, match="the tool requires this"):
         _ = transform(city=ArgTransform(hide=True))(book).params_json_schema
 
 
 @pytest.mark.parametrize(
     ("policy", "told"),
     [
-        (hide(nights="many"), "hide(nights=...) gives a value that tool 'book' does not accept"),
+        (hide(nights="many"), "hide(nights=...) has a value that tool 'book' does not accept"),
         (
             transform(nights=ArgTransform(hide=True, default="many")),
-            "transform(nights=...) gives a value that tool 'book' does not accept",
+            "transform(nights=...) has a value that tool 'book' does not accept",
         ),
         (
             transform(nights=ArgTransform(name="days", default="many")),
-            "transform(nights=...) gives a value that tool 'book' does not accept",
+            "transform(nights=...) has a value that tool 'book' does not accept",
         ),
         (
             transform(nights=ArgTransform(fill=lambda _: object())),
-            "transform(nights=...) takes values that have a JSON form",
+            "transform(nights=...) has a value that is not serializable as JSON",
         ),
     ],
 )
@@ -248,9 +248,11 @@ async def test_two_arguments_may_change_their_names() -> None:
     tool = transform(source=ArgTransform(name="target"), target=ArgTransform(name="source"))(move)
     assert await tool.invoke(source="a", target="b") == "b to a"
     clash = transform(source=ArgTransform(name="target"))(move)
-    with pytest.raises(UserError, match="two arguments 'target'"):
+    with pytest.raises(UserError, match="two arguments named 'target'"):
         _ = clash.params_json_schema
-    with pytest.raises(UserError, match="names no parameter of the tool; it has: source, target"):
+    with pytest.raises(
+        UserError, match="is not a parameter of the tool: expected one of source, target"
+    ):
         _ = transform(goal=ArgTransform(name="target"))(move).params_json_schema
 
 

@@ -17,7 +17,6 @@ from agents_tools import (
     Agent,
     Event,
     MessageOutputItem,
-    ModelError,
     ModelRequest,
     ModelResponse,
     RunConfig,
@@ -27,7 +26,6 @@ from agents_tools import (
     RunResult,
     RunResultStreaming,
     RunStartedEvent,
-    RunState,
     ToolAnnotations,
     ToolApprovalItem,
     ToolCallItem,
@@ -36,7 +34,8 @@ from agents_tools import (
     function_tool,
     streaming_tool,
 )
-from agents_tools.model import call_delta, call_started, text_delta
+from agents_tools.agents import RunState, call_delta, call_started, text_delta
+from agents_tools.errors import ModelError
 from agents_tools.policies import exclusive, needs_approval, timeout
 from agents_tools.testing import check_events
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Generator
@@ -18,7 +17,7 @@ from agents_tools.builtin.glob import GlobAction, GlobExecutor
 from agents_tools.builtin.grep import GrepAction, GrepExecutor
 from agents_tools.errors import ToolError
 
-needs_ripgrep = pytest.mark.skipif(shutil.which("rg") is None, reason="ripgrep is not installed")
+needs_ripgrep = pytest.mark.external("rg")
 
 Tree = dict[tuple[str, ...], bytes]
 

@@ -17,8 +17,8 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, RootModel
 from typing_extensions import TypedDict
 
 from agents_tools import ModelBehaviorError, UserError
-from agents_tools._arguments import ArgumentReader
 from agents_tools.schema import function_schema
+from agents_tools.schema.arguments import ArgumentReader
 
 
 class Color(enum.Enum):

@@ -33,7 +33,7 @@ import asyncio
 import importlib.metadata
 from pathlib import Path
 from agents_tools import Agent, Runner
-from agents_tools.store import SQLiteEventStore
+from agents_tools.persistence import SQLiteEventStore
 from agents_tools.testing import ScriptedModel, call_tool, tool_call
 
 assert agents_tools.__version__ == importlib.metadata.version("agents-tools")
@@ -56,7 +56,7 @@ async def main():
 
 asyncio.run(main())
 SQLiteEventStore("events.db").close()
-import agents_tools.policies, agents_tools.durable, agents_tools.builtin, agents_tools.backend
+import agents_tools.policies, agents_tools.persistence.durable, agents_tools.builtin, agents_tools.execution
 import agents_tools.ui.sse, agents_tools.ui.ag_ui, agents_tools.ui.vercel
 import agents_tools.telemetry, agents_tools.testing, agents_tools.export
 agents_tools.ui.sse.app([add])
@@ -73,7 +73,7 @@ def _model(name: str) -> str:
     """Make a program that asks for a model; no provider is asked anything."""
     return f"""
 import os
-from agents_tools.model import load_model
+from agents_tools.agents import load_model
 os.environ["OPENAI_API_KEY"] = os.environ["ANTHROPIC_API_KEY"] = "not-a-key-of-anybody"
 assert load_model({name!r}) is not None
 """
@@ -154,7 +154,7 @@ _UI = f"""
 {_ADD}
 import asyncio, urllib.request
 from agents_tools import playground
-from agents_tools._listener import bound_socket
+from agents_tools.server.http_security import bound_socket
 
 async def main():
     app = playground.app(lambda: playground.Loaded(target="sums", tools=(add,)), token="token-of-the-smoke")
@@ -182,7 +182,7 @@ asyncio.run(main())
 
 _REDIS = """
 from agents_tools.errors import EventStoreError
-from agents_tools.store import RedisEventStore
+from agents_tools.persistence import RedisEventStore
 try:
     RedisEventStore("redis://127.0.0.1:1/0").close()
 except EventStoreError:  # nobody listens there
@@ -191,7 +191,7 @@ except EventStoreError:  # nobody listens there
 
 _DBOS = """
 import asyncio, sqlite3, sys
-from agents_tools.durable import DBOSDurableStore, DurableStoreError
+from agents_tools.persistence.durable import DBOSDurableStore, DurableStoreError
 
 async def main():
     store = DBOSDurableStore("sqlite:///runs.db")

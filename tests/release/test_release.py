@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from agents_tools._version import __version__
+from agents_tools import __version__
 from tests.release import auditing
 from tests.release.building import build_wheel, faults_of
 from tests.release.doors import CORE, DOORS, NAMELESS
@@ -25,12 +25,14 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_wheel(tmp_path_factory.mktemp("dist"))
 
 
+@pytest.mark.external
 @pytest.mark.timeout(180)
 def test_what_is_built_holds_what_it_should_and_nothing_else(wheel: Path) -> None:
     """Its files, its metadata, and no name of the machine that it was built on."""
     assert faults_of(wheel) == []
 
 
+@pytest.mark.external
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize(
     ("name", "content", "told"),
@@ -56,6 +58,7 @@ def test_what_should_not_be_there_is_found(
     assert "the wheel has no agents_tools/py.typed" in faults
 
 
+@pytest.mark.external
 @pytest.mark.timeout(240)
 def test_the_wheel_works_alone_and_names_the_extras_that_are_missing(
     wheel: Path,
@@ -144,8 +147,8 @@ def test_an_audit_that_could_not_ask_says_so(name: str, monkeypatch: pytest.Monk
 def test_an_sqlite_that_dbos_cannot_use_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """The database runs and may be written to: to look at that would be to look in vain."""
     pytest.importorskip("dbos")
-    from agents_tools.durable import DurableStoreError
-    from agents_tools.durable.dbos import _engine
+    from agents_tools.persistence.durable import DurableStoreError
+    from agents_tools.persistence.durable.dbos import engine as _engine
 
     monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 40, 1))
     for version, told in (((3, 11), "may be written to"), ((3, 12), "SQLite 3.42")):

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -17,14 +16,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from agents_tools.backend import CallEnvelope
+from agents_tools.execution import CallEnvelope
+from tests.programs import find
 from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Generator
     from typing import Self
 
-    from agents_tools.backend import CallEvent, ToolBackend
+    from agents_tools.execution import CallEvent, ToolBackend
 
 ROOT = Path(__file__).parents[2]
 BOUND = 30.0
@@ -158,13 +158,9 @@ async def _pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
     writer.close()
 
 
-NGINX = shutil.which("nginx") or ("/usr/sbin/nginx" if Path("/usr/sbin/nginx").exists() else None)
-
-
 @contextlib.contextmanager
 def nginx(*ports: int) -> Generator[str]:
     """Run nginx before some workers, in a folder of its own, and give its address."""
-    assert NGINX is not None
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -173,7 +169,7 @@ def nginx(*ports: int) -> Generator[str]:
         config = Path(folder) / "nginx.conf"
         config.write_text(_NGINX.format(folder=folder, port=port, upstream=upstream))
         process = subprocess.Popen(  # noqa: S603 - our own words
-            [NGINX, "-p", folder, "-c", str(config), "-e", f"{folder}/errors"],
+            [str(find("nginx")), "-p", folder, "-c", str(config), "-e", f"{folder}/errors"],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,

@@ -11,11 +11,19 @@ import pytest
 from agents_tools.mcp import MCPBackend
 from agents_tools.testing.backends import BackendContract
 from tests.remote.running import WorkerProcess
+from tests.scale import IS_FULL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from agents_tools.backend import ToolBackend
+    from agents_tools.execution import ToolBackend
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[WorkerProcess]:
+    """Start one worker for all tests: to start takes longer than a test."""
+    with WorkerProcess(errors="show") as worker:
+        yield worker
 
 
 @pytest.mark.requirement("F5", "F22", "F25", "F41", "F45", "S31")
@@ -23,14 +31,13 @@ if TYPE_CHECKING:
 class TestRemoteWorker(BackendContract):
     """A worker that is started again after it was killed, as a supervisor would do."""
 
-    kills = 5
+    kills = 5 if IS_FULL else 2
     streams = 100
     worker: WorkerProcess
 
     @pytest.fixture(autouse=True)
-    def _a_worker(self) -> Iterator[None]:
-        with WorkerProcess(errors="show") as self.worker:
-            yield
+    def _a_worker(self, shared: WorkerProcess) -> None:
+        self.worker = shared
 
     async def backend(self) -> ToolBackend:
         return MCPBackend(self.worker.url)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = [pytest.mark.external("ip"), pytest.mark.timeout(120)]
 
 _NAME = f"at{os.getpid() % 100_000}"
 _HERE, _THERE = "10.213.77.1", "10.213.77.2"

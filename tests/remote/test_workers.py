@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agents_tools import NotifyStreamEvent, ToolContext
-from agents_tools.backend import run_on
+from agents_tools.execution import run_on
 from agents_tools.mcp import MCPBackend
 from tests.remote.running import (
     BOUND,
-    NGINX,
     TOKEN,
     Balancer,
     WorkerProcess,
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator
     from pathlib import Path
 
-    from agents_tools.backend import CallEvent
+    from agents_tools.execution import CallEvent
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -85,14 +84,12 @@ async def test_a_call_whose_worker_is_killed_while_it_streams_is_lost(
     async with MCPBackend(worker.url) as backend:
         call = envelope("recite", {"folder": str(tmp_path)})
         events, task = await begun(backend, call)
-        killed = time.monotonic()
         worker.kill()
         await asyncio.wait_for(task, BOUND)
         assert lines(events) == ["line 0"]
         assert events[-1].payload["status"] == "lost"
-        assert "nobody knows" in events[-1].payload["error"]["message"]
+        assert "unknown whether" in events[-1].payload["error"]["message"]
         assert [one.seq for one in events] == list(range(len(events)))
-        assert time.monotonic() - killed < BOUND
         worker.start()
         assert await status_of(backend, envelope("add", {"a": 1, "b": 2})) == "ok"
     assert runs(tmp_path) == 1
@@ -291,13 +288,11 @@ async def test_a_cancelled_call_is_cancelled_at_its_worker(
 # --- behind a load balancer
 
 
-@pytest.fixture(params=["tcp", "nginx"])
+@pytest.fixture(params=["tcp", pytest.param("nginx", marks=pytest.mark.external("nginx"))])
 async def balanced(
     request: pytest.FixtureRequest,
 ) -> AsyncGenerator[tuple[str, dict[int, WorkerProcess]]]:
     """Give the address of two workers behind one balancer or the other, and both of them."""
-    if request.param == "nginx" and NGINX is None:
-        pytest.skip("nginx is not installed")
     with WorkerProcess() as one, WorkerProcess() as two:
         workers = {one.pid: one, two.pid: two}
         if request.param == "nginx":

@@ -114,15 +114,15 @@ _HEAD = """\
 
 <!-- Written by `python -m tests.requirements --write` from the marks in the tests; do not edit. -->
 
-What the library promises, one row each, with the tests that fail when it does not hold: {count}
-rows, named by {tests} tests. A test says which rows it shows by a mark:
+This page lists every guarantee of the library with the tests that fail when it is violated: {count}
+rows, named by {tests} tests. A test names its rows in a mark:
 
 ```text
 @pytest.mark.requirement("F35", "D11")
 ```
 
-The table is read from these marks. The suite fails when a row has no test, when a mark names a row
-that is not there, and when this page is not what the marks say.
+The tables are generated from these marks. The suite fails if a row has no test, if a mark names an
+unknown row, or if this page is out of date.
 
 {areas}
 """
@@ -132,7 +132,7 @@ _TABLE = """\
 
 {about}
 
-| row | what holds | shown by |
+| row | guarantee | tests |
 | --- | --- | --- |
 {rows}
 """

@@ -27,11 +27,11 @@ from agents_tools import (
 )
 from agents_tools.builtin.glob import GlobTool
 from agents_tools.builtin.terminal import TerminalTool
+from agents_tools.content import Usage
 from agents_tools.conversation import LLM, Agent, Conversation, LLMConvertibleEvent
 from agents_tools.policies import needs_approval
 from agents_tools.registry import default_registry
 from agents_tools.testing import ScriptedModel, tool_call
-from agents_tools.usage import Usage
 
 
 class Look(Action):

@@ -12,7 +12,7 @@ import pytest
 
 import agents_tools
 from agents_tools import EventSource, EventStream, MessageEvent, ObservationEvent
-from agents_tools.event_types import (
+from agents_tools.classes.event_types import (
     AddTaskAction,
     AgentDelegateAction,
     AgentFinishAction,
@@ -33,13 +33,14 @@ from agents_tools.event_types import (
     SystemMessageAction,
     event_of,
 )
-from agents_tools.mcp import MCPToolManager, connection
+from agents_tools.event_driven import ToolRuntime
+from agents_tools.mcp import MCPToolManager
+from agents_tools.mcp.client import connection_session
 from agents_tools.mcp.config import load_config
-from agents_tools.runtime import ToolRuntime
-from agents_tools.store import MemoryEventStore, Pending
+from agents_tools.persistence import MemoryEventStore, PendingFuture
 from tests.mcp.small import Small, tool
 
-BOUND = 10.0
+BOUND = 45.0
 
 
 class Counting(MemoryEventStore):
@@ -50,7 +51,7 @@ class Counting(MemoryEventStore):
         self.reads = 0
         self.most = 0
 
-    def read(self, *positional: Any, **options: Any) -> Pending[Any]:
+    def read(self, *positional: Any, **options: Any) -> PendingFuture[Any]:
         found = super().read(*positional, **options)
         self.reads += 1
         self.most = max(self.most, len(found.result(BOUND)))
@@ -151,7 +152,7 @@ async def test_of_too_many_tools_the_rest_is_left_out_and_told(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A list without an end must not fill the memory or the model."""
-    monkeypatch.setattr(connection, "MAX_TOOLS", 7)
+    monkeypatch.setattr(connection_session, "MAX_TOOLS", 7)
     small = Small(*(tool(f"t{number}") for number in range(20)))
     with caplog.at_level(logging.WARNING):
         async with asyncio.timeout(BOUND), MCPToolManager() as manager:

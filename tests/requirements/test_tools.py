@@ -16,7 +16,7 @@ import pytest
 from agents_tools import function_tool, streaming_tool
 from agents_tools.policies import limit, timeout
 
-PATIENCE = 10.0
+PATIENCE = 45.0
 DAY = 86_400.0
 
 

@@ -27,8 +27,8 @@ import pytest
 
 import agents_tools
 from agents_tools import Agent, UserError, function_tool, playground
-from agents_tools._listener import bound_socket
 from agents_tools.mcp import mcp_server, serve, serve_async
+from agents_tools.server.http_security import bound_socket
 from agents_tools.testing import ScriptedModel
 from agents_tools.ui import ag_ui, sse, vercel
 from tests.durable.lite import needs_dbos_on_sqlite
@@ -83,7 +83,7 @@ def initialize() -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
 
 
-def talker() -> Agent[Any]:
+def talker() -> Agent[Any, Any]:
     return Agent("Talker", tools=[add], model=ScriptedModel(["Hello."] * 20))
 
 
@@ -146,7 +146,7 @@ async def by_serve(folder: Path) -> AsyncGenerator[Open]:
 
 @contextlib.asynccontextmanager
 async def by_playground(folder: Path) -> AsyncGenerator[Open]:
-    app = playground.app(lambda: playground.Loaded(target="tools", tools=(add,)), token=TOKEN)
+    app = playground.app(lambda: playground.LoadedTarget(target="tools", tools=(add,)), token=TOKEN)
     listener, ready = bound_socket("127.0.0.1", 0), asyncio.Event()
     port = listener.getsockname()[1]
     serving = asyncio.create_task(playground.serve(app, listener, on_ready=ready.set))
@@ -334,8 +334,11 @@ def test_a_command_does_not_listen_for_others_without_a_token(
 # --- and that there are no others
 
 KNOWN = {
-    "_listener.py": {"bind", "listen"},  # bound_socket: where all that listen get their socket
-    "mcp/server.py": {"Server"},  # uvicorn with that socket, behind Guarded
+    "server/http_security.py": {
+        "bind",
+        "listen",
+    },  # bound_socket: where all that listen get their socket
+    "mcp/server/app.py": {"Server"},  # uvicorn with that socket, behind Guarded
     "playground/server.py": {"Server"},  # as above
 }
 """Where the package listens, and with what; the table above starts each of them."""
@@ -377,12 +380,12 @@ def openings(source: str) -> set[str]:
 
 
 NO_SOCKETS = {
-    "registry.py": {"bind"},  # inspect.Signature.bind
-    "tool.py": {"bind"},  # a declaration to its instance
-    "mcp/connection.py": {"listen"},  # for changes, at a session
-    "mcp/_sdk.py": {"listen"},  # as above
+    "classes/registry_entry.py": {"bind"},  # inspect.Signature.bind
+    "tool/tool.py": {"bind"},  # a declaration to its instance
+    "mcp/client/connection_session.py": {"listen"},  # for changes, at a session
+    "mcp/client/sdk.py": {"listen"},  # as above
     "pytest_plugin.py": {"listen"},  # to the events of calls
-    "_channel.py": {"Listener"},  # of events
+    "events/listener.py": {"Listener"},  # of events
 }
 
 
@@ -424,7 +427,7 @@ async def test_durable_runs_open_no_port(tmp_path: Path) -> None:
     pytest.importorskip("dbos")
     script = (
         "import asyncio, sys\n"
-        "from agents_tools.durable import DBOSDurableStore\n"
+        "from agents_tools.persistence.durable import DBOSDurableStore\n"
         "async def main():\n"
         "    store = DBOSDurableStore('sqlite:///runs.db')\n"
         "    await store.runs()\n"

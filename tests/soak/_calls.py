@@ -28,7 +28,6 @@ from agents_tools import (
     notify,
     streaming_tool,
 )
-from agents_tools._secrets import forget_secret, register_secret
 from agents_tools.policies import (
     cache,
     circuit_breaker,
@@ -39,6 +38,7 @@ from agents_tools.policies import (
     truncate,
 )
 from agents_tools.testing import ScriptedModel, check_events, tool_call
+from agents_tools.text.secrets import forget_secret, register_secret
 
 __all__ = ["CALLS", "BrokenError", "Kind"]
 
@@ -350,11 +350,11 @@ async def secrets(times: int) -> None:
 
 CALLS: tuple[Kind, ...] = (
     Kind(name="async", run=_one_by_one(add, {"a": 1, "b": 2})),
-    Kind(name="async, heard", run=_one_by_one(add, {"a": 1, "b": 2}, heard=True)),
+    Kind(name="async, with a subscriber", run=_one_by_one(add, {"a": 1, "b": 2}, heard=True)),
     Kind(name="in a thread", run=_one_by_one(add_plain, {"a": 1, "b": 2})),
     Kind(name="streaming", run=_one_by_one(count, {"to": 3}, heard=True)),
     Kind(name="nested", run=_one_by_one(nest, {"a": 1}, heard=True)),
-    Kind(name="told failure", run=_one_by_one(fail, {"how": "told"}, "tool_error")),
+    Kind(name="expected failure", run=_one_by_one(fail, {"how": "told"}, "tool_error")),
     Kind(name="crash", run=_one_by_one(fail, {"how": "odd"}, "tool_error")),
     Kind(name="bad arguments", run=_one_by_one(add, {"a": "x"}, "invalid_args")),
     Kind(name="many policies", run=_one_by_one(careful, {"a": 1})),
@@ -366,7 +366,7 @@ CALLS: tuple[Kind, ...] = (
     Kind(name="from loops that end", run=from_loops, dear=0.5),
     Kind(name="tools defined and dropped", run=defined, dear=0.5),
     Kind(name="runs of agents in agents", run=runs, least=50, dear=0.5, most=64),
-    Kind(name="watched runs", run=streamed_runs, least=50, dear=0.5, most=64),
+    Kind(name="streamed runs", run=streamed_runs, least=50, dear=0.5, most=64),
     Kind(name="listeners", run=listened),
     Kind(name="events published", run=published, least=_MANY),
     Kind(name="secrets registered", run=secrets, least=50),

@@ -19,11 +19,11 @@ from agents_tools import (
     ToolContext,
     policies,
 )
-from agents_tools.backend import ProcessBackend, run_on
 from agents_tools.builtin.terminal import TerminalAction, TerminalExecutor
-from agents_tools.durable import LocalDurableStore
+from agents_tools.execution import ProcessBackend, run_on
 from agents_tools.mcp import MCPToolManager, mcp_server
-from agents_tools.store import SQLiteEventStore
+from agents_tools.persistence import SQLiteEventStore
+from agents_tools.persistence.durable import LocalDurableStore
 from agents_tools.testing import ScriptedModel, tool_call
 from agents_tools.ui import ag_ui, sse
 from tests import isolated_tools
@@ -54,7 +54,7 @@ def _expected(seen: object, expected: object) -> None:
         raise BrokenError(f"got {seen!r:.300}, not {expected!r}")
 
 
-def _agent() -> Agent[Any]:
+def _agent() -> Agent[Any, Any]:
     steps = [tool_call("add", a=1, b=2), tool_call("count", to=3), "Done."]
     return Agent("helper", tools=[add, count, wait], model=ScriptedModel(steps))
 

@@ -17,10 +17,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from agents_tools.backend import ProcessBackend, run_on
+from agents_tools.execution import ProcessBackend, run_on
 from agents_tools.mcp import MCPToolManager
-from agents_tools.mcp.backend import MCPBackend
-from agents_tools.store import SQLiteEventStore
+from agents_tools.mcp.remote.backend import MCPBackend
+from agents_tools.persistence import SQLiteEventStore
 from tests import isolated_tools, test_store_faults as stores
 from tests.durable import kills as durable
 from tests.remote.running import WorkerProcess, envelope, status_of
@@ -291,8 +291,8 @@ def _with_mark(mark: str) -> list[int]:
 
 KILLS: dict[str, Kill] = {
     "writer of events": writer_of_events,
-    "carrier of a durable run": carrier_of_a_run,
-    "MCP server in mid-call": server_in_mid_call,
+    "process of a durable run": carrier_of_a_run,
+    "MCP server during a call": server_in_mid_call,
     "worker process": worker_process,
     "worker over HTTP": worker_over_http,
     "program with a shell": program_with_a_shell,

@@ -10,8 +10,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from agents_tools._supervisor import abandoned_tasks
-from agents_tools._threads import thread_stats
+from agents_tools.concurrency.supervisor import abandoned_tasks
+from agents_tools.concurrency.threads import thread_stats
 
 __all__ = ["Held", "descendants", "held", "resident", "settled"]
 

@@ -60,7 +60,7 @@ class Cases:
 
     def found(self, kind: str, what: str, where: str, program: str = "") -> None:
         """Keep a finding, unless there is one of its kind."""
-        again = f"python -m tests.soak --only {self._name} --seed {self._budget.seed}"
+        again = f"tests.soak.{self._name}.run({self._budget})"
         finding = Finding(what=what, where=where, reproduce=program or again)
         self._found.setdefault(kind, finding)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from agents_tools import _guardian
+from agents_tools.concurrency import process_reaper as _guardian
 from tests.soak import _kill_shell
 
 if __name__ == "__main__":

@@ -453,6 +453,6 @@ RACES: dict[str, Race] = {
     "readers of an event stream": readers_of_a_stream,
     "listeners": hearers_of_calls,
     "cancel against finish": cancel_against_finish,
-    "stop of a watched run": stop_of_a_run,
+    "stop of a streamed run": stop_of_a_run,
     "close of an MCP manager": close_of_a_manager,
 }

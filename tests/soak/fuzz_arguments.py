@@ -19,15 +19,15 @@ from tests.soak import _made_shapes
 from tests.soak._made_cases import Cases
 from tests.soak._made_texts import a_bomb, smaller, spoiled_text, spoiled_value, written
 from tests.soak._made_types import MadeTool, a_tool
-from tests.soak.campaign import Budget, Campaign, Outcome
+from tests.soak.campaign import Budget, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
     from random import Random
 
-    from agents_tools._records import CallOutcome
+    from agents_tools.tool import CallOutcome
 
-__all__ = ["CAMPAIGN"]
+__all__ = ["run"]
 
 ModelType = type(BaseModel)
 
@@ -362,12 +362,3 @@ class _Lenient:
             if name not in needed:  # null means the default
                 told["properties"][name] = {"anyOf": [one, {"type": "null"}]}
         return told
-
-
-CAMPAIGN = Campaign(
-    name="fuzz_arguments",
-    about="Made-up and spoiled argument texts for made-up tools, held against two JSON Schema "
-    "validators: a call is accepted or refused as published, and never fails in another way.",
-    weight=1.5,
-    run=run,
-)

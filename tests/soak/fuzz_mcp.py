@@ -18,7 +18,7 @@ from tests.mcp.small import LINE, listening
 from tests.soak._made_cases import Cases
 from tests.soak._made_frames import HELLO, a_frame
 from tests.soak._made_served import TOOLS
-from tests.soak.campaign import Budget, Campaign, Outcome
+from tests.soak.campaign import Budget, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from agents_tools import FunctionTool
 
-__all__ = ["CAMPAIGN"]
+__all__ = ["run"]
 
 HERE = Path(__file__).parent
 PATIENCE = 15.0
@@ -310,11 +310,3 @@ async def _of_call(cases: Cases, tool: FunctionTool[..., Any], text: str) -> tup
 
 
 WAYS = (_over_stdio, _over_http, _spoiled_calls, _spoiled_server)
-
-CAMPAIGN = Campaign(
-    name="fuzz_mcp",
-    about="Made-up and spoiled messages sent to our MCP server over stdio and HTTP, and to our "
-    "client by a server that spoils what it says: one bad message costs only itself.",
-    weight=1.5,
-    run=run,
-)

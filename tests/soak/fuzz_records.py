@@ -12,27 +12,27 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agents_tools import Agent, Runner, RunState, Usage, function_tool, streaming_tool
-from agents_tools.backend import CallEnvelope, CallEvent
+from agents_tools import Agent, Runner, Usage, function_tool, streaming_tool
+from agents_tools.agents import ModelResponse, RunState
+from agents_tools.content import input_items
 from agents_tools.errors import AgentsToolsError
 from agents_tools.events import ToolProgressEvent, event_from_dict
-from agents_tools.items import input_items
+from agents_tools.execution import CallEnvelope, CallEvent
 from agents_tools.mcp import ToolPins
 from agents_tools.mcp.config import load_config
-from agents_tools.model import ModelResponse
+from agents_tools.persistence import SQLiteEventStore
 from agents_tools.policies import needs_approval
-from agents_tools.store import SQLiteEventStore
 from agents_tools.testing import ScriptedModel, ToolRecorder, tool_call
 from agents_tools.testing.recording import RecordedCall
 from tests.soak._made_cases import Cases
 from tests.soak._made_texts import a_bomb, spoiled_text, spoiled_value, written
-from tests.soak.campaign import Budget, Campaign, Outcome
+from tests.soak.campaign import Budget, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
     from random import Random
 
-__all__ = ["CAMPAIGN"]
+__all__ = ["run"]
 
 
 @dataclass(frozen=True)
@@ -266,12 +266,3 @@ def _stored(path: Path) -> Any:
     finally:
         store.close()
     return None
-
-
-CAMPAIGN = Campaign(
-    name="fuzz_records",
-    about="Damaged events, states, envelopes, configurations, pins, recordings and event stores: "
-    "each is read or refused with an error of the library's own.",
-    weight=1.0,
-    run=run,
-)

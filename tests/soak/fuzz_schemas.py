@@ -13,21 +13,21 @@ import jsonschema
 import jsonschema_rs
 
 from agents_tools import FunctionTool, ModelBehaviorError, UserError, function_tool
-from agents_tools._strict import StrictFallbackWarning
-from agents_tools.wire._project import PROVIDERS, Projection, project
+from agents_tools.schema.strict import StrictFallbackWarning
+from agents_tools.wire.project import PROVIDERS, Projection, project
 from tests.soak import _made_shapes
 from tests.soak._made_cases import Cases
 from tests.soak._made_docstrings import a_docstring
 from tests.soak._made_schemas import a_raw_schema, a_value_of
 from tests.soak._made_texts import spoiled_value, written
 from tests.soak._made_types import MadeTool, a_tool
-from tests.soak.campaign import Budget, Campaign, Outcome
+from tests.soak.campaign import Budget, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from random import Random
 
-__all__ = ["CAMPAIGN"]
+__all__ = ["run"]
 
 Wrong = tuple[str, str] | None
 """The kind of what is wrong, and what it is."""
@@ -402,12 +402,3 @@ def _allowed(root: dict[str, Any], value: Any) -> bool | None:
         return bool(cast("Any", jsonschema.Draft202012Validator(root)).is_valid(value))
     except Exception:  # noqa: BLE001 - a pattern or a reference that it does not know
         return None
-
-
-CAMPAIGN = Campaign(
-    name="fuzz_schemas",
-    about="Made-up signatures, docstrings and raw JSON Schemas: each is declared and exported to "
-    "every provider as its dialect demands, or refused in words.",
-    weight=1.5,
-    run=run,
-)

@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 from agents_tools import Agent, function_tool
 from agents_tools.playground import app as playground_app
-from agents_tools.playground.loaded import Loaded
+from agents_tools.playground.target_state import LoadedTarget
 from agents_tools.policies import needs_approval
 from agents_tools.testing import ScriptedModel, tool_call
 from agents_tools.ui import ag_ui, sse, vercel
 from tests.soak._made_cases import Cases
 from tests.soak._made_requests import BODIES, MadeRequest, a_request
-from tests.soak.campaign import Budget, Campaign, Outcome
+from tests.soak.campaign import Budget, Outcome
 from tests.ui.web import Exchange
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
     from random import Random
 
-__all__ = ["CAMPAIGN"]
+__all__ = ["run"]
 
 CANARY = "the-word-that-only-anna-may-read"
 ANNA = {"authorization": f"Bearer {'a' * 20}"}
@@ -82,7 +82,7 @@ async def pay(amount: int) -> str:
     return f"paid {amount}"
 
 
-def _agent() -> Agent[Any]:
+def _agent() -> Agent[Any, Any]:
     return Agent("helper", model=Talkative(), tools=[vault, echo, pay])
 
 
@@ -115,7 +115,7 @@ async def _vercel() -> AsyncGenerator[Any]:
 
 @asynccontextmanager
 async def _playground() -> AsyncGenerator[Any]:
-    loaded = Loaded(
+    loaded = LoadedTarget(
         target="tools.py", tools=(echo, pay), agents={"helper": _agent()}, place="tools.py"
     )
     app = playground_app(lambda: loaded, token=TOKEN, target="tools.py")
@@ -255,12 +255,3 @@ def _of_error(status: int, text: str) -> tuple[str, str] | None:
     if "Traceback" in message or 'File "' in message:
         return "trace", f"the error of status {status} shows the inside: {message}"
     return None
-
-
-CAMPAIGN = Campaign(
-    name="fuzz_ui",
-    about="Made-up requests to the apps for user interfaces and to the playground: no status from "
-    "500 on, errors that say what to do, and nobody reads the run of somebody else.",
-    weight=1.0,
-    run=run,
-)

@@ -16,9 +16,9 @@ from pydantic_core import from_json
 from tests.soak._calls import CALLS, Kind
 from tests.soak._dear_calls import DEAR
 from tests.soak._leftovers import Held, held, resident, settled
-from tests.soak.campaign import Budget, Campaign, Figures, Finding, Outcome
+from tests.soak.campaign import Budget, Figures, Finding, Outcome
 
-__all__ = ["CAMPAIGN", "KINDS", "measure"]
+__all__ = ["KINDS", "measure"]
 
 KINDS: tuple[Kind, ...] = (*CALLS, *DEAR)
 
@@ -57,10 +57,7 @@ class _Seen:
         return Finding(
             what=f"calls of the kind {self.kind.name!r} leave something behind.{lost}\n{self.told}",
             where=f"leaks: {self.kind.name}",
-            reproduce=(
-                f"python -m tests.soak --only leaks --seconds {budget.seconds:g} "
-                f"--seed {budget.seed}"
-            ),
+            reproduce=f"tests.soak.leaks.measure({budget})",
         )
 
 
@@ -81,7 +78,6 @@ def measure(budget: Budget, kinds: Sequence[Kind] = KINDS) -> Outcome:
             continue
         seen.append(asyncio.run(_measured(kind, share)))
     tracemalloc.stop()
-    gc.unfreeze()
     gc.collect()
     findings = [one.finding(budget) for one in seen if one.is_leak]
     grown = resident() - before
@@ -158,7 +154,7 @@ def _grown(grown: int, budget: Budget) -> Finding:
     return Finding(
         what=f"the process has grown by {grown >> 20} MiB, of which Python knows nothing",
         where="leaks: memory of the process",
-        reproduce=f"python -m tests.soak --only leaks --seconds {budget.seconds:g}",
+        reproduce=f"tests.soak.leaks.measure({budget})",
     )
 
 
@@ -167,24 +163,9 @@ def _figures(seen: Sequence[_Seen], left_out: Sequence[str], grown: int) -> Figu
     for one in seen:
         things = sum(len(things) for things in (one.left or {}).values())
         figures[one.kind.name] = (
-            f"{one.calls:,} calls, {one.per_call:.1f} bytes each, {things} things left"
+            f"{one.calls:,} calls, {one.per_call:.1f} bytes each, {things} objects left"
         )
-    figures["memory of the process, MiB more at the end"] = round(grown / (1 << 20), 1)
+    figures["growth of process memory, MiB"] = round(grown / (1 << 20), 1)
     if left_out:
-        figures["left out for lack of time"] = ", ".join(left_out)
+        figures["skipped for lack of time"] = ", ".join(left_out)
     return figures
-
-
-def _run(budget: Budget) -> Outcome:
-    return measure(budget)
-
-
-CAMPAIGN = Campaign(
-    name="leaks",
-    about=(
-        "Calls of every kind, in batches: tasks, threads, descriptors, processes and memory have "
-        "to be what they were before."
-    ),
-    weight=6,
-    run=_run,
-)

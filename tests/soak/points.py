@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import count
 
-from tests.soak.campaign import Budget, Campaign, Figures, Finding, Outcome
+from tests.soak.campaign import Budget, Figures, Finding, Outcome
 from tests.soak.points_calls import CALLS
 from tests.soak.points_drive import Case
 from tests.soak.points_far import FAR
@@ -24,7 +24,7 @@ from tests.soak.points_served import SERVED
 from tests.soak.points_stage import ANYWHERE, KINDS, Scenario
 from tests.soak.points_streams import STREAMS
 
-__all__ = ["CAMPAIGN", "SCENARIOS", "cases_of", "run_scenarios"]
+__all__ = ["SCENARIOS", "cases_of", "run_scenarios"]
 
 SCENARIOS: list[Scenario] = [*CALLS, *POLICIES, *STREAMS, *RUNS, *SERVED, *FAR]
 
@@ -160,14 +160,6 @@ def main(written: str) -> int:
     sys.stdout.write("\n".join([*lines, "nothing is wrong" if not lines else ""]).strip() + "\n")
     return 1 if lines else 0
 
-
-CAMPAIGN = Campaign(
-    name="points",
-    about="Cancels, overtakes or strikes a scenario at each of its awaits: it ends, and leaves "
-    "nothing behind.",
-    weight=1.5,
-    run=run,
-)
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1]))

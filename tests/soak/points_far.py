@@ -6,10 +6,10 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 from agents_tools import ToolContext, function_tool, policies, streaming_tool
-from agents_tools.backend import ProcessBackend, run_on
 from agents_tools.builtin.terminal import TerminalExecutor, TerminalTool
 from agents_tools.conversation import LLM, Agent, Conversation
 from agents_tools.events import NotifyStreamEvent
+from agents_tools.execution import ProcessBackend, run_on
 from agents_tools.mcp import MCPToolManager, mcp_server
 from agents_tools.mcp.server import MCPApp
 from agents_tools.testing import ScriptedModel, tool_call

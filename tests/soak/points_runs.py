@@ -14,15 +14,15 @@ from agents_tools import (
     ModelRequest,
     ModelResponse,
     RunConfig,
-    RunHooks,
     Runner,
     ToolAnnotations,
     function_tool,
     policies,
 )
-from agents_tools.durable import LocalDurableStore
+from agents_tools.agents import RunHooks
 from agents_tools.events import Emit, RunItemStreamEvent
-from agents_tools.store import SQLiteEventStore
+from agents_tools.persistence import SQLiteEventStore
+from agents_tools.persistence.durable import LocalDurableStore
 from agents_tools.testing import ScriptedModel, tool_call
 from tests.soak.points_calls import slow_tool
 from tests.soak.points_stage import Scenario, Stage, together
@@ -175,7 +175,7 @@ _TURN = [
 ]
 
 
-def nested_agent(stage: Stage) -> Agent[Any]:
+def nested_agent(stage: Stage) -> Agent[Any, Any]:
     """Make an agent that calls two tools and twice another agent at once."""
     inner_turns = [tool_call("slow", text="deep", call_id="d1"), "deep done"]
     inner = Agent("inner", tools=[slow_tool(stage)], model=_Model(stage, inner_turns * 2))
@@ -193,11 +193,13 @@ def nested_agent(stage: Stage) -> Agent[Any]:
     )
 
 
-def flat_agent(stage: Stage, **more: Any) -> Agent[Any]:
+def flat_agent(stage: Stage, **more: Any) -> Agent[Any, Any]:
     return Agent("flat", tools=_tools(stage), model=_Model(stage, [_TURN, "done"]), **more)
 
 
-def _ran(make: Callable[[Stage], Agent[Any]], **config: Any) -> Callable[[Stage], Awaitable[Any]]:
+def _ran(
+    make: Callable[[Stage], Agent[Any, Any]], **config: Any
+) -> Callable[[Stage], Awaitable[Any]]:
     async def play(stage: Stage) -> None:
         session = _Session(stage)
         _kept(stage, session)
@@ -213,7 +215,7 @@ def _ran(make: Callable[[Stage], Agent[Any]], **config: Any) -> Callable[[Stage]
 
 
 def _streamed(
-    make: Callable[[Stage], Agent[Any]], *, leave: bool = False
+    make: Callable[[Stage], Agent[Any, Any]], *, leave: bool = False
 ) -> Callable[[Stage], Awaitable[Any]]:
     async def play(stage: Stage) -> None:
         async with Runner.run_streamed(make(stage), "Go.") as run:
@@ -227,7 +229,7 @@ def _streamed(
     return play
 
 
-def _guarded_agent(stage: Stage) -> Agent[Any]:
+def _guarded_agent(stage: Stage) -> Agent[Any, Any]:
     tool = policies.needs_approval(slow_tool(stage))
     turn = [tool_call("slow", text=text, call_id=text) for text in ("a", "b")]
     return Agent("careful", tools=[tool], model=_Model(stage, [turn, "done"]))
@@ -261,13 +263,13 @@ async def _asked(stage: Stage) -> None:
         await _waited(run)
 
 
-def _early(stage: Stage) -> Agent[Any]:
+def _early(stage: Stage) -> Agent[Any, Any]:
     looks = slow_tool(stage, annotations=ToolAnnotations(readOnlyHint=True))
     turn = [tool_call("slow", text=text, call_id=text) for text in ("a", "b")]
     return Agent("early", tools=[looks], model=_Model(stage, [turn, "done"]))
 
 
-def _alone(stage: Stage) -> Agent[Any]:
+def _alone(stage: Stage) -> Agent[Any, Any]:
     tool = policies.exclusive()(slow_tool(stage))
     turn = [tool_call("slow", text=text, call_id=text) for text in ("a", "b")]
     return Agent("alone", tools=[tool], model=_Model(stage, [turn, "done"]))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from agents_tools import Event
-from agents_tools._channel import hear_everything
+from agents_tools.events.listener import add_global_listener
 
 __all__ = ["ANYWHERE", "KINDS", "WITHIN", "Own", "Scenario", "Stage", "Trip", "together"]
 
@@ -117,7 +117,7 @@ class Stage:
             self.events.append(event)
             self.hit("listener")
 
-        self._deaf = hear_everything(hear)
+        self._deaf = add_global_listener(hear)
 
     def over(self) -> None:
         """Hear nothing any more."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from agents_tools import Event, EventStream
 from agents_tools.events import MessageEvent, NotifyStreamEvent
-from agents_tools.store import EventStore, MemoryEventStore, Pending, SQLiteEventStore
+from agents_tools.persistence import EventStore, MemoryEventStore, PendingFuture, SQLiteEventStore
 from tests.soak.points_stage import Scenario, Stage, together
 
 __all__ = ["STREAMS"]
@@ -34,7 +34,7 @@ class _Failing(MemoryEventStore):
 
     stage: Stage
 
-    def append(self, events: Sequence[Event], /, **more: Any) -> Pending[int]:
+    def append(self, events: Sequence[Event], /, **more: Any) -> PendingFuture[int]:
         """Store events."""
         self.stage.hit("store")
         return super().append(events, **more)

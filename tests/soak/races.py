@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from tests.soak._race_crowd import StuckError
 from tests.soak._race_kinds import RACES, Race
 from tests.soak._rounds import in_turn
-from tests.soak.campaign import Budget, Campaign, Outcome
+from tests.soak.campaign import Budget, Outcome
 
-__all__ = ["CAMPAIGN", "run"]
+__all__ = ["run"]
 
 _INTERVAL = 1e-5
 """Seconds after which another thread has its turn: as often as Python can, to meet more orders."""
@@ -32,14 +32,3 @@ def _again(name: str, seed: int) -> str:
         f'sys.setswitchinterval({_INTERVAL}); [RACES["{name}"](random.Random({seed})) '
         "for _ in range(100)]'"
     )
-
-
-CAMPAIGN = Campaign(
-    name="races",
-    about=(
-        "Many threads and event loops call, subscribe, cancel and close one thing at once: each "
-        "call has one result and its own, event streams keep their laws, and nobody waits for ever."
-    ),
-    weight=2,
-    run=run,
-)

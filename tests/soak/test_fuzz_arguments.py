@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from agents_tools import _arguments
-from agents_tools._arguments import ArgumentReader
-from agents_tools._text import describe_value
+from agents_tools.schema import arguments as _arguments
+from agents_tools.schema.arguments import ArgumentReader
+from agents_tools.text.escape import describe_value
 from tests.soak import _made_types, fuzz_arguments
 from tests.soak._made_cases import Cases
 from tests.soak._made_shapes import Login

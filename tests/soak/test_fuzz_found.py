@@ -11,9 +11,9 @@ import pytest
 from pydantic import BaseModel, RootModel, SecretStr
 
 from agents_tools import FunctionTool, Usage, UserError, function_tool
+from agents_tools.agents import ModelResponse
 from agents_tools.mcp import mcp_server
 from agents_tools.mcp.config import load_config
-from agents_tools.model import ModelResponse
 from agents_tools.testing import ToolRecorder
 from tests.mcp.small import LINE, listening
 
@@ -89,7 +89,7 @@ async def test_no_secret_of_a_raw_schema_is_shown() -> None:
 def test_a_schema_that_is_no_json_is_refused_at_once(odd: Any) -> None:
     """No provider could be told of it, and the whole request of an agent would fail then."""
     schema = {"type": "object", "properties": {"a": {"enum": [odd]}}}
-    with pytest.raises(UserError, match="'enter' holds what JSON cannot"):
+    with pytest.raises(UserError, match="'enter' has a value that JSON cannot"):
         FunctionTool(name="enter", params_json_schema=schema, on_invoke_tool=_give)
 
 
@@ -97,7 +97,7 @@ def test_a_schema_that_holds_itself_is_refused_at_once() -> None:
     """A cycle of Python objects has no JSON form."""
     schema: dict[str, Any] = {"type": "object", "properties": {}}
     schema["properties"]["a"] = schema
-    with pytest.raises(UserError, match="'enter' holds what JSON cannot"):
+    with pytest.raises(UserError, match="'enter' has a value that JSON cannot"):
         FunctionTool(name="enter", params_json_schema=schema, on_invoke_tool=_give)
 
 
@@ -116,7 +116,7 @@ def test_a_recording_that_is_nested_too_deep_is_refused_in_words(tmp_path: Path)
     """The parser of JSON gives up, and says so in its own way."""
     path = tmp_path / "calls.json"
     path.write_text("[" * 200_000)
-    with pytest.raises(UserError, match=r"calls\.json is no JSON"):
+    with pytest.raises(UserError, match=r"calls\.json is not valid JSON"):
         ToolRecorder.load(path)
 
 
@@ -125,7 +125,7 @@ def test_what_is_no_object_is_no_record(given: Any) -> None:
     """Records come from stores and other machines, where anything may stand."""
     with pytest.raises(UserError, match="usage: expected an object"):
         Usage.from_dict(given)
-    with pytest.raises(UserError, match="has items and a usage"):
+    with pytest.raises(UserError, match="expected an object with 'items' and 'usage'"):
         ModelResponse.from_dict(given)
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from agents_tools.mcp._sdk_server import SdkServer
-from agents_tools.mcp.connection import Connection
+from agents_tools.mcp.client.connection import Connection
+from agents_tools.mcp.server.sdk import SdkServer
 from tests.soak import fuzz_mcp
 from tests.soak._made_cases import Cases
 from tests.soak.campaign import Budget
@@ -29,14 +29,14 @@ def test_a_bad_message_costs_only_itself(monkeypatch: pytest.MonkeyPatch, way: s
 
 def test_a_server_that_breaks_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A header that is no ASCII is where servers have died."""
-    owned = SdkServer.owned
+    with_principal = SdkServer.with_principal
 
     def reading(server: SdkServer, scope: Any) -> Any:
         for _, value in scope["headers"]:
             value.decode("ascii")
-        return owned(server, scope)
+        return with_principal(server, scope)
 
-    monkeypatch.setattr(SdkServer, "owned", reading)
+    monkeypatch.setattr(SdkServer, "with_principal", reading)
     monkeypatch.setattr(fuzz_mcp, "WAYS", (WAYS["over_http"],))
 
     monkeypatch.setattr(Cases, "most", 1)

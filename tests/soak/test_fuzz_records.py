@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from agents_tools import RunState, Usage
+from agents_tools import Usage
+from agents_tools.agents import RunState
 from agents_tools.mcp import pins
 from tests.soak import fuzz_records
 from tests.soak._made_cases import Cases
@@ -43,7 +44,7 @@ def _trusts_the_file(_path: Any, text: str) -> Any:
     [
         (RunState, "from_json", _trusts_the_text, {"RunState as text"}),
         (Usage, "from_dict", _trusts_the_figures, {"Usage", "ModelResponse"}),
-        (pins, "_parsed", _trusts_the_file, {"pins file"}),
+        (pins, "_parse", _trusts_the_file, {"pins file"}),
     ],
     ids=["state", "usage", "pins"],
 )

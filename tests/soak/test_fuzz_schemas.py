@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from agents_tools import _docstring
-from agents_tools.wire import _project
+from agents_tools.schema import docstring as _docstring
+from agents_tools.wire import project as _project
 from tests.soak import fuzz_schemas
 from tests.soak._made_cases import Cases
 from tests.soak.campaign import Budget

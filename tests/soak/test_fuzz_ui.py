@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agents_tools.ui import _asgi, _runs
+from agents_tools.server import asgi as _asgi, run_manager as _runs
 from tests.soak import fuzz_ui
 from tests.soak._made_cases import Cases
 from tests.soak.campaign import Budget

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agents_tools import tool
+from agents_tools.tool import invocation
 from tests.soak import _kill_kinds, kills
 from tests.soak._kill_kinds import KILLS
 from tests.soak.campaign import Budget
@@ -33,6 +33,7 @@ def _found(name: str) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 def test_an_acknowledged_event_that_is_not_there_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the killed program was told to be stored, the one after it has to read."""
     read = _kill_kinds.SQLiteEventStore.read
@@ -45,24 +46,26 @@ def test_an_acknowledged_event_that_is_not_there_is_found(monkeypatch: pytest.Mo
     assert "AssertionError" in what
 
 
+@pytest.mark.slow
 def test_a_call_that_is_told_to_have_failed_though_nobody_knows_is_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A call whose server was killed is lost: nobody may say that it was not done."""
-    status_of = tool._status_of
+    status_of = invocation.status_of
 
     def sure(error: Exception, context: Any) -> Any:
         status = status_of(error, context)
         return "tool_error" if status == "lost" else status
 
-    monkeypatch.setattr(tool, "_status_of", sure)
+    monkeypatch.setattr(invocation, "status_of", sure)
     monkeypatch.setattr(_kill_kinds, "_SIGNALS", (signal.SIGKILL,))
 
-    [what] = _found("MCP server in mid-call")
+    [what] = _found("MCP server during a call")
 
     assert "calls of a server with SIGKILL ended as {'tool_error'}" in what
 
 
+@pytest.mark.slow
 def test_processes_that_outlive_their_program_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A shell whose jobs run on would hold ports and files for nobody."""
     monkeypatch.setattr(_kill_kinds, "_SHELL", "tests.soak._planted_shell")

@@ -33,15 +33,16 @@ def test_nothing_is_found() -> None:
 
     assert outcome.findings == []
     assert outcome.cases > 600
-    assert "0 things left" in str(outcome.figures["async"])
+    assert "0 objects left" in str(outcome.figures["async"])
 
 
+@pytest.mark.slow
 def test_what_there_is_no_time_for_is_told() -> None:
     """A short run is not taken for a whole one."""
     outcome = _measured("worker processes", seconds=0.1)
 
     assert outcome.cases == 0
-    assert outcome.figures["left out for lack of time"] == "worker processes"
+    assert outcome.figures["skipped for lack of time"] == "worker processes"
 
 
 _WARM = 410
@@ -98,6 +99,7 @@ def kept(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
         drop(thing)
 
 
+@pytest.mark.slow
 def test_what_is_kept_is_found(kept: str) -> None:
     """Whatever it is, the report names its kind and where it comes from."""
     [finding] = _measured("async", seconds=1).findings

@@ -13,7 +13,6 @@ import pytest
 from agents_tools import (
     Agent,
     Event,
-    EventStoreError,
     FunctionTool,
     Runner,
     ToolContext,
@@ -21,10 +20,11 @@ from agents_tools import (
     notify,
     policies,
 )
-from agents_tools._calls import Calls
-from agents_tools._channel import listen
+from agents_tools.agents.tool_calls import TurnCalls
+from agents_tools.errors import EventStoreError
+from agents_tools.events import listen
 from agents_tools.mcp import MCPToolManager
-from agents_tools.mcp._asking import Interviews
+from agents_tools.mcp.server.elicitation import Elicitations
 from agents_tools.policies import _limit
 from agents_tools.testing import ScriptedModel, check_events, tool_call
 from agents_tools.tool import ToolStream
@@ -78,6 +78,7 @@ def test_names_are_unique() -> None:
 # --- what is broken on purpose
 
 
+@pytest.mark.slow
 def test_a_swallowed_cancellation_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     whole: Any = FunctionTool.call
 
@@ -94,7 +95,7 @@ def test_a_swallowed_cancellation_is_found(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_place_that_is_not_given_back_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    gate: Any = _limit._Gate
+    gate: Any = _limit._CallLimiter
     leave = gate._leave
 
     def leaving(self: Any) -> None:
@@ -128,6 +129,7 @@ def test_a_task_that_is_left_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert any(fault.startswith("a task is left") for fault in faults)
 
 
+@pytest.mark.slow
 def test_a_missing_end_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     end: Any = ToolContext.end
 
@@ -139,13 +141,14 @@ def test_a_missing_end_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert any(what.startswith("Broken law") for what in _found("async call, heard"))
 
 
+@pytest.mark.slow
 def test_a_missing_answer_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    close: Any = Calls._close
+    close: Any = TurnCalls._finish
 
     def closes(self: Any, call: Any, status: Any, *given: Any, **more: Any) -> Any:
         return None if status == "cancelled" else close(self, call, status, *given, **more)
 
-    monkeypatch.setattr(Calls, "_close", closes)
+    monkeypatch.setattr(TurnCalls, "_finish", closes)
     assert any("have the answers" in what for what in _found("streamed run", seconds=3))
 
 
@@ -279,7 +282,7 @@ async def test_a_run_may_be_cancelled_before_its_session_has_begun_to_keep() -> 
 async def test_a_server_that_is_closed_while_a_call_asks_may_be_cancelled() -> None:
     """Waiting for the cleanup of the call must not hide that the one who waits is cancelled."""
     cleaning, asked = asyncio.Event(), asyncio.Event()
-    interviews = Interviews()
+    interviews = Elicitations()
 
     async def perform(ask: Any, _: Any) -> dict[str, Any]:
         try:
@@ -296,7 +299,7 @@ async def test_a_server_that_is_closed_while_a_call_asks_may_be_cancelled() -> N
     closing = asyncio.create_task(interviews.close())
     await asyncio.wait_for(cleaning.wait(), 5)
     closing.cancel()
-    await asyncio.wait({closing}, timeout=5)
+    await asyncio.wait({closing}, timeout=30)
     done.set()
     assert closing.cancelled()
     await over.wait()
@@ -306,7 +309,7 @@ async def test_a_call_that_fails_while_it_is_given_up_is_looked_at(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Nobody waits for it any more; asyncio would write its traceback, secrets and all."""
-    interviews = Interviews()
+    interviews = Elicitations()
 
     async def perform(ask: Any, _: Any) -> dict[str, Any]:
         try:

@@ -63,13 +63,13 @@ def test_those_who_wait_for_ever_are_found(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_too_many_at_once_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A limit that lets one more in is counted inside."""
-    enter = _limit._Gate._place_or_turn
+    enter = _limit._CallLimiter._take_slot_or_queue
 
     def too_generous(self: Any, *args: Any) -> Any:
         self._free += 1
         return enter(self, *args)
 
-    monkeypatch.setattr(_limit._Gate, "_place_or_turn", too_generous)
+    monkeypatch.setattr(_limit._CallLimiter, "_take_slot_or_queue", too_generous)
 
     [finding] = _found("places of a limit")
 
@@ -155,16 +155,16 @@ def test_a_place_is_not_lost_with_a_loop_that_is_closed_while_it_is_handed_over(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A loop may be closed after it was asked whether it is: the next one in line gets the place."""
-    gate = _limit._Gate(1, None, 10)
+    gate = _limit._CallLimiter(1, None, 10)
     other = asyncio.new_event_loop()
-    assert gate._place_or_turn(other, "tool") is None, "the place is taken"
-    assert gate._place_or_turn(other, "tool") is not None, "the next one has to wait"
+    assert gate._take_slot_or_queue(other, "tool") is None, "the place is taken"
+    assert gate._take_slot_or_queue(other, "tool") is not None, "the next one has to wait"
     other.close()
     with monkeypatch.context() as lying:
         lying.setattr(other, "is_closed", lambda: False)
         gate._leave()
 
-    assert gate._place_or_turn(other, "tool") is None, "the place is free again"
+    assert gate._take_slot_or_queue(other, "tool") is None, "the place is free again"
 
 
 async def _double(n: int) -> int:

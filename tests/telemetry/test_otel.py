@@ -16,7 +16,6 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from agents_tools import (
     Agent,
-    ModelError,
     NotifyStreamEvent,
     RunConfig,
     Runner,
@@ -27,13 +26,14 @@ from agents_tools import (
     register_secret,
     streaming_tool,
 )
-from agents_tools._channel import listeners
-from agents_tools._instruments import trace_carrier, traced
+from agents_tools.agents.config import hooks_of_all_runs
+from agents_tools.content import Usage
+from agents_tools.errors import ModelError
+from agents_tools.events.listener import current_listeners
+from agents_tools.events.trace_hooks import trace_carrier, traced
 from agents_tools.policies import retry, timeout
-from agents_tools.run import hooks_of_all_runs
 from agents_tools.telemetry import instrument
 from agents_tools.testing import ScriptedModel, tool_call
-from agents_tools.usage import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -91,7 +91,7 @@ def collecting(**options: Any) -> Generator[Collected]:
         **options,
     ):
         yield collected
-    assert listeners() == ()
+    assert current_listeners() == ()
     assert hooks_of_all_runs() == ()
 
 

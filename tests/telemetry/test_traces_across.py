@@ -12,13 +12,13 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from agents_tools import Agent, Runner
-from agents_tools.backend import LocalBackend, ProcessBackend, run_on
+from agents_tools.execution import LocalBackend, ProcessBackend, run_on
 from agents_tools.telemetry import instrument
 from agents_tools.testing import ScriptedModel, tool_call
 from tests.traced_tools import headers_here, headers_in_a_thread
 
 if TYPE_CHECKING:
-    from agents_tools.backend import ToolBackend
+    from agents_tools.execution import ToolBackend
 
 KINDS = [
     "local",

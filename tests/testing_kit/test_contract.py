@@ -239,5 +239,5 @@ def test_a_tool_that_is_gone_is_a_breaking_change(tmp_path: Path) -> None:
 def test_a_file_that_is_no_snapshot_is_told(tmp_path: Path) -> None:
     file = tmp_path / "tools.json"
     file.write_text("{")
-    with pytest.raises(UserError, match="holds no snapshot"):
+    with pytest.raises(UserError, match="is not a valid snapshot"):
         assert_schema_snapshot(before(), file)

@@ -18,7 +18,7 @@ from agents_tools import (
     notify,
     register_secret,
 )
-from agents_tools.outputs import ToolOutputImage, ToolOutputText
+from agents_tools.content import ToolOutputImage, ToolOutputText
 from agents_tools.policies import hide, limit, needs_approval
 from agents_tools.testing import (
     ScriptedModel,
@@ -132,7 +132,7 @@ def test_what_makes_no_fake_is_told() -> None:
         fake_tool(order, "x", answers=["y"])
     with pytest.raises(UserError, match="write answers="):
         fake_tool(order, answers="text")
-    with pytest.raises(UserError, match="is no tool"):
+    with pytest.raises(UserError, match="is not a tool"):
         fake_tool(no_tool, "x")
 
 

@@ -19,8 +19,8 @@ from agents_tools import (
     register_tool,
     resolve_tool,
 )
+from agents_tools.classes import ExecutableTool
 from agents_tools.conversation import LLM, Agent, Conversation
-from agents_tools.definition import ExecutableTool
 from agents_tools.registry import Tool
 
 

@@ -13,7 +13,6 @@ from agents_tools import (
     Agent,
     Event,
     MessageOutputItem,
-    ModelError,
     ModelRequest,
     ModelResponse,
     NotifyStreamEvent,
@@ -31,9 +30,10 @@ from agents_tools import (
     progress,
     streaming_tool,
 )
+from agents_tools.agents import call_delta, call_started, message_started, text_delta
+from agents_tools.content import ToolCallItem
+from agents_tools.errors import ModelError
 from agents_tools.events import Emit
-from agents_tools.items import ToolCallItem
-from agents_tools.model import call_delta, call_started, message_started, text_delta
 from agents_tools.policies import needs_approval
 from agents_tools.testing import ScriptedModel, tool_call
 
@@ -69,7 +69,7 @@ class Scenario:
     """
 
     name: str
-    make: Callable[[], Agent[Any]]
+    make: Callable[[], Agent[Any, Any]]
     input: str = "Go."
     max_turns: int = 10
     ends: Status = "ok"
@@ -233,7 +233,7 @@ class FlakyModel:
 
 def _agent(
     *steps: Any, tools: Sequence[Any] = (), name: str = "helper", **options: Any
-) -> Agent[Any]:
+) -> Agent[Any, Any]:
     return Agent(name, model=ScriptedModel(steps, **options), tools=list(tools))
 
 
@@ -241,7 +241,7 @@ def _call(name: str, call_id: str, **arguments: Any) -> ToolCallItem:
     return tool_call(name, arguments, call_id=call_id)
 
 
-def _nested() -> Agent[Any]:
+def _nested() -> Agent[Any, Any]:
     """Give an agent with an agent as a tool with an agent as a tool; each counts its calls anew."""
     leaf = _agent(_call("crawl", "call_1", url="a"), "leaf says", tools=[crawl], name="leaf")
     middle = _agent(
@@ -263,13 +263,13 @@ def _nested() -> Agent[Any]:
     )
 
 
-def _nested_cancelled() -> Agent[Any]:
+def _nested_cancelled() -> Agent[Any, Any]:
     leaf = _agent(_call("wait_for_ever", "call_1"), tools=[wait_for_ever], name="leaf")
     tool = leaf.as_tool(tool_name="ask_leaf", tool_description="Ask leaf.", streaming=True)
     return _agent(_call("ask_leaf", "call_1", input="deep"), tools=[tool], name="top")
 
 
-def _nested_approval() -> Agent[Any]:
+def _nested_approval() -> Agent[Any, Any]:
     leaf = _agent(_call("drop", "call_1", table="t"), "leaf dropped", tools=[drop], name="leaf")
     tool = leaf.as_tool(tool_name="ask_leaf", tool_description="Ask leaf.", streaming=True)
     return _agent(
@@ -277,11 +277,11 @@ def _nested_approval() -> Agent[Any]:
     )
 
 
-def _without_brackets() -> Agent[Any]:
+def _without_brackets() -> Agent[Any, Any]:
     return _agent(_call("murmur", "call_1", x=1), "ok then", tools=[murmur])
 
 
-def _approval() -> Agent[Any]:
+def _approval() -> Agent[Any, Any]:
     return _agent(
         [_call("add", "call_1", a=1, b=2), _call("drop", "call_2", table="t")],
         "Dealt with.",

@@ -15,8 +15,6 @@ from inline_snapshot import snapshot
 from agents_tools import (
     Agent,
     Event,
-    GapEvent,
-    ModelError,
     ModelRequest,
     ModelResponse,
     RawResponseStreamEvent,
@@ -30,12 +28,14 @@ from agents_tools import (
     event_from_dict,
     function_tool,
 )
-from agents_tools._text import safe_text
-from agents_tools.model import call_delta, call_started, text_delta
+from agents_tools.agents import call_delta, call_started, text_delta
+from agents_tools.errors import ModelError
+from agents_tools.events import GapEvent
 from agents_tools.testing import ScriptedModel, tool_call
 from agents_tools.testing.ag_ui import check_ag_ui
+from agents_tools.text.escape import safe_text
 from agents_tools.ui import ag_ui
-from agents_tools.ui.ag_ui import Encoder, encode
+from agents_tools.ui.ag_ui import AgUiEncoder, encode
 from tests.ui.scenarios import (
     DELTAS,
     SCENARIOS,
@@ -50,9 +50,9 @@ SMALL = [name for name in SCENARIOS if name not in {"deltas", "gap"}]
 HELLO: Frame = {"id": "u1", "role": "user", "content": "Go."}
 
 
-def encoder(version: Any = "1.0", **options: Any) -> Encoder:
+def encoder(version: Any = "1.0", **options: Any) -> AgUiEncoder:
     given: dict[str, Any] = {"thread_id": "t", "run_id": "r", "messages": [HELLO], **options}
-    return Encoder(version=version, **given)
+    return AgUiEncoder(version=version, **given)
 
 
 def frames_of(events: Iterable[Event], version: Any = "1.0", **options: Any) -> list[Frame]:
@@ -109,12 +109,12 @@ def plain(messages: Sequence[Frame]) -> list[Frame]:
 
 def client(frames: Iterable[Frame], before: Sequence[Frame] = (HELLO,)) -> list[Frame]:
     """Give what a client has that read the frames; it takes snapshots as a whole."""
-    from agents_tools.ui._ag_ui_messages import Messages
+    from agents_tools.ui.ag_ui.messages import MessageHistory
 
-    book = Messages(before)
+    book = MessageHistory(before)
     for frame in frames:
         if frame["type"] == "MESSAGES_SNAPSHOT":
-            book = Messages(frame["messages"])
+            book = MessageHistory(frame["messages"])
         book.apply(frame)
     return book.list()
 
@@ -353,7 +353,7 @@ async def test_every_delta_comes_when_nothing_is_lost() -> None:
 async def test_errors_are_told_with_a_code() -> None:
     """A page can tell a run that took too many turns from one whose model is gone."""
     for name, code, words in (
-        ("max_turns", "max_turns_exceeded", "did not come to an end within 2 turns"),
+        ("max_turns", "max_turns_exceeded", "did not finish within 2 turns"),
         ("model_fails", "model_error", "The model is gone."),
     ):
         events = await events_of(SCENARIOS[name])
@@ -438,12 +438,12 @@ async def test_both_parts_of_an_interrupted_run_in_one_stream() -> None:
 # --- calls within calls
 
 
-async def run(agent: Agent[Any], text: str = "Go.") -> list[Event]:
+async def run(agent: Agent[Any, Any], text: str = "Go.") -> list[Event]:
     streamed = Runner.run_streamed(agent, text, run_config=RunConfig())
     return [event async for event in streamed.stream_events()]
 
 
-def scripted(*steps: Any, tools: Sequence[Any] = (), name: str = "helper") -> Agent[Any]:
+def scripted(*steps: Any, tools: Sequence[Any] = (), name: str = "helper") -> Agent[Any, Any]:
     return Agent(name, model=ScriptedModel(steps), tools=list(tools))
 
 
@@ -487,7 +487,7 @@ async def test_a_tool_that_calls_a_tool() -> None:
 
 async def test_ids_with_slashes_stay_apart() -> None:
     """Ids come from providers; a path of two is another call than one with a slash in its id."""
-    from agents_tools.ui._ag_ui_frames import path_of, wire_id
+    from agents_tools.ui.ag_ui.frames import path_of, wire_id
 
     paths = [("a", "b"), ("a/b",), ("a%2Fb",), ("a", "b/c"), ("a/b", "c"), ("a",)]
     assert len({wire_id(path) for path in paths}) == len(paths)
@@ -648,7 +648,7 @@ async def test_a_model_that_breaks_off_in_the_middle_of_a_call(inside: bool, ver
             emit(call_delta("c", '{"a"'))
             raise ModelError("The model is gone.")
 
-    agent: Agent[Any] = Agent("inner", model=Breaking(), tools=[add])
+    agent: Agent[Any, Any] = Agent("inner", model=Breaking(), tools=[add])
     if inside:
         agent = scripted(
             tool_call("inner", input="x"), "Done.", tools=[agent.as_tool(streaming=True)]
@@ -710,8 +710,8 @@ def test_the_ids_of_a_run_without_a_client() -> None:
 
 def test_a_wrong_version_is_refused() -> None:
     """The message says what there is instead."""
-    with pytest.raises(UserError, match=r"1\.0 and 0\.x"):
-        Encoder(version="2")  # type: ignore[arg-type]
+    with pytest.raises(UserError, match=r"expected '1\.0' or '0\.x'"):
+        AgUiEncoder(version="2")  # type: ignore[arg-type]
 
 
 def test_the_module_is_found_by_name() -> None:

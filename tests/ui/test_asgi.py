@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from agents_tools.errors import UserError, UserValueError
-from agents_tools.ui._asgi import (
-    App,
+from agents_tools.server.asgi import (
+    AsgiApp,
     HttpError,
-    Request,
+    HttpRequest,
     inner_path,
     respond_empty,
     respond_json,
@@ -26,7 +26,7 @@ TOKEN = "canary-7f3a9c-canary-7f3a9c"  # noqa: S105 - opens nothing
 OTHER_MACHINE = ("192.0.2.7", 1)
 
 
-async def echo(request: Request, send: Any) -> None:
+async def echo(request: HttpRequest, send: Any) -> None:
     await respond_json(
         send,
         {
@@ -40,7 +40,7 @@ async def echo(request: Request, send: Any) -> None:
     )
 
 
-def app_of(**options: Any) -> App:
+def app_of(**options: Any) -> AsgiApp:
     routes = {
         ("GET", "/"): echo,
         ("POST", "/things"): echo,
@@ -48,7 +48,7 @@ def app_of(**options: Any) -> App:
         ("GET", "/things/{id}/parts"): echo,
         ("GET", "/files/{name:path}"): echo,
     }
-    return App(routes, **options)
+    return AsgiApp(routes, **options)
 
 
 # --- routes
@@ -71,10 +71,12 @@ async def test_what_is_not_there_is_named_with_what_there_is() -> None:
     app = app_of()
     reply = await ask(app, "GET", "/nothing")
     assert reply.status == 404
-    assert reply.message.startswith("There is nothing at '/nothing'. There is: GET /, POST /things")
+    assert reply.message.startswith(
+        "The path '/nothing' does not exist. Routes: GET /, POST /things"
+    )
     reply = await ask(app, "GET", "/things")
     assert (reply.status, reply.headers["allow"]) == (405, "POST")
-    assert reply.message == "'/things' takes POST, not 'GET'."
+    assert reply.message == "'/things' does not support 'GET': expected POST."
     reply = await ask(app, "GET", "/\x1b[31mred\u202e")
     assert "\x1b" not in reply.message
     assert "\u202e" not in reply.message
@@ -113,10 +115,10 @@ async def test_credentials_are_no_headers_of_a_request() -> None:
 @pytest.mark.parametrize(
     ("body", "told"),
     [
-        (b"{", "The body is no JSON: Expecting property name enclosed in double quotes (line 1"),
+        (b"{", "The body is not JSON: Expecting property name enclosed in double quotes (line 1"),
         (b'{"a": 1,\n"b": }', "(line 2, column 6)"),
         (b"\xff", "The body is not UTF-8: byte 0"),
-        (b'{"a": NaN}', "NaN is no number of JSON"),
+        (b'{"a": NaN}', "NaN is not a JSON number"),
         (b'{"a": 1, "a": 2}', 'the key "a" is given twice'),
         (b"[" * 100 + b"]" * 100, "nested more than 64 levels deep"),
         (b"[" + b"1," * 100_001 + b"1]", "at most 100,000 are accepted"),
@@ -172,13 +174,13 @@ def test_an_address_that_others_reach_needs_a_token() -> None:
 async def test_errors_are_json_with_their_headers_and_facts() -> None:
     """A handler raises what it has to say."""
 
-    async def full(_: Request, __: Any) -> None:
+    async def full(_: HttpRequest, __: Any) -> None:
         raise HttpError(503, "No room.", {"Retry-After": "1"}, code="full")
 
-    async def wrong(_: Request, __: Any) -> None:
+    async def wrong(_: HttpRequest, __: Any) -> None:
         raise UserValueError("That cannot work.")
 
-    app = App({("GET", "/full"): full, ("GET", "/wrong"): wrong})
+    app = AsgiApp({("GET", "/full"): full, ("GET", "/wrong"): wrong})
     reply = await ask(app, "GET", "/full")
     assert (reply.status, reply.headers["retry-after"]) == (503, "1")
     assert reply.json == {"error": {"status": 503, "message": "No room.", "code": "full"}}
@@ -190,10 +192,10 @@ async def test_errors_are_json_with_their_headers_and_facts() -> None:
 async def test_an_unexpected_fault_is_told_by_number(caplog: pytest.LogCaptureFixture) -> None:
     """What went wrong stands in the log alone."""
 
-    async def fail(_: Request, __: Any) -> None:
+    async def fail(_: HttpRequest, __: Any) -> None:
         raise RuntimeError("the inside of the server")
 
-    reply = await ask(App({("GET", "/"): fail}), "GET", "/")
+    reply = await ask(AsgiApp({("GET", "/"): fail}), "GET", "/")
     assert reply.status == 500
     assert "inside" not in reply.text
     assert reply.json["error"]["id"] in caplog.text
@@ -203,13 +205,13 @@ async def test_an_unexpected_fault_is_told_by_number(caplog: pytest.LogCaptureFi
 async def test_texts_and_nothing_at_all_can_be_answered() -> None:
     """A page is no JSON."""
 
-    async def page(_: Request, send: Any) -> None:
+    async def page(_: HttpRequest, send: Any) -> None:
         await respond_text(send, "<p>", content_type="text/html", headers={"Cache-Control": "a"})
 
-    async def empty(_: Request, send: Any) -> None:
+    async def empty(_: HttpRequest, send: Any) -> None:
         await respond_empty(send)
 
-    app = App({("GET", "/"): page, ("GET", "/empty"): empty})
+    app = AsgiApp({("GET", "/"): page, ("GET", "/empty"): empty})
     reply = await ask(app, "GET", "/")
     assert (reply.text, reply.headers["content-type"]) == ("<p>", "text/html")
     assert reply.headers["cache-control"] == "a"
@@ -244,11 +246,11 @@ class Frames:
             self.closed.set()
 
 
-def streaming(frames: Any, **options: Any) -> App:
-    async def handler(request: Request, send: Any) -> None:
+def streaming(frames: Any, **options: Any) -> AsgiApp:
+    async def handler(request: HttpRequest, send: Any) -> None:
         await respond_stream(request.receive, send, aiter(frames), **options)
 
-    return App({("GET", "/"): handler})
+    return AsgiApp({("GET", "/"): handler})
 
 
 async def test_frames_come_as_they_are_made_and_the_end_ends_the_answer() -> None:
@@ -370,7 +372,7 @@ async def test_an_app_starts_and_stops_with_the_server_and_within_another_app() 
     async def stop() -> None:
         said.append("stop")
 
-    app = App({}, on_start=lambda: said.append("start"), on_stop=stop)
+    app = AsgiApp({}, on_start=lambda: said.append("start"), on_stop=stop)
     async with served(app):
         assert said == ["start"]
     assert said == ["start", "stop"]
@@ -393,13 +395,13 @@ async def test_an_app_that_cannot_start_says_why() -> None:
     async def send(message: Any) -> None:
         sent.append(message)
 
-    await App({}, on_start=start)({"type": "lifespan"}, receive, send)
+    await AsgiApp({}, on_start=start)({"type": "lifespan"}, receive, send)
     assert sent == [{"type": "lifespan.startup.failed", "message": "no store"}]
 
 
 async def test_a_body_that_breaks_off_is_told() -> None:
     """The client has gone before it was complete."""
-    request = Request({"method": "POST", "path": "/"}, _gone)
+    request = HttpRequest({"method": "POST", "path": "/"}, _gone)
     with pytest.raises(HttpError, match="closed before"):
         await request.body()
 
@@ -407,13 +409,16 @@ async def test_a_body_that_breaks_off_is_told() -> None:
 async def test_an_object_is_asked_for_by_name() -> None:
     """A list is JSON, but no object."""
 
-    async def handler(request: Request, send: Any) -> None:
+    async def handler(request: HttpRequest, send: Any) -> None:
         await respond_json(send, await request.json_object())
 
-    app = App({("POST", "/"): handler})
+    app = AsgiApp({("POST", "/"): handler})
     assert (await ask(app, "POST", "/", b"")).json == {}
     reply = await ask(app, "POST", "/", json.dumps([1]).encode())
-    assert (reply.status, reply.message) == (422, "The body is a JSON object, not a list.")
+    assert (reply.status, reply.message) == (
+        422,
+        "The body is wrong: expected a JSON object, got a list.",
+    )
 
 
 async def _gone() -> dict[str, Any]:

@@ -27,17 +27,16 @@ from agents_tools import (
     progress,
     streaming_tool,
 )
+from agents_tools.content import ToolCallItem, ToolCallOutputItem, Usage
 from agents_tools.events import (
     Origin,
     RunItemStreamEvent,
     ToolProgressEvent,
     ToolStreamEndEvent,
 )
-from agents_tools.items import ToolCallItem, ToolCallOutputItem
 from agents_tools.testing import ScriptedModel, tool_call
 from agents_tools.ui import console
-from agents_tools.ui._live_run import LiveRun
-from agents_tools.usage import Usage
+from agents_tools.ui.console.rich_view import RichRun
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -58,7 +57,7 @@ async def broken() -> str:
     raise ToolError("no way")
 
 
-def research() -> Agent[Any]:
+def research() -> Agent[Any, Any]:
     inner = Agent(
         name="Reader", tools=[crawl], model=ScriptedModel([tool_call("crawl", url="a"), "read"])
     )
@@ -206,7 +205,7 @@ async def test_markup_of_a_tool_stays_text_in_a_notebook() -> None:
         assert "<img" not in output.data["text/html"]
 
 
-@pytest.mark.parametrize(("given", "told"), [(5, "not int"), ("text", "not str")])
+@pytest.mark.parametrize(("given", "told"), [(5, "got int"), ("text", "got str")])
 async def test_what_are_no_events_is_refused(given: object, told: str) -> None:
     with pytest.raises(UserError, match=told):
         await console.render(given)
@@ -248,7 +247,7 @@ class Screen(io.StringIO):
 def test_the_tree_of_thousands_of_calls_stays_small(above: tuple[str, ...]) -> None:
     """Rows, memory and time do not grow with what is over; what it cost is still counted."""
     screen = Screen()
-    view = LiveRun("Chief", screen)
+    view = RichRun("Chief", screen)
     for event in calls(2_000, above):
         view.hear(event)
         if event.path[len(above) :]:

@@ -52,10 +52,10 @@ def test_lines_that_only_keep_a_connection_open_are_passed_over() -> None:
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("{", "line 2 is no JSON: "),
-        ("[" * 100_000, "line 2 is no JSON: "),
-        ('{"v": 1, "type": "nothing"}', "line 2 is no event: event.type: "),
-        ("[]", "line 2 is no event: event: "),
+        ("{", "line 2 is not JSON: "),
+        ("[" * 100_000, "line 2 is not JSON: "),
+        ('{"v": 1, "type": "nothing"}', "line 2 is not an event: event.type: "),
+        ("[]", "line 2 is not an event: event: "),
     ],
 )
 def test_a_line_that_is_no_event_is_named(line: str, told: str) -> None:

@@ -30,12 +30,15 @@ SHORT = (
 )
 
 
+pytestmark = pytest.mark.external
+
+
 def _needs(client: str) -> pytest.MarkDecorator:
     reason = ag_ui.missing(client)
     return pytest.mark.skipif(reason is not None, reason=reason or "")
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(120)
 @pytest.mark.parametrize(
     "client", [pytest.param(client, marks=_needs(client)) for client in ag_ui.clients()]
 )
@@ -58,7 +61,7 @@ def _json(frame: Any) -> str:
 
 
 @_needs(NEWEST)
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(120)
 async def test_the_check_is_at_least_as_strict_as_the_newest_client() -> None:
     """A stream that passes the check must not fail at a client."""
     broken = {case.name: _text(case.frames) for case in BROKEN if case.frames}

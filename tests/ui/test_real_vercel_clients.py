@@ -52,6 +52,9 @@ TAKEN = {
 """What the newest SDK takes without a word, and shows wrong or leaves half done."""
 
 
+pytestmark = pytest.mark.external
+
+
 def _needs(client: str) -> pytest.MarkDecorator:
     reason = vercel.missing(client)
     return pytest.mark.skipif(reason is not None, reason=reason or "")
@@ -65,7 +68,7 @@ def _text(chunks: Iterable[dict[str, Any]]) -> str:
 CLIENTS = vercel.clients()
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(120)
 @pytest.mark.parametrize(
     "client", [pytest.param(client, marks=_needs(client)) for client in CLIENTS]
 )
@@ -76,7 +79,7 @@ async def test_a_real_page_shows_our_runs_as_they_were_meant(client: str) -> Non
     assert {job: problem for job, problem in problems.items() if problem} == {}
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(120)
 @pytest.mark.parametrize(
     "client", [pytest.param(client, marks=_needs(client)) for client in CLIENTS]
 )
@@ -87,7 +90,7 @@ async def test_what_the_check_takes_a_real_page_takes(client: str) -> None:
 
 
 @_needs(CLIENTS[-1])
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(120)
 async def test_the_check_is_stricter_than_the_newest_page() -> None:
     """What the page refuses is refused, and what it only shows wrong is known by name."""
     bad = {name: chunks for name, (chunks, _) in {**BAD, **BAD_IN_7}.items()}

@@ -15,7 +15,15 @@ from typing import Any
 
 import pytest
 
-from agents_tools import Agent, Event, Runner, RunState, ToolContext, function_tool, register_secret
+from agents_tools import (
+    Agent,
+    Event,
+    Runner,
+    ToolContext,
+    function_tool,
+    register_secret,
+)
+from agents_tools.agents import ModelResponse, RunState
 from agents_tools.errors import EventStoreFullError, UserError
 from agents_tools.events import (
     ErrorEvent,
@@ -26,18 +34,17 @@ from agents_tools.events import (
     ToolStreamEndEvent,
     ToolStreamStartEvent,
 )
-from agents_tools.model import ModelResponse
+from agents_tools.persistence import MemoryEventStore, PendingFuture, SQLiteEventStore
 from agents_tools.policies import needs_approval
-from agents_tools.store import MemoryEventStore, Pending, SQLiteEventStore
+from agents_tools.server import active_run as _runs_live, run_manager as _runs
+from agents_tools.server.asgi import HttpError
+from agents_tools.server.public_errors import ErrorMasker
+from agents_tools.server.run_manager import ActiveRun, RunManager, Verdict
+from agents_tools.server.run_records import ProcessIdentity, record_of, state_record
 from agents_tools.testing import ScriptedModel, tool_call
-from agents_tools.ui import _runs, _runs_live
-from agents_tools.ui._asgi import HttpError
-from agents_tools.ui._runs import LiveRun, Runs, Verdict
-from agents_tools.ui._runs_kept import Process, record_of, state_record
-from agents_tools.ui._runs_told import Teller
 from tests.ui.scenarios import SCENARIOS, Scenario, events_of
 
-PATIENCE = 10.0
+PATIENCE = 45.0
 UNLIKE = {"deltas", "gap"}
 """Of these, a reader that is slow gets less than what was said."""
 
@@ -82,13 +89,13 @@ class Gate:
         self.tool = wait
 
 
-def agent_of(*answers: Any, tools: Any = ()) -> Agent[Any]:
+def agent_of(*answers: Any, tools: Any = ()) -> Agent[Any, Any]:
     return Agent(name="helper", tools=[*tools], model=ScriptedModel([*answers]))
 
 
 @asynccontextmanager
-async def runs_of(**options: Any) -> AsyncGenerator[Runs]:
-    runs = Runs(**options)
+async def runs_of(**options: Any) -> AsyncGenerator[RunManager]:
+    runs = RunManager(**options)
     try:
         async with asyncio.timeout(PATIENCE):
             yield runs
@@ -96,11 +103,11 @@ async def runs_of(**options: Any) -> AsyncGenerator[Runs]:
         await runs.aclose()
 
 
-async def told(run: LiveRun, after: int = -1) -> list[Event]:
+async def told(run: ActiveRun, after: int = -1) -> list[Event]:
     return [event async for event in run.events(after)]
 
 
-async def idle(run: LiveRun) -> None:
+async def idle(run: ActiveRun) -> None:
     while not run.idle:
         await asyncio.wait_for(asyncio.sleep(0), PATIENCE)
 
@@ -175,7 +182,7 @@ async def test_a_run_goes_on_from_a_state_that_was_kept_elsewhere() -> None:
 async def test_a_run_that_is_started_within_a_call_is_a_run_of_its_own() -> None:
     """A tool may start one: it has no place in the caller's run."""
     async with runs_of() as runs:
-        started: list[LiveRun] = []
+        started: list[ActiveRun] = []
 
         @function_tool
         async def start() -> str:
@@ -210,9 +217,9 @@ async def test_what_runs_cannot_be_is_refused() -> None:
     """The message says what would be right."""
     for option in ("keep_runs", "keep_for", "max_running"):
         with pytest.raises(UserError, match=f"{option}= is a number above 0"):
-            Runs(**{option: 0})  # type: ignore[arg-type]
+            RunManager(**{option: 0})  # type: ignore[arg-type]
     with pytest.raises(UserError, match="context= is a function"):
-        Runs(context=5)  # type: ignore[arg-type]
+        RunManager(context=5)  # type: ignore[arg-type]
 
 
 # --- watching
@@ -247,9 +254,9 @@ async def test_watching_to_the_end_cancels_nothing() -> None:
 
 async def test_a_store_means_detach() -> None:
     """Who keeps what was said does so for somebody who comes later."""
-    assert Runs().on_disconnect == "cancel"
-    assert Runs(store=MemoryEventStore()).on_disconnect == "detach"
-    assert Runs(store=MemoryEventStore(), on_disconnect="cancel").on_disconnect == "cancel"
+    assert RunManager().on_disconnect == "cancel"
+    assert RunManager(store=MemoryEventStore()).on_disconnect == "detach"
+    assert RunManager(store=MemoryEventStore(), on_disconnect="cancel").on_disconnect == "cancel"
 
 
 # --- cancelling
@@ -318,7 +325,7 @@ async def test_a_fault_of_the_run_itself_is_told_by_number(
         assert "the inside" in caplog.text
         run = runs.start(Agent(name="a"), "Hi")
         await run.wait()
-        assert "No model was chosen" in str(run.error)
+        assert "No model is configured" in str(run.error)
 
 
 # --- deciding
@@ -356,7 +363,7 @@ async def test_calls_with_the_same_id_are_told_apart_by_their_path() -> None:
         (item,) = run.interruptions
         assert item.path != ()
         path = tuple(item.path)
-        with pytest.raises(HttpError, match="There wait"):
+        with pytest.raises(HttpError, match="Waiting calls"):
             run.decide([{"call_id": item.call_id, "path": [], "approve": True}])
         run.decide([{"call_id": item.call_id, "path": [*path, item.call_id], "approve": True}])
         after = await told(run, before[-1].id)
@@ -427,7 +434,7 @@ async def test_a_log_that_cannot_be_read_costs_itself_only(
 async def test_closing_ends_everything() -> None:
     """Running runs are cancelled, and those who watch see the end; then it may begin anew."""
     gate = Gate()
-    runs = Runs()
+    runs = RunManager()
     run = runs.start_tool(gate.tool, "{}")
     watching = asyncio.ensure_future(told(run))
     await gate.begun.wait()
@@ -514,8 +521,8 @@ async def test_a_run_that_was_cut_off_is_lost_and_its_stream_has_an_end() -> Non
 _SERVER = """
 import asyncio, sys
 from agents_tools import function_tool
-from agents_tools.store import SQLiteEventStore
-from agents_tools.ui._runs import Runs
+from agents_tools.persistence import SQLiteEventStore
+from agents_tools.server.run_manager import RunManager
 
 @function_tool
 async def wait() -> str:
@@ -525,7 +532,7 @@ async def wait() -> str:
     return ""
 
 async def main():
-    runs = Runs(store=SQLiteEventStore(sys.argv[1]))
+    runs = RunManager(store=SQLiteEventStore(sys.argv[1]))
     run = runs.start_tool(wait, "{}", run_id="r1", thread_id="t")
     async for event in run.events():
         if event.type == "tool_stream_start_event":
@@ -586,7 +593,7 @@ async def test_a_run_that_waits_goes_on_in_another_process() -> None:
     """What it goes on from is in the store, too; the stream is the same."""
     store = MemoryEventStore()
     agent = agent_of(tool_call("drop", table="t"), "Done.", tools=[drop])
-    earlier = Runs(store=store)
+    earlier = RunManager(store=store)
     run = earlier.start(agent, "Hi", run_id="r1")
     before = await told(run)
     await earlier.aclose()
@@ -618,7 +625,7 @@ async def test_a_call_does_not_run_with_what_stands_for_a_secret() -> None:
     store = MemoryEventStore()
     register_secret("open-sesame-31337")
     agent = agent_of(tool_call("drop", table="open-sesame-31337"), "Done.", tools=[drop])
-    earlier = Runs(store=store)
+    earlier = RunManager(store=store)
     run = earlier.start(agent, "Hi", run_id="r1")
     await told(run)
     await earlier.aclose()
@@ -640,7 +647,12 @@ async def test_whoever_cannot_see_a_run_cannot_see_it_in_the_store() -> None:
     """Its owner is kept with it."""
     store = MemoryEventStore()
     record = record_of(
-        thread_id=None, kind="agent", agent="a", owner='["x", null]', meta={}, process=Process()
+        thread_id=None,
+        kind="agent",
+        agent="a",
+        owner='["x", null]',
+        meta={},
+        process=ProcessIdentity(),
     )
     store.session("r1").append([record, RunFinishedEvent()]).result()
     async with runs_of(store=store) as runs:
@@ -652,20 +664,20 @@ async def test_whoever_cannot_see_a_run_cannot_see_it_in_the_store() -> None:
 def dead_record() -> Event:
     """Note a run of a process that is no more."""
     return record_of(
-        thread_id=None, kind="agent", agent="helper", owner=None, meta={}, process=Process()
+        thread_id=None, kind="agent", agent="helper", owner=None, meta={}, process=ProcessIdentity()
     )
 
 
 def test_processes_are_told_apart() -> None:
     """A number that is in use again is another process."""
-    here = Process()
-    assert Process.is_alive(here.to_dict())
-    assert Process.is_alive({**here.to_dict(), "host": "elsewhere"})
-    assert not Process.is_alive({**here.to_dict(), "token": "another"})
-    assert not Process.is_alive({**here.to_dict(), "began": "long ago"})
-    assert not Process.is_alive({**here.to_dict(), "pid": 2**22 + 1})
+    here = ProcessIdentity()
+    assert ProcessIdentity.is_alive(here.to_dict())
+    assert ProcessIdentity.is_alive({**here.to_dict(), "host": "elsewhere"})
+    assert not ProcessIdentity.is_alive({**here.to_dict(), "token": "another"})
+    assert not ProcessIdentity.is_alive({**here.to_dict(), "began": "long ago"})
+    assert not ProcessIdentity.is_alive({**here.to_dict(), "pid": 2**22 + 1})
     assert not here.is_other(here.to_dict())
-    assert Process().is_other(here.to_dict())
+    assert ProcessIdentity().is_other(here.to_dict())
 
 
 # --- what goes wrong
@@ -704,9 +716,9 @@ async def test_a_cancelled_run_that_does_not_end_is_told_as_ended(
 class Full(MemoryEventStore):
     """A store that has no room."""
 
-    def append(self, events: Any, /, **_: Any) -> Pending[int]:
+    def append(self, events: Any, /, **_: Any) -> PendingFuture[int]:
         del events
-        return Pending.failed(EventStoreFullError("no room", store="a disk"))
+        return PendingFuture.failed(EventStoreFullError("no room", store="a disk"))
 
     def session(self, sid: str, /) -> Full:
         return Full(sid)
@@ -743,9 +755,9 @@ def test_what_was_not_meant_for_others_is_hidden(
     event: Event, *, hidden: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Of nested runs and of calls; what the library or an author says is told."""
-    shown = Teller("hide").event(event)
+    shown = ErrorMasker("hide").event(event)
     assert (shown != event) is hidden
-    assert Teller("show").event(event) is event
+    assert ErrorMasker("show").event(event) is event
     if hidden:
         text = str(shown.to_dict())
         assert "inside" not in text
@@ -761,10 +773,10 @@ async def test_what_others_run_takes_no_place_and_no_time_here(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Runs of another server are not counted, not waited for at the end, and not kept for ever."""
-    monkeypatch.setattr(_runs, "_FAREWELL", 3_600.0)
+    monkeypatch.setattr(_runs, "_SHUTDOWN_TIMEOUT", 3_600.0)
     store, gate = MemoryEventStore(), Gate()
     async with runs_of(store=store) as one:
-        other = Runs(store=store, max_running=1, keep_runs=1)
+        other = RunManager(store=store, max_running=1, keep_runs=1)
         running = [one.start_tool(gate.tool, "{}", run_id=f"r{n}") for n in range(3)]
         await gate.begun.wait()
         for run in running:
@@ -829,9 +841,9 @@ async def test_arguments_that_no_event_can_hold_cost_the_events_nothing() -> Non
         assert [event.to_dict()["type"] for event in kept][-1] == RunFinishedEvent.type
 
 
-async def waiting_run(store: Any, agent: Agent[Any]) -> None:
+async def waiting_run(store: Any, agent: Agent[Any, Any]) -> None:
     """Leave a run behind that waits, of a process that is no more."""
-    earlier = Runs(store=store)
+    earlier = RunManager(store=store)
     run = earlier.start(agent, "Hi", run_id="r1")
     await run.wait()
     await run.stream.flush()
@@ -855,7 +867,7 @@ async def test_of_two_servers_that_decide_at_once_one_goes_on() -> None:
 
     await waiting_run(store, agent_of(tool_call("pay"), tools=[pay]))
     async with runs_of(store=store) as one, runs_of(store=store) as other:
-        found: list[LiveRun] = []
+        found: list[ActiveRun] = []
         for runs in (one, other):
             runs.offer(agent_of("Done.", tools=[pay]))
             run = await runs.find("r1")

@@ -20,15 +20,15 @@ from agents_tools import (
 )
 from agents_tools.events import RunFinishedEvent, ToolArtifactEvent
 from agents_tools.policies import needs_approval
+from agents_tools.server.safe_json import written
 from agents_tools.testing import ScriptedModel, tool_call
 from agents_tools.testing.ag_ui import check_ag_ui
 from agents_tools.ui import ag_ui, ndjson, sse, vercel
-from agents_tools.ui._written import written
 from tests.ui.web import Exchange, ask
 
 Json = dict[str, Any]
 HALF = "\ud800"
-PATIENCE = 10.0
+PATIENCE = 45.0
 HELLO: Json = {"id": "u1", "role": "user", "content": "Go."}
 HI: Json = {"id": "u1", "role": "user", "parts": [{"type": "text", "text": "Go."}]}
 THREAD: Json = {"threadId": "t", "runId": "r", "protocolVersion": "1.0", "messages": [HELLO]}
@@ -54,17 +54,19 @@ class Payments:
 
         self.pay = pay
 
-    def agent(self) -> Agent[Any]:
+    def agent(self) -> Agent[Any, Any]:
         """Make an agent that wants to pay."""
         return agent_of([tool_call("pay", amount=1)], "Done.", tools=[self.pay])
 
 
-def agent_of(*steps: Any, tools: Any = ()) -> Agent[Any]:
+def agent_of(*steps: Any, tools: Any = ()) -> Agent[Any, Any]:
     return Agent("helper", model=ScriptedModel(steps), tools=list(tools))
 
 
 @asynccontextmanager
-async def serving(make: Callable[..., Any], agent: Agent[Any], **how: Any) -> AsyncGenerator[Any]:
+async def serving(
+    make: Callable[..., Any], agent: Agent[Any, Any], **how: Any
+) -> AsyncGenerator[Any]:
     app = make(agent, **how)
     try:
         yield app

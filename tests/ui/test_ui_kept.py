@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from agents_tools import Agent, ToolContext, UserError, function_tool
+from agents_tools.persistence import MemoryEventStore, SQLiteEventStore
 from agents_tools.policies import needs_approval
-from agents_tools.store import MemoryEventStore, SQLiteEventStore
+from agents_tools.server.run_manager import RunManager
+from agents_tools.server.run_records import ProcessIdentity, record_of
 from agents_tools.testing import ScriptedModel, tool_call
 from agents_tools.testing.ag_ui import check_ag_ui
 from agents_tools.testing.vercel import check_vercel
 from agents_tools.ui import ag_ui, vercel
-from agents_tools.ui._runs import Runs
-from agents_tools.ui._runs_kept import Process, record_of
 from tests.ui.web import Exchange, ask
 
 Json = dict[str, Any]
@@ -44,7 +44,7 @@ class Tables:
 
         self.drop = drop
 
-    def agent(self, *answers: Any) -> Agent[Any]:
+    def agent(self, *answers: Any) -> Agent[Any, Any]:
         """Make an agent that may ask for it."""
         return Agent("helper", model=ScriptedModel(answers), tools=[self.drop])
 
@@ -166,7 +166,7 @@ async def test_a_lost_run_is_told_as_an_error(make: Callable[..., Any]) -> None:
     store = MemoryEventStore()
     record = record_of(
         thread_id="t", kind="agent", agent="helper", owner=None, meta={"vercel": {}, "ag_ui": {}},
-        process=Process(),
+        process=ProcessIdentity(),
     )  # fmt: skip
     await store.session("r1").append([record])
     app = make(Agent("helper", model=ScriptedModel([])), store=store)
@@ -185,7 +185,7 @@ async def test_a_lost_run_is_told_as_an_error(make: Callable[..., Any]) -> None:
 
 async def test_what_an_application_keeps_with_a_run_is_json() -> None:
     """Otherwise nothing of the run could be kept; so it is said before it begins."""
-    runs = Runs(store=MemoryEventStore())
+    runs = RunManager(store=MemoryEventStore())
     with pytest.raises(UserError, match="meta"):
         runs.start(Tables().agent("x"), "Hi", meta={"x": object()})
     assert runs.list() == []
@@ -194,9 +194,9 @@ async def test_what_an_application_keeps_with_a_run_is_json() -> None:
 
 async def test_an_app_is_given_runs_or_options_of_them() -> None:
     """What would have no effect is refused."""
-    runs = Runs()
+    runs = RunManager()
     with pytest.raises(UserError, match="store="):
         vercel.app(Tables().agent("x"), runs=runs, store=MemoryEventStore())
-    with pytest.raises(UserError, match="no option 'colour'"):
+    with pytest.raises(UserError, match="Unknown option 'colour'"):
         vercel.app(Tables().agent("x"), colour="red")
     await runs.aclose()

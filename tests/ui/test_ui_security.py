@@ -326,7 +326,7 @@ async def test_a_server_error_tells_nothing_of_the_inside(
     app = sse.app([add], context=context)
     reply = await ask(app, "POST", "/runs", CALL)
     assert reply.status == 500
-    assert "internal" not in reply.text
+    assert "db.internal" not in reply.text
     assert reply.json["error"]["id"] in caplog.text
     assert app.runs.list() == []
 

@@ -17,13 +17,20 @@ from agents_tools import (
     NotifyStreamEvent,
     RunFinishedEvent,
     RunStartedEvent,
-    ToolAttemptEvent,
     ToolProgressEvent,
     ToolStreamEndEvent,
     ToolStreamStartEvent,
     UserError,
     progress,
     streaming_tool,
+)
+from agents_tools.agents import (
+    call_delta,
+    call_started,
+    message_started,
+    reasoning_delta,
+    refusal_delta,
+    text_delta,
 )
 from agents_tools.events import (
     EventSource,
@@ -32,20 +39,13 @@ from agents_tools.events import (
     RawResponseStreamEvent,
     RunItemStreamEvent,
     ToolArtifactEvent,
+    ToolAttemptEvent,
 )
-from agents_tools.model import (
-    call_delta,
-    call_started,
-    message_started,
-    reasoning_delta,
-    refusal_delta,
-    text_delta,
-)
+from agents_tools.server.run_manager import RunManager
 from agents_tools.testing import ScriptedModel, tool_call
 from agents_tools.testing.vercel import check_vercel
 from agents_tools.ui import vercel
-from agents_tools.ui._runs import Runs
-from agents_tools.ui._vercel_app import frames_of
+from agents_tools.ui.vercel.asgi_app import frames_of
 from tests.ui.scenarios import (
     LONG,
     SCENARIOS,
@@ -102,7 +102,7 @@ def chunks_of(
     events: Iterable[Event], version: vercel.Version = 7, *, ends: bool = True, **options: Any
 ) -> list[Chunk]:
     """Encode the events of one run, and check that the version takes it."""
-    encoder = vercel.Encoder(version, **options)
+    encoder = vercel.VercelEncoder(version, **options)
     chunks = [chunk for event in events for chunk in encoder.encode(event)]
     chunks += encoder.close()
     if ends:
@@ -142,7 +142,7 @@ async def test_every_run_is_a_lawful_message(name: str, version: vercel.Version)
     check_vercel(frames, version)
     chunks = [json.loads(frame[6:]) for frame in frames[:-1]]
     if after:
-        encoder = vercel.Encoder(version)
+        encoder = vercel.VercelEncoder(version)
         for event in before:
             encoder.encode(event)
         rest = encoder.restart()
@@ -228,7 +228,7 @@ def test_a_call_from_its_first_letter_to_its_output() -> None:
 
 def test_an_unknown_version_is_refused() -> None:
     with pytest.raises(UserError, match="expected 5, 6 or 7"):
-        vercel.Encoder(cast("Any", 4))
+        vercel.VercelEncoder(cast("Any", 4))
     with pytest.raises(UserError, match="expected 5, 6 or 7"):
         vercel.app(SCENARIOS["plain"].make(), version=cast("Any", 8))
 
@@ -315,7 +315,7 @@ def test_progress_comes_at_most_twenty_times_a_second() -> None:
 
 def test_what_was_held_back_can_be_had_in_a_pause() -> None:
     """A call that falls silent still shows how far it has come."""
-    encoder = vercel.Encoder()
+    encoder = vercel.VercelEncoder()
     for event in (BEGIN, CALLED, RUNNING, at(ToolProgressEvent(1, 3), "c")):
         encoder.encode(event)
     assert not encoder.pending
@@ -521,7 +521,7 @@ def test_everything_is_closed_before_a_run_is_called_off(version: vercel.Version
 
 
 def test_a_stream_that_ends_early_is_closed_by_hand() -> None:
-    encoder = vercel.Encoder()
+    encoder = vercel.VercelEncoder()
     chunks = [*encoder.encode(BEGIN), *encoder.encode(at(text_delta("I")))]
     chunks += encoder.close("error", "the server stops")
     check_vercel(chunks, 7)
@@ -577,7 +577,7 @@ def test_what_is_no_character_breaks_no_frame() -> None:
 
 def test_a_rate_is_above_zero() -> None:
     with pytest.raises(UserError, match="a number above 0"):
-        vercel.Encoder(snapshots_per_second=0)
+        vercel.VercelEncoder(snapshots_per_second=0)
 
 
 # --- approvals
@@ -752,7 +752,7 @@ REPLY = {"id": "a", "approved": 1}
     [
         ({}, "id: expected the id of the chat"),
         ({"id": "c"}, "messages: expected a list, got null"),
-        ({"id": "c", "messages": []}, "messages: there is none"),
+        ({"id": "c", "messages": []}, "messages: expected at least one message"),
         ({"id": "c", "messages": [3]}, r"messages\[0\]: expected an object, got a number"),
         ({"id": "c", "messages": [USER], "trigger": "x"}, "trigger: expected submit-message or"),
         ({"id": "c", "messages": [{"role": "user"}]}, r"messages\[0\].parts: expected a list"),
@@ -813,14 +813,14 @@ async def test_an_approval_counts_for_a_run_of_its_chat_only(chat: str) -> None:
     approval = {"id": "run_made_up/call_1", "approved": True}
     answer = await ask(app, "POST", "/", {**body(approvals=[approval]), "id": chat})
     assert answer.status == 409
-    assert "no longer here" in answer.message
+    assert "does not exist" in answer.message
     await app.aclose()
 
 
 @pytest.mark.requirement("F23")
 async def test_a_message_can_be_had_again_from_its_start() -> None:
     """The same frames, then those that come."""
-    runs = Runs(on_disconnect="detach")
+    runs = RunManager(on_disconnect="detach")
     agent = Agent(
         "helper",
         model=ScriptedModel([tool_call("wait_for_ever", call_id="call_1")]),
@@ -843,7 +843,7 @@ async def test_a_message_can_be_had_again_from_its_start() -> None:
 
 async def test_a_message_is_not_sent_again_when_there_is_no_doubt() -> None:
     """204 says that there is nothing to resume."""
-    runs = Runs()
+    runs = RunManager()
     app = vercel.app(SCENARIOS["plain"].make(), runs=runs)
     whole = await ask(app, "POST", "/", body())
     again = await ask(app, "GET", "/chat/stream")
@@ -858,7 +858,7 @@ async def test_a_message_is_not_sent_again_when_there_is_no_doubt() -> None:
 async def test_the_end_of_the_connection_stops_the_run_or_not() -> None:
     """`stop()` of the page is no more than that."""
     for what, status in (("cancel", "cancelled"), ("detach", "running")):
-        runs = Runs(on_disconnect=cast("Any", what))
+        runs = RunManager(on_disconnect=cast("Any", what))
         model = ScriptedModel([tool_call("wait_for_ever", call_id="call_1")])
         app = vercel.app(Agent("helper", model=model, tools=[wait_for_ever]), runs=runs)
         page = Exchange(app, "POST", "/", body())
@@ -893,10 +893,10 @@ async def hurry():
 
 async def test_a_page_can_leave_in_a_pause() -> None:
     """What was asked for the next event is taken back before the events are closed."""
-    runs = Runs()
+    runs = RunManager()
     model = ScriptedModel([tool_call("hurry", call_id="call_1")])
     live = runs.start(Agent("helper", model=model, tools=[hurry]), "Go.")
-    frames = frames_of(live, vercel.Encoder())
+    frames = frames_of(live, vercel.VercelEncoder())
     async for frame in frames:
         if b"step 9" in frame:
             break
@@ -906,7 +906,7 @@ async def test_a_page_can_leave_in_a_pause() -> None:
 
 async def test_a_page_that_leaves_at_once_leaves_no_run() -> None:
     """Also where nothing of the answer was made."""
-    runs = Runs()
+    runs = RunManager()
     model = ScriptedModel([tool_call("wait_for_ever", call_id="call_1")])
     app = vercel.app(Agent("helper", model=model, tools=[wait_for_ever]), runs=runs)
     page = Exchange(app, "POST", "/", body())

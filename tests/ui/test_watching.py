@@ -12,7 +12,7 @@ import pytest
 
 from agents_tools import Event, NotifyStreamEvent, function_tool, streaming_tool
 from agents_tools.events import GapEvent, RunFinishedEvent
-from agents_tools.store import MemoryEventStore
+from agents_tools.persistence import MemoryEventStore
 from agents_tools.ui import sse
 from tests.ui.web import PATIENCE, Exchange, Raw, ask, served
 
@@ -170,7 +170,7 @@ async def until_all(watching: list[Counting], count: int) -> None:
 
 
 @pytest.mark.requirement("F21", "F23")
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(120)
 async def test_a_client_that_does_not_read_holds_up_nobody() -> None:
     """The run ends, the others get all, and it gets what is left when it reads again."""
     ticker = Ticker(size=2_000)

@@ -11,7 +11,7 @@ from typing import Any
 
 import uvicorn
 
-PATIENCE = 10.0
+PATIENCE = 45.0
 HOST = "127.0.0.1:8000"
 
 

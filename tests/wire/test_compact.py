@@ -12,9 +12,9 @@ from inline_snapshot import snapshot
 from pydantic import BaseModel, Field
 
 from agents_tools.errors import UserError
-from agents_tools.wire._compact import NATURAL, Form, compact
+from agents_tools.wire.compact import FULL_JSON_SCHEMA, CompactForm, compact
 
-INLINED = Form(inline_refs=True)
+INLINED = CompactForm(inline_refs=True)
 
 
 class Color(Enum):
@@ -58,14 +58,14 @@ def of(**properties: Any) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(properties)}
 
 
-def compacted(schema: Any, form: Form = NATURAL) -> Any:
+def compacted(schema: Any, form: CompactForm = FULL_JSON_SCHEMA) -> Any:
     """Write one required property, and give what became of it."""
     return compact(of(x=schema), form)["properties"]["x"]
 
 
 def test_a_models_schema_gets_short() -> None:
     """All the steps at once, to be read against what pydantic gives."""
-    assert compact(Drawing.model_json_schema(), NATURAL) == snapshot(
+    assert compact(Drawing.model_json_schema(), FULL_JSON_SCHEMA) == snapshot(
         {
             "description": "What a tool takes.",
             "properties": {
@@ -103,7 +103,7 @@ def test_the_input_is_left_alone() -> None:
     """A tool's schema is shared by all exports, so none may change it."""
     schema = Drawing.model_json_schema()
     before = copy.deepcopy(schema)
-    compact(schema, NATURAL)
+    compact(schema, FULL_JSON_SCHEMA)
     compact(schema, INLINED)
     assert schema == before
 
@@ -166,7 +166,7 @@ def test_leaving_out_is_the_only_way_to_say_nothing() -> None:
         "e": {"type": "null", "default": None},
     }
     del schema["required"]
-    assert compact(schema, NATURAL)["properties"] == snapshot(
+    assert compact(schema, FULL_JSON_SCHEMA)["properties"] == snapshot(
         {
             "a": {"type": "string"},
             "b": {"enum": ["x"]},
@@ -180,14 +180,14 @@ def test_leaving_out_is_the_only_way_to_say_nothing() -> None:
 def test_a_definition_used_once_takes_its_place() -> None:
     """Its name and two braces are tokens that say nothing."""
     schema = {**of(x={"$ref": "#/$defs/A"}), "$defs": {"A": of(y={"type": "string"})}}
-    assert "$defs" not in compact(schema, NATURAL)
+    assert "$defs" not in compact(schema, FULL_JSON_SCHEMA)
 
 
 def test_a_large_definition_used_twice_is_shared() -> None:
     """Writing it out twice would cost more than its name."""
     big = of(**{f"field_{n}": {"type": "string"} for n in range(9)})
     schema = {**of(x={"$ref": "#/$defs/A"}, y={"$ref": "#/$defs/A"}), "$defs": {"A": big, "B": big}}
-    short = compact(schema, NATURAL)
+    short = compact(schema, FULL_JSON_SCHEMA)
     assert short["properties"] == {"x": {"$ref": "#/$defs/A"}, "y": {"$ref": "#/$defs/A"}}
     assert list(short["$defs"]) == ["A"]
 
@@ -198,12 +198,12 @@ def test_a_small_definition_used_twice_is_written_out() -> None:
         **of(x={"$ref": "#/$defs/Color"}, y={"$ref": "#/$defs/Color"}),
         "$defs": {"Color": {"enum": ["red", "blue"], "type": "string", "title": "Color"}},
     }
-    assert compact(schema, NATURAL)["properties"]["y"] == {"enum": ["red", "blue"]}
+    assert compact(schema, FULL_JSON_SCHEMA)["properties"]["y"] == {"enum": ["red", "blue"]}
 
 
 def test_a_recursive_definition_keeps_its_reference() -> None:
     """There is no other finite form that means the same."""
-    short = compact(Tree.model_json_schema(), NATURAL)
+    short = compact(Tree.model_json_schema(), FULL_JSON_SCHEMA)
     validator = jsonschema_rs.validator_for(short)
     assert validator.is_valid(
         {"name": "a", "branches": [{"name": "b", "branches": [{"name": "c"}]}]}
@@ -301,13 +301,13 @@ def test_references_that_multiply_are_refused() -> None:
         to = {"$ref": f"#/$defs/D{number + 1}"}
         definitions[f"D{number}"] = of(a=to, b=to)
     schema = {**of(x={"$ref": "#/$defs/D0"}), "$defs": definitions}
-    assert compact(schema, NATURAL)["$defs"]
+    assert compact(schema, FULL_JSON_SCHEMA)["$defs"]
     with pytest.raises(UserError, match="more than 20,000 parts once references are written out"):
         compact(schema, INLINED)
 
 
-@pytest.mark.parametrize("form", [NATURAL, INLINED])
-def test_objects_that_list_their_properties_are_closed(form: Form) -> None:
+@pytest.mark.parametrize("form", [FULL_JSON_SCHEMA, INLINED])
+def test_objects_that_list_their_properties_are_closed(form: CompactForm) -> None:
     """Models invent keys where nothing forbids it."""
     short = compact(of(x=of(y={"type": "string"}), z={"type": "object"}), form)
     assert short["additionalProperties"] is False
@@ -326,8 +326,8 @@ def test_objects_that_list_their_properties_are_closed(form: Form) -> None:
         {"not": of(c={"type": "string"}), "type": "object"},
     ],
 )
-@pytest.mark.parametrize("form", [NATURAL, INLINED])
-def test_objects_that_others_add_to_stay_open(schema: Any, form: Form) -> None:
+@pytest.mark.parametrize("form", [FULL_JSON_SCHEMA, INLINED])
+def test_objects_that_others_add_to_stay_open(schema: Any, form: CompactForm) -> None:
     """Closing one part of a combination would forbid what the other part asks for."""
     whole = {**of(x=schema, again={"$ref": "#/$defs/A"}), "$defs": {"A": of(a={"type": "string"})}}
     arguments = {"x": {"a": "1", "b": "2"}, "again": {"a": "1"}}
@@ -338,14 +338,14 @@ def test_objects_that_others_add_to_stay_open(schema: Any, form: Form) -> None:
 def test_an_exclusion_is_never_widened() -> None:
     """Closing what `not` speaks of would let more through."""
     schema = {"type": "object", "not": of(c={"type": "string"})}
-    validator = jsonschema_rs.validator_for(compact(of(x=schema), NATURAL))
+    validator = jsonschema_rs.validator_for(compact(of(x=schema), FULL_JSON_SCHEMA))
     assert not validator.is_valid({"x": {"c": "1", "d": "2"}})
 
 
 def test_odd_references_leave_the_schema_as_it_is() -> None:
     """A schema with references out of itself may be known to the provider; we do not touch it."""
     schema = of(x={"$ref": "https://example.org/s.json", "title": "X"})
-    assert compact(schema, NATURAL) == schema
+    assert compact(schema, FULL_JSON_SCHEMA) == schema
 
 
 def test_a_reference_may_point_anywhere_in_the_schema() -> None:
@@ -355,14 +355,14 @@ def test_a_reference_may_point_anywhere_in_the_schema() -> None:
         "type": "object",
         "properties": {"x": x, "y": {"$ref": "#/properties/x/anyOf/0"}},
     }
-    validator = jsonschema_rs.validator_for(compact(schema, NATURAL))
+    validator = jsonschema_rs.validator_for(compact(schema, FULL_JSON_SCHEMA))
     assert validator.is_valid({"y": 1})
     assert not validator.is_valid({"y": 0})
 
 
 def test_constraints_a_provider_ignores_are_told() -> None:
     """A model can only keep to what it reads."""
-    form = Form(
+    form = CompactForm(
         keywords=frozenset({"minimum", "maximum"}), null_literals=False, bare_literals=False
     )
     schema = of(

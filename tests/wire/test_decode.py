@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agents_tools.wire._decode import decoder, unchanged
+from agents_tools.wire.decode import decoder, unchanged
 
 STRING = {"type": "string"}
 MAYBE = {"type": ["string", "null"]}

@@ -14,16 +14,16 @@ import pytest
 from inline_snapshot import snapshot
 from pydantic import Field
 
-from agents_tools._strict import StrictFallbackWarning
 from agents_tools.errors import UserError
-from agents_tools.wire._decode import unchanged
-from agents_tools.wire._project import PROVIDERS, project
+from agents_tools.schema.strict import StrictFallbackWarning
 from agents_tools.wire.anthropic import to_anthropic
 from agents_tools.wire.bedrock import to_bedrock
+from agents_tools.wire.decode import unchanged
 from agents_tools.wire.gemini import to_gemini
 from agents_tools.wire.mcp import to_mcp
-from agents_tools.wire.openai_chat import refuse_hosted, to_openai_chat
+from agents_tools.wire.openai_chat import raise_hosted_unsupported, to_openai_chat
 from agents_tools.wire.openai_responses import to_openai_responses
+from agents_tools.wire.project import PROVIDERS, project
 from tests.wire.tools import five_tools, of_fields, tool
 
 EXPORTS = {
@@ -257,7 +257,7 @@ def test_other_providers_take_any_name() -> None:
 
 def test_gemini_refuses_a_tool_name_that_starts_with_a_digit() -> None:
     """The request would fail for all tools; the message names the one to rename."""
-    with pytest.raises(UserError, match=r"no tool called '3d_render'.*rename"):
+    with pytest.raises(UserError, match=r"name '3d_render' is invalid.*[Rr]ename"):
         to_gemini(tool("3d_render", ONE))
 
 
@@ -305,7 +305,7 @@ def test_options_for_a_provider_are_merged_into_its_definition() -> None:
 )
 def test_options_cannot_change_what_the_tool_says(provider: str, options: dict[str, Any]) -> None:
     """A call would come back under another name, or with arguments nobody checks."""
-    with pytest.raises(UserError, match=r"must not set .*: the tool itself says that"):
+    with pytest.raises(UserError, match=r"must not set .*: the tool itself defines it"):
         EXPORTS[provider](tool("t", ONE, metadata=options))
 
 
@@ -380,18 +380,18 @@ def test_a_hosted_tool_cannot_go_over_chat_completions() -> None:
         to_openai_chat(hosted, model="openai-chat/gpt-5")
     assert str(caught.value) == (
         "tool 'web_search' (WebSearchTool) runs at the provider and needs the Responses API, but "
-        "model 'openai-chat/gpt-5' is reached over chat completions; choose a model named "
+        "model 'openai-chat/gpt-5' is called over chat completions; choose a model named "
         '"openai/…" or leave the tool out'
     )
     with pytest.raises(UserError, match="this model"):
-        refuse_hosted(hosted)
+        raise_hosted_unsupported(hosted)
 
 
 @pytest.mark.parametrize("provider", ["openai_responses", "anthropic", "gemini", "bedrock", "mcp"])
 def test_what_is_no_function_tool_is_refused_by_name(provider: str) -> None:
     """It has no schema to send."""
     hosted: Any = WebSearchTool()
-    with pytest.raises(UserError, match="WebSearchTool 'web_search' is no function tool"):
+    with pytest.raises(UserError, match="WebSearchTool 'web_search' cannot be exported"):
         EXPORTS[provider](hosted)
 
 

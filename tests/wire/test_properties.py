@@ -13,24 +13,24 @@ import pytest
 from hypothesis import example, given, strategies as st
 from pydantic import BaseModel, TypeAdapter, create_model
 
-from agents_tools._strict import (
+from agents_tools.errors import UserError
+from agents_tools.schema.strict import (
     ANTHROPIC_STRICT,
     OPENAI_STRICT,
     StrictFallbackWarning,
     ensure_strict_json_schema,
     to_strict,
 )
-from agents_tools.errors import UserError
-from agents_tools.wire._compact import NATURAL, Form, compact
-from agents_tools.wire._decode import decoder
-from agents_tools.wire._project import PROVIDERS, project
+from agents_tools.wire.compact import FULL_JSON_SCHEMA, CompactForm, compact
+from agents_tools.wire.decode import decoder
+from agents_tools.wire.project import PROVIDERS, project
 from tests.wire.tools import tool
 
 FORMS = [
-    NATURAL,
-    Form(inline_refs=True),
-    Form(bare_literals=False, null_literals=False, inline_refs=True, keywords=frozenset()),
-    Form(type_arrays=False, bare_literals=False, null_literals=False),
+    FULL_JSON_SCHEMA,
+    CompactForm(inline_refs=True),
+    CompactForm(bare_literals=False, null_literals=False, inline_refs=True, keywords=frozenset()),
+    CompactForm(type_arrays=False, bare_literals=False, null_literals=False),
 ]
 
 
@@ -244,7 +244,7 @@ def test_the_dialect_of_anthropic_takes_the_arguments_as_they_are(
 @pytest.mark.parametrize("form", FORMS)
 @given(made=models_with_a_sample())
 def test_a_shorter_schema_takes_the_same_arguments(
-    form: Form, made: tuple[type[BaseModel], Sample]
+    form: CompactForm, made: tuple[type[BaseModel], Sample]
 ) -> None:
     """Fewer tokens must not cost a single set of arguments."""
     model, sample = made
@@ -273,7 +273,7 @@ def spoiled(data: st.DataObject, value: Any) -> Any:
 @pytest.mark.parametrize("form", [FORMS[0], FORMS[1], FORMS[3]])
 @given(made=models_with_a_sample(), data=st.data())
 def test_a_shorter_schema_takes_no_arguments_but_the_same(
-    form: Form, made: tuple[type[BaseModel], Sample], data: st.DataObject
+    form: CompactForm, made: tuple[type[BaseModel], Sample], data: st.DataObject
 ) -> None:
     """What the model was told is accepted must be accepted."""
     natural = made[0].model_json_schema()

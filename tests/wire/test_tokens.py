@@ -11,7 +11,7 @@ from typing import Any
 
 from inline_snapshot import snapshot
 
-from agents_tools.wire._project import PROVIDERS, project
+from agents_tools.wire.project import PROVIDERS, project
 from tests.wire.test_project import parameters
 from tests.wire.test_providers import descriptions
 from tests.wire.tools import five_tools

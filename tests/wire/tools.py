@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field, create_model
 from typing_extensions import TypedDict
 
 from agents_tools import FunctionTool, ToolAnnotations
-from agents_tools.decorators import function_tool
+from agents_tools.tool import function_tool
 
 
 class Address(BaseModel):

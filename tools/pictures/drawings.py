@@ -1,4 +1,4 @@
-"""Drawings of how the library is built and of a run over time, as SVG in light and in dark."""
+"""Drawings of the architecture and of a run over time, as SVG for light and dark pages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MONO = "ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Scheme:
-    """The colours of a drawing; the background is that of the page."""
+    """The colors of a drawing; the background is transparent."""
 
     ink: str
     soft: str
@@ -54,53 +54,53 @@ SCHEMES = {
         bars=("#46519c", "#23695f", "#7d5318"),
     ),
 }
-"""The colours for a light page and for a dark one."""
+"""The colors for a light page and for a dark page."""
 
 LAYERS: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...] = (
-    ("for people", (("cli", "playground"),)),
+    ("applications", (("cli", "playground"),)),
     (
-        "to others",
-        (("testing", "models", "export", "mcp", "builtin", "ui", "telemetry"),),
+        "integrations",
+        (
+            ("ui", "mcp", "server"),
+            ("conversation", "event_driven", "export", "telemetry", "testing", "models"),
+        ),
     ),
-    ("agents", (("conversation", "controller"), ("runner", "agent", "loop"))),
-    ("what runs keep", (("state", "model", "hosted", "runtime", "durable"),)),
-    ("around tools", (("policies", "toolset", "registry", "backend"),)),
-    ("into tools", (("decorators", "definition", "wire"),)),
-    ("the heart", (("tool", "schema", "stream"),)),
-    (
-        "what is said",
-        (("store", "event_types", "action"), ("context", "items", "events", "outputs", "errors")),
-    ),
+    ("agents", (("agents",),)),
+    ("storage, built-ins", (("persistence", "builtin", "registry"),)),
+    ("around tools", (("classes", "toolset", "policies"),)),
+    ("export, execution", (("wire", "execution"),)),
+    ("tools", (("tool",), ("schema", "content"))),
+    ("foundation", (("text", "concurrency", "events", "errors"),)),
 )
-"""Modules from high to low, as the picture has them; those of a row import nothing above it."""
+"""The packages in the picture from high to low; those of a row import nothing above it."""
 
 
 class _Drawing:
     """Collects the parts of an SVG."""
 
-    def __init__(self, width: int, height: int, told: str, scheme: _Scheme) -> None:
+    def __init__(self, width: int, height: int, title: str, scheme: _Scheme) -> None:
         self._parts = [
             (
                 f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
                 f'role="img" font-family="{_FONT}" font-size="14">'
             ),
-            f"<title>{escape(told)}</title>",
+            f"<title>{escape(title)}</title>",
         ]
         self.scheme = scheme
 
     def box(self, place: tuple[float, float, float, float], **more: Any) -> None:
-        """Draw a rectangle with round corners."""
+        """Draw a rectangle with rounded corners."""
         x, y, width, height = place
         shown = {"rx": 8, "fill": self.scheme.box, "stroke": self.scheme.line, **more}
         self._add("rect", x=x, y=y, width=width, height=height, **shown)
 
     def text(self, x: float, y: float, text: str, **more: Any) -> None:
-        """Write a line, in the middle of its place unless said otherwise."""
+        """Write a line of text, centered by default."""
         shown = {"fill": self.scheme.ink, "text-anchor": "middle", **_dashed(more)}
-        self._parts.append(f'<text x="{x:g}" y="{y:g}"{_told(shown)}>{escape(text)}</text>')
+        self._parts.append(f'<text x="{x:g}" y="{y:g}"{_attributes(shown)}>{escape(text)}</text>')
 
     def arrow(self, points: Sequence[tuple[float, float]], colour: str, **more: Any) -> None:
-        """Draw a line with a head at its end."""
+        """Draw a line with an arrowhead at its end."""
         path = "M" + " L".join(f"{x:g} {y:g}" for x, y in points)
         self._add("path", d=path, fill="none", stroke=colour, **{"stroke-width": 2, **more})
         (x0, y0), (x1, y1) = points[-2:]
@@ -116,22 +116,22 @@ class _Drawing:
         self._add("line", x1=start[0], y1=start[1], x2=end[0], y2=end[1], stroke=colour)
 
     def mark(self, x: float, y: float, colour: str) -> None:
-        """Draw a mark at a moment."""
+        """Draw a mark at a point in time."""
         self._add("path", d=f"M{x:g} {y:g} l4 5 l-4 5 l-4 -5 z", fill=colour)
 
     def done(self) -> str:
-        """Give the SVG."""
+        """Return the SVG."""
         return "\n".join([*self._parts, "</svg>"]) + "\n"
 
     def _add(self, tag: str, /, **attributes: Any) -> None:
-        self._parts.append(f"<{tag}{_told(_dashed(attributes))}/>")
+        self._parts.append(f"<{tag}{_attributes(_dashed(attributes))}/>")
 
 
 def call(scheme: str) -> str:
-    """Draw the way of a call: from a function to a tool, and from a call to its result."""
+    """Draw the path of a call: from a function to a tool, and from a call to its result."""
     colours = SCHEMES[scheme]
-    told = "The way of a call: arguments in, events to those who watch, the result to the model"
-    draw = _Drawing(900, 470, told, colours)
+    title = "The path of a call: arguments in, events to subscribers, the result to the model"
+    draw = _Drawing(900, 470, title, colours)
     draw.box((20, 14, 250, 58))
     draw.text(145, 38, "def forecast(city: str)", font_family=_MONO, font_size=13)
     draw.text(145, 58, "your function", fill=colours.soft, font_size=12)
@@ -141,7 +141,7 @@ def call(scheme: str) -> str:
               font_size=12, text_anchor="start")  # fmt: skip
 
     draw.box((20, 142, 170, 160))
-    draw.text(105, 168, "who calls", font_weight=600)
+    draw.text(105, 168, "callers", font_weight=600)
     for number, line in enumerate(("model in a run", "invoke, call, stream", "command line",
                                    "MCP client", "other framework")):  # fmt: skip
         draw.text(105, 192 + 21 * number, line, fill=colours.soft, font_size=13)
@@ -151,8 +151,8 @@ def call(scheme: str) -> str:
     draw.text(860, 134, "one call: one start, one end, one outcome", fill=colours.soft,
               text_anchor="end", font_size=13)  # fmt: skip
     stages = (
-        ("policies", ("deadline, retry,", "limit, approval")),
-        ("validation", ("JSON text held", "to the schema")),
+        ("policies", ("timeout, retry,", "limit, approval")),
+        ("validation", ("JSON text against", "the schema")),
         ("body", ("awaited, in a thread", "or in a process")),
     )
     for number, (name, lines) in enumerate(stages):
@@ -171,7 +171,7 @@ def call(scheme: str) -> str:
     draw.text(232, 280, "result", fill=colours.result, font_size=12)
 
     draw.arrow([(480, 330), (480, 376)], colours.event)
-    draw.text(494, 358, "events, while it works: never part of what the model reads",
+    draw.text(494, 358, "events during the call: never added to the conversation",
               fill=colours.event, text_anchor="start", font_size=13)  # fmt: skip
     sinks = (
         ("listeners", "listen(), tool.stream()"),
@@ -188,7 +188,7 @@ def call(scheme: str) -> str:
 
 
 def layers(scheme: str) -> str:
-    """Draw the modules from high to low."""
+    """Draw the packages from high to low."""
     colours = SCHEMES[scheme]
     rows = [(name, row) for name, group in LAYERS for row in group]
     draw = _Drawing(
@@ -214,11 +214,11 @@ def layers(scheme: str) -> str:
 
 
 def trace(scheme: str, events: Sequence[Mapping[str, Any]]) -> str:
-    """Draw a timeline as viewers of traces do: lanes, with bars in bars and marks on them.
+    """Draw a timeline as trace viewers do: lanes with nested bars and marks on them.
 
     Args:
         scheme: `light` or `dark`.
-        events: What `chrome_trace` made, with times in microseconds.
+        events: The events of `chrome_trace`, with times in microseconds.
     """
     colours = SCHEMES[scheme]
     bars = [one for one in events if one["ph"] == "X"]
@@ -255,7 +255,7 @@ def trace(scheme: str, events: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _rows(bars: Sequence[Mapping[str, Any]]) -> dict[int, int]:
-    """Give each bar its row: below the bars of its lane that it is within, and lane below lane."""
+    """Return the row of each bar: below the bars around it, and lane below lane."""
     rows: dict[int, int] = {}
     first = 0
     for lane in sorted({one["tid"] for one in bars}):
@@ -275,7 +275,7 @@ def _within(bar: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 
 def _tenths(microseconds: float) -> float:
-    """Give tenths of a second, whole: the picture stays the same from run to run."""
+    """Return whole tenths of a second, so that the picture does not change from run to run."""
     return round(microseconds / 100_000)
 
 
@@ -283,7 +283,7 @@ def _dashed(attributes: Mapping[str, Any]) -> dict[str, Any]:
     return {name.replace("_", "-"): value for name, value in attributes.items()}
 
 
-def _told(attributes: Mapping[str, Any]) -> str:
+def _attributes(attributes: Mapping[str, Any]) -> str:
     return "".join(f' {name}="{escape(_number(value))}"' for name, value in attributes.items())
 
 

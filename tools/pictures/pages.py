@@ -1,4 +1,4 @@
-"""Photographs of web pages: programs serve them, and a browser without a screen looks."""
+"""Screenshots of web pages, taken with a headless browser."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PATIENCE = 20_000
 _HELD = """
 
 class _Paced:
-    \"\"\"Stands in for asyncio: holds on at the ninth cake, for the picture.\"\"\"
+    \"\"\"Replace asyncio and pause at the ninth cake, for the picture.\"\"\"
 
     slept = 0
 
@@ -49,14 +49,14 @@ _SETTLE = """(times) => {
 
 @contextlib.contextmanager
 def browser() -> Generator[Browser]:
-    """Start the browser of this machine.
+    """Start the installed Chromium.
 
     Raises:
-        FileNotFoundError: There is none.
+        FileNotFoundError: Chromium is not installed.
     """
     found = shutil.which("chromium") or shutil.which("chromium-browser")
     if found is None:
-        raise FileNotFoundError("There is no Chromium here. Install it: apt-get install chromium")
+        raise FileNotFoundError("Chromium is not installed. Install it: apt-get install chromium")
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
         try:
@@ -66,12 +66,12 @@ def browser() -> Generator[Browser]:
 
 
 def playground(with_: Browser, stage: Path, folder: Path) -> dict[str, bytes]:
-    """Look at the playground while an agent bakes.
+    """Take a picture of the playground during a run.
 
     Args:
         with_: The browser.
         stage: The file of the bakery.
-        folder: Where a copy of it may be put that holds on in the middle.
+        folder: The folder for a copy of it that pauses in the middle.
     """
     source = stage.read_text(encoding="utf-8")
     (folder / "bakery.py").write_text(source + _HELD, encoding="utf-8")
@@ -83,7 +83,7 @@ def playground(with_: Browser, stage: Path, folder: Path) -> dict[str, bytes]:
 
 
 def timeline(with_: Browser, stage: Path) -> dict[str, bytes]:
-    """Look at the timeline of a run that has ended."""
+    """Take a picture of the timeline of a finished run."""
     with _playing(stage.parent, stage.name) as url, _page(with_, 1360, 410) as page:
         _send(page, url, "Planner", "Plan three nights in Rome for two.")
         expect(page.get_by_text("Take the 08:12").first).to_be_visible(timeout=_PATIENCE)
@@ -93,17 +93,19 @@ def timeline(with_: Browser, stage: Path) -> dict[str, bytes]:
 
 
 def web(with_: Browser, stage: Path, folder: Path) -> dict[str, bytes]:
-    """Look at the page of an example while its tool works.
+    """Take a picture of the page of an example during a call.
 
     Args:
         with_: The browser.
         stage: The file of the example.
-        folder: Where a copy of it may be put that holds on in the middle.
+        folder: The folder for a copy of it that pauses in the middle.
     """
     source = stage.read_text(encoding="utf-8")
     held = source.replace("asyncio.sleep(0.3)", "asyncio.sleep(60 if done == 5 else 0.01)")
     if held == source:
-        raise ValueError(f"{stage.name} sleeps no more where the picture is taken.")
+        raise ValueError(
+            f"{stage.name} has no 'asyncio.sleep(0.3)' to pause at. Update this function."
+        )
     (folder / stage.name).write_text(held, encoding="utf-8")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -117,13 +119,13 @@ def web(with_: Browser, stage: Path, folder: Path) -> dict[str, bytes]:
 
 
 def _reach(page: Page, url: str) -> None:
-    """Open a page of a server that may still be starting."""
+    """Open a page, and try again while its server is starting."""
     for _ in range(100):
         with contextlib.suppress(Error):
             page.goto(url)
             return
         page.wait_for_timeout(100)
-    raise TimeoutError(f"{url} does not answer.")
+    raise TimeoutError(f"{url} does not respond.")
 
 
 @contextlib.contextmanager
@@ -139,7 +141,7 @@ def _page(with_: Browser, width: int, height: int) -> Generator[Page]:
 
 
 def _send(page: Page, url: str, agent: str, message: str) -> None:
-    """Give an agent of the playground a message."""
+    """Send a message to an agent of the playground."""
     page.goto(url)
     page.locator(".entry", has=page.get_by_text(agent, exact=True)).click()
     page.get_by_role("textbox", name="Message").fill(message)
@@ -149,13 +151,13 @@ def _send(page: Page, url: str, agent: str, message: str) -> None:
 def _pictures(
     page: Page, of: Page | Locator, name: str, times: Sequence[str] = ()
 ) -> dict[str, bytes]:
-    """Photograph a page, or a part of it, in light and in dark.
+    """Take pictures of a page, or a part of it, in light and dark colors.
 
     Args:
         page: The page.
-        of: What of it is shown.
-        name: What the pictures are called.
-        times: The first durations that are shown, in place of those that were measured.
+        of: The part of the page.
+        name: The first part of the file names.
+        times: Durations that replace the first measured ones.
     """
     taken: dict[str, bytes] = {}
     for scheme in _SCHEMES:
@@ -169,14 +171,14 @@ def _pictures(
 def _playing(folder: Path, target: str) -> Generator[str]:
     command = [sys.executable, "-m", "agents_tools.cli", "dev", target]
     options = ["--no-open", "--no-history", "--json", "--port", "0"]
-    with _serving([*command, *options], folder) as said:
-        told: Any = json.loads(said)
-        yield told["url"]
+    with _serving([*command, *options], folder) as line:
+        started: Any = json.loads(line)
+        yield started["url"]
 
 
 @contextlib.contextmanager
 def _serving(command: Sequence[str], folder: Path) -> Generator[str]:
-    """Start a server, and give the line in which it says where it is."""
+    """Start a server and return the first line of its output, which has the address."""
     with subprocess.Popen(
         command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as process:

@@ -1,4 +1,4 @@
-"""Terminals as drawings: a program runs on one, and what stands there becomes an SVG."""
+"""Terminal pictures: run a program on a pseudo-terminal and draw its screen as an SVG."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-__all__ = ["drawn", "shown_by"]
+__all__ = ["THEME", "drawn", "recorded", "shown_by"]
 
 _LIMIT = 60.0
 _ESCAPE = re.compile(r"\x1b\[\??([\d;]*)([A-Za-z])")
 _SPINNER = re.compile("[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]")
-_THEME = TerminalTheme(
+THEME = TerminalTheme(
     (30, 34, 42),
     (215, 218, 224),
     [
@@ -51,7 +51,7 @@ _THEME = TerminalTheme(
         (255, 255, 255),
     ],
 )
-# Rich's own drawing, with the fonts of the reader: nothing is fetched from anywhere.
+# The template of Rich with fonts of the reader's system: the picture fetches nothing.
 _SVG = """\
 <svg xmlns="http://www.w3.org/2000/svg" class="rich-terminal" viewBox="0 0 {width} {height}">
 <style>
@@ -80,7 +80,7 @@ _SVG = """\
 
 
 class _Screen:
-    """What stands on a terminal: lines with their colours, and the line that is written to."""
+    """The lines on a terminal with their color codes, and the position of the cursor."""
 
     def __init__(self) -> None:
         self.lines = [""]
@@ -88,7 +88,7 @@ class _Screen:
         self._rest = ""
 
     def feed(self, text: str) -> None:
-        """Take what a program wrote."""
+        """Apply the output of a program."""
         text, self._rest = self._rest + text, ""
         cut = text.rfind("\x1b")
         if cut >= 0 and not _ESCAPE.match(text, cut):
@@ -121,7 +121,7 @@ class _Screen:
 
     @property
     def text(self) -> str:
-        """The lines, with the codes of their colours."""
+        """The lines with their color codes."""
         return "\n".join(line.rstrip() for line in self.lines).strip("\n")
 
 
@@ -132,59 +132,99 @@ def shown_by(
     columns: int = 96,
     until: Callable[[str], bool] | None = None,
 ) -> str:
-    """Run a program on a terminal, and give what stands there.
+    """Run a program on a terminal and return the text on its screen.
 
     Args:
-        command: The program.
-        folder: Where it runs.
-        columns: How wide the terminal is.
-        until: Whether it is time for the picture; by default that is when the program has ended.
+        command: The program and its arguments.
+        folder: The working directory.
+        columns: The width of the terminal.
+        until: Returns whether a screen is the one to return; by default, the screen at the end of
+            the program is returned.
 
     Returns:
-        The lines, with the codes of their colours.
+        The lines with their color codes.
 
     Raises:
-        TimeoutError: The time for the picture did not come.
+        TimeoutError: The expected screen did not appear in time.
     """
+    screen = ""
+    for _, screen in _screens(command, folder, columns):
+        if until is not None and until(Text.from_ansi(screen).plain):
+            return screen
+    if until is not None:
+        raise TimeoutError(f"{command} did not show the expected screen:\n{screen}")
+    return screen
+
+
+def recorded(
+    command: Sequence[str], folder: Path, *, columns: int = 96, step: float = 0.15
+) -> list[tuple[float, str]]:
+    """Run a program on a terminal and return its screens over time.
+
+    Args:
+        command: The program and its arguments.
+        folder: The working directory.
+        columns: The width of the terminal.
+        step: The shortest time between two screens, in seconds.
+
+    Returns:
+        Pairs of the seconds since the first output and the lines with their color codes.
+    """
+    frames: list[tuple[float, str]] = []
+    first: float | None = None
+    for now, screen in _screens(command, folder, columns):
+        first = now if first is None else first
+        at = round((now - first) / step) * step
+        if frames and frames[-1][0] >= at:
+            frames[-1] = (frames[-1][0], screen)
+        elif not frames or frames[-1][1] != screen:
+            frames.append((at, screen))
+    return frames
+
+
+def _screens(command: Sequence[str], folder: Path, columns: int) -> Iterator[tuple[float, str]]:
+    """Run a program and return each screen that stands still, with the time, and the last one."""
     child, terminal = pty.fork()
     if child == 0:  # pragma: no cover - in the child
         os.chdir(folder)
         kept = {key: value for key, value in os.environ.items() if key not in {"NO_COLOR", "CI"}}
         os.execvpe(command[0], list(command), {**kept, "TERM": "xterm-256color"})  # noqa: S606 - ours
     ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
-    screen, over = _Screen(), time.monotonic() + _LIMIT
+    screen, deadline, is_new = _Screen(), time.monotonic() + _LIMIT, False
     try:
-        while time.monotonic() < over:
-            if not select.select([terminal], [], [], 0.05)[0]:
+        while time.monotonic() < deadline:
+            # A program redraws its lines one by one: a pause means that the screen is complete.
+            if not select.select([terminal], [], [], 0.03)[0]:
+                if is_new:
+                    is_new = False
+                    yield time.monotonic(), screen.text
                 continue
             try:
-                said = os.read(terminal, 65_536)
+                output = os.read(terminal, 65_536)
             except OSError:  # the program has ended
-                said = b""
-            screen.feed(said.decode(errors="replace"))
-            if until is not None and until(Text.from_ansi(screen.text).plain):
-                return screen.text
-            if not said and until is None:
-                return screen.text
-            if not said:
-                break
+                output = b""
+            if not output:
+                yield time.monotonic(), screen.text
+                return
+            screen.feed(output.decode(errors="replace"))
+            is_new = True
     finally:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         os.close(terminal)
-    raise TimeoutError(f"{command} did not show what was waited for:\n{screen.text}")
+    raise TimeoutError(f"{command} did not end within {_LIMIT:.0f} s:\n{screen.text}")
 
 
 def drawn(
     scenes: Sequence[tuple[str, str]], *, title: str, columns: int = 96, times: str = ""
 ) -> str:
-    """Draw commands and what they showed, as an SVG.
+    """Draw commands with their output as an SVG.
 
     Args:
-        scenes: Each command with what stood on the terminal.
-        title: What stands above.
-        columns: How wide the terminal is.
-        times: Durations in place of those that were measured, so that the picture stays the same.
+        scenes: Each command with the text of its screen.
+        title: The text in the title bar.
+        columns: The width of the terminal.
+        times: Durations that replace the measured ones, so that the picture does not change.
     """
     console = Console(
         record=True, file=StringIO(), width=columns, force_terminal=True, color_system="truecolor",
@@ -195,16 +235,16 @@ def drawn(
             console.print()
         if command:
             console.print(Text.assemble(("$ ", "dim"), (command, "bold")), soft_wrap=True)
-        for line in _settled(shown, times).split("\n"):
+        for line in _without_timing(shown, times).split("\n"):
             console.print(Text.from_ansi(line), soft_wrap=True)
-    told = console.export_svg(
-        title=title, theme=_THEME, code_format=_SVG, font_aspect_ratio=0.61, unique_id="terminal"
+    svg = console.export_svg(
+        title=title, theme=THEME, code_format=_SVG, font_aspect_ratio=0.61, unique_id="terminal"
     )
-    return "\n".join(line.rstrip() for line in told.splitlines() if line.strip()) + "\n"
+    return "\n".join(line.rstrip() for line in svg.splitlines() if line.strip()) + "\n"
 
 
-def _settled(shown: str, times: str) -> str:
-    """Give what was shown without what is another each time."""
+def _without_timing(shown: str, times: str) -> str:
+    """Return a screen with a fixed spinner and fixed durations."""
     shown = _SPINNER.sub("⠹", shown)
     wanted = iter(times.split())
     return re.sub(r"(?<![\d.])\d+(\.\d+)?(?= s\b)", lambda found: next(wanted, found[0]), shown)

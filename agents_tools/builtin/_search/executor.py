@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal
 
 from typing_extensions import TypeVar
 
-from agents_tools._paths import Workspace
-from agents_tools.action import Action, ToolExecutor
+from agents_tools.builtin._paths import ConfinedWorkspace
 from agents_tools.builtin._search.patterns import as_line, path_filter
 from agents_tools.builtin._search.ripgrep import (
     LIST_FILES,
@@ -18,16 +17,17 @@ from agents_tools.builtin._search.ripgrep import (
     find_ripgrep,
     run_ripgrep,
 )
-from agents_tools.builtin._search.running import Running
-from agents_tools.builtin._search.walk import Admission, shown_path, walk
-from agents_tools.context import current_context
+from agents_tools.builtin._search.search_context import SearchContext
+from agents_tools.builtin._search.walk import WalkFilter, shown_path, walk
+from agents_tools.classes.action import Action, ToolExecutor
 from agents_tools.errors import ToolError, UserValueError
+from agents_tools.tool.context import current_context
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
     from pathlib import Path
 
-    from agents_tools._paths import Root
+    from agents_tools.builtin._paths import Root
 
 __all__ = ["Engine", "Scope", "SearchExecutor", "as_line", "page_note"]
 
@@ -45,7 +45,9 @@ class Scope:
         is_file: Whether that is a single file.
     """
 
-    def __init__(self, workspace: Workspace, path: str, *, hidden: bool, no_ignore: bool) -> None:
+    def __init__(
+        self, workspace: ConfinedWorkspace, path: str, *, hidden: bool, no_ignore: bool
+    ) -> None:
         place = workspace.locate(path)
         self.root: Root = place.root
         self.shown = as_line(place.shown)
@@ -64,18 +66,18 @@ class Scope:
         self._start = "" if self.base == "." else f"{self.base}/"
 
     def name(self, path: str) -> str:
-        """Give a path as the model may use it."""
+        """Return a path as the model may use it."""
         return shown_path(f"{self._prefix}{path}")
 
     def filter(self, glob: str | None) -> Callable[[str], bool]:
-        """Give what tells whether a path is meant by a glob, which starts at the base."""
+        """Return what tells whether a path is meant by a glob, which starts at the base."""
         if glob is None:
             return lambda _: True
         meant = path_filter(glob)
         start = len(self._start)
         return lambda path: meant(shown_path(path[start:]))
 
-    def walk(self, running: Running) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    def walk(self, running: SearchContext) -> Iterator[tuple[str, os.DirEntry[str]]]:
         """List the files."""
         return walk(
             self.root,
@@ -86,7 +88,7 @@ class Scope:
         )
 
     def ripgrep(
-        self, program: str, options: Sequence[str], running: Running
+        self, program: str, options: Sequence[str], running: SearchContext
     ) -> Iterator[tuple[str, bytes]]:
         """Let ripgrep list files, and what else it tells of each.
 
@@ -97,7 +99,7 @@ class Scope:
         Raises:
             RipgrepRefused: It did not take the options, or there are more rules than are read here.
         """
-        admits = Admission(
+        admits = WalkFilter(
             self.root,
             self.base,
             hidden=self.hidden,
@@ -146,33 +148,36 @@ class SearchExecutor(ToolExecutor[ActionT, ObservationT], Generic[ActionT, Obser
     Args:
         working_dir: Where to search; the current directory by default.
         workspace: The directories to search, instead of `working_dir`; left open at the end.
-        engine: `python` never runs a program, `ripgrep` only works where it is installed, and
-            `auto` takes what is there and faster. What is found is the same.
-        timeout: After how many seconds a search is ended.
+        engine: `python` never runs a program, `ripgrep` requires its installation, and `auto`
+            selects the faster one that is available. The results are the same.
+        timeout: The maximum number of seconds of a search.
 
     Raises:
-        UserError: There is no such directory, no such engine, or ripgrep is not there.
+        UserError: The directory does not exist, the engine is unknown, or ripgrep is not
+            installed.
     """
 
     def __init__(
         self,
         working_dir: str | os.PathLike[str] | None = None,
         *,
-        workspace: Workspace | None = None,
+        workspace: ConfinedWorkspace | None = None,
         engine: Engine = "auto",
         timeout: float = 30.0,
     ) -> None:
         if engine not in {"auto", "ripgrep", "python"}:
             raise UserValueError(
-                f"There is no engine {engine!r}. Use 'auto', 'ripgrep' or 'python'."
+                f"The engine {engine!r} is unknown: expected 'auto', 'ripgrep' or 'python'."
             )
         if timeout <= 0:
-            raise UserValueError(f"timeout has to be more than 0 seconds; it is {timeout!r}.")
-        self.workspace = workspace or Workspace(working_dir)
+            raise UserValueError(
+                f"timeout is invalid: expected more than 0 seconds, got {timeout!r}."
+            )
+        self.workspace = workspace or ConfinedWorkspace(working_dir)
         self.engine: Engine = engine
         self._owned = workspace is None
         self._timeout = timeout
-        self._running: list[Running] = []
+        self._running: list[SearchContext] = []
         self.program = None if engine == "python" else find_ripgrep(self.workspace.roots)
         if engine == "ripgrep" and self.program is None:
             self.close()
@@ -201,8 +206,8 @@ class SearchExecutor(ToolExecutor[ActionT, ObservationT], Generic[ActionT, Obser
                 running.stop()
 
     @contextlib.contextmanager
-    def _call(self) -> Generator[Running]:
-        running = Running(self._timeout)
+    def _call(self) -> Generator[SearchContext]:
+        running = SearchContext(self._timeout)
         self._running.append(running)
         try:
             running.check()
@@ -212,7 +217,7 @@ class SearchExecutor(ToolExecutor[ActionT, ObservationT], Generic[ActionT, Obser
 
 
 def page_note(what: str, offset: int, shown: int, total: int) -> str:
-    """Say which part of the results is shown, and how to get the next.
+    """Return which part of the results is shown, and how to get the next.
 
     Args:
         what: What is counted, in the plural.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from agents_tools.builtin._search.patterns import (
-    Kept,
+    LruCache,
     PatternError,
     as_bytes_text,
     compile_regex,
@@ -18,9 +18,9 @@ from agents_tools.builtin._search.patterns import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator
 
-    from agents_tools._paths import Root
+    from agents_tools.builtin._paths import Root
 
-__all__ = ["GIT", "IgnoreFiles", "Rules", "read_file"]
+__all__ = ["GIT", "IgnoreFiles", "IgnoreRules", "read_file"]
 
 GIT = ".git"
 
@@ -38,11 +38,11 @@ _LONGEST_AT_ONCE = 1 << 13
 
 # How many bytes a pattern takes when it is compiled, at least and for each of its characters.
 _BYTES, _BYTES_EACH = 16_000, 300
-_compiled: Kept[Callable[[str], bool]] = Kept(48 << 20)
+_compiled: LruCache[Callable[[str], bool]] = LruCache(48 << 20)
 
 
 def _test_of(regex: str, otherwise: bool) -> Callable[[str], bool]:
-    """Give what tells whether a whole path matches; `otherwise` if the pattern is too large."""
+    """Return what tells whether a whole path matches; `otherwise` if the pattern is too large."""
 
     def make() -> Callable[[str], bool]:
         try:
@@ -61,7 +61,7 @@ class _Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class _Several:
+class _CombinedPattern:
     """Some rules that follow each other, from the last one, and what one of them matches."""
 
     rules: tuple[_Rule, ...]
@@ -99,7 +99,7 @@ class _RuleFile:
         self._several = list(_grouped(rules[::-1]))
 
     def decide(self, path: str, check: Callable[[], None], *, is_dir: bool) -> bool | None:
-        """Tell whether a path is wanted; `None` where no rule is about it."""
+        """Return whether a path is wanted; `None` where no rule is about it."""
         for several in self._several:
             check()
             if not _test_of(several.regex, otherwise=True)(path):
@@ -112,17 +112,17 @@ class _RuleFile:
         return None
 
 
-def _grouped(rules: list[_Rule]) -> Iterator[_Several]:
+def _grouped(rules: list[_Rule]) -> Iterator[_CombinedPattern]:
     group: list[_Rule] = []
     size = 0
     for rule in rules:
         if group and (len(group) == _AT_ONCE or size + len(rule.regex) > _LONGEST_AT_ONCE):
-            yield _Several(tuple(group), "|".join(one.regex for one in group))
+            yield _CombinedPattern(tuple(group), "|".join(one.regex for one in group))
             group, size = [], 0
         group.append(rule)
         size += len(rule.regex) + 1
     if group:
-        yield _Several(tuple(group), "|".join(one.regex for one in group))
+        yield _CombinedPattern(tuple(group), "|".join(one.regex for one in group))
 
 
 def _rule(line: str) -> _Rule | None:
@@ -156,7 +156,7 @@ def _rule(line: str) -> _Rule | None:
 
 
 _Chain = tuple[tuple[int, _RuleFile], ...]
-_parsed: Kept[_RuleFile] = Kept(1 << 20)
+_parsed: LruCache[_RuleFile] = LruCache(1 << 20)
 
 
 class IgnoreFiles:
@@ -192,7 +192,7 @@ class IgnoreFiles:
         return found
 
     def room_for(self, file: _RuleFile, chains: list[_Chain]) -> bool:
-        """Tell whether the rules of a file can hold together with others."""
+        """Return whether the rules of a file can hold together with others."""
         held = sum(other.chars for chain in chains for _, other in chain)
         fits = held + file.chars <= _MOST_CHARS
         self.cut = self.cut or not fits
@@ -200,7 +200,7 @@ class IgnoreFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class IgnoreRules:
     """The rules that hold for what is in one directory: those of it and of those above.
 
     Attributes:
@@ -215,8 +215,8 @@ class Rules:
     rescues: bool = False
 
     @classmethod
-    def above(cls, files: IgnoreFiles, directory: str) -> Rules:
-        """Give the rules that hold in a directory, with those of it.
+    def above(cls, files: IgnoreFiles, directory: str) -> IgnoreRules:
+        """Return the rules that hold in a directory, with those of it.
 
         Args:
             files: What reads them.
@@ -229,8 +229,8 @@ class Rules:
             rules = rules.inside(path)
         return rules
 
-    def inside(self, directory: str, names: Container[str] | None = None) -> Rules:
-        """Give the rules for a directory below, with those that it brings along.
+    def inside(self, directory: str, names: Container[str] | None = None) -> IgnoreRules:
+        """Return the rules for a directory below, with those that it brings along.
 
         Args:
             directory: Relative to the workspace, with a slash at its end; empty for itself.
@@ -262,7 +262,7 @@ class Rules:
         return True
 
     def overrides_below(self, directory: str) -> bool:
-        """Tell whether a rule from above a directory may bring back what one in it leaves out.
+        """Return whether a rule from above a directory may bring back what one in it leaves out.
 
         Rules of one kind cannot: those in the directory come first. `.git/info/exclude` is no
         reason, as it begins a repository, in which no `.gitignore` from above holds.
@@ -272,7 +272,7 @@ class Rules:
         return any(length < own and file.rescues for length, file in stronger)
 
     def leaves_out(self, path: str, name: str, *, is_dir: bool, hidden: bool) -> bool:
-        """Tell whether something in the directory is left out.
+        """Return whether something in the directory is left out.
 
         Args:
             path: Relative to the workspace.

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any, Generic
 from pydantic_core import SchemaError, SchemaValidator, core_schema
 from typing_extensions import TypeVar
 
-from agents_tools._text import escape_for_model, shorten
 from agents_tools.errors import ToolError
+from agents_tools.text.escape import escape_for_model, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator
 
 __all__ = [
-    "Kept",
+    "LruCache",
     "PatternError",
     "as_bytes_text",
     "as_line",
@@ -42,7 +42,7 @@ class PatternError(ToolError):
     """A pattern that means nothing; the message says where and why."""
 
 
-class Kept(Generic[ValueT]):
+class LruCache(Generic[ValueT]):
     """What was made once and may be needed again: the latest, as far as there is room for them.
 
     Args:
@@ -56,11 +56,11 @@ class Kept(Generic[ValueT]):
         self._items: OrderedDict[Hashable, tuple[ValueT, int]] = OrderedDict()
 
     def get(self, key: Hashable, size: int, make: Callable[[], ValueT]) -> ValueT:
-        """Give what belongs to a key.
+        """Return what belongs to a key.
 
         Args:
             key: What it is made of.
-            size: How large it is; what is larger than the room is made anew each time.
+            size: How large it is; what is larger than the room is made again each time.
             make: Makes it.
         """
         with self._lock:
@@ -79,7 +79,7 @@ class Kept(Generic[ValueT]):
 
 
 def compile_regex(pattern: str) -> Callable[[str], bool]:
-    """Give a function that tells whether a pattern is found in a text.
+    """Return a function that tells whether a pattern is found in a text.
 
     It is not kept for the next call: a short pattern can take megabytes.
 
@@ -114,7 +114,7 @@ class _Engine:
         self._names = itertools.count()
 
     def worked(self, seconds: float) -> None:
-        """Say how long a pattern was compiled."""
+        """Return how long a pattern was compiled."""
         self._seconds += seconds
         if self._seconds > _MOST_SECONDS_KEPT:
             self._seconds = 0.0
@@ -154,7 +154,7 @@ _LINE_ENDS = {
 
 
 def escape_regex(text: str) -> str:
-    """Give a pattern that matches just a text."""
+    """Return a pattern that matches just a text."""
     return "".join(f"\\{char}" if char in _META else char for char in text)
 
 
@@ -184,8 +184,7 @@ def check_regex(pattern: str) -> None:
             fault = "the flag m cannot be switched off: ^ and $ are the ends of each line"
         if fault:
             raise PatternError(
-                f"The pattern {_quoted(pattern)} cannot be used, because of what is at character "
-                f"{at + 1}: {fault}."
+                f"The pattern {_quoted(pattern)} is not supported at character {at + 1}: {fault}."
             )
     compile_regex(pattern)
 
@@ -205,7 +204,7 @@ def _places(pattern: str) -> Iterator[tuple[int, bool]]:
 
 
 def without_ends(pattern: str, *, start: bool, end: bool) -> str:
-    """Give a pattern for a piece of a line, which is found where the whole one is found in it.
+    """Return a pattern for a piece of a line, which is found where the whole one is found in it.
 
     Args:
         pattern: One that `check_regex` let pass.
@@ -269,7 +268,7 @@ _CODES = {0x0A: _LINE_END, 0x0D: _LINE_END, 0x00: _NUL}
 
 
 def _escape_fault(rest: str, *, in_class: bool) -> str | None:
-    """Say what is wrong with an escape, `rest` being what follows its backslash."""
+    """Return what is wrong with an escape, `rest` being what follows its backslash."""
     if in_class:  # one alternative of several, that just does not occur
         return None
     if rest[:1] in {"n", "r"}:
@@ -309,7 +308,7 @@ def _switches_lines_off(group: str) -> bool:
 
 
 def path_filter(glob: str) -> Callable[[str], bool]:
-    """Give a function that tells whether a relative path is meant by a glob.
+    """Return a function that tells whether a relative path is meant by a glob.
 
     As with ripgrep's `--glob`: without a slash the glob is about names, at any depth; with one it
     is about the path from the start. `!` in front means all that is neither meant nor inside of it.

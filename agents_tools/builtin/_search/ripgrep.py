@@ -15,8 +15,8 @@ from agents_tools.errors import ToolError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from agents_tools._paths import Root
-    from agents_tools.builtin._search.running import Running
+    from agents_tools.builtin._paths import Root
+    from agents_tools.builtin._search.search_context import SearchContext
 
 __all__ = ["LIST_FILES", "SEARCH", "RipgrepRefused", "find_ripgrep", "run_ripgrep"]
 
@@ -44,7 +44,7 @@ class RipgrepRefused(Exception):  # noqa: N818 - what it did
 
 
 def find_ripgrep(roots: Iterable[Root]) -> str | None:
-    """Give the path of ripgrep, if there is one that no tool can have written.
+    """Return the path of ripgrep, if there is one that no tool can have written.
 
     Args:
         roots: The directories that tools may write in.
@@ -69,7 +69,9 @@ def _identity(path: Path) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def run_ripgrep(program: str, options: Sequence[str], *, directory: int, running: Running) -> bytes:
+def run_ripgrep(
+    program: str, options: Sequence[str], *, directory: int, running: SearchContext
+) -> bytes:
     """Run ripgrep on a directory and give what it writes.
 
     Args:
@@ -109,7 +111,7 @@ def run_ripgrep(program: str, options: Sequence[str], *, directory: int, running
 
 
 def _way_to(directory: int) -> str:
-    """Give a path that leads to an open directory, whatever has its name by now."""
+    """Return a path that leads to an open directory, whatever has its name by now."""
     for folder in ("/proc/self/fd", "/dev/fd"):
         path = f"{folder}/{directory}"
         with contextlib.suppress(OSError):
@@ -118,7 +120,7 @@ def _way_to(directory: int) -> str:
     raise OSError("no path leads to an open directory on this system")
 
 
-def _read(process: subprocess.Popen[bytes], running: Running) -> tuple[bytes, str]:
+def _read(process: subprocess.Popen[bytes], running: SearchContext) -> tuple[bytes, str]:
     """Read until it ends, or is ended: by an interruption, or when its time is over."""
     _limit(process.pid, running.left)
     running.killed_by(lambda: _kill(process))
@@ -135,7 +137,7 @@ def _read(process: subprocess.Popen[bytes], running: Running) -> tuple[bytes, st
     return written, said.decode("utf-8", "replace")
 
 
-def _output(process: subprocess.Popen[bytes], running: Running) -> bytes:
+def _output(process: subprocess.Popen[bytes], running: SearchContext) -> bytes:
     blocks: list[bytes] = []
     size = found = 0
     out = process.stdout

@@ -6,14 +6,14 @@ import os
 import posixpath
 from typing import TYPE_CHECKING
 
-from agents_tools.builtin._search.ignore import GIT, IgnoreFiles, Rules
+from agents_tools.builtin._search.ignore import GIT, IgnoreFiles, IgnoreRules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from agents_tools._paths import Root
+    from agents_tools.builtin._paths import Root
 
-__all__ = ["Admission", "shown_path", "walk"]
+__all__ = ["WalkFilter", "shown_path", "walk"]
 
 _DIRECTORY = (
     os.O_RDONLY
@@ -24,7 +24,7 @@ _DIRECTORY = (
 
 
 def shown_path(path: str) -> str:
-    """Give a path as text that can be written and read anywhere."""
+    """Return a path as text that can be written and read anywhere."""
     return path if path.isascii() else os.fsencode(path).decode("utf-8", "replace")
 
 
@@ -50,7 +50,7 @@ def walk(
     """
     start = "" if base == "." else f"{base}/"
     files = IgnoreFiles(root, check)
-    above = Rules(files) if no_ignore else Rules.above(files, base)
+    above = IgnoreRules(files) if no_ignore else IgnoreRules.above(files, base)
     pending = [(start, above)]
     while pending:
         check()
@@ -67,8 +67,8 @@ def walk(
 
 
 def _listed(
-    root: Root, directory: str, rules: Rules, *, inherits: bool
-) -> Iterator[tuple[os.DirEntry[str], bool, Rules]]:
+    root: Root, directory: str, rules: IgnoreRules, *, inherits: bool
+) -> Iterator[tuple[os.DirEntry[str], bool, IgnoreRules]]:
     """List what is in one directory: each entry, whether it is a directory, and the rules."""
     try:
         fd = root.open(directory or ".", _DIRECTORY)
@@ -99,7 +99,7 @@ def _is_directory(entry: os.DirEntry[str]) -> bool | None:
         return None
 
 
-class Admission:
+class WalkFilter:
     """Tells of single paths whether `walk` would list them.
 
     Args:
@@ -127,14 +127,14 @@ class Admission:
         self._no_ignore = no_ignore
         self._start = "" if base == "." else f"{base}/"
         self._files = IgnoreFiles(root, check)
-        rules = Rules(self._files) if no_ignore else Rules.above(self._files, base)
+        rules = IgnoreRules(self._files) if no_ignore else IgnoreRules.above(self._files, base)
         self.rescues = rules.rescues
         self.overrides = rules.overrides_below(self._start)
-        self._inside: dict[str, Rules | None] = {self._start: rules}
+        self._inside: dict[str, IgnoreRules | None] = {self._start: rules}
 
     @property
     def cut(self) -> bool:
-        """Whether there were more rules than are read."""
+        """Return whether there were more rules than are read."""
         return self._files.cut
 
     def __call__(self, path: str) -> bool:
@@ -142,13 +142,15 @@ class Admission:
         directory, name = posixpath.split(path)
         return self._admits(self._rules(f"{directory}/" if directory else ""), path, name)
 
-    def _admits(self, rules: Rules | None, path: str, name: str, *, is_dir: bool = False) -> bool:
+    def _admits(
+        self, rules: IgnoreRules | None, path: str, name: str, *, is_dir: bool = False
+    ) -> bool:
         if rules is None or name == GIT:
             return False
         return not rules.leaves_out(path, name, is_dir=is_dir, hidden=self._hidden)
 
-    def _rules(self, directory: str) -> Rules | None:
-        """Give the rules of a directory; none where the directory is left out itself."""
+    def _rules(self, directory: str) -> IgnoreRules | None:
+        """Return the rules of a directory; none where the directory is left out itself."""
         missing: list[str] = []
         while directory not in self._inside:
             if not directory.startswith(self._start):

@@ -1,31 +1,31 @@
-"""A tool that views and edits text files of a workspace."""
+"""A tool that views and edits the text files of a workspace."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from agents_tools.builtin.file_editor.definition import (
-    EditorTool,
-    FileEditorAction,
-    FileEditorObservation,
-    FileEditorTool,
-)
+from agents_tools._package import lazy_exports
 
 if TYPE_CHECKING:
-    from agents_tools.builtin.file_editor.impl import FileEditorExecutor
+    from agents_tools.builtin.file_editor.definition import (
+        EditorTool as EditorTool,
+        FileEditorAction as FileEditorAction,
+        FileEditorObservation as FileEditorObservation,
+        FileEditorTool as FileEditorTool,
+    )
+    from agents_tools.builtin.file_editor.executor import (
+        FileEditorExecutor as FileEditorExecutor,
+    )
 
-__all__ = [
-    "EditorTool",
-    "FileEditorAction",
-    "FileEditorExecutor",
-    "FileEditorObservation",
-    "FileEditorTool",
-]
-
-
-def __getattr__(name: str) -> Any:
-    if name == "FileEditorExecutor":  # what does the work is loaded when it is needed
-        from agents_tools.builtin.file_editor.impl import FileEditorExecutor
-
-        return FileEditorExecutor
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__, __dir__, __all__ = lazy_exports(
+    __name__,
+    {
+        "definition": (
+            "EditorTool",
+            "FileEditorAction",
+            "FileEditorObservation",
+            "FileEditorTool",
+        ),
+        "executor": ("FileEditorExecutor",),
+    },
+)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agents_tools._text import escape_for_model
-from agents_tools.builtin.file_editor._history import changed_region
+from agents_tools.builtin.file_editor._undo import changed_region
+from agents_tools.text.escape import escape_for_model
 
 if TYPE_CHECKING:
-    from agents_tools.builtin.file_editor._text_file import Form
+    from agents_tools.builtin.file_editor._text_file import TextFormat
 
 __all__ = ["unified_diff"]
 
@@ -17,8 +17,8 @@ _LIMIT = 20_000
 _LONGEST = 2_000
 
 
-def unified_diff(old: bytes | None, new: bytes | None, form: Form, path: str) -> str:
-    """Give the difference of two texts as one hunk, cut where it is long.
+def unified_diff(old: bytes | None, new: bytes | None, form: TextFormat, path: str) -> str:
+    """Return the difference of two texts as one hunk, cut where it is long.
 
     Args:
         old: The body before; `None` where there was no file.
@@ -56,7 +56,7 @@ def _line_start(data: bytes, at: int) -> int:
 
 
 def _to_line_ends(before: bytes, old_end: int, after: bytes, new_end: int) -> int:
-    """Say how many bytes of what follows a region, the same in both, its last lines go on for."""
+    """Return how many bytes after a region belong to its last lines in both texts."""
     if all(
         not at or text[at - 1 : at] == b"\n" for text, at in ((before, old_end), (after, new_end))
     ):
@@ -86,7 +86,7 @@ def _lines_after(data: bytes, at: int) -> list[bytes]:
     return _lines(data[at:end])
 
 
-def _shown(mark: bytes, line: bytes, form: Form) -> str:
+def _shown(mark: bytes, line: bytes, form: TextFormat) -> str:
     text = form.decode_start(line, _LONGEST).removesuffix("\n").removesuffix("\r")
     more = "…" if len(line) > _LONGEST else ""
     end = "\n" if line.endswith(b"\n") else "\n\\ No newline at end of file\n"

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agents_tools.builtin.file_editor._near import near_misses
-from agents_tools.builtin.file_editor._write import check_cancelled
+from agents_tools.builtin.file_editor._atomic_write import check_cancelled
+from agents_tools.builtin.file_editor._closest_match import near_misses
 from agents_tools.errors import ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from agents_tools.builtin.file_editor._text_file import Shape
+    from agents_tools.builtin.file_editor._text_file import TextScan
 
 __all__ = ["Edit", "insert", "replace"]
 
@@ -37,7 +37,7 @@ class Edit:
 
 
 def replace(
-    body: bytes, shape: Shape, old: str, new: str, *, everywhere: bool, shown: str, limit: int
+    body: bytes, shape: TextScan, old: str, new: str, *, everywhere: bool, shown: str, limit: int
 ) -> Edit:
     r"""Replace a text that is there once, or everywhere.
 
@@ -75,11 +75,11 @@ def replace(
         raise ToolError(near_misses(body.replace(b"\r\n", b"\n"), shape.form, old, shown))
     if count > 1 and not everywhere:
         raise ToolError(_several(flat, wanted, count, shown))
-    ends = _Ends(body) if mixed else None
+    ends = _LineEndingMap(body) if mixed else None
     return _replaced(flat, wanted, into, count, (shown, limit), ends)
 
 
-def insert(body: bytes, shape: Shape, line: int, start: int, text: str) -> Edit:
+def insert(body: bytes, shape: TextScan, line: int, start: int, text: str) -> Edit:
     """Insert lines.
 
     Args:
@@ -106,7 +106,7 @@ def insert(body: bytes, shape: Shape, line: int, start: int, text: str) -> Edit:
 
 
 def _end_at(body: bytes, start: int) -> bytes:
-    """Give the line end that a line before, or else after, a place has."""
+    """Return the line end that a line before, or else after, a place has."""
     at = body.rfind(b"\n", 0, start)
     at = at if at >= 0 else body.find(b"\n", start)
     return b"\r\n" if at > 0 and body[at - 1 : at] == b"\r" else b"\n"
@@ -120,7 +120,7 @@ def _crlf(text: bytes) -> bytes:
     return text.replace(b"\n", b"\r\n")
 
 
-def _encoded(text: str, shape: Shape) -> bytes | None:
+def _encoded(text: str, shape: TextScan) -> bytes | None:
     try:
         return text.encode(shape.form.codec)
     except UnicodeEncodeError:
@@ -135,7 +135,7 @@ def _count(body: bytes, wanted: bytes, *, overlapping: bool) -> int:
 
 
 def _places(body: bytes, wanted: bytes, step: int, most: int) -> Iterator[int]:
-    """Give where a text is; each time, look further so many bytes after the place before."""
+    """Yield where a text is; each time, look further so many bytes after the place before."""
     at = body.find(wanted)
     for number in range(most):
         if at < 0:
@@ -170,7 +170,7 @@ def _several(flat: bytes, wanted: bytes, count: int, shown: str) -> str:
     )
 
 
-class _Ends:
+class _LineEndingMap:
     """Which line ends a body has, by the number of the line."""
 
     def __init__(self, body: bytes) -> None:
@@ -178,7 +178,7 @@ class _Ends:
         self._ends = ends.translate(None, b"x\r")
 
     def give(self, piece: bytes, first: int) -> bytes:
-        """Give a piece of the flat body its line ends back.
+        """Return a piece of the flat body its line ends back.
 
         Args:
             piece: The piece.
@@ -189,7 +189,7 @@ class _Ends:
         return _with_ends(piece, own)
 
     def like(self, piece: bytes, first: int, count: int) -> bytes:
-        """Give new text the line ends of what it replaces, and for more lines the last of these.
+        """Return new text the line ends of what it replaces, and for more lines the last of these.
 
         Args:
             piece: The text.
@@ -232,7 +232,7 @@ def _replaced(
     into: bytes,
     count: int,
     allowed: tuple[str, int],
-    ends: _Ends | None = None,
+    ends: _LineEndingMap | None = None,
 ) -> Edit:
     shown, limit = allowed
     size = len(flat) + count * (len(into) - len(wanted))
@@ -261,13 +261,13 @@ def _replaced(
 
 
 def _last(flat: bytes, wanted: bytes, count: int) -> int:
-    """Give where the last of the places is that are replaced one after the other."""
+    """Return where the last of the places is that are replaced one after the other."""
     other = next((byte for byte in range(256) if byte not in wanted), 0)
     return flat.replace(wanted, bytes([other]) * len(wanted), count - 1).rfind(wanted)
 
 
 def _mixed(
-    flat: bytes, wanted: bytes, into: bytes, kept_ends: tuple[int, int], ends: _Ends
+    flat: bytes, wanted: bytes, into: bytes, kept_ends: tuple[int, int], ends: _LineEndingMap
 ) -> bytes:
     """Replace a text everywhere in a body whose lines have their own line ends."""
     same, tail = kept_ends
@@ -286,7 +286,7 @@ def _mixed(
 
 
 def _kept(old: bytes, new: bytes) -> tuple[int, int]:
-    """Say how much whole lines at the start and at the end of two texts are the same."""
+    """Return how much whole lines at the start and at the end of two texts are the same."""
     ours, theirs = old.split(b"\n"), new.split(b"\n")
     most = min(len(ours), len(theirs)) - 1
     first = 0

@@ -11,12 +11,12 @@ from typing import Protocol
 from agents_tools.errors import ToolError
 
 __all__ = [
+    "ByteSource",
     "BytesSource",
-    "ChangedMeanwhileError",
+    "FileChangedError",
     "FileSource",
-    "Form",
-    "Shape",
-    "Source",
+    "TextFormat",
+    "TextScan",
     "binary_kind",
     "body_of",
     "scan",
@@ -58,17 +58,17 @@ _TEXT_TOO = frozenset({b"BZh", b"MZ", b"GIF8", b"ID3", b"OggS"})
 _ODD = bytes(set(range(32)) - set(b"\t\n\r\f\b\x1b")) + b"\x7f"
 
 
-class ChangedMeanwhileError(Exception):
+class FileChangedError(Exception):
     """A file is not what it was when reading it began."""
 
 
-class Source(Protocol):
+class ByteSource(Protocol):
     """Bytes that can be read in pieces."""
 
     size: int
 
     def read(self, start: int, length: int) -> bytes:
-        """Give the bytes from a place on, fewer at the end."""
+        """Return the bytes from a place on, fewer at the end."""
         ...
 
 
@@ -80,25 +80,25 @@ class BytesSource:
         self.size = len(data)
 
     def read(self, start: int, length: int) -> bytes:
-        """Give the bytes from a place on, fewer at the end."""
+        """Return the bytes from a place on, fewer at the end."""
         return self._data[start : start + length]
 
 
 class FileSource:
-    """An open file, read in pieces; a `ChangedMeanwhileError` says that it has become shorter."""
+    """An open file, read in pieces; a `FileChangedError` says that it has become shorter."""
 
     def __init__(self, fd: int, size: int) -> None:
         self._fd = fd
         self.size = size
 
     def read(self, start: int, length: int) -> bytes:
-        """Give the bytes from a place on, fewer at the end."""
+        """Return the bytes from a place on, fewer at the end."""
         pieces: list[bytes] = []
         length = min(length, self.size - start)
         while length > 0:
             piece = os.pread(self._fd, length, start)
             if not piece:
-                raise ChangedMeanwhileError
+                raise FileChangedError
             pieces.append(piece)
             start += len(piece)
             length -= len(piece)
@@ -106,7 +106,7 @@ class FileSource:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class TextFormat:
     r"""How a text is stored.
 
     Everything is worked on in a body: bytes in an encoding that has the bytes of ASCII, with line
@@ -139,22 +139,22 @@ class Form:
 
     @property
     def converted(self) -> bool:
-        """Whether the body is anything else than the end of the file."""
+        """Return whether the body is anything else than the end of the file."""
         return bool(self.wide) or self.returns
 
     def body(self, raw: bytes) -> bytes:
-        """Give the body of the content of a file."""
+        """Return the body of the content of a file."""
         body = raw[len(self.bom) :] if self.bom else raw
         if self.wide:
             try:
                 text = body.decode(self.wide, "surrogatepass")
             except UnicodeDecodeError:  # it was looked at before, and could be decoded
-                raise ChangedMeanwhileError from None
+                raise FileChangedError from None
             body = text.encode("utf-8", "surrogatepass")
         return body.replace(b"\r", b"\n") if self.returns else body
 
     def raw(self, body: bytes) -> bytes:
-        """Give the content of a file with a body."""
+        """Return the content of a file with a body."""
         if self.returns:
             body = body.replace(b"\n", b"\r")
         if self.wide:
@@ -162,7 +162,7 @@ class Form:
         return self.bom + body if self.bom else body
 
     def decode(self, data: bytes) -> str:
-        """Give the text of a part of the body; what is no text becomes lone surrogates."""
+        """Return the text of a part of the body; what is no text becomes lone surrogates."""
         if self.wide:
             try:
                 return data.decode("utf-8", "surrogatepass")
@@ -171,7 +171,7 @@ class Form:
         return data.decode(self.codec, "surrogateescape")
 
     def decode_start(self, data: bytes, length: int) -> str:
-        """Give the text of the start of a part of the body; no character is cut in two.
+        """Return the text of the start of a part of the body; no character is cut in two.
 
         Args:
             data: The part.
@@ -188,7 +188,7 @@ class Form:
         return self.decode(data[:end])
 
     def encode(self, text: str, what: str) -> bytes:
-        """Give the bytes of a text in the body.
+        """Return the bytes of a text in the body.
 
         Args:
             text: The text.
@@ -216,7 +216,7 @@ class Form:
 
 
 @dataclass(slots=True)
-class Shape:
+class TextScan:
     """What a scan found out about a text.
 
     Attributes:
@@ -228,7 +228,7 @@ class Shape:
         before: For each block, how many line ends are before it.
     """
 
-    form: Form
+    form: TextFormat
     size: int = 0
     ends: int = 0
     crlf: int = 0
@@ -240,8 +240,8 @@ class Shape:
         """How many lines there are."""
         return self.ends + self.open_end
 
-    def start(self, line: int, source: Source) -> int:
-        """Say where a line begins in the body.
+    def start(self, line: int, source: ByteSource) -> int:
+        """Return where a line begins in the body.
 
         Args:
             line: Its number, from 1; one after the last is the end.
@@ -257,25 +257,25 @@ class Shape:
         for _ in range(line - 1 - self.before[block]):
             at = data.find(b"\n", at + 1)
             if at < 0:
-                raise ChangedMeanwhileError
+                raise FileChangedError
         return block * _BLOCK + at + 1
 
 
-class _After:
+class _BodyBytes:
     """What comes after the byte order mark."""
 
-    def __init__(self, source: Source, mark: int) -> None:
+    def __init__(self, source: ByteSource, mark: int) -> None:
         self._source = source
         self._mark = mark
         self.size = max(source.size - mark, 0)
 
     def read(self, start: int, length: int) -> bytes:
-        """Give the bytes from a place on, fewer at the end."""
+        """Return the bytes from a place on, fewer at the end."""
         return self._source.read(start + self._mark, length)
 
 
-def body_of(source: Source, form: Form) -> Source:
-    """Give the body of a file, to be read in pieces.
+def body_of(source: ByteSource, form: TextFormat) -> ByteSource:
+    """Return the body of a file, to be read in pieces.
 
     Args:
         source: The content of the file.
@@ -283,23 +283,23 @@ def body_of(source: Source, form: Form) -> Source:
     """
     if form.converted:
         return BytesSource(form.body(source.read(0, source.size)))
-    return _After(source, len(form.bom)) if form.bom else source
+    return _BodyBytes(source, len(form.bom)) if form.bom else source
 
 
-def scan(source: Source) -> Shape:
+def scan(source: ByteSource) -> TextScan:
     """Find out how a text is stored and where its lines are.
 
     Args:
         source: The content of a file that is not binary. It is read block by block.
 
     Raises:
-        ChangedMeanwhileError: The file is another one than when it was opened.
+        FileChangedError: The file is another one than when it was opened.
     """
     head = source.read(0, 4)
-    form = Form(bom=codecs.BOM_UTF8 if head.startswith(codecs.BOM_UTF8) else b"")
+    form = TextFormat(bom=codecs.BOM_UTF8 if head.startswith(codecs.BOM_UTF8) else b"")
     for bom, codec in _WIDE:
         if head.startswith(bom):
-            form = Form(bom=bom, wide=codec)
+            form = TextFormat(bom=bom, wide=codec)
             break
     shape = _scan(body_of(source, form), form)
     if shape.form.returns:
@@ -307,9 +307,9 @@ def scan(source: Source) -> Shape:
     return shape
 
 
-def _scan(body: Source, form: Form) -> Shape:
+def _scan(body: ByteSource, form: TextFormat) -> TextScan:
     guess = _Guess()
-    shape = Shape(form, body.size)
+    shape = TextScan(form, body.size)
     last = b""
     returns = form.returns
     for at in range(0, body.size, _BLOCK):
@@ -326,7 +326,7 @@ def _scan(body: Source, form: Form) -> Shape:
     if form.wide:
         codec, strays = "utf-8", 0
     returns = form.returns or (returns and not shape.ends)
-    shape.form = Form(codec, form.bom, form.wide, strays, returns)
+    shape.form = TextFormat(codec, form.bom, form.wide, strays, returns)
     return shape
 
 
@@ -357,15 +357,15 @@ class _Guess:
         self._right += beyond - wrong
 
     def result(self) -> tuple[str, int]:
-        """Give the encoding, and how many bytes do not belong to it."""
+        """Return the encoding, and how many bytes do not belong to it."""
         self._count(self._decoder.decode(b"", final=True), b"")
         if not self._wrong or self._right > self._wrong:
             return "utf-8", self._wrong
         return "latin-1" if self._undefined else "cp1252", 0
 
 
-def binary_kind(source: Source) -> str | None:
-    """Say what a file is that is no text; nothing if it is one.
+def binary_kind(source: ByteSource) -> str | None:
+    """Return what a file is that is no text; nothing if it is one.
 
     Args:
         source: The content of the file; only its start is read.
@@ -384,7 +384,7 @@ def binary_kind(source: Source) -> str | None:
     return "binary data" if binary else None
 
 
-def _not_wide(source: Source, bom: bytes, codec: str) -> str | None:
+def _not_wide(source: ByteSource, bom: bytes, codec: str) -> str | None:
     try:
         source.read(len(bom), source.size).decode(codec, "surrogatepass")
     except UnicodeDecodeError:

@@ -7,15 +7,15 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agents_tools._paths import one_line
-from agents_tools._text import escape_for_model
+from agents_tools.builtin._paths import one_line
+from agents_tools.text.escape import escape_for_model
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from agents_tools.builtin.file_editor._text_file import Shape, Source
+    from agents_tools.builtin.file_editor._text_file import ByteSource, TextScan
 
-__all__ = ["Text", "image_type", "image_url", "listing", "size_text", "snippets"]
+__all__ = ["NumberedText", "image_type", "image_url", "listing", "size_text", "snippets"]
 
 LINE_LIMIT = 2_000
 """How many characters of a line are shown."""
@@ -33,7 +33,7 @@ _IMAGES = (
 
 
 def size_text(size: int) -> str:
-    """Give a number of bytes as people write it."""
+    """Return a number of bytes as people write it."""
     for power, unit in ((3, "GB"), (2, "MB"), (1, "kB")):
         if size >= 10 * 1_000**power:
             return f"{size / 1_000**power:,.1f} {unit}"
@@ -41,7 +41,7 @@ def size_text(size: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class NumberedText:
     """A text whose lines are read where they are, only those that are shown.
 
     Attributes:
@@ -49,8 +49,8 @@ class Text:
         body: Its bytes.
     """
 
-    shape: Shape
-    body: Source
+    shape: TextScan
+    body: ByteSource
 
     def numbered(self, first: int, last: int, limit: int) -> str:
         """Show lines with their numbers; if that is too long, the first and last of them.
@@ -121,7 +121,7 @@ class Text:
 
 
 def snippets(
-    text: Text, places: Sequence[tuple[int, int]], *, around: int = 3, limit: int = 6_000
+    text: NumberedText, places: Sequence[tuple[int, int]], *, around: int = 3, limit: int = 6_000
 ) -> list[str]:
     """Show lines that were changed, with some around them, no line twice.
 
@@ -142,7 +142,7 @@ def snippets(
 
 
 def image_type(head: bytes) -> str | None:
-    """Say which kind of image a file is that begins like this; nothing if it is none."""
+    """Return which kind of image a file is that begins like this; nothing if it is none."""
     for mark, kind in _IMAGES:
         if head.startswith(mark):
             return kind
@@ -150,7 +150,7 @@ def image_type(head: bytes) -> str | None:
 
 
 def image_url(data: bytes, kind: str) -> str:
-    """Give an image as an address that holds it."""
+    """Return an image as an address that holds it."""
     return f"data:{kind};base64,{base64.b64encode(data).decode()}"
 
 
@@ -192,7 +192,7 @@ def _below(fd: int, name: str) -> tuple[list[str], int]:
 
 
 def _names(fd: int) -> tuple[list[tuple[str, str]], int, int]:
-    """Give the visible names in a directory, how many are hidden, and how many were not read."""
+    """Return the visible names in a directory, how many are hidden, and how many were not read."""
     names: list[tuple[str, str]] = []
     hidden = unread = 0
     with os.scandir(fd) as entries:

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from agents_tools._records import ToolAnnotations
-from agents_tools.builtin.file_editor.messages import (
+from agents_tools.builtin.file_editor.models import (
     Command,
     FileEditorAction,
     FileEditorObservation,
 )
-from agents_tools.definition import (
+from agents_tools.classes.definition import (
     ToolDefinition,
     ToolExecutor,
     working_dir_of,
 )
+from agents_tools.tool.declaration import ToolAnnotations
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
-    from agents_tools._paths import Workspace
+    from agents_tools.builtin._paths import ConfinedWorkspace
 
 __all__ = [
     "Command",
@@ -53,14 +53,14 @@ class FileEditorTool(ToolDefinition[FileEditorAction, FileEditorObservation]):
     @classmethod
     def create(
         cls,
-        conv_state: Any = None,
+        conv_state: object = None,
         *,
         working_dir: str | os.PathLike[str] | None = None,
         executor: ToolExecutor[Any, Any] | None = None,
-        workspace: Workspace | None = None,
+        workspace: ConfinedWorkspace | None = None,
         description: str | None = None,
     ) -> Sequence[Self]:
-        """Make the tool.
+        """Create the tool.
 
         Args:
             conv_state: The state of a conversation, whose working directory is taken.
@@ -71,7 +71,7 @@ class FileEditorTool(ToolDefinition[FileEditorAction, FileEditorObservation]):
             description: What models are told instead.
         """
         if executor is None:
-            from agents_tools.builtin.file_editor.impl import FileEditorExecutor
+            from agents_tools.builtin.file_editor.executor import FileEditorExecutor
 
             place = working_dir_of(conv_state, working_dir)
             executor = FileEditorExecutor(place, workspace=workspace)

@@ -1,33 +1,35 @@
-"""A tool that runs commands in a bash which stays, and what it takes and gives."""
+"""A tool that runs commands in a persistent bash session."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from agents_tools.builtin.terminal.definition import (
-    BashTool,
-    TerminalAction,
-    TerminalObservation,
-    TerminalTool,
-)
+from agents_tools._package import lazy_exports
 
 if TYPE_CHECKING:
-    from agents_tools.builtin.terminal.impl import BashExecutor, TerminalExecutor
+    from agents_tools.builtin.terminal.definition import (
+        BashTool as BashTool,
+        TerminalAction as TerminalAction,
+        TerminalObservation as TerminalObservation,
+        TerminalTool as TerminalTool,
+    )
+    from agents_tools.builtin.terminal.executor import (
+        BashExecutor as BashExecutor,
+        TerminalExecutor as TerminalExecutor,
+    )
 
-__all__ = [
-    "BashExecutor",
-    "BashTool",
-    "TerminalAction",
-    "TerminalExecutor",
-    "TerminalObservation",
-    "TerminalTool",
-]
-
-
-def __getattr__(name: str) -> Any:
-    """Give the executor, which is imported when it is asked for."""
-    if name in {"BashExecutor", "TerminalExecutor"}:
-        from agents_tools.builtin.terminal import impl
-
-        return getattr(impl, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__, __dir__, __all__ = lazy_exports(
+    __name__,
+    {
+        "definition": (
+            "BashTool",
+            "TerminalAction",
+            "TerminalObservation",
+            "TerminalTool",
+        ),
+        "executor": (
+            "BashExecutor",
+            "TerminalExecutor",
+        ),
+    },
+)

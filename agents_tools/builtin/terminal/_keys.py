@@ -26,7 +26,7 @@ _KEYS = {
 
 
 def key_named(text: str) -> bytes | None:
-    r"""Give what a key sends.
+    r"""Return what a key sends.
 
     Args:
         text: `C-c`, `C-d`, `C-z`, any other `C-` with a letter or one of `[\]^_`, or the name of
@@ -46,7 +46,7 @@ def key_named(text: str) -> bytes | None:
 
 
 def typed(text: str, *, by_line: bool) -> bytes:
-    """Give what is sent for an input: that of a key, or a line with its end.
+    """Return what is sent for an input: that of a key, or a line with its end.
 
     Args:
         text: The input.

@@ -10,10 +10,10 @@ from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
 
-from agents_tools import _guardian
-from agents_tools.builtin.terminal._cleaner import clean, unfinished
+from agents_tools.builtin.terminal._ansi import clean, unfinished
+from agents_tools.concurrency import process_reaper as _guardian
 
-__all__ = ["Files", "Output", "Shown"]
+__all__ = ["OutputExcerpt", "OutputFiles", "TerminalOutput"]
 
 _HEAD = 1 << 20
 _TAIL = 1 << 20
@@ -21,7 +21,7 @@ _LONGEST_LINE = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class OutputExcerpt:
     """What is shown of an output.
 
     Attributes:
@@ -35,8 +35,8 @@ class Shown:
     file: str | None = None
 
 
-class Files:
-    """The directory of the files with whole outputs; nobody else can read it.
+class OutputFiles:
+    """The directory of the files with whole outputs; no one else can read it.
 
     Args:
         limit: The most bytes that they take in all. The oldest make room for new ones.
@@ -81,14 +81,14 @@ class Files:
         _guardian.cleared(self.path)
 
 
-class Output:
+class TerminalOutput:
     """What was written since the last look at it.
 
     Args:
         files: Where it is kept when it is more than can be shown.
     """
 
-    def __init__(self, files: Files) -> None:
+    def __init__(self, files: OutputFiles) -> None:
         self._files = files
         self._held = b""
         self._start()
@@ -122,12 +122,12 @@ class Output:
         while self._tail_size - len(self._tail[0]) >= _TAIL:
             self._tail_size -= len(self._tail.popleft())
 
-    def take(self, limit: int, *, more: bool = False) -> Shown:
-        """Show what was written, and begin anew.
+    def take(self, limit: int, *, more: bool = False) -> OutputExcerpt:
+        """Show what was written, and begin again.
 
         Args:
             limit: The most characters to show.
-            more: Whether the command goes on: the beginning of a character waits for its rest.
+            more: Whether the command continues: the beginning of a character waits for its rest.
         """
         try:
             return self._shown(limit, more=more)
@@ -139,7 +139,7 @@ class Output:
         """Let go of the file; it stays until the directory is removed."""
         self._close()
 
-    def _shown(self, limit: int, *, more: bool) -> Shown:
+    def _shown(self, limit: int, *, more: bool) -> OutputExcerpt:
         tail = b"".join(self._tail)
         if more:
             last = tail or bytes(self._head)
@@ -153,7 +153,7 @@ class Output:
             text = clean(bytes(self._head) + tail)
             if len(text) <= limit:
                 self._forget()
-                return Shown(text=text)
+                return OutputExcerpt(text=text)
             head, rest = text, text
             count = f"{len(text):,} characters"
         else:
@@ -163,7 +163,7 @@ class Output:
             self._save(bytes(self._head))
         return self._cut(head, rest, limit, count)
 
-    def _cut(self, head: str, rest: str, limit: int, count: str) -> Shown:
+    def _cut(self, head: str, rest: str, limit: int, count: str) -> OutputExcerpt:
         first = head[: limit // 2]
         last = rest[max(0, len(rest) - (limit - limit // 2)) :]
         where = f"all of it is in {self._path}"
@@ -175,7 +175,7 @@ class Output:
         )
         glue = "" if first.endswith("\n") or not first else "\n"
         text = f"{first}{glue}{notice}\n{last}"
-        return Shown(text=text, truncated=True, file=str(self._path))
+        return OutputExcerpt(text=text, truncated=True, file=str(self._path))
 
     def _save(self, data: bytes) -> None:
         if self._path is None:

@@ -27,17 +27,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agents_tools._paths import DEFAULT_PROTECTED
-from agents_tools.builtin.terminal._blocked import waits_for_input
-from agents_tools.builtin.terminal._output import Output
+from agents_tools.builtin._paths import DEFAULT_PROTECTED
+from agents_tools.builtin.terminal._input_wait import waits_for_input
+from agents_tools.builtin.terminal._output import TerminalOutput
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from agents_tools.builtin.sandbox import Sandbox, SandboxedProcess
-    from agents_tools.builtin.terminal._output import Files
+    from agents_tools.builtin.terminal._output import OutputFiles
 
-__all__ = ["Report", "Session", "Start"]
+__all__ = ["CommandReport", "SessionOptions", "ShellSession"]
 
 _START_WITHIN = 10.0
 _HIGHEST = 256
@@ -107,7 +107,7 @@ trap '__agents_tools_left >|{last} 2>/dev/null' EXIT
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class CommandReport:
     """How a command has ended.
 
     Attributes:
@@ -124,7 +124,7 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
+class SessionOptions:
     """What a session begins with.
 
     Attributes:
@@ -142,7 +142,7 @@ class Start:
     protected: tuple[str, ...] = DEFAULT_PROTECTED
 
 
-class Session:
+class ShellSession:
     """A bash, started at once.
 
     All of it is used by one thread at a time, whoever holds `lock`; `wake` may be called by any.
@@ -159,10 +159,10 @@ class Session:
         last_output: When something was written last, on the clock of `time.monotonic()`.
     """
 
-    def __init__(self, start: Start, files: Files) -> None:
+    def __init__(self, start: SessionOptions, files: OutputFiles) -> None:
         self.lock = threading.RLock()
-        self.output = Output(files)
-        self.report: Report | None = None
+        self.output = TerminalOutput(files)
+        self.report: CommandReport | None = None
         self.ended = False
         self.last_output = 0.0
         self.cwd = str(start.working_dir)
@@ -190,12 +190,12 @@ class Session:
 
     @property
     def running(self) -> bool:
-        """Whether a command has not ended."""
+        """Return whether a command has not ended."""
         return self.report is None and not self.ended
 
     @property
     def takes_lines(self) -> bool:
-        """Whether the terminal hands over whole lines, and not each key at once."""
+        """Return whether the terminal hands over whole lines, and not each key at once."""
         return bool(termios.tcgetattr(self._terminal)[3] & termios.ICANON)
 
     def run(self, command: str) -> None:
@@ -260,7 +260,7 @@ class Session:
             os.write(self._wake_write, b"\0")
 
     def foreground(self) -> int | None:
-        """Give the process group that has the terminal; `None` where it is the shell's own."""
+        """Return the process group that has the terminal; `None` where it is the shell's own."""
         with contextlib.suppress(OSError):
             group = os.tcgetpgrp(self._terminal)
             if group > 1 and group != self.shell:
@@ -279,7 +279,7 @@ class Session:
                 self._send(b"\n" + self._say_ended())  # it forgets what it has read of the line
 
     def left(self) -> tuple[str | None, str]:
-        """Give where bash was when it ended, and its exported variables, if it could say so."""
+        """Return where bash was when it ended, and its exported variables, if it could say so."""
         try:
             data = self._last.read_text("utf-8", "surrogateescape")
         except OSError:
@@ -316,11 +316,11 @@ class Session:
         return settled
 
     def waits_for_input(self) -> bool:
-        """Tell whether what runs waits for something to be typed."""
+        """Return whether what runs waits for something to be typed."""
         return not self._typed and waits_for_input(self.shell, self.foreground(), self._device)
 
     def outputs(self) -> list[int]:
-        """Give the descriptors that output comes by, unless there is too much of it."""
+        """Return the descriptors that output comes by, unless there is too much of it."""
         if self.ended or self.output.full:
             return []
         watched = self._selector.get_map()
@@ -332,7 +332,7 @@ class Session:
 
     # --- beginning
 
-    def _connect(self, start: Start, files: Files) -> None:
+    def _connect(self, start: SessionOptions, files: OutputFiles) -> None:
         theirs = self._undo.enter_context(contextlib.ExitStack())
         self._terminal, slave = os.openpty()
         self._later_close(self._terminal)
@@ -387,7 +387,7 @@ class Session:
     def _later_close(self, fd: int) -> None:
         self._undo.callback(os.close, fd)
 
-    def _set_up(self, start: Start) -> None:
+    def _set_up(self, start: SessionOptions) -> None:
         setup = _SETUP.format(
             umask=f"{_umask():03o}",
             last=_quoted(str(self._last)),
@@ -411,7 +411,7 @@ class Session:
         self.shell = self._leader()
 
     def _leader(self) -> int:
-        """Give the process that leads the session of the terminal: bash."""
+        """Return the process that leads the session of the terminal: bash."""
         with contextlib.suppress(OSError):
             given = fcntl.ioctl(self._terminal, _SESSION_OF, b"\0\0\0\0")
             leader: int = struct.unpack("i", given)[0]
@@ -442,7 +442,7 @@ class Session:
     # --- what happens
 
     def _say_ended(self) -> bytes:
-        """Give the line by which bash says how the latest command has ended, the first time only.
+        """Return the line by which bash says how the latest command has ended, the first time only.
 
         It comes twice: bash forgets the rest of a line when a variable is unbound or C-c comes. An
         empty line is between, as after an open quote bash also forgets the first word of a line.
@@ -501,7 +501,7 @@ class Session:
         return len(data)
 
     def _drain(self, heard: Callable[[bytes], None] | None) -> None:
-        """Read what was there when the command ended, and no more: others may go on writing."""
+        """Read what was there when the command ended, and no more: others may continue writing."""
         for fd in (self._out, self._terminal):
             waiting = _waiting(fd)
             while waiting > 0 and (count := self._read(fd, heard)):
@@ -532,7 +532,7 @@ class Session:
             return False
         lines = tuple(" ".join(line.split()) for line in jobs[1:].splitlines())
         lines = tuple(one for one in lines if " Running " in one or " Stopped" in one)
-        self.report = Report(int(status), cwd, flags, lines)
+        self.report = CommandReport(int(status), cwd, flags, lines)
         self.cwd = cwd
         if termios.tcgetattr(self._terminal) != self._modes:  # a program was ended in the middle
             with contextlib.suppress(termios.error):
@@ -552,7 +552,7 @@ def _prepare(slave: int) -> None:
 
 
 def _numbers(limit: int | None, taken: Sequence[int]) -> tuple[int, int]:
-    """Give two free numbers for descriptors of bash, high ones, as commands use the low ones."""
+    """Return two free numbers for descriptors of bash, high ones, as commands use the low ones."""
     allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     highest = min(one for one in (_HIGHEST, limit, allowed) if one is not None and one > 0)
     near = {one + more for one in taken for more in (0, 1)}  # bash loses the next one on closing
@@ -561,7 +561,7 @@ def _numbers(limit: int | None, taken: Sequence[int]) -> tuple[int, int]:
 
 
 def _waiting(fd: int) -> int:
-    """Give how many bytes can be read at once."""
+    """Return how many bytes can be read at once."""
     try:
         given = fcntl.ioctl(fd, termios.FIONREAD, b"\0\0\0\0")
     except OSError:
@@ -575,7 +575,7 @@ def _quoted(text: str) -> str:
 
 
 def _umask() -> int:
-    """Give the permissions that new files do not get: those of this process."""
+    """Return the permissions that new files do not get: those of this process."""
     with contextlib.suppress(OSError, IndexError, ValueError):
         for line in Path("/proc/self/status").read_text().splitlines():
             if line.startswith("Umask:"):

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence  # noqa: TC003 - as in the signature of the base
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from agents_tools._records import ToolAnnotations
-from agents_tools.builtin.terminal.messages import TerminalAction, TerminalObservation
-from agents_tools.definition import (
+from agents_tools.builtin.terminal.models import TerminalAction, TerminalObservation
+from agents_tools.classes.definition import (
     ToolDefinition,
     working_dir_of,
 )
+from agents_tools.tool.declaration import ToolAnnotations
 
 if TYPE_CHECKING:
     import os
 
     from agents_tools.builtin.sandbox import Sandbox
-    from agents_tools.builtin.terminal.impl import TerminalExecutor
+    from agents_tools.builtin.terminal.executor import TerminalExecutor
 
 __all__ = ["BashTool", "TerminalAction", "TerminalObservation", "TerminalTool"]
 
@@ -49,7 +49,7 @@ class TerminalTool(ToolDefinition[TerminalAction, TerminalObservation]):
     @classmethod
     def create(
         cls,
-        conv_state: Any = None,
+        conv_state: object = None,
         *,
         working_dir: str | os.PathLike[str] | None = None,
         executor: TerminalExecutor | None = None,
@@ -59,7 +59,7 @@ class TerminalTool(ToolDefinition[TerminalAction, TerminalObservation]):
         description: str | None = None,
         **params: Any,
     ) -> Sequence[Self]:
-        """Make the tool.
+        """Create the tool.
 
         Args:
             conv_state: Its `workspace.working_dir` is the directory, unless one is given.
@@ -72,7 +72,7 @@ class TerminalTool(ToolDefinition[TerminalAction, TerminalObservation]):
             description: What models are told about it.
             **params: Further arguments of `TerminalExecutor`.
         """
-        from agents_tools.builtin.terminal.impl import TerminalExecutor
+        from agents_tools.builtin.terminal.executor import TerminalExecutor
 
         if executor is None:
             place = working_dir_of(conv_state, working_dir)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator
     from pathlib import Path
 
-    from agents_tools.definition import Observation, ToolDefinition
+    from agents_tools.classes import Observation, ToolDefinition
 
 Tool = Any
 """A `ToolDefinition` of a class that the benchmark has made."""

@@ -7,11 +7,11 @@ many events, and gives the seconds that took. What a subject does not have is no
 from __future__ import annotations
 
 EVENT_TITLES = {
-    "publish": "publish, nobody listens, per event (limit: a list and a lock)",
+    "publish": "publish without subscribers, per event (limit: a list and a lock)",
     "heard": "publish to one callback in a thread, per event (limit: a queue and a thread)",
-    "follow": "publish to one reader on the loop, per event (limit: asyncio.Queue)",
-    "fan_out": "publish to 10 readers on the loop, per delivery (limit: asyncio.Queues)",
-    "masked": "publish a delta where 3 secrets are known (limit: str.replace)",
+    "follow": "publish to one subscriber on the loop, per event (limit: asyncio.Queue)",
+    "fan_out": "publish to 10 subscribers on the loop, per delivery (limit: asyncio.Queues)",
+    "masked": "publish a delta with 3 registered secrets (limit: str.replace)",
     "stored": "store on disk, per event (limit: a line of JSON)",
     "replay": "read back from disk, per event (limit: lines of JSON)",
 }

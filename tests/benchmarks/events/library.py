@@ -9,8 +9,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from agents_tools.events import Event, MessageEvent, NotifyStreamEvent, Origin
-from agents_tools.store import SQLiteEventStore
-from agents_tools.stream import EventStream
+from agents_tools.persistence import SQLiteEventStore
+from agents_tools.persistence.stream import EventStream
 from tests.benchmarks.events.limit import (
     FILE,
     READERS,

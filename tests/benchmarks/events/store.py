@@ -17,25 +17,25 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from agents_tools.events import EventSource, MessageEvent, Origin
-from agents_tools.store import SQLiteEventStore
+from agents_tools.persistence import SQLiteEventStore
 from tests.benchmarks.tables import duration, markdown, times
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from agents_tools.events import Event
-    from agents_tools.store import Durability
+    from agents_tools.persistence import Durability
 
 __all__ = ["STORE_TITLES", "measured"]
 
 STORE_TITLES = {
     "store_normal": "store events one by one, durable against kill -9, per event",
-    "store_normal_32": "store events in appends of 32, likewise, per event",
-    "store_sync_16": "16 producers, each waits until its event is synced, per event",
-    "store_sync_16x32": "16 producers, each waits until its 32 events are synced, per event",
+    "store_normal_32": "store events in appends of 32, durable against kill -9, per event",
+    "store_sync_16": "16 producers, each waits for the sync of its event, per event",
+    "store_sync_16x32": "16 producers, each waits for the sync of its 32 events, per event",
     "store_read": "read events back, per event",
-    "store_reopen": "open a log of 100,000 events and learn its last id",
-    "store_reopen_writer": "the same, and become its writer",
+    "store_reopen": "open a log of 100,000 events and read its last id",
+    "store_reopen_writer": "the same, and become the writer",
 }
 """What is timed; `measured` gives for each the seconds of one operation, and those of the limit."""
 

@@ -11,7 +11,14 @@ from tests.benchmarks.frameworks import Cost
 from tests.benchmarks.tables import markdown
 from tests.frameworks.run import FRAMEWORKS, QUIET, ROOT
 
-HEAD = ("", "bare call", "handed over", "in a turn: ours", "its own", "ours / its own")
+HEAD = (
+    "",
+    "bare call",
+    "exported tool",
+    "in a turn: agents-tools",
+    "own tool",
+    "agents-tools / own",
+)
 
 
 def _cost(name: str) -> Cost:

@@ -63,11 +63,11 @@ WORKLOADS = {
 }
 """What is timed of the library, what of the engine, and how often at once."""
 TITLES = {
-    "remote_call": "a call (limit: the SDK by itself)",
-    "remote_event": "one event on its way (limit: an event that carries as much)",
-    "remote_event_bare": "the same (limit: an event that carries a number)",
-    "remote_stream_2000": "a call with 2,000 events (limit: events that carry as much)",
-    "remote_stream_2000_bare": "the same (limit: events that carry a number)",
+    "remote_call": "a call (limit: the SDK alone)",
+    "remote_event": "one event (limit: an event of the same size)",
+    "remote_event_bare": "the same (limit: an event with one number)",
+    "remote_stream_2000": "a call with 2,000 events (limit: events of the same size)",
+    "remote_stream_2000_bare": "the same (limit: events with one number)",
 }
 
 
@@ -125,7 +125,7 @@ def main() -> None:
         )
         for name, one in found.items()
     ]
-    print(markdown(("", "fastest of each", "median of the pairs"), rows))
+    print(markdown(("", "fastest calls", "median of pairs"), rows))
 
 
 if __name__ == "__main__":

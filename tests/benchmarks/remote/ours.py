@@ -11,7 +11,7 @@ from itertools import count as numbers
 from typing import Any
 
 from agents_tools import NotifyStreamEvent, function_tool, streaming_tool
-from agents_tools.backend import CallEnvelope
+from agents_tools.execution import CallEnvelope
 from agents_tools.mcp import MCPBackend, mcp_server
 from tests.benchmarks.remote.engine import PAUSE, serve
 

@@ -8,11 +8,11 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from agents_tools import Agent
-from agents_tools._search import SearchIndex
-from agents_tools.context import ToolContext
 from agents_tools.policies import timeout
+from agents_tools.tool import ToolContext
 from agents_tools.toolset import Toolset, token_report, tool_search
-from agents_tools.wire._project import project
+from agents_tools.toolset.search import SearchIndex
+from agents_tools.wire.project import project
 from tests.benchmarks.tables import duration, markdown
 from tests.benchmarks.tokens import count
 from tests.benchmarks.toolsets.catalog import catalog, queries
@@ -50,17 +50,17 @@ def main() -> None:
 def _turns(tools: list[FunctionTool[..., Any]]) -> dict[str, str]:
     started = time.perf_counter()
     toolset = Toolset(tools).prefix("x_").map(timeout(10))
-    found = {"put together, with a prefix and a policy": duration(time.perf_counter() - started)}
+    found = {"combine, with a prefix and a policy": duration(time.perf_counter() - started)}
     for name, given in (
-        ("a turn, all offered", toolset),
-        ("a turn, behind a search", tool_search(toolset)),
-        ("a turn, behind a search, of a server", tool_search(Toolset(_Server(tools)).prefix("x_"))),
+        ("a turn with all tools", toolset),
+        ("a turn with tool search", tool_search(toolset)),
+        ("a turn with tool search, of a server", tool_search(Toolset(_Server(tools)).prefix("x_"))),
     ):
         agent = Agent("a", tools=[given])
         context = ToolContext(None)
         with asyncio.Runner() as runner:
 
-            async def turn(agent: Agent[Any] = agent, context: Any = context) -> None:
+            async def turn(agent: Agent[Any, Any] = agent, context: Any = context) -> None:
                 await agent.toolbox(context)
 
             started = time.perf_counter()
@@ -95,16 +95,17 @@ def _searches(tools: list[FunctionTool[..., Any]]) -> dict[str, str]:
     return {
         "build the index": duration(built),
         "search, median": duration(statistics.median(taken)),
-        "search, of a hundred the slowest": duration(taken[int(len(taken) * 0.99)]),
+        "search, 99th percentile": duration(taken[int(len(taken) * 0.99)]),
         **{
-            f"among the first five by {kind}": f"{statistics.mean(hits[kind]):.0%}" for kind in hits
+            f"in the top five, query by {kind}": f"{statistics.mean(hits[kind]):.0%}"
+            for kind in hits
         },
     }
 
 
 def _tokens(tools: list[FunctionTool[..., Any]]) -> None:
     rows: list[tuple[str, ...]] = []
-    for name, given in (("all", tools), ("behind a search", list(tool_search(tools)))):
+    for name, given in (("all tools", tools), ("with tool search", list(tool_search(tools)))):
         report = token_report(given)
         for provider, total in report.totals.items():
             exact = count(project(tool, provider).wire for tool in given)

@@ -144,10 +144,10 @@ def queries(tools: list[FunctionTool[..., Any]], number: int = 500) -> list[Quer
         words = noun.replace("_", " ")
         asked += [
             ("name", tool.name, tool.name),
-            ("humps", f"{service}{verb.title()}{words.title().replace(' ', '')}", tool.name),
+            ("camel case", f"{service}{verb.title()}{words.title().replace(' ', '')}", tool.name),
             ("words", f"{verb} a {words} in {service}", tool.name),
             ("sentence", f"I want to {verb} some {words}s with {service}, please", tool.name),
-            ("slip", f"{verb} {_slipped(words, chosen)} {service}", tool.name),
+            ("misspelled words", f"{verb} {_slipped(words, chosen)} {service}", tool.name),
         ]
     return asked
 

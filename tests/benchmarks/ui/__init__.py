@@ -8,12 +8,12 @@ Medians, since sockets and loops have their own fastest moments.
 from __future__ import annotations
 
 UI_TITLES = {
-    "first_byte": "an event until its frame is read (limit: bytes that are sent by hand)",
-    "disconnect": "a client is cut off until its silent tool is cancelled",
-    "flood": "each of 10,000 events of a run, read as frames (limit: frames made before)",
-    "flood_deltas": "each of 10,000 pieces of a text, likewise",
-    "resume": "reconnect with the last id, until the first frame is read",
-    "watchers": "each event for each of 1,000 clients of a run, in memory",
-    "watcher_memory": "memory of each of 1,000 clients that wait, KB",
+    "first_byte": "from emitting an event to reading its frame (limit: bytes sent by hand)",
+    "disconnect": "from losing a client to cancelling its silent tool",
+    "flood": "each of 10,000 events of a run, read as frames (limit: prepared frames)",
+    "flood_deltas": "each of 10,000 text deltas, read as frames",
+    "resume": "from reconnecting with the last id to the first frame",
+    "watchers": "one event for one of 1,000 clients of a run, in memory",
+    "watcher_memory": "memory per client, with 1,000 waiting clients, KB",
 }
 """What is timed; in seconds, if nothing else is said."""

@@ -28,7 +28,7 @@ from agents_tools.mcp import MCPToolManager
 
 if TYPE_CHECKING:
     from agents_tools import CallOutcome, FunctionTool
-    from agents_tools.context import Question
+    from agents_tools.tool import Question
 
 SERVER = "suite"
 CALLBACK = "http://localhost:3000/callback"

@@ -23,10 +23,10 @@ from agents_tools import (
     ReasoningItem,
     RunConfig,
 )
-from agents_tools._text import safe_text
+from agents_tools.agents import message_started, reasoning_delta, text_delta
 from agents_tools.events import Emit
-from agents_tools.model import message_started, reasoning_delta, text_delta
 from agents_tools.testing import ScriptedModel, tool_call
+from agents_tools.text.escape import safe_text
 from agents_tools.ui import ag_ui
 from tests.ui.scenarios import LONG, SCENARIOS, Scenario, add
 from tests.ui.web import served
@@ -195,7 +195,7 @@ class _Hesitant(ScriptedModel):
         return ModelResponse(items=items, finish_reason="stop")
 
 
-def _make_hesitant() -> Agent[Any]:
+def _make_hesitant() -> Agent[Any, Any]:
     leaf = Agent("leaf", model=_Hesitant())
     tool = leaf.as_tool(tool_name="ask_leaf", tool_description="Ask leaf.", streaming=True)
     return Agent(

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from agents_tools import Agent
-from agents_tools._text import safe_text
+from agents_tools.server.run_manager import RunManager
 from agents_tools.testing import ScriptedModel, tool_call
+from agents_tools.text.escape import safe_text
 from agents_tools.ui import vercel
-from agents_tools.ui._runs import Runs
 from tests.ui.scenarios import SCENARIOS, Scenario, add
 from tests.ui.web import served
 
@@ -291,7 +291,7 @@ class _Stage:
     """An ASGI app with one chat app for each job, each below a path of its own."""
 
     def __init__(self, version: int, jobs: Iterable[Job]) -> None:
-        self.runs = {job.name: Runs(on_disconnect=job.on_disconnect) for job in jobs}
+        self.runs = {job.name: RunManager(on_disconnect=job.on_disconnect) for job in jobs}
         self.apps: Mapping[str, Any] = {
             job.name: vercel.app(
                 job.scenario.make(),

@@ -65,7 +65,7 @@ def _pieces(given: Sequence[Call] | str) -> list[list[Content]]:
     return [*([Content.from_text(text)] for text in texts), [usage]]
 
 
-def make_agent(client: ScriptedClient, tools: Sequence[Any], **more: Any) -> Agent[Any]:
+def make_agent(client: ScriptedClient, tools: Sequence[Any], **more: Any) -> Agent[Any, Any]:
     return Agent(client, tools=list(tools), **more)
 
 

@@ -13,7 +13,7 @@ from agno.run.agent import CustomEvent
 from agno.tools import tool as foreign_tool
 
 from agents_tools import FunctionTool
-from agents_tools.export.agno import ToolEvent, as_tool, from_agno, to_agno
+from agents_tools.export.agno import AgnoToolEvent, as_tool, from_agno, to_agno
 from tests.frameworks.suite import Answer, Call, Incoming, Report
 
 __all__ = ["HARNESS", "ScriptedModel", "answers_in", "make_agent"]
@@ -110,7 +110,7 @@ class AgnoHarness:
         events: Any = agent.arun("Go.", stream=True, stream_events=True, yield_run_output=True)
         try:
             async for event in events:
-                if isinstance(event, ToolEvent) and event.data is not None:
+                if isinstance(event, AgnoToolEvent) and event.data is not None:
                     report.streamed.append(event.data)
                 if hasattr(event, "messages"):
                     report.answers = answers_in(event.messages)

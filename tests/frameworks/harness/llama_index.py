@@ -15,7 +15,7 @@ from pydantic import Field, PrivateAttr, create_model
 
 from agents_tools import FunctionTool
 from agents_tools.export.llama_index import (
-    ToolEvent,
+    LlamaIndexToolEvent,
     as_tool,
     from_llama_index,
     to_llama_index,
@@ -68,7 +68,7 @@ _KINDS = {"document": "file"}
 class LlamaIndexHarness:
     name = "llama_index"
     extra = "llama-index"
-    stream = "ToolEvent in the stream of the workflow"
+    stream = "LlamaIndexToolEvent in the stream of the workflow"
     agent = True
     raw = False
     tells_ids = False
@@ -93,7 +93,7 @@ class LlamaIndexHarness:
         handler: Any = make_agent(ScriptedModel(calls, "done"), tools).run(user_msg="Go.")
         try:
             async for event in handler.stream_events():
-                if isinstance(event, ToolEvent):
+                if isinstance(event, LlamaIndexToolEvent):
                     report.streamed.append(event.event)
                 elif isinstance(event, ToolCallResult):
                     output = event.tool_output

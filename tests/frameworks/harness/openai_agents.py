@@ -35,7 +35,7 @@ class _Harness:
     async def run(self, tools: Sequence[Any], calls: Sequence[Call]) -> Report:
         asked = [function_call(call.name, call.arguments, call_id=call.id) for call in calls]
         model = ScriptedModel([asked, [assistant_message("done")]])
-        agent: Agent[Any] = Agent(name="Agent", tools=list(tools), model=model)
+        agent: Agent[Any, Any] = Agent(name="Agent", tools=list(tools), model=model)
         report = Report()
         try:
             result = await Runner.run(

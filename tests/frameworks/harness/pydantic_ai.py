@@ -11,7 +11,7 @@ from pydantic_ai.messages import CustomEvent, ModelRequest, RetryPromptPart, Too
 from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 
 from agents_tools.export import from_pydantic_ai, to_pydantic_ai
-from agents_tools.export.pydantic_ai import ToolSays
+from agents_tools.export.pydantic_ai import ToolEventPart
 from tests.frameworks.suite import Answer, Call, Incoming, Report, attempted
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class _Harness:
         try:
             async with agent.run_stream_events("go", deps="the app") as events:
                 async for event in events:
-                    if isinstance(event, ToolSays):
+                    if isinstance(event, ToolEventPart):
                         report.streamed.append(event.event)
                     if isinstance(event, AgentRunResultEvent):
                         report.final = str(event.result.output)

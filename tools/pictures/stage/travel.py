@@ -1,4 +1,4 @@
-"""Agents that plan a journey, for the pictures: all they do takes a fixed time."""
+"""Agents that plan a journey, for the pictures: every step takes a fixed time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HOTELS = ("Aurelia", "Bellavista", "Campo", "Domus")
 
 @function_tool
 async def weather(city: str) -> str:
-    """Tell the weather of a city."""
+    """Return the weather of a city."""
     await asyncio.sleep(0.4)
     return f"18 °C and dry in {city}"
 
@@ -33,8 +33,8 @@ async def find_trains(city: str, passengers: int = 1) -> AsyncIterator[Event | s
     """Find trains to a city.
 
     Args:
-        city: Where to go.
-        passengers: How many travel.
+        city: The destination.
+        passengers: The number of travelers.
     """
     for done, railway in enumerate(("SBB", "DB", "ÖBB", "Trenitalia"), start=1):
         await asyncio.sleep(0.5)
@@ -45,11 +45,11 @@ async def find_trains(city: str, passengers: int = 1) -> AsyncIterator[Event | s
 
 @streaming_tool
 async def search_hotels(city: str, nights: int) -> AsyncIterator[Event | str]:
-    """Search hotels, and say which are looked at.
+    """Search hotels.
 
     Args:
-        city: Where to stay.
-        nights: How many nights.
+        city: The city to stay in.
+        nights: The number of nights.
     """
     for done, hotel in enumerate(HOTELS, start=1):
         yield NotifyStreamEvent(f"looking at {hotel}")
@@ -61,7 +61,7 @@ async def search_hotels(city: str, nights: int) -> AsyncIterator[Event | str]:
 
 
 def _after(seconds: float, *answer: Any) -> Any:
-    """Give an answer as a model does: after a while."""
+    """Return a step of the model that answers after some seconds."""
 
     async def step(request: object) -> list[Any]:
         del request

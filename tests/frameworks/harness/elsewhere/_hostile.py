@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agents_tools import FunctionTool, UserError
-from agents_tools.context import ToolContext
+from agents_tools.tool import ToolContext
 
 __all__ = ["RAISED", "RETURNED", "check_raised", "check_refused", "check_returned", "outcome_of"]
 

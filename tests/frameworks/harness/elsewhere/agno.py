@@ -25,7 +25,7 @@ from agents_tools import (
     progress,
     streaming_tool,
 )
-from agents_tools.export.agno import ToolEvent, as_tool, from_agno, to_agno
+from agents_tools.export.agno import AgnoToolEvent, as_tool, from_agno, to_agno
 from agents_tools.policies import needs_approval
 from agents_tools.testing import call_tool
 from tests.frameworks.functions import PIXEL
@@ -92,7 +92,7 @@ def test_an_agent_that_is_run_synchronously_calls_our_tools(stream: bool) -> Non
                 yield_run_output=True,
                 dependencies={"user": "Ann"},
             ):
-                if isinstance(event, ToolEvent):
+                if isinstance(event, AgnoToolEvent):
                     assert event.tool_call_id in {"c1", "c2", "c3"}
                     told.append(event.data or {})
                 messages = getattr(event, "messages", messages)
@@ -236,7 +236,7 @@ async def test_without_agno_asking_a_call_that_needs_approval_is_denied() -> Non
     result = await make_agent(model, [function]).arun("Go.")
     answer = answers_in(result.messages)["c1"]
     assert answer.failed
-    assert "nobody can be asked" in answer.text
+    assert "no run can request it here" in answer.text
 
 
 async def test_a_call_whose_reader_goes_away_is_cancelled() -> None:
@@ -256,7 +256,7 @@ async def test_a_call_whose_reader_goes_away_is_cancelled() -> None:
     agent = make_agent(ScriptedModel([Call("c1", "crawl")], "done"), to_agno([crawl]))
     events: Any = agent.arun("Go.", stream=True, stream_events=True)
     async for event in events:
-        if isinstance(event, ToolEvent):
+        if isinstance(event, AgnoToolEvent):
             break
     await events.aclose()
     await asyncio.wait_for(over.wait(), 5)
@@ -275,7 +275,7 @@ async def test_progress_is_live() -> None:
 
     agent = make_agent(ScriptedModel([Call("c1", "wait")], "done"), to_agno([wait]))
     async for event in agent.arun("Go.", stream=True, stream_events=True):
-        if isinstance(event, ToolEvent) and (event.data or {}).get("data") == "ready":
+        if isinstance(event, AgnoToolEvent) and (event.data or {}).get("data") == "ready":
             go.set()
     assert go.is_set()
 
@@ -292,7 +292,7 @@ def test_progress_of_a_synchronous_run_is_live() -> None:
 
     agent = make_agent(ScriptedModel([Call("c1", "wait")], "done"), to_agno([wait]))
     for event in agent.run("Go.", stream=True, stream_events=True):
-        if isinstance(event, ToolEvent) and (event.data or {}).get("data") == "ready":
+        if isinstance(event, AgnoToolEvent) and (event.data or {}).get("data") == "ready":
             go.set()
         if event.event == "ToolCallCompleted":
             assert event.tool.result == "went"
@@ -306,7 +306,7 @@ async def test_events_of_ours_are_kept_where_agno_keeps_events() -> None:
         model, to_agno([crunch]), db=InMemoryDb(), store_events=True, session_id="s1"
     )
     async for event in agent.arun("Go.", stream=True, stream_events=True):
-        if isinstance(event, ToolEvent):
+        if isinstance(event, AgnoToolEvent):
             assert json.loads(json.dumps(event.to_dict()))["data"] == event.data
     session: Any = agent.get_session(session_id="s1")
     kept = [event.data for event in session.runs[-1].events if event.event == "CustomEvent"]
@@ -393,7 +393,9 @@ async def test_confirmation_of_theirs_is_approval_of_ours() -> None:
         """Go elsewhere."""
         return ""
 
-    with pytest.raises(UserError, match="'elsewhere' has external_execution=True"):
+    with pytest.raises(
+        UserError, match="'elsewhere' cannot be converted: it has external_execution=True"
+    ):
         from_agno(elsewhere)
 
 

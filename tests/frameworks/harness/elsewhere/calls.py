@@ -300,5 +300,5 @@ async def test_an_agent_of_ours_answers_and_is_heard() -> None:
 
 def test_an_agent_is_no_tool_until_it_is_made_one() -> None:
     """The error says how."""
-    with pytest.raises(UserError, match=r"not Agent\. Give agent\.as_tool"):
+    with pytest.raises(UserError, match=r"got Agent\. Pass agent\.as_tool"):
         HARNESS.ours(Agent("Digger"))

@@ -141,7 +141,7 @@ async def test_our_server_answers_calls_itself() -> None:
     assert "- name: " in answers["toolu_1"].text
     assert "- times: " in answers["toolu_1"].text
     assert answers["toolu_2"].text == "I am whoami toolu_2"
-    assert answers["toolu_3"].text == "There is no tool 'missing'."
+    assert answers["toolu_3"].text == "There is no tool named 'missing'."
     assert answers["toolu_4"].text == "it failed because of rain"
     assert [answer.failed for answer in answers.values()] == [True, False, True, True]
 
@@ -176,7 +176,7 @@ async def test_a_call_that_needs_a_person_is_not_run() -> None:
     functions.bodies.clear()
     theirs = to_claude_agent_sdk(needs_approval(TOOLS["greet"]))
     report = await HARNESS.run([theirs], [Call("c1", "greet", '{"name": "Ada"}')])
-    assert "needs a person's approval" in report.answers["c1"].text
+    assert "needs the approval of a person" in report.answers["c1"].text
     assert report.answers["c1"].failed
     assert functions.bodies == []
 
@@ -207,13 +207,13 @@ async def test_foreign_tools_that_raise() -> None:
 async def test_foreign_tools_with_odd_results() -> None:
     """What is no result of MCP is a failure that says so."""
     for given, words in (
-        (None, "NoneType, not a result"),
-        ("text", "not a result with `content`"),
-        ({"content": "text"}, "`content` that is a str"),
+        (None, "got NoneType"),
+        ("text", "expected a mapping with `content`"),
+        ({"content": "text"}, "`content`: expected a list, got str"),
         ({"content": [{"type": "video"}]}, "'video'"),
         ({"content": [3]}, "'int'"),
-        ({"content": [{"type": "image", "data": "!!"}]}, "no base64"),
-        ({"content": [{"type": "text"}]}, "none of MCP"),
+        ({"content": [{"type": "image", "data": "!!"}]}, "not valid base64"),
+        ({"content": [{"type": "text"}]}, "expected a block of MCP"),
     ):
         found = await outcome_of(odd_tool(lambda given=given: given))
         assert found.status == "tool_error"

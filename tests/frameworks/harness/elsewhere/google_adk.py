@@ -266,7 +266,7 @@ async def test_progress_is_live() -> None:
 def test_a_tool_of_ours_comes_back_as_it_was() -> None:
     """There and back again is no detour."""
     assert from_google_adk(to_google_adk([crunch])) == [crunch]
-    with pytest.raises(UserError, match=r"takes a .*BaseTool, not function"):
+    with pytest.raises(UserError, match=r"expects a .*BaseTool, got function"):
         from_google_adk(test_a_tool_of_ours_comes_back_as_it_was)
 
 

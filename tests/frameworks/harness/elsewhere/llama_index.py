@@ -38,7 +38,7 @@ from agents_tools import (
     ToolResult,
     function_tool,
 )
-from agents_tools.export.llama_index import ToolEvent, from_llama_index, to_llama_index
+from agents_tools.export.llama_index import LlamaIndexToolEvent, from_llama_index, to_llama_index
 from agents_tools.policies import needs_approval
 from tests.frameworks import functions
 from tests.frameworks.harness.elsewhere._hostile import (
@@ -97,7 +97,9 @@ async def test_a_workflow_of_several_agents() -> None:
         to_llama_index([TOOLS["crawl"]]),
     )
     handler: Any = AgentWorkflow(agents=[agent], root_agent=agent.name).run(user_msg="Go.")
-    told = [event async for event in handler.stream_events() if isinstance(event, ToolEvent)]
+    told = [
+        event async for event in handler.stream_events() if isinstance(event, LlamaIndexToolEvent)
+    ]
     assert str((await handler).response.content) == "done"
     kinds = [event.event["type"] for event in told]
     assert kinds[0] == "tool_stream_start_event"
@@ -211,7 +213,7 @@ async def test_a_call_that_needs_a_person_is_not_run() -> None:
     functions.bodies.clear()
     tool = needs_approval(TOOLS["greet"])
     report = await HARNESS.run([to_llama_index(tool)], [Call("c1", "greet", '{"name": "Ada"}')])
-    assert "needs a person's approval" in report.answers["c1"].text
+    assert "needs the approval of a person" in report.answers["c1"].text
     assert report.answers["c1"].failed
     assert functions.bodies == []
 

@@ -254,7 +254,7 @@ async def test_where_no_agent_calls_nobody_can_be_asked() -> None:
     events = [event async for event in tool.stream(use, {})]
     result = events[-1].tool_result
     assert result["status"] == "error"
-    assert "nobody can be asked" in result["content"][0]["text"]
+    assert "no run can request it here" in result["content"][0]["text"]
 
 
 async def test_progress_is_live() -> None:
@@ -283,7 +283,7 @@ def test_a_tool_of_ours_comes_back_as_it_was() -> None:
     """There and back again is no detour."""
     assert from_strands(to_strands(crunch)) is crunch
     assert from_strands(to_strands([crunch])) == [crunch]
-    with pytest.raises(UserError, match=r"takes a .*AgentTool, not function"):
+    with pytest.raises(UserError, match=r"expects a .*AgentTool, got function"):
         from_strands(test_one_tool_is_one_and_a_list_a_list)
 
 

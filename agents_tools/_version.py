@@ -1,5 +1,0 @@
-"""The version of the library, where every module can read it."""
-
-__all__ = ["__version__"]
-
-__version__ = "0.1.0"

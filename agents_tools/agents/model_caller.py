@@ -1,0 +1,175 @@
+"""Requests to the model of a run, with retries."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from agents_tools.agents.model import (
+    DefaultModelProvider,
+    ModelRequest,
+    ModelResponse,
+    ModelSettings,
+    check_model,
+    overriding_model,
+)
+from agents_tools.errors import ModelError, ToolRefusedError, UserTypeError
+from agents_tools.events.kinds import NotifyStreamEvent, RawResponseStreamEvent
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from agents_tools.agents.config import RunConfig, RunHooks
+    from agents_tools.agents.model import Model
+    from agents_tools.agents.tool_calls import TurnCalls
+    from agents_tools.agents.toolbox import RunnableAgent, Toolbox
+    from agents_tools.content.items import Item
+    from agents_tools.tool.context import RunScope
+
+__all__ = ["ModelCaller", "choose_model"]
+
+_MAX_DELAY = 30.0
+_NO_SETTINGS = ModelSettings()
+_log = logging.getLogger("agents_tools")
+
+
+def choose_model(agent: RunnableAgent, config: RunConfig) -> Model:
+    """Return the model of a run: that of `override_model`, of the configuration or of the agent.
+
+    Raises:
+        UserError: No model is configured, or it cannot be loaded.
+    """
+    override = overriding_model()
+    if override is not None:
+        return override
+    chosen = agent.model if config.model is None else config.model
+    if chosen is not None and not isinstance(chosen, str):
+        return check_model(chosen)
+    provider = config.model_provider
+    if provider is None:
+        return DefaultModelProvider().get_model(chosen)
+    return check_model(provider.get_model(chosen))
+
+
+class ModelCaller:
+    """Sends the requests of one run to its model.
+
+    Args:
+        agent: The agent.
+        config: The configuration of the run.
+        scope: The scope of the run.
+        hooks: The hooks of the run and the agent.
+        calls: The tool calls of the run.
+
+    Attributes:
+        refused: The names of tools that the provider refused. They are no longer offered.
+    """
+
+    def __init__(
+        self,
+        agent: RunnableAgent,
+        config: RunConfig,
+        scope: RunScope[Any],
+        hooks: Sequence[RunHooks[Any]],
+        calls: TurnCalls,
+    ) -> None:
+        self._agent = agent
+        self._config = config
+        self._scope = scope
+        self._hooks = hooks
+        self._calls = calls
+        self.refused: set[str] = set()
+
+    async def request(
+        self, model: Model, toolbox: Toolbox, history: Sequence[Item]
+    ) -> ModelResponse:
+        """Return the response to a conversation; repeat the request after a temporary error.
+
+        Early calls of a response that failed are cancelled.
+
+        Args:
+            model: The model.
+            toolbox: The tools to offer.
+            history: The conversation.
+
+        Raises:
+            ModelError: The request failed, and no retry is left or useful.
+            UserError: The request cannot be sent to this model, or its response has a wrong type.
+        """
+        agent, config, scope = self._agent, self._config, self._scope
+        instructions = await agent.system_prompt(scope)
+        for hook in self._hooks:
+            await hook.on_llm_start(scope, agent, instructions, history)
+        attempt = 0
+        while True:
+            request = ModelRequest(
+                instructions=instructions,
+                input=history,
+                tools=toolbox.offered,
+                settings=self._settings(),
+                output=None if agent.output is None else agent.output.format,
+                agent=agent.name,
+                on_call=self._calls.early_starter(toolbox) if config.start_calls_early else None,
+            )
+            try:
+                response = await model.respond(request, scope.emit)
+                break
+            except ToolRefusedError as error:
+                await self._calls.cancel_early()
+                if error.tool_name in self.refused or error.tool_name not in toolbox.by_name:
+                    raise
+                self._exclude(error)
+                toolbox = toolbox.without(self.refused)
+            except ModelError as error:
+                await self._calls.cancel_early()
+                attempt += 1
+                if not error.retryable or attempt > config.model_retries:
+                    raise
+                await self._wait_before_retry(error, attempt)
+            except BaseException:
+                await self._calls.cancel_early()
+                raise
+        if not isinstance(response, ModelResponse):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UserTypeError(
+                f"{type(model).__name__}.respond returned a wrong value: expected a "
+                f"ModelResponse, got a {type(response).__name__}."
+            )
+        return response
+
+    def _settings(self) -> ModelSettings:
+        settings = (self._agent.model_settings or _NO_SETTINGS).merged(self._config.model_settings)
+        if settings.tool_choice and self._calls.has_run_tools and self._agent.reset_tool_choice:
+            # A forced choice of tools would otherwise call tools in every turn.
+            return replace(settings, tool_choice=None)
+        return settings
+
+    def _exclude(self, error: ToolRefusedError) -> None:
+        """Stop offering a tool that the provider refused."""
+        self.refused.add(error.tool_name)
+        text = f"Tool {error.tool_name!r} is left out: the provider refuses it ({error.reason})."
+        _log.warning(text)
+        self._scope.emit(NotifyStreamEvent(text, level="warning"))
+
+    async def _wait_before_retry(self, error: ModelError, attempt: int) -> None:
+        """Wait with exponential backoff.
+
+        Raises:
+            ModelError: The run would time out before the next attempt.
+        """
+        full = min(_MAX_DELAY, self._config.retry_backoff * 2 ** (attempt - 1))
+        delay = full * random.uniform(0.5, 1.0)  # noqa: S311 - spreads retries, hides nothing
+        delay = max(delay, min(error.retry_after or 0.0, 10 * _MAX_DELAY))
+        deadline = self._scope.deadline
+        if deadline is not None and time.monotonic() + delay >= deadline:
+            raise error
+        _log.info("Retrying the model request in %.1f s: %s", delay, error)
+        self._scope.emit(
+            RawResponseStreamEvent(
+                {"type": "agents_tools.retry", "attempt": attempt, "delay": delay}
+            )
+        )
+        await asyncio.sleep(delay)

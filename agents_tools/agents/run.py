@@ -1,0 +1,667 @@
+"""The run loop: it calls the model, runs the requested tools, and repeats.
+
+Streamed and plain runs execute the same code. Events are pushed into the scope of the run, and only
+`Runner.run_streamed` turns them into iteration. The conversation is one list that only grows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import uuid
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+
+from agents_tools.agents.config import DEFAULT_CONFIG, RunResult, hooks_of_all_runs
+from agents_tools.agents.final_output import (
+    final_output_as_json,
+    final_output_of_tools,
+    final_text,
+)
+from agents_tools.agents.model_caller import ModelCaller, choose_model
+from agents_tools.agents.session_writer import SessionWriter
+from agents_tools.agents.state import RunState, conversation, open_calls, waiting_calls
+from agents_tools.agents.tool_calls import TurnCalls
+from agents_tools.content.items import (
+    Item,
+    MessageInputItem,
+    MessageOutputItem,
+    ReasoningItem,
+    ToolApprovalItem,
+    ToolCallItem,
+    ToolCallOutputItem,
+)
+from agents_tools.content.usage import Usage
+from agents_tools.errors import (
+    BudgetExceeded,
+    MaxTurnsExceeded,
+    ModelBehaviorError,
+    RunTimeoutError,
+    UserTypeError,
+    UserValueError,
+)
+from agents_tools.events.envelope import EventSource, Origin
+from agents_tools.events.kinds import (
+    MessageEvent,
+    RunFinishedEvent,
+    RunItemStreamEvent,
+    RunStartedEvent,
+)
+from agents_tools.events.listener import current_listeners
+from agents_tools.text.secrets import guard_logs
+from agents_tools.tool.context import RunScope, ToolContext, current_context
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from agents_tools.agents.config import RunConfig, RunHooks, Session
+    from agents_tools.agents.durable_run import DurableRunRecorder
+    from agents_tools.agents.model import Model, ModelResponse
+    from agents_tools.agents.pending_tool_call import PendingToolCall
+    from agents_tools.agents.toolbox import RunnableAgent, Toolbox
+    from agents_tools.events.base import Emit, Event
+    from agents_tools.events.channel import Channel
+
+    ModelItem = MessageOutputItem | ReasoningItem | ToolCallItem
+
+__all__ = ["Run"]
+
+_log = logging.getLogger("agents_tools")
+guard_logs()
+
+
+class Run:
+    """One run of an agent, from its input to its result.
+
+    Args:
+        agent: The agent.
+        history: The conversation so far; the run appends to it.
+        config: The configuration; that of the run around it by default.
+        context: The application's object; that of the parent call by default.
+        max_turns: The maximum number of model responses; `None` for no limit.
+        hooks: Hooks for this run and the runs inside it, in addition to the hooks of the agent.
+        sinks: Functions that receive the events, in addition to those of the parent call.
+        channel: The channel that tools with streamed events wait for.
+        quiet: Whether the events stay hidden from the parent call.
+        state: A state to continue from.
+        session: The session that stores the conversation.
+        parent: The call that the run is part of; the current call by default.
+        run_id: The id of the run; a new one by default.
+        resume: Whether the run has to exist in its durable store.
+
+    Attributes:
+        usages: The usage records that each model response is added to: of this run and of the
+            runs around it.
+        new_input: The index of the first item of the history that is new in this run.
+        resumed: Whether the run continues from a state.
+    """
+
+    def __init__(
+        self,
+        agent: RunnableAgent,
+        history: list[Item],
+        *,
+        config: RunConfig | None = None,
+        context: Any = None,
+        max_turns: int | None = 10,
+        hooks: RunHooks[Any] | None = None,
+        sinks: tuple[Emit, ...] = (),
+        channel: Channel | None = None,
+        quiet: bool = False,
+        state: RunState | None = None,
+        session: Session | None = None,
+        parent: ToolContext[Any] | None = None,
+        run_id: str | None = None,
+        resume: bool = False,
+    ) -> None:
+        parent = parent or current_context()
+        outer = None if parent is None or parent.scope is None else parent.scope.run
+        self.agent = agent
+        self.outer: Run | None = outer
+        self.config = _inherit(config, None if outer is None else outer.config)
+        self.history = history
+        self.input_count = len(history)
+        self.responses: list[ModelResponse] = []
+        self.turns = 0
+        self.max_turns = max_turns
+        self.usage = Usage()
+        self.usages = [self.usage]
+        self.run_hooks: tuple[RunHooks[Any], ...] = (
+            hooks_of_all_runs() if outer is None else outer.run_hooks
+        )
+        if hooks is not None:
+            self.run_hooks += (hooks,)
+        self.hooks = self.run_hooks + (() if agent.hooks is None else (agent.hooks,))
+        self.new_input = 0
+        self.resumed = False
+        self._corrections = 0
+        self._had_empty_response = False
+        self._later_messages: list[Item] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._model: Model | None = None
+        self._recorder = self._create_recorder(run_id, state, parent, resume=resume)
+        if self._recorder is not None:
+            run_id = self._recorder.run_id
+            self.usages += self._recorder.usages
+        if state is not None:
+            run_id = state.run_id
+        if outer is not None:
+            self.usages += outer.usages
+        self.session = SessionWriter(
+            session,
+            agent.name,
+            path=() if parent is None else parent.path,
+            is_published=parent is None and session is cast("object", self.config.event_stream),
+        )
+        self.scope = self._create_scope(
+            run_id or f"run_{uuid.uuid4().hex}",
+            parent,
+            context=parent.context if context is None and parent is not None else context,
+            sinks=self._event_sinks(sinks, parent, quiet=quiet, has_session=session is not None),
+            channel=channel or (None if quiet or parent is None else parent.channel),
+        )
+        self.calls = TurnCalls(
+            agent,
+            self.config,
+            self.scope,
+            self.hooks,
+            self._emit_item,
+            self.session.save,
+            None if self._recorder is None else self._recorder.journal,
+        )
+        self._caller = ModelCaller(agent, self.config, self.scope, self.hooks, self.calls)
+        if state is None:
+            self.calls.load_history(history)
+        else:
+            self.restore(state)
+
+    def _create_recorder(
+        self,
+        run_id: str | None,
+        state: RunState | None,
+        parent: ToolContext[Any] | None,
+        *,
+        resume: bool,
+    ) -> DurableRunRecorder | None:
+        """Return the recorder of a durable run; `None` for other runs."""
+        if self.config.durable is None:
+            return None
+        from agents_tools.agents.durable_run import DurableRunRecorder, journal_of
+
+        outer = None if self.outer is None else self.outer._recorder  # noqa: SLF001 - its own class
+        journal = journal_of(self.config.durable, run_id, state, parent, outer)
+        return None if journal is None else DurableRunRecorder(self, journal, resume=resume)
+
+    def _event_sinks(
+        self,
+        sinks: tuple[Emit, ...],
+        parent: ToolContext[Any] | None,
+        *,
+        quiet: bool,
+        has_session: bool,
+    ) -> tuple[Emit, ...]:
+        """Return all receivers of the events of this run, each of them once."""
+        receivers = sinks + current_listeners()
+        if parent is not None and not quiet:
+            receivers = parent.sinks + tuple(sink for sink in receivers if sink not in parent.sinks)
+        config, outer = self.config, self.outer
+        # A run that inherits the whole configuration publishes through the run around it.
+        has_own_stream = outer is None or config is not outer.config
+        if config.event_stream is not None and has_own_stream:
+            publish = config.event_stream.publish
+            receivers += () if publish in receivers else (publish,)
+        if has_session:
+            receivers += (self.session.collect,)
+        return receivers
+
+    def _create_scope(
+        self,
+        run_id: str,
+        parent: ToolContext[Any] | None,
+        *,
+        context: Any,
+        sinks: tuple[Emit, ...],
+        channel: Channel | None,
+    ) -> RunScope[Any]:
+        config = self.config
+        outer = None if parent is None else parent.scope
+        return RunScope(
+            context,
+            agent=self.agent,
+            run_id=run_id,
+            usage=self.usage,
+            sinks=sinks,
+            channel=channel,
+            parent=parent,
+            deadline=None if config.timeout is None else time.monotonic() + config.timeout,
+            asker=config.ask or (None if outer is None else outer.asker),
+            sampler=config.sample or (None if outer is None else outer.sampler),
+            run=self,
+        )
+
+    @property
+    def provider(self) -> str | None:
+        """The provider whose schema format the model needs; `None` if unknown."""
+        return self.calls.provider
+
+    @property
+    def _is_replayed(self) -> bool:
+        """Return whether the current response comes from the journal of a durable run."""
+        return self._recorder is not None and self._recorder.replayed
+
+    # --- start and end
+
+    async def execute(self) -> RunResult[Any]:
+        """Run to the end.
+
+        Raises:
+            MaxTurnsExceeded: The model did not finish within `max_turns`.
+            BudgetExceeded: The run has reached its limit of calls or tokens.
+            RunTimeoutError: The run has reached its time limit.
+            ModelError: The request to the model failed.
+            ModelBehaviorError: The model repeatedly sent invalid output.
+        """
+        status, error_text = "cancelled", None
+        output: Any = None
+        try:
+            result = await self._run_until_deadline()
+            status = "interrupted" if result.interruptions else "ok"
+            output = result.final_output
+            return result
+        except Exception as error:
+            status, error_text = "error", f"{type(error).__name__}: {error}"
+            _attach_result(error, self.result())
+            raise
+        finally:
+            try:
+                await self.calls.cancel_early()
+            finally:
+                self._emit_end(status, output, error_text)
+            try:
+                await self.session.finish()
+            finally:
+                if self._recorder is not None:
+                    await self._recorder.leave(status)
+
+    def _emit_end(self, status: str, output: Any, error: str | None) -> None:
+        if self.scope.sinks:
+            usage = self.usage.to_dict()
+            last = RunFinishedEvent(
+                status=status, output=final_output_as_json(output), usage=usage, error=error
+            )
+            self.scope.close(last)
+
+    async def _run_until_deadline(self) -> RunResult[Any]:
+        deadline = self.scope.deadline
+        loop = self._loop = asyncio.get_running_loop()
+        if deadline is None or self.config.timeout is None or self._ends_with_parent(deadline):
+            return await self._run()
+        timer = asyncio.timeout_at(loop.time() + deadline - time.monotonic())
+        try:
+            async with timer:
+                return await self._run()
+        except TimeoutError as error:
+            if not timer.expired():
+                raise
+            raise RunTimeoutError(
+                f"The run of agent {self.agent.name!r} took longer than "
+                f"{self.config.timeout:g} s and was stopped."
+            ) from error
+
+    def _ends_with_parent(self, deadline: float) -> bool:
+        """Return whether the run around this one has a timer for the same deadline.
+
+        Two timers that expire at once would both cancel the task, and one of the cancellations
+        would look like one from outside.
+        """
+        parent, outer = self.scope.parent, self.outer
+        return (
+            parent is not None
+            and outer is not None
+            and parent.deadline == deadline
+            and outer._loop is self._loop  # noqa: SLF001 - its own class
+        )
+
+    def result(
+        self, final_output: Any = None, interruptions: Sequence[ToolApprovalItem] = ()
+    ) -> RunResult[Any]:
+        """Return the result, or the progress so far."""
+        return RunResult(
+            final_output=final_output,
+            last_agent=self.agent,
+            history=self.history,
+            input_count=self.input_count,
+            raw_responses=self.responses,
+            usage=self.usage,
+            run_id=self.scope.run_id or "",
+            context=self.scope.context,
+            state=self.state,
+            interruptions=interruptions,
+        )
+
+    def state(self) -> RunState:
+        """Return a state from which the run can continue."""
+        calls, approvals = self.calls, self.calls.approvals
+        # Outputs are added to the history in the order of the calls, when all of them are there.
+        # A state that is taken earlier has to contain those that exist already.
+        outputs = calls.outputs_of(open_calls(self.history))
+        return RunState(
+            agent=self.agent.name,
+            run_id=self.scope.run_id or "",
+            history=[*self.history, *outputs, *self._later_messages],
+            input_count=self.input_count,
+            turns=self.turns,
+            tool_calls=calls.count,
+            usage=replace(self.usage),
+            started=list(calls.started),
+            pending={one.item.call_id: replace(one) for one in approvals.pending.values()},
+            nested={call_id: inner.copy() for call_id, inner in calls.nested.items()},
+            standing=dict(approvals.always_approved),
+        )
+
+    # --- turns
+
+    async def _run(self) -> RunResult[Any]:
+        toolbox = await self._open()
+        open_calls = self.calls.open_calls(toolbox)
+        if open_calls:
+            final = await self._finish_open_calls(open_calls, toolbox)
+            if final is not None:
+                return await self._finish(final)
+        while not self.calls.is_waiting:
+            response = await self._request(toolbox)
+            if self._caller.refused:
+                toolbox = toolbox.without(self._caller.refused)
+            calls = self._record_response(response, toolbox)
+            if calls:
+                is_cut_off = response.finish_reason == "length"
+                await self._execute_calls(calls, toolbox, is_cut_off=is_cut_off)
+                final = await self._output_of_tools(calls)
+            else:
+                await self.calls.cancel_early()
+                final = self._output_of_response(response)
+            if final is not None:
+                return await self._finish(final)
+            toolbox = await self._toolbox()
+        await self.session.save()
+        if self._recorder is not None:
+            await self._recorder.wait(toolbox)
+        return self.result(interruptions=self.state().interruptions)
+
+    async def _open(self) -> Toolbox:
+        """Start the run: load what was stored, and return the tools of the first turn."""
+        scope = self.scope
+        if scope.sinks:
+            scope.emit(RunStartedEvent(run_id=scope.run_id, agent=self.agent.name))
+        if scope.depth > self.config.max_depth:
+            raise UserValueError(
+                f"Agent {self.agent.name!r} would run inside {scope.depth} other agents: expected "
+                f"at most {self.config.max_depth} (RunConfig(max_depth=...)). Check whether an "
+                "agent calls itself."
+            )
+        if self._recorder is not None:
+            await self._recorder.open()
+        self._model = self.choose_model()
+        self.calls.provider = getattr(self._model, "provider", None)
+        for hook in self.hooks:
+            await hook.on_agent_start(scope, self.agent)
+        await self._load_session()
+        self._emit_input()
+        toolbox = await self._toolbox()
+        if self._recorder is not None:
+            await self._recorder.begin(toolbox)
+        return toolbox
+
+    async def _finish(self, final: tuple[Any]) -> RunResult[Any]:
+        for hook in self.hooks:
+            await hook.on_agent_end(self.scope, self.agent, final[0])
+        await self.session.save()
+        return self.result(final[0])
+
+    def choose_model(self) -> Model:
+        """Return the model of the run."""
+        return choose_model(self.agent, self.config)
+
+    async def _toolbox(self) -> Toolbox:
+        toolbox = await self.agent.toolbox(self.scope)
+        return toolbox.without(self._caller.refused) if self._caller.refused else toolbox
+
+    # --- the earlier conversation
+
+    def restore(self, state: RunState) -> None:
+        """Continue from a state."""
+        self.history[:] = state.history
+        self.input_count = state.input_count
+        self.turns = state.turns
+        self.usage.add(state.usage)
+        self.new_input = len(self.history)
+        self.resumed = True
+        self.calls.restore(state)
+
+    async def session_events(self) -> Sequence[Event] | None:
+        """Return the events of the session; `None` if the run has no session."""
+        return await self.session.read()
+
+    async def _load_session(self) -> None:
+        """Insert the conversation of the session before the input of the run."""
+        events = None if self.resumed else await self.session.read()
+        if events is None:
+            return
+        items = conversation(events)
+        waiting = waiting_calls(events)
+        self.calls.load_history(items)
+        self.calls.mark_lost(call for call in open_calls(items) if call.call_id not in waiting)
+        self.history[:0] = items
+        self.input_count += len(items)
+        self.new_input = len(items)
+
+    async def _finish_open_calls(
+        self, calls: list[PendingToolCall], toolbox: Toolbox
+    ) -> tuple[Any] | None:
+        """Execute the calls of the earlier conversation that have no output.
+
+        Returns:
+            The final output in a tuple, if the run ends with these calls.
+        """
+        later = self._later_messages = self._remove_later_messages()
+        try:
+            await self._execute_calls(calls, toolbox)
+        finally:
+            self._later_messages = []
+            self.history.extend(later)
+        return None if later else await self._output_of_tools(self._turn_calls(calls, toolbox))
+
+    def _remove_later_messages(self) -> list[Item]:
+        """Remove the messages after the open calls from the history, and return them.
+
+        Models require that the outputs directly follow their calls.
+        """
+        index = len(self.history)
+        while isinstance(self.history[index - 1], MessageInputItem):
+            index -= 1
+        later = self.history[index:]
+        del self.history[index:]
+        self.input_count = min(self.input_count, index)
+        return later
+
+    def _turn_calls(self, calls: list[PendingToolCall], toolbox: Toolbox) -> list[PendingToolCall]:
+        """Return all calls of the turn that the given calls are a part of."""
+        index = len(self.history)
+        while isinstance(self.history[index - 1], ToolCallOutputItem):
+            index -= 1
+        return self.calls.calls_of_turn(calls, self.history[index:], toolbox)
+
+    # --- responses of the model
+
+    async def _request(self, toolbox: Toolbox) -> ModelResponse:
+        """Return the next response of the model."""
+        self._check_limits()
+        self.turns += 1
+
+        async def request() -> ModelResponse:
+            model = cast("Model", self._model)
+            return await self._caller.request(model, toolbox, self.history)
+
+        response = await (request() if self._recorder is None else self._recorder.answer(request))
+        self.responses.append(response)
+        for usage in self.usages:
+            usage.add(response.usage)
+        if not self._is_replayed:
+            for hook in self.hooks:
+                await hook.on_llm_end(self.scope, self.agent, response)
+        return response
+
+    def _check_limits(self) -> None:
+        if self.max_turns is not None and self.turns >= self.max_turns:
+            raise MaxTurnsExceeded(
+                f"Agent {self.agent.name!r} did not finish within {self.max_turns} turns. "
+                "To allow more, raise max_turns."
+            )
+        run: Run | None = self
+        while run is not None:  # tokens of an inner run count for the runs around it
+            limit, used = run.config.max_total_tokens, run.usage.total_tokens
+            if limit is not None and used >= limit:
+                raise BudgetExceeded(
+                    f"Agent {run.agent.name!r} has used {used} tokens of its limit of {limit}. "
+                    "To allow more, raise RunConfig(max_total_tokens=...)."
+                )
+            run = run.outer
+
+    def _record_response(self, response: ModelResponse, toolbox: Toolbox) -> list[PendingToolCall]:
+        """Add a response to the history, and return the calls that need an output."""
+        for item in response.items:
+            if not isinstance(item, (MessageOutputItem, ReasoningItem, ToolCallItem)):
+                raise UserTypeError(
+                    f"{type(self._model).__name__} returned a wrong item: expected messages, "
+                    f"reasoning and tool calls, got a {type(item).__name__}."
+                )
+        calls: list[PendingToolCall] = []
+        self.calls.begin_response()
+        for item in cast("Sequence[ModelItem]", response.items):
+            if isinstance(item, ToolCallItem):
+                call = self.calls.register(item, toolbox, is_replayed=self._is_replayed)
+                if call is None:
+                    continue
+                self.history.append(call.item)
+                if item.needs_answer:
+                    calls.append(call)
+            else:
+                output = replace(item, agent=self.agent.name)
+                self.history.append(output)
+                is_message = isinstance(output, MessageOutputItem)
+                kind = "message_output" if is_message else "reasoning_item"
+                self._emit_item(f"{kind}_created", output, self._is_replayed)
+        return calls
+
+    def _output_of_response(self, response: ModelResponse) -> tuple[Any] | None:
+        """Return the final output from a response without calls.
+
+        Returns:
+            The final output in a tuple; `None` if the model gets another turn, because the response
+            is empty or does not match the output type.
+        """
+        is_empty = not any(
+            isinstance(item, (MessageOutputItem, ToolCallItem)) for item in response.items
+        )
+        if is_empty and not self._had_empty_response:
+            self._had_empty_response = True  # mostly a temporary fault of the provider
+            return None
+        text, output = final_text(self.agent, response), self.agent.output
+        if output is None:
+            return (text,)
+        try:
+            return (output.read(text),)
+        except ModelBehaviorError as error:
+            self._corrections += 1
+            if self._corrections > self.config.output_retries:
+                raise ModelBehaviorError(
+                    f"Agent {self.agent.name!r} sent {self._corrections} answers that do not match "
+                    f"its output_type. The last error was: {error}"
+                ) from error
+            feedback = MessageInputItem(content=str(error))
+            self.history.append(feedback)
+            self._emit_item("output_refused", feedback, self._is_replayed)
+            return None
+
+    # --- tool calls
+
+    async def _execute_calls(
+        self, calls: list[PendingToolCall], toolbox: Toolbox, *, is_cut_off: bool = False
+    ) -> None:
+        """Execute calls, and add their outputs to the history in the order of the calls."""
+        try:
+            await self.calls.execute(
+                calls, toolbox, before=self._before_calls, is_cut_off=is_cut_off
+            )
+        finally:
+            outputs = [call.output_item for call in calls if call.output_item is not None]
+            if self.resumed:
+                # Outputs from before the run stopped belong between the new ones.
+                self.resumed = False
+                while isinstance(last := self.history[-1], ToolCallOutputItem):
+                    outputs.append(last)
+                    self.history.pop()
+                outputs = self.calls.sort_outputs(outputs)
+            self.history.extend(outputs)
+        await self.session.save()
+
+    async def _before_calls(self) -> None:
+        """Cancel early calls that the complete response does not contain, and save the rest."""
+        await self.calls.cancel_early()
+        await self.session.save()
+
+    async def _output_of_tools(self, calls: list[PendingToolCall]) -> tuple[Any] | None:
+        if self.calls.is_waiting:
+            return None
+        return await final_output_of_tools(self.agent, self.scope, calls)
+
+    # --- events
+
+    def _emit_input(self) -> None:
+        """Emit the input of the run, because it is part of the conversation."""
+        if not self.scope.sinks:
+            return
+        for item in self.history[self.new_input :]:
+            if self._recorder is not None and self._recorder.was_said(item):
+                continue
+            if not isinstance(item, MessageInputItem):
+                self._emit_item("input", item)
+                continue
+            by_user = item.role == "user"
+            event = MessageEvent(item.to_dict()["content"], role="user" if by_user else "system")
+            if by_user and not self.scope.path:
+                origin = Origin(source=EventSource.USER)
+                self.scope.emit(event.replace(origin=origin, timestamp=time.time()))
+            else:
+                self.scope.emit(event)
+
+    def _emit_item(self, name: str, item: Any, is_replayed: bool = False) -> None:
+        """Emit a new item; a replayed one only if it is missing in the session."""
+        recorder = self._recorder
+        if is_replayed and recorder is not None and recorder.was_said(item, again=True):
+            return
+        if self.scope.sinks:
+            self.scope.emit(RunItemStreamEvent(name, item.to_dict()).attach(item))
+
+
+def _inherit(config: RunConfig | None, inherited: RunConfig | None) -> RunConfig:
+    """Return the configuration of a run inside another one.
+
+    Without a configuration of its own, it is that of the outer run. Otherwise only `approve` and
+    `durable` are inherited.
+    """
+    inherited = inherited or DEFAULT_CONFIG
+    config = config or inherited
+    if config.approve is None and inherited.approve is not None:
+        config = replace(config, approve=inherited.approve)
+    if config.durable is None and inherited.durable is not None:
+        config = replace(config, durable=inherited.durable)
+    return config
+
+
+def _attach_result(error: Exception, result: RunResult[Any]) -> None:
+    try:
+        cast("Any", error).run_result = result
+    except AttributeError:
+        _log.debug("%s cannot store the result of the run.", type(error).__name__)

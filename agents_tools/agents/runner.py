@@ -1,0 +1,483 @@
+"""The runner: starts and resumes runs, with or without streaming."""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, cast
+
+from agents_tools.agents.agent import Agent
+from agents_tools.agents.config import KEPT, RunConfig, RunHooks
+from agents_tools.agents.run import Run
+from agents_tools.agents.state import RunState
+from agents_tools.agents.type_variables import ContextT, OutputT
+from agents_tools.concurrency.bridge import run_sync
+from agents_tools.concurrency.supervisor import finish
+from agents_tools.content.items import input_items
+from agents_tools.errors import UserError, UserTypeError, UserValueError
+from agents_tools.events.channel import Channel
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Sequence
+    from typing import Self
+
+    from agents_tools.agents.config import RunResult, Session
+    from agents_tools.agents.model import ModelResponse
+    from agents_tools.content.items import Item, RunItem, ToolApprovalItem
+    from agents_tools.content.usage import Usage
+    from agents_tools.events.base import Event
+    from agents_tools.persistence.durable import DurableStore
+
+__all__ = ["RunResultStreaming", "Runner"]
+
+
+class Runner:
+    """Starts runs of agents."""
+
+    @staticmethod
+    async def run(
+        agent: Agent[ContextT, OutputT],
+        input: str | Sequence[Any] | RunState,
+        *,
+        context: ContextT | None = None,
+        max_turns: int | None = 10,
+        run_config: RunConfig | None = None,
+        hooks: RunHooks[ContextT] | None = None,
+        session: Session | None = None,
+        run_id: str | None = None,
+    ) -> RunResult[OutputT]:
+        """Run an agent until it has a result.
+
+        Args:
+            agent: The agent.
+            input: Text, a list of items (for example from `to_input_list()`), or the state of a run
+                that waited for approvals.
+            context: Any object of the application, for tools and hooks; it is never sent to a
+                model.
+            max_turns: The maximum number of model responses; `None` for no limit.
+            run_config: The configuration of the run.
+            hooks: Callbacks for this run and the runs of agents that are its tools.
+            session: The session that stores the conversation. The run continues the stored
+                conversation.
+            run_id: The id of the run; a new one by default. If the durable store of the
+                configuration has a run with this id and the same input, that run continues.
+
+        Raises:
+            UserError: An argument is not valid.
+            RunInUseError: Another process executes the run.
+            MaxTurnsExceeded: The model did not finish within `max_turns`.
+            BudgetExceeded: The run has reached its limit of calls or tokens.
+            RunTimeoutError: The run has reached its time limit.
+            ModelError: The request to the model failed.
+            ModelBehaviorError: The model repeatedly sent invalid output.
+        """
+        history, state = _read_input(agent, input, run_id)
+        _check_options(max_turns, run_config, hooks, session, run_id)
+        run = Run(
+            agent,
+            history,
+            config=run_config,
+            context=context,
+            max_turns=max_turns,
+            hooks=hooks,
+            state=state,
+            session=session,
+            run_id=run_id,
+        )
+        return await run.execute()
+
+    @staticmethod
+    def run_sync(
+        agent: Agent[ContextT, OutputT],
+        input: str | Sequence[Any] | RunState,
+        *,
+        context: ContextT | None = None,
+        max_turns: int | None = 10,
+        run_config: RunConfig | None = None,
+        hooks: RunHooks[ContextT] | None = None,
+        session: Session | None = None,
+        run_id: str | None = None,
+    ) -> RunResult[OutputT]:
+        """Call `run` from synchronous code, with or without a running event loop."""
+        return run_sync(
+            Runner.run,
+            agent,
+            input,
+            context=context,
+            max_turns=max_turns,
+            run_config=run_config,
+            hooks=hooks,
+            session=session,
+            run_id=run_id,
+        )
+
+    @staticmethod
+    def run_streamed(
+        agent: Agent[ContextT, OutputT],
+        input: str | Sequence[Any] | RunState,
+        *,
+        context: ContextT | None = None,
+        max_turns: int | None = 10,
+        run_config: RunConfig | None = None,
+        hooks: RunHooks[ContextT] | None = None,
+        session: Session | None = None,
+        run_id: str | None = None,
+    ) -> RunResultStreaming[OutputT]:
+        """Start a run and stream its events.
+
+        The run starts at once. Read `stream_events()` to the end; it also raises the exception of
+        the run. Leaving an `async with` block around the result early, or dropping the result,
+        cancels the run. The arguments are those of `run`.
+
+        Raises:
+            UserError: An argument is not valid, or no event loop is running.
+        """
+        _check_loop("run_streamed")
+        history, state = _read_input(agent, input, run_id)
+        _check_options(max_turns, run_config, hooks, session, run_id)
+        channel = Channel()
+        run = Run(
+            agent,
+            history,
+            config=run_config,
+            context=context,
+            max_turns=max_turns,
+            hooks=hooks,
+            sinks=(channel.push,),
+            channel=channel,
+            state=state,
+            session=session,
+            run_id=run_id,
+        )
+        return RunResultStreaming(run, channel)
+
+    @staticmethod
+    async def resume(
+        agent: Agent[ContextT, OutputT],
+        run_id: str,
+        *,
+        durable: DurableStore | None = None,
+        context: ContextT | None = None,
+        max_turns: int | None = KEPT,
+        run_config: RunConfig | None = None,
+        hooks: RunHooks[ContextT] | None = None,
+        session: Session | None = None,
+    ) -> RunResult[OutputT]:
+        """Continue a durable run whose process has ended, or return its result if it has finished.
+
+        Recorded model responses and call outputs are not requested again. A call that was running
+        when the process ended gets the output "outcome unknown", unless its tool is annotated as
+        read-only or idempotent: then it is called again with the same idempotency key.
+
+        Args:
+            agent: The same agent as in the original run.
+            run_id: The id of the run.
+            durable: The store with the run; that of the configuration by default.
+            context: Any object of the application, for tools and hooks; it is never sent to a
+                model.
+            max_turns: The maximum number of model responses, counted from the start of the run; by
+                default the value that the run was started with.
+            run_config: The configuration; it is not stored with the run.
+            hooks: Callbacks; they are not called for recorded steps.
+            session: The session that was used at the start.
+
+        Raises:
+            UserError: There is no such run, or it belongs to another agent.
+            RunInUseError: Another process executes the run.
+            Exception: The errors of `Runner.run`.
+        """
+        run = _resumed_run(agent, run_id, durable, max_turns, run_config, hooks, session)
+        return await run(context=context).execute()
+
+    @staticmethod
+    def resume_sync(
+        agent: Agent[ContextT, OutputT],
+        run_id: str,
+        *,
+        durable: DurableStore | None = None,
+        context: ContextT | None = None,
+        max_turns: int | None = KEPT,
+        run_config: RunConfig | None = None,
+        hooks: RunHooks[ContextT] | None = None,
+        session: Session | None = None,
+    ) -> RunResult[OutputT]:
+        """Call `resume` from synchronous code, with or without a running event loop."""
+        return run_sync(
+            Runner.resume,
+            agent,
+            run_id,
+            durable=durable,
+            context=context,
+            max_turns=max_turns,
+            run_config=run_config,
+            hooks=hooks,
+            session=session,
+        )
+
+    @staticmethod
+    def resume_streamed(
+        agent: Agent[ContextT, OutputT],
+        run_id: str,
+        *,
+        durable: DurableStore | None = None,
+        context: ContextT | None = None,
+        max_turns: int | None = KEPT,
+        run_config: RunConfig | None = None,
+        hooks: RunHooks[ContextT] | None = None,
+        session: Session | None = None,
+    ) -> RunResultStreaming[OutputT]:
+        """Resume a run and stream its new events, as `run_streamed` does.
+
+        Events of recorded steps are not repeated. The arguments are those of `resume`.
+
+        Raises:
+            UserError: An argument is not valid, or no event loop is running.
+        """
+        _check_loop("resume_streamed")
+        run = _resumed_run(agent, run_id, durable, max_turns, run_config, hooks, session)
+        channel = Channel()
+        return RunResultStreaming(
+            run(context=context, sinks=(channel.push,), channel=channel), channel
+        )
+
+
+class RunResultStreaming(Generic[OutputT]):
+    """A streamed run, created by `Runner.run_streamed`.
+
+    It has the attributes of a `RunResult`. Until the run ends, they contain the progress so far.
+    """
+
+    def __init__(self, run: Run, channel: Channel) -> None:
+        self._run = run
+        self._channel = channel
+        self._task = asyncio.create_task(run.execute())
+        self._task.add_done_callback(lambda _: channel.close())  # also if the task never started
+        self._is_error_raised = False
+        weakref.finalize(self, _cancel, self._task, asyncio.get_running_loop())
+
+    async def __aenter__(self) -> Self:
+        """Return the run."""
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        """Cancel the run if it has not ended, and wait for its cleanup.
+
+        Raises:
+            Exception: The exception of the run, if it was not raised before.
+        """
+        self._channel.close()
+        self._task.cancel()
+        await finish(self._task, name=self._run.agent.name)
+        if self._task.done() and not self._task.cancelled():
+            error = self._task.exception()
+            if error is not None and not self._is_error_raised and exc_info[0] is None:
+                raise error
+
+    async def stream_events(self) -> AsyncIterator[Event]:
+        """Yield the events of the run and of all runs and calls inside it, in order.
+
+        Raises:
+            Exception: The errors of `Runner.run`, after all events before them.
+        """
+        async for event in self._channel:
+            yield event
+        if self._is_error_raised:
+            return
+        self._is_error_raised = True
+        if not self._task.cancelled():
+            await asyncio.wait({self._task})
+        if not self._task.cancelled():
+            self._task.result()
+
+    async def wait(self) -> RunResult[OutputT]:
+        """Wait for the result of the run, without its events.
+
+        Raises:
+            Exception: The errors of `Runner.run`.
+            asyncio.CancelledError: The run was cancelled.
+        """
+        try:
+            return await asyncio.shield(self._task)
+        finally:
+            self._is_error_raised = self._is_error_raised or self._task.done()
+
+    def cancel(self) -> None:
+        """Cancel the run and its tools. Each open call gets the status `cancelled`."""
+        self._task.cancel()
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the run has ended."""
+        return self._task.done()
+
+    def _current_result(self) -> RunResult[OutputT]:
+        if self._task.done() and not self._task.cancelled() and self._task.exception() is None:
+            return self._task.result()
+        return self._run.result()
+
+    @property
+    def final_output(self) -> OutputT:
+        """The final output; `None` until the run ends."""
+        return self._current_result().final_output
+
+    @property
+    def last_agent(self) -> Any:
+        """The agent of the run."""
+        return self._run.agent
+
+    @property
+    def new_items(self) -> list[RunItem]:
+        """The items that the run has added to the conversation so far."""
+        return self._current_result().new_items
+
+    @property
+    def input(self) -> list[Item]:
+        """The input of the run."""
+        return self._current_result().input
+
+    @property
+    def raw_responses(self) -> Sequence[ModelResponse]:
+        """The responses of the model so far."""
+        return self._run.responses
+
+    @property
+    def usage(self) -> Usage:
+        """The tokens that were used so far."""
+        return self._run.usage
+
+    @property
+    def run_id(self) -> str:
+        """The id of the run."""
+        return self._current_result().run_id
+
+    @property
+    def context(self) -> Any:
+        """The application's object."""
+        return self._run.scope.context
+
+    @property
+    def interruptions(self) -> list[ToolApprovalItem]:
+        """The calls that wait for approval."""
+        return self._current_result().interruptions
+
+    def to_input_list(self) -> list[dict[str, Any]]:
+        """Return the conversation so far as JSON items."""
+        return self._current_result().to_input_list()
+
+    def final_output_as(self, kind: type[Any]) -> Any:
+        """Return the final output if it is an instance of a class; see `RunResult`."""
+        return self._current_result().final_output_as(kind)
+
+    def to_state(self) -> RunState:
+        """Return a state from which the run can continue."""
+        return self._current_result().to_state()
+
+    def __repr__(self) -> str:
+        """Return a short description of the run."""
+        state = "done" if self.is_complete else "running"
+        return f"<RunResultStreaming of {self._run.agent.name!r}: {state}>"
+
+
+def _cancel(task: asyncio.Task[Any], loop: asyncio.AbstractEventLoop) -> None:
+    """Cancel a run whose result was dropped; the finalizer can run in any thread."""
+    if not task.done() and not loop.is_closed():
+        loop.call_soon_threadsafe(task.cancel)
+
+
+def _read_input(agent: object, value: object, run_id: object) -> tuple[list[Item], RunState | None]:
+    if not isinstance(agent, Agent):
+        raise UserTypeError(
+            f"Runner needs an agent: expected an Agent, got a {type(agent).__name__}."
+        )
+    if not isinstance(value, RunState):
+        return input_items(value), None
+    if value.agent != agent.name:
+        raise UserValueError(
+            f"The state belongs to another agent: expected a state of {agent.name!r}, got one of "
+            f"{value.agent!r}."
+        )
+    if run_id not in {None, value.run_id}:
+        raise UserValueError(
+            f"The run_id does not match the state: expected {value.run_id!r}, got {run_id!r:.60}. "
+            "Omit run_id."
+        )
+    return [], value
+
+
+def _resumed_run(
+    agent: object,
+    run_id: str,
+    durable: DurableStore | None,
+    max_turns: Any,
+    run_config: RunConfig | None,
+    hooks: RunHooks[Any] | None,
+    session: Session | None,
+) -> Callable[..., Run]:
+    """Check the arguments, and return a function that creates the resumed run."""
+    if not isinstance(agent, Agent):
+        raise UserTypeError(
+            f"Runner needs an agent: expected an Agent, got a {type(agent).__name__}."
+        )
+    _check_options(None if max_turns is KEPT else max_turns, run_config, hooks, session, run_id)
+    config = run_config or RunConfig()
+    if durable is not None:
+        config = replace(config, durable=durable)
+    if config.durable is None:
+        raise UserTypeError(
+            "Runner.resume needs the store that contains the run. Pass durable=store."
+        )
+    return partial(
+        Run,
+        cast("Agent[Any, Any]", agent),
+        [],
+        config=config,
+        max_turns=max_turns,
+        hooks=hooks,
+        session=session,
+        run_id=run_id,
+        resume=True,
+    )
+
+
+def _check_loop(name: str) -> None:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        raise UserError(
+            f"Runner.{name} needs a running event loop. Call it in an async function. "
+            f"Runner.{name.partition('_')[0]}_sync runs an agent without one."
+        ) from None
+
+
+def _check_options(max_turns: Any, run_config: Any, hooks: Any, session: Any, run_id: Any) -> None:
+    problem: str | None = None
+    if max_turns is not None and (type(max_turns) is not int or max_turns < 0):
+        problem = f"max_turns is not valid: expected an integer or None, got {max_turns!r:.60}"
+    elif run_config is not None and not isinstance(run_config, RunConfig):
+        problem = (
+            f"run_config is not valid: expected a RunConfig, got a {type(run_config).__name__}"
+        )
+    elif hooks is not None and not isinstance(hooks, RunHooks):
+        problem = f"hooks is not valid: expected RunHooks, got a {type(hooks).__name__}"
+    elif session is not None and not (hasattr(session, "read") and hasattr(session, "append")):
+        problem = (
+            "session is not valid: expected an object with read() and append(), got a "
+            f"{type(session).__name__}"
+        )
+    elif run_id is not None and not _is_valid_id(run_id):
+        problem = (
+            f"run_id is not valid: expected 1 to {_MAX_ID_LENGTH} printable characters, got "
+            f"{run_id!r:.60}"
+        )
+    if problem is not None:
+        raise UserTypeError(f"{problem}.")
+
+
+_MAX_ID_LENGTH = 500
+
+
+def _is_valid_id(run_id: Any) -> bool:
+    """Return whether all stores and logs accept an id."""
+    return isinstance(run_id, str) and 0 < len(run_id) <= _MAX_ID_LENGTH and run_id.isprintable()

@@ -1,0 +1,389 @@
+"""The serializable state of an interrupted run, and decisions about its calls."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, cast
+
+from agents_tools.content.items import (
+    Item,
+    ToolApprovalItem,
+    ToolCallItem,
+    ToolCallOutputItem,
+    input_items,
+    item_from_dict,
+)
+from agents_tools.content.usage import Usage
+from agents_tools.errors import UserError, UserKeyError, UserTypeError, UserValueError
+from agents_tools.events.kinds import MessageEvent, RunItemStreamEvent
+from agents_tools.tool.declaration import Decision
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Self
+
+    from agents_tools.events.base import Event
+    from agents_tools.tool.tool import FunctionTool
+
+__all__ = [
+    "PendingCall",
+    "RunState",
+    "call_pin",
+    "conversation",
+    "open_calls",
+    "pin_of",
+    "waiting_calls",
+]
+
+STATE_VERSION = 1
+_STATE_KIND = "agents_tools.run_state"
+
+
+@dataclass(slots=True, kw_only=True)
+class PendingCall:
+    """A call that waits for approval.
+
+    Attributes:
+        item: The approval request.
+        pin: A fingerprint of the call, its arguments and the definition of its tool.
+        decision: The decision; `None` until there is one.
+        standing: Whether an approval also applies to later calls of the tool.
+    """
+
+    item: ToolApprovalItem
+    pin: str
+    decision: Decision | None = None
+    standing: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class RunState:
+    """The state of an interrupted run. It can be stored as JSON.
+
+    Decide about its `interruptions` with `approve` and `reject`, then pass it to `Runner.run`
+    instead of an input, in this process or another one. Calls with an output never run again. A
+    call that was running when the state was taken gets the output "outcome unknown", unless its
+    tool is annotated as read-only or idempotent.
+
+    Attributes:
+        agent: The name of the agent.
+        run_id: The id of the run; the resumed run has the same id.
+        history: All items, including the input.
+        input_count: The number of items of the input.
+        turns: The number of turns so far.
+        tool_calls: The number of calls so far.
+        usage: The tokens that were used so far.
+        started: The ids of calls that were running.
+        pending: The calls that wait for approval, by call id.
+        nested: The states of runs inside calls, by call id.
+        standing: The fingerprints of tools that need no further approval, by name.
+    """
+
+    agent: str
+    run_id: str
+    history: list[Item]
+    input_count: int = 0
+    turns: int = 0
+    tool_calls: int = 0
+    usage: Usage = field(default_factory=Usage)
+    started: list[str] = field(default_factory=list[str])
+    pending: dict[str, PendingCall] = field(default_factory=dict[str, PendingCall])
+    nested: dict[str, RunState] = field(default_factory=dict[str, "RunState"])
+    standing: dict[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def interruptions(self) -> list[ToolApprovalItem]:
+        """The calls that wait for a decision, including those of agents that run as tools."""
+        items = [one.item for one in self.pending.values() if one.decision is None]
+        inner = [
+            replace(item, path=(call_id, *item.path))
+            for call_id, state in self.nested.items()
+            for item in state.interruptions
+        ]
+        return items + inner
+
+    def approve(
+        self,
+        item: ToolApprovalItem,
+        arguments: Mapping[str, Any] | str | None = None,
+        *,
+        always: bool = False,
+    ) -> None:
+        """Approve a call with the arguments of the item, or with other arguments.
+
+        Args:
+            item: One of the `interruptions`.
+            arguments: Other arguments, as a mapping or JSON text. The output of the call informs
+                the model about them.
+            always: Whether later calls of the tool in this run need no approval, as long as its
+                definition does not change.
+
+        Raises:
+            UserError: The call does not wait for approval, or the item does not match it.
+        """
+        pending = self._find(item)
+        text = None if arguments is None else _edited(arguments)
+        pending.decision = Decision(approved=True, arguments=text)
+        pending.standing = always
+
+    def reject(self, item: ToolApprovalItem, message: str | None = None) -> None:
+        """Reject a call.
+
+        Args:
+            item: One of the `interruptions`.
+            message: The reason, for the model.
+
+        Raises:
+            UserError: The call does not wait for approval, or the item does not match it.
+        """
+        self._find(item).decision = Decision(approved=False, message=message)
+
+    def _find(self, item: ToolApprovalItem) -> PendingCall:
+        if item.path:
+            inner = self.nested.get(item.path[0])
+            if inner is not None:
+                return inner._find(replace(item, path=item.path[1:]))  # noqa: SLF001 - its own class
+        pending = None if item.path else self.pending.get(item.call_id)
+        if pending is None:
+            raise UserKeyError(
+                f"No call {item.call_id!r} of tool {item.name!r} waits for approval. "
+                "Pass an item of `state.interruptions`."
+            )
+        if (pending.item.name, pending.item.arguments) != (item.name, item.arguments):
+            raise UserValueError(
+                f"The item of call {item.call_id!r} does not match the waiting call: expected "
+                f"{pending.item.name}({pending.item.arguments:.200}), got "
+                f"{item.name}({item.arguments:.200}). Pass an item of `state.interruptions`."
+            )
+        return pending
+
+    def copy(self) -> Self:
+        """Return a copy with independent decisions."""
+        return replace(
+            self,
+            history=list(self.history),
+            usage=replace(self.usage),
+            started=list(self.started),
+            pending={call_id: replace(one) for call_id, one in self.pending.items()},
+            nested={call_id: inner.copy() for call_id, inner in self.nested.items()},
+            standing=dict(self.standing),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the state as JSON; the format has a version number."""
+        return {
+            "v": STATE_VERSION,
+            "type": _STATE_KIND,
+            "agent": self.agent,
+            "run_id": self.run_id,
+            "history": [item.to_dict() for item in self.history],
+            "input_count": self.input_count,
+            "turns": self.turns,
+            "tool_calls": self.tool_calls,
+            "usage": self.usage.to_dict(),
+            "started": list(self.started),
+            "pending": [_pending_to_dict(one) for one in self.pending.values()],
+            "nested": {call_id: state.to_dict() for call_id, state in self.nested.items()},
+            "standing": dict(self.standing),
+        }
+
+    def to_json(self) -> str:
+        """Return the state as JSON text."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """Create a state from the result of `to_json`.
+
+        Raises:
+            UserError: The text is not such a result, or is of another version.
+        """
+        try:
+            data: object = json.loads(text)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise UserValueError(f"The state of the run is not valid JSON: {error}.") from error
+        return cls.from_dict(cast("Mapping[str, Any]", data))
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Create a state from the result of `to_dict`.
+
+        Raises:
+            UserError: The data is not such a result, or is of another version.
+        """
+        if not isinstance(data, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UserTypeError(
+                f"The state of the run is not valid: expected a JSON object, got a {_kind(data)}."
+            )
+        if data.get("type") != _STATE_KIND or data.get("v") != STATE_VERSION:
+            raise UserValueError(
+                f"The state of the run cannot be read: expected version {STATE_VERSION} of "
+                f"{_STATE_KIND!r}, got version {data.get('v')!r:.20} of {data.get('type')!r:.40}."
+            )
+        try:
+            return cls(
+                agent=_of(str, data, "agent"),
+                run_id=_of(str, data, "run_id"),
+                history=input_items(_of(list, data, "history"), "state.history"),
+                input_count=_of(int, data, "input_count"),
+                turns=_of(int, data, "turns"),
+                tool_calls=_of(int, data, "tool_calls"),
+                usage=Usage.from_dict(_of(dict, data, "usage")),
+                started=[str(one) for one in _of(list, data, "started")],
+                pending={
+                    one.item.call_id: one
+                    for one in map(_pending_from_dict, _of(list, data, "pending"))
+                },
+                nested={
+                    str(call_id): RunState.from_dict(_of(dict, data["nested"], call_id))
+                    for call_id in _of(dict, data, "nested")
+                },
+                standing={str(name): str(pin) for name, pin in _of(dict, data, "standing").items()},
+            )
+        except UserError:
+            raise
+        except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:
+            raise UserValueError(f"The state of the run cannot be read: {error!r}.") from error
+
+    @property
+    def open_calls(self) -> list[ToolCallItem]:
+        """The calls without an output."""
+        return open_calls(self.history)
+
+
+def open_calls(history: Sequence[Item]) -> list[ToolCallItem]:
+    """Return the calls of a conversation that have no output."""
+    waiting: dict[str, ToolCallItem] = {}
+    for item in history:
+        if isinstance(item, ToolCallItem) and item.needs_answer:
+            waiting[item.call_id] = item
+        elif isinstance(item, ToolCallOutputItem):
+            waiting.pop(item.call_id, None)
+    return list(waiting.values())
+
+
+def conversation(events: Sequence[Event]) -> list[Item]:
+    """Return the items of a conversation from its events."""
+    items: list[Item] = []
+    for event in events:
+        if event.path:
+            continue
+        if isinstance(event, MessageEvent):
+            items.extend(input_items([{"role": event.role, "content": event.content}]))
+        elif isinstance(event, RunItemStreamEvent):
+            item = item_from_dict(event.item)
+            if not isinstance(item, ToolApprovalItem):
+                items.append(item)
+    return items
+
+
+def waiting_calls(events: Sequence[Event]) -> set[str]:
+    """Return the ids of the calls that wait for approval and have not run."""
+    waiting: set[str] = set()
+    for event in events:
+        if isinstance(event, RunItemStreamEvent) and not event.path:
+            if event.name == "tool_approval_requested":
+                waiting.add(str(event.item.get("call_id")))
+            elif event.name == "tool_approval_granted":
+                waiting.discard(str(event.item.get("call_id")))
+    return waiting
+
+
+def pin_of(tool: FunctionTool[..., Any]) -> str:
+    """Return the fingerprint of the definition of a tool."""
+    return _digest(tool.name, tool.description, dumps(tool.json_schema))
+
+
+def call_pin(call: ToolCallItem, definition: str) -> str:
+    """Return the fingerprint of a call, with its arguments and the definition of its tool."""
+    return _digest(call.call_id, call.name, call.arguments, definition)
+
+
+def dumps(value: Mapping[str, Any]) -> str:
+    """Serialize an object to canonical JSON.
+
+    Raises:
+        UserError: A value is not serializable as JSON.
+    """
+    try:
+        return json.dumps(
+            value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False
+        )
+    except (TypeError, ValueError) as error:
+        raise UserTypeError(f"The arguments are not serializable as JSON: {error}.") from error
+
+
+def _edited(arguments: Mapping[str, Any] | str) -> str:
+    """Return the arguments of a person as JSON text."""
+    if not isinstance(arguments, str):
+        return dumps(arguments)
+    try:
+        value: object = json.loads(arguments)
+    except ValueError as error:
+        raise UserValueError(f"approve(arguments=...) is not valid JSON: {error}.") from error
+    if not isinstance(value, dict):
+        raise UserTypeError(
+            "approve(arguments=...) is not valid: expected a JSON object, got a "
+            f"{type(value).__name__}."
+        )
+    return arguments
+
+
+def _digest(*parts: str) -> str:
+    text = json.dumps(parts)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _pending_to_dict(one: PendingCall) -> dict[str, Any]:
+    decision = one.decision
+    return {
+        "item": one.item.to_dict(),
+        "pin": one.pin,
+        "decision": decision
+        and {
+            "approved": decision.approved,
+            "message": decision.message,
+            "arguments": decision.arguments,
+        },
+        "standing": one.standing,
+    }
+
+
+def _pending_from_dict(data: Mapping[str, Any]) -> PendingCall:
+    item = item_from_dict(_of(dict, data, "item"))
+    if not isinstance(item, ToolApprovalItem):
+        raise UserValueError("state.pending: expected calls that wait for approval.")
+    decided = data.get("decision")
+    decision = None
+    if decided is not None:
+        decision = Decision(
+            approved=_of(bool, decided, "approved"),
+            message=_text_or_none(decided, "message"),
+            arguments=_text_or_none(decided, "arguments"),
+        )
+    return PendingCall(
+        item=item,
+        pin=_of(str, data, "pin"),
+        decision=decision,
+        standing=_of(bool, data, "standing"),
+    )
+
+
+def _text_or_none(data: Mapping[str, Any], key: str) -> str | None:
+    return None if data.get(key) is None else _of(str, data, key)
+
+
+def _of(kind: type[Any], data: Mapping[str, Any], key: str) -> Any:
+    value = data.get(key)
+    if not isinstance(value, kind):
+        raise UserValueError(
+            f"state.{key}: expected a {kind.__name__}, got a {type(value).__name__}."
+        )
+    return value
+
+
+def _kind(value: object) -> str:
+    return type(value).__name__

@@ -1,0 +1,639 @@
+"""Opening files beneath a directory that no path, link or race leads out of.
+
+Paths are never compared as text with each other. A `Root` holds a descriptor of its directory, and
+every name is resolved from there: by the kernel (`openat2` with RESOLVE_BENEATH, Linux 5.6), or one
+component after the other without following links, where links are read and resolved by the same
+rules.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import os
+import sys
+import unicodedata
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from agents_tools.errors import ToolError, UserValueError
+from agents_tools.text.escape import escape_for_model, safe_text, shorten
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Sequence
+
+__all__ = [
+    "DEFAULT_PROTECTED",
+    "ConfinedWorkspace",
+    "PathNotAllowed",
+    "Root",
+    "WorkspacePath",
+    "one_line",
+]
+
+DEFAULT_PROTECTED = (
+    ".agents_tools",
+    ".mcp.json",
+    ".git/hooks",
+    ".git/config",
+    ".git/config.worktree",
+    ".git/commondir",
+    ".git/modules",
+    ".git/worktrees",
+    ".vscode/mcp.json",
+    ".cursor/mcp.json",
+)
+"""What is executed or decides what is executed later: read, but not written, by tools."""
+
+_REPOSITORY = frozenset({"HEAD", "objects", "refs"})
+"""What makes a directory a repository to git, whatever the name of the directory."""
+_EXECUTED = frozenset({"commondir", "config", "config.worktree", "hooks", "modules", "worktrees"})
+"""What in a repository decides what git executes."""
+_MAX_LINKS = 40
+_MAX_PATH = 4096
+
+
+class PathNotAllowed(ToolError, ValueError):  # noqa: N818 - says what happened to the path
+    """A path that a tool may not use; the message says which, why, and what may be used."""
+
+
+class _Outside(PathNotAllowed):
+    """A path that leads out of its directory."""
+
+
+class Root:
+    """A directory that nothing opened through it is outside of.
+
+    Args:
+        path: The directory.
+
+    Raises:
+        UserError: There is no such directory.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        real = os.path.realpath(path)
+        try:
+            self._fd = os.open(real, os.O_RDONLY | _DIRECTORY | _CLOEXEC)
+        except OSError as error:
+            raise UserValueError(
+                f"The workspace {os.fspath(path)!r} cannot be used: {error.strerror}. "
+                "Give a directory that exists."
+            ) from None
+        self.path = Path(real)
+
+    def __repr__(self) -> str:
+        """Show which directory it is."""
+        return f"Root({str(self.path)!r})"
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the descriptor."""
+        self.close()
+
+    def __del__(self) -> None:
+        """Close the descriptor."""
+        self.close()
+
+    def close(self) -> None:
+        """Close the descriptor; nothing can be opened afterwards."""
+        fd, self._fd = getattr(self, "_fd", -1), -1
+        if fd >= 0:
+            with contextlib.suppress(OSError):
+                os.close(fd)
+
+    @property
+    def fd(self) -> int:
+        """The descriptor of the directory itself."""
+        return self._fd
+
+    def open(self, path: str, flags: int = os.O_RDONLY, mode: int = 0o666) -> int:
+        """Open something beneath the directory.
+
+        Links are followed as long as they stay beneath.
+
+        Args:
+            path: Relative to the directory, `.` for itself.
+            flags: As for `os.open`.
+            mode: The permissions of a file that is made.
+
+        Returns:
+            A descriptor; the caller closes it.
+
+        Raises:
+            PathNotAllowed: The path leads outside.
+            OSError: It cannot be opened.
+        """
+        _check_text(path)
+        if _openat2 is not None:
+            try:
+                return _openat2(self._fd, path, flags | _CLOEXEC, mode)
+            except OSError as error:
+                if error.errno != errno.EXDEV:
+                    raise
+        return self._walk(path, flags | _CLOEXEC, mode)  # also resolves absolute links that stay
+
+    def open_parent(self, path: str, *, make: bool = False) -> tuple[int, str]:
+        """Open the directory that holds something, links resolved; its last name is left alone.
+
+        Args:
+            path: Relative to the directory.
+            make: Make the directories that are missing.
+
+        Returns:
+            A descriptor of the directory, which the caller closes, and the name in it.
+
+        Raises:
+            PathNotAllowed: The path leads outside, or names no entry.
+            OSError: The directory cannot be opened or made.
+        """
+        _check_text(path)
+        head, name = os.path.split(path.rstrip("/"))
+        if name in {"", ".", ".."}:
+            raise PathNotAllowed(f"{_display_path(path)} names no file.")
+        if make:
+            self._make(head)
+        return self.open(head or ".", os.O_RDONLY | _DIRECTORY), name
+
+    def stat(self, path: str, *, follow: bool = True) -> os.stat_result:
+        """Return what something beneath the directory is.
+
+        Args:
+            path: Relative to the directory.
+            follow: Whether a link at the end is followed.
+
+        Raises:
+            PathNotAllowed: The path leads outside.
+            OSError: It is not there.
+        """
+        if follow or path in {"", "."}:
+            fd = self.open(path, _PATH)
+            try:
+                return os.fstat(fd)
+            finally:
+                os.close(fd)
+        parent, name = self.open_parent(path)
+        try:
+            return os.stat(name, dir_fd=parent, follow_symlinks=False)
+        finally:
+            os.close(parent)
+
+    def resolve(self, path: str) -> str:
+        """Return the path of something without links, relative to the directory.
+
+        Args:
+            path: Relative to the directory; what it names need not exist, its parents neither.
+
+        Raises:
+            PathNotAllowed: The path leads outside.
+        """
+        _check_text(path)
+        with _Walk(self) as walk:
+            last = walk.to_the_last(path, follow=True, missing=True)
+            return "/".join([*walk.names, *([] if last == "." else [last])]) or "."
+
+    def _make(self, path: str) -> None:
+        made = ""
+        for part in [part for part in path.split("/") if part not in {"", "."}]:
+            made = f"{made}/{part}" if made else part
+            try:
+                os.close(self.open(made, os.O_RDONLY | _DIRECTORY))
+            except FileNotFoundError:
+                parent, name = self.open_parent(made)
+                try:
+                    with contextlib.suppress(FileExistsError):
+                        os.mkdir(name, dir_fd=parent)
+                finally:
+                    os.close(parent)
+
+    def _walk(self, path: str, flags: int, mode: int) -> int:
+        """Open without `openat2`: every component on its own, links resolved here."""
+        with _Walk(self) as walk:
+            exclusive = flags & os.O_CREAT and flags & os.O_EXCL
+            follow = path.endswith("/") or not (flags & _NOFOLLOW or exclusive)
+            name = walk.to_the_last(path, follow=follow)
+            if path.endswith(("/", "/.")):
+                flags |= _DIRECTORY
+            return os.open(name, flags | _NOFOLLOW, mode, dir_fd=walk.fd)
+
+
+class _Walk:
+    """One resolution of a path, directory by directory, each held open while it is needed."""
+
+    def __init__(self, root: Root) -> None:
+        self._root = root
+        self._fds: list[int] = []
+        self.names: list[str] = []
+        self._links = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._back_to_root()
+
+    @property
+    def fd(self) -> int:
+        """The directory that has been reached."""
+        return self._fds[-1] if self._fds else self._root.fd
+
+    def to_the_last(self, path: str, *, follow: bool, missing: bool = False) -> str:
+        """Go to the directory of the last component, and give that component.
+
+        Args:
+            path: Relative to the root.
+            follow: Whether a link at the end is resolved as well.
+            missing: Go on by name where a directory does not exist.
+        """
+        pending = path.split("/")[::-1]
+        last = "."
+        while pending:
+            part = pending.pop()
+            if part in {"", "."}:
+                continue
+            last = "."
+            if part == "..":
+                self._up(path)
+            elif (follow or any(pending)) and (target := self._link(part)) is not None:
+                pending += self._parts_of(target, path)[::-1]
+            elif any(further not in {"", "."} for further in pending):
+                self._down(part, missing=missing)
+            else:
+                last = part
+        return last
+
+    def _up(self, path: str) -> None:
+        if not self.names:
+            raise _outside_error(path, self._root)
+        self.names.pop()
+        if len(self._fds) > len(self.names):
+            os.close(self._fds.pop())
+
+    def _down(self, name: str, *, missing: bool) -> None:
+        if len(self._fds) == len(self.names):  # otherwise a directory above is missing already
+            try:
+                flags = _PATH | _DIRECTORY | _NOFOLLOW | _CLOEXEC
+                self._fds.append(os.open(name, flags, dir_fd=self.fd))
+            except FileNotFoundError:
+                if not missing:
+                    raise
+        self.names.append(name)
+
+    def _link(self, name: str) -> str | None:
+        if len(self._fds) != len(self.names):
+            return None
+        try:
+            target = os.readlink(name, dir_fd=self.fd)
+        except OSError as error:
+            if error.errno in {errno.EINVAL, errno.ENOENT}:
+                return None
+            raise
+        self._links += 1
+        if self._links > _MAX_LINKS:
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name)
+        return target
+
+    def _parts_of(self, target: str, path: str) -> list[str]:
+        if not target.startswith("/"):
+            return target.split("/")
+        own = self._root.path.parts
+        parts = _parts(target)
+        if parts[: len(own)] != own:
+            raise _outside_error(path, self._root)
+        self._back_to_root()  # and by the same rules from there
+        return list(parts[len(own) :])
+
+    def _back_to_root(self) -> None:
+        while self._fds:
+            os.close(self._fds.pop())
+        self.names.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspacePath:
+    """Where a path of a caller lies.
+
+    Attributes:
+        root: The directory it is beneath.
+        path: Its path from there, `.` for the directory itself.
+        shown: The path as people and models are told.
+    """
+
+    root: Root
+    path: str
+    shown: str
+
+    def open(self, flags: int = os.O_RDONLY, mode: int = 0o666) -> int:
+        """Open it; see `Root.open`."""
+        with self._as_given():
+            return self.root.open(self.path, flags, mode)
+
+    def open_parent(self, *, make: bool = False) -> tuple[int, str]:
+        """Open the directory it is in; see `Root.open_parent`."""
+        with self._as_given():
+            return self.root.open_parent(self.path, make=make)
+
+    def stat(self, *, follow: bool = True) -> os.stat_result:
+        """Return what it is; see `Root.stat`."""
+        with self._as_given():
+            return self.root.stat(self.path, follow=follow)
+
+    def resolve(self) -> str:
+        """Return its path without links; see `Root.resolve`."""
+        with self._as_given():
+            return self.root.resolve(self.path)
+
+    @contextlib.contextmanager
+    def _as_given(self) -> Generator[None, None, None]:
+        """Name the path in a refusal as the caller gave it."""
+        try:
+            yield
+        except _Outside:
+            raise _outside_error(self.shown, self.root) from None
+
+
+class ConfinedWorkspace:
+    """The directories that tools may work in.
+
+    Args:
+        working_dir: What relative paths start from; the current directory by default.
+        also: Further directories, reached by absolute paths.
+        protected: Names that tools may read but not write: what decides what is executed later.
+
+    Raises:
+        UserError: One of the directories does not exist.
+    """
+
+    def __init__(
+        self,
+        working_dir: str | os.PathLike[str] | None = None,
+        *,
+        also: Sequence[str | os.PathLike[str]] = (),
+        protected: Sequence[str] = DEFAULT_PROTECTED,
+    ) -> None:
+        given = [os.fspath(one) for one in (working_dir or ".", *also)]
+        self.roots = tuple(Root(one) for one in given)
+        self.protected = tuple(protected)
+        self._spellings = [
+            (root, Path(spelling).parts)
+            for root, one in zip(self.roots, given, strict=True)
+            for spelling in dict.fromkeys((str(root.path), os.path.abspath(one)))  # noqa: PTH100
+        ]
+
+    def __repr__(self) -> str:
+        """Show the directories."""
+        return f"Workspace({', '.join(repr(str(root.path)) for root in self.roots)})"
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the descriptors."""
+        self.close()
+
+    def close(self) -> None:
+        """Close the descriptors of the directories."""
+        for root in self.roots:
+            root.close()
+
+    @property
+    def working_dir(self) -> Path:
+        """What relative paths start from."""
+        return self.roots[0].path
+
+    def locate(self, path: str | os.PathLike[str]) -> WorkspacePath:
+        """Return which directory a path is beneath, and where; nothing is opened.
+
+        Args:
+            path: Absolute, or relative to the working directory.
+
+        Raises:
+            PathNotAllowed: It is beneath none, or cannot be a path.
+        """
+        text = os.fspath(path)
+        _check_text(text)
+        if not text.startswith("/"):
+            return WorkspacePath(self.roots[0], text, _display_path(text))
+        for candidate in (text, os.path.realpath(text)):
+            parts = _parts(candidate)
+            for root, own in self._spellings:
+                if parts[: len(own)] == own and not _goes_above(parts[len(own) :]):
+                    return WorkspacePath(
+                        root, "/".join(parts[len(own) :]) or ".", _display_path(text)
+                    )
+        raise _outside_error(text, *self.roots)
+
+    def open_writable_parent(self, place: WorkspacePath, *, make: bool = False) -> tuple[int, str]:
+        """Open the directory of a file that is about to be written, links to the file resolved.
+
+        Args:
+            place: Where the file is, or is to be.
+            make: Make the directories that are missing.
+
+        Returns:
+            A descriptor of the directory, which the caller closes, and the name in it. What has
+            the name now may have changed since: it is to be opened without following links.
+
+        Raises:
+            PathNotAllowed: The path leads outside, or the file is protected.
+            OSError: The directory cannot be opened or made.
+        """
+        resolved = place.resolve()
+        self._check_protected(resolved, place.shown)
+        if any(_normalized_name(name).startswith(".git") for name in self.protected):
+            _check_repository(place.root, resolved, place.shown)
+        parent, name = place.root.open_parent(resolved, make=make)
+        try:
+            self._check_protected(f"{_path_below(place.root, parent)}/{name}", place.shown)
+        except PathNotAllowed:
+            os.close(parent)
+            raise
+        return parent, name
+
+    def _check_protected(self, path: str, shown: str) -> None:
+        """Refuse what is protected, lies in it, or would be a file in place of its directory."""
+        parts = [_normalized_name(part) for part in path.split("/")]
+        for name in self.protected:
+            own = [_normalized_name(part) for part in name.split("/")]
+            inside = any(parts[at : at + len(own)] == own for at in range(len(parts)))
+            if inside or any(parts[-count:] == own[:count] for count in range(1, len(own))):
+                raise _protected_error(shown, f"{name} is")
+
+
+def _protected_error(shown: str, what: str) -> PathNotAllowed:
+    return PathNotAllowed(
+        f"{shown} may be read, but not written: {what} protected, because it decides what is "
+        "executed later. A person can change it."
+    )
+
+
+def _check_repository(root: Root, path: str, shown: str) -> None:
+    """Refuse what git executes in a repository of any name, and what would make one around it."""
+    parts = path.split("/")
+    for depth, part in enumerate(parts):
+        name = _normalized_name(part)
+        own = "HEAD" if name == "head" else name
+        if own not in _EXECUTED | _REPOSITORY:
+            continue
+        try:
+            directory = root.open("/".join(parts[:depth]) or ".", _PATH | _DIRECTORY)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        try:
+            there = {one for one in _EXECUTED | _REPOSITORY if _is_in(directory, one)}
+        finally:
+            os.close(directory)
+        made = own in _REPOSITORY - there and there & _EXECUTED
+        if there | {own} >= _REPOSITORY and (own in _EXECUTED or made):
+            raise _protected_error(shown, f"{part} in a git repository (HEAD, objects and refs) is")
+
+
+def _is_in(directory: int, name: str) -> bool:
+    try:
+        os.stat(name, dir_fd=directory, follow_symlinks=False)
+    except OSError:
+        return False
+    return True
+
+
+def _goes_above(parts: Sequence[str]) -> bool:
+    """Return whether a path leaves, as it is written, the directory that it starts from."""
+    depth = 0
+    for part in parts:
+        depth += -1 if part == ".." else 1
+        if depth < 0:
+            return True
+    return False
+
+
+def _normalized_name(name: str) -> str:
+    """Return a name as the least particular of file systems compares it."""
+    name = unicodedata.normalize("NFKC", safe_text(name)).casefold()
+    return name.split(":")[0].rstrip(". ") or name
+
+
+def _path_below(root: Root, directory: int) -> str:
+    """Return the path of an open directory from a root, as far as the system tells it."""
+    own, path = _path_of(root.fd), _path_of(directory)
+    if own is None or path is None:
+        return ""
+    return path.removeprefix(own.rstrip("/"))
+
+
+def _check_text(path: str) -> None:
+    if not path:
+        raise PathNotAllowed("The path is empty. Give the path of a file or directory.")
+    if "\0" in path:
+        raise PathNotAllowed(f"The path {_display_path(path)} holds a NUL character.")
+    try:
+        encoded = os.fsencode(path)
+    except UnicodeEncodeError:
+        raise PathNotAllowed(
+            f"The path {_display_path(path)} holds half of a character (a lone surrogate)."
+        ) from None
+    if len(encoded) >= _MAX_PATH:
+        raise PathNotAllowed(
+            f"The path {_display_path(path)} is too long (at most {_MAX_PATH:,} bytes)."
+        )
+
+
+def _parts(path: str) -> tuple[str, ...]:
+    """Return the parts of an absolute path; several slashes at its start are as one."""
+    return Path("/" + path.lstrip("/")).parts
+
+
+def _outside_error(path: str, *roots: Root) -> PathNotAllowed:
+    allowed = " and ".join(str(root.path) for root in roots)
+    return _Outside(
+        f"{_display_path(path)} is outside of the workspace. Paths have to stay in {allowed}."
+    )
+
+
+def one_line(text: str) -> str:
+    """Write a name out in one line, so that it cannot pretend to be more than a name."""
+    text = escape_for_model(text)
+    return text if text.isprintable() else text.translate(_BREAKS)
+
+
+_BREAKS = str.maketrans(
+    {"\n": r"\n", "\r": r"\r", "\t": r"\t", "\u2028": r"\u2028", "\u2029": r"\u2029"}
+)
+
+
+def _display_path(path: str) -> str:
+    return shorten(one_line(path), 200)
+
+
+# --- what the system offers
+
+_DIRECTORY = getattr(os, "O_DIRECTORY", 0)
+_NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
+_CLOEXEC = getattr(os, "O_CLOEXEC", 0)
+_PATH = getattr(os, "O_PATH", os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+
+
+def _path_of(fd: int) -> str | None:
+    """Return the real path of an open directory, where the system tells it."""
+    if sys.platform == "darwin":
+        import fcntl
+
+        return fcntl.fcntl(fd, fcntl.F_GETPATH, bytes(1024)).rstrip(b"\0").decode()
+    try:
+        return os.readlink(f"/proc/self/fd/{fd}")  # noqa: PTH115 - as text, as it is
+    except OSError:
+        return None
+
+
+class _OpenFlags(ctypes.Structure):
+    _fields_ = (
+        ("flags", ctypes.c_uint64),
+        ("mode", ctypes.c_uint64),
+        ("resolve", ctypes.c_uint64),
+    )
+
+
+_SYS_OPENAT2 = 437
+_RESOLVE = 0x08 | 0x02  # RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS
+
+
+def _find_openat2() -> Callable[[int, str, int, int], int] | None:
+    """Return a function that opens by `openat2`, if this system has the call."""
+    if sys.platform != "linux":
+        return None
+    syscall = ctypes.CDLL(None, use_errno=True).syscall
+    syscall.restype = ctypes.c_long
+
+    def openat2(directory: int, path: str, flags: int, mode: int) -> int:
+        how = _OpenFlags(flags, mode if flags & os.O_CREAT else 0, _RESOLVE)
+        name = os.fsencode(path)
+        number = 0
+        for _ in range(_MAX_LINKS):
+            fd = syscall(
+                ctypes.c_long(_SYS_OPENAT2),
+                ctypes.c_long(directory),
+                name,
+                ctypes.byref(how),
+                ctypes.c_size_t(ctypes.sizeof(how)),
+            )
+            if fd >= 0:
+                return int(fd)
+            number = ctypes.get_errno()
+            if number not in {errno.EAGAIN, errno.EINTR}:  # a rename went on meanwhile
+                break
+        raise OSError(number, os.strerror(number), path)
+
+    try:
+        os.close(openat2(_AT_FDCWD, ".", os.O_RDONLY | _DIRECTORY | _CLOEXEC, 0))
+    except OSError:
+        return None
+    return openat2
+
+
+_AT_FDCWD = -100
+_openat2 = _find_openat2()

@@ -1,0 +1,131 @@
+"""Writing to the terminal, a pipe or a file, whatever its encoding."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from agents_tools.text.escape import safe_text
+from agents_tools.text.secrets import mask
+from agents_tools.ui._terminal import can_show, is_terminal
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable, Sequence
+    from typing import TextIO
+
+__all__ = [
+    "can_show",
+    "console_errors",
+    "forgiving_streams",
+    "is_terminal",
+    "paint",
+    "print_json",
+    "print_table",
+    "print_text",
+    "prints_on_stderr",
+    "say",
+    "say_traceback",
+    "sentence_of",
+    "short_path",
+    "width",
+]
+
+
+def print_text(text: str) -> None:
+    """Print a result: as it is for programs, without what acts on a terminal for people."""
+    shown = safe_text(text) if is_terminal(sys.stdout) else text
+    click.echo(shown, nl=not shown.endswith("\n"))
+
+
+def print_json(value: Any, *, compact: bool) -> None:
+    """Print a value as one JSON document, of one line if compact."""
+    plain = not can_show("é…", sys.stdout)
+    form: dict[str, Any] = {"separators": (",", ":")} if compact else {"indent": 2}
+    text = json.dumps(value, ensure_ascii=plain, **form)
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # a lone surrogate has an escape in JSON, but no UTF-8
+        text = json.dumps(value, ensure_ascii=True, **form)
+    click.echo(text)
+
+
+def say(text: str, **style: Any) -> None:
+    """Print a line for the person at the terminal, beside the result."""
+    click.echo(paint(safe_text(text), err=True, **style), err=True)
+
+
+def say_traceback(error: BaseException) -> None:
+    """Print the traceback that was asked for, without the secrets in it."""
+    click.echo(mask("".join(traceback.format_exception(error))), nl=False, err=True)
+
+
+def print_table(rows: Iterable[tuple[str, str]], *, indent: int = 0) -> None:
+    """Print names and what is said about them, the latter wrapped in a column of its own."""
+    formatter = click.HelpFormatter(width=width())
+    for _ in range(indent // formatter.indent_increment):
+        formatter.indent()
+    pairs = [(safe_text(name), safe_text(text)) for name, text in rows]
+    if pairs:
+        formatter.write_dl(pairs)
+        click.echo(formatter.getvalue(), nl=False)
+
+
+def paint(text: str, *, err: bool = False, **style: Any) -> str:
+    """Colour a text where it is shown on a terminal and colours are not unwanted."""
+    stream = sys.stderr if err else sys.stdout
+    if not is_terminal(stream) or os.environ.get("NO_COLOR") or _is_dumb():
+        return text
+    return click.style(text, **style)
+
+
+def width() -> int:
+    """Return the columns to write in: those of the terminal, but lines that can be read."""
+    import shutil
+
+    return max(40, min(shutil.get_terminal_size().columns, 100))
+
+
+def sentence_of(text: str) -> str:
+    """Return the first paragraph of a description, on one line."""
+    return " ".join(text.strip().partition("\n\n")[0].split())
+
+
+def short_path(filename: str) -> str:
+    """Return a path from the current folder, where the file is below it."""
+    path = Path(filename)
+    if path.is_absolute() and path.is_relative_to(Path.cwd()):
+        return str(path.relative_to(Path.cwd()))
+    return filename
+
+
+def console_errors(prefix: str, message: str, hint: str | None = None) -> None:
+    """Print an error: what is wrong, then what to do about it."""
+    click.echo(paint(prefix, err=True, fg="red", bold=True) + " " + safe_text(message), err=True)
+    if hint:
+        click.echo(paint(safe_text(hint), err=True, dim=True), err=True)
+
+
+@contextlib.contextmanager
+def prints_on_stderr() -> Generator[None]:
+    """Send what the user's code prints to standard error: standard output is for the result."""
+    with contextlib.redirect_stdout(sys.stderr):
+        yield
+
+
+def forgiving_streams(streams: Sequence[TextIO]) -> None:
+    """Let characters that a stream cannot show become `?` instead of ending the program."""
+    for stream in streams:
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="replace")
+
+
+def _is_dumb() -> bool:
+    return os.environ.get("TERM") == "dumb"

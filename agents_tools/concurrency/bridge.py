@@ -1,0 +1,303 @@
+"""The background event loop on which sync code runs async functions."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from contextvars import ContextVar
+from math import inf
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeAlias, TypeVar
+
+from agents_tools.errors import (
+    ToolCancelledError,
+    ToolLostError,
+    ToolOverloadedError,
+    ToolTimeoutError,
+    UserError,
+    UserTypeError,
+    UserValueError,
+)
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop, Task
+    from collections.abc import Awaitable, Callable
+
+__all__ = ["call_async_from_sync", "is_blocked", "run_sync"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def call_async_from_sync(
+    fn: Callable[..., Awaitable[R]],
+    /,
+    *args: object,
+    timeout: float | None = None,
+    **kwargs: object,
+) -> R:
+    """Run an async function from sync code and return its result.
+
+    The function runs on a background event loop, in a thread that all such calls of the process
+    share, with a copy of the context variables of the caller. Ctrl-C in the main thread cancels
+    it. If the calling thread runs an event loop, that loop is blocked until the call ends.
+
+    Args:
+        fn: The async function, not a coroutine.
+        args: The positional arguments of the function.
+        timeout: The time limit in seconds; after it the function is cancelled. By default there
+            is no limit.
+        kwargs: The keyword arguments of the function.
+
+    Raises:
+        ToolTimeoutError: The time limit passed. The function can still be cleaning up.
+        ToolCancelledError: The function was cancelled or raised `CancelledError`.
+        UserError: The call was made on the thread of the background loop itself.
+    """
+    if timeout is not None and not timeout > 0:
+        raise UserValueError(
+            f"timeout= is invalid: expected a positive number of seconds, got {timeout!r}."
+        )
+    return _wait(fn, args, kwargs, inf if timeout is None else timeout)
+
+
+def run_sync(fn: Callable[P, Awaitable[R]], /, *args: P.args, **kwargs: P.kwargs) -> R:
+    """Run an async function from sync code without a time limit; see `call_async_from_sync`.
+
+    All keyword arguments are passed to the function.
+    """
+    return _wait(fn, args, kwargs, inf)
+
+
+_GRACE: Final = 2.0
+"""How long an interrupted caller waits for the cleanup of the function, in seconds."""
+_TICK: Final = 0.5
+"""How long a caller waits at a time, in seconds; some systems delay Ctrl-C until a wait ends."""
+
+_Answers: TypeAlias = "SimpleQueue[tuple[bool, Any]]"
+"""Receives one item: True and the returned value, or False and the raised exception."""
+
+
+def is_blocked(loop: AbstractEventLoop) -> bool:
+    """Return whether a loop is blocked until the async function that runs here ends."""
+    return any(caller.loop is loop and not caller.over for caller in _blocked.get())
+
+
+class _BlockedCaller:
+    """An event loop that a caller blocks."""
+
+    __slots__ = ("loop", "over")
+
+    def __init__(self, loop: AbstractEventLoop) -> None:
+        self.loop = loop
+        self.over = False
+
+
+_blocked: ContextVar[tuple[_BlockedCaller, ...]] = ContextVar("agents_tools_blocked", default=())
+"""The loops blocked by the code that runs here; waiting for them would be a deadlock."""
+
+
+def _wait(
+    fn: Callable[..., Awaitable[R]], args: tuple[Any, ...], kwargs: dict[str, Any], timeout: float
+) -> R:
+    import asyncio
+
+    if not callable(fn):
+        raise UserTypeError(_not_callable(fn))
+    bridge = _running_bridge()
+    if threading.get_ident() == bridge.thread.ident:
+        raise UserError(_blocks_itself(fn))
+    call = _BridgeCall(bridge, fn, args, kwargs)
+    here = _running_loop()
+    token = None if here is None else _blocked.set((*_blocked.get(), here))
+    try:
+        bridge.loop.call_soon_threadsafe(call.start)
+        returned, value = _receive(call.answers, timeout, bridge.thread)
+    except Empty:
+        call.cancel()
+        raise ToolTimeoutError(f"{_name(fn)} had no result after {timeout:g} s.") from None
+    except BaseException:  # Ctrl-C, or what another signal handler raised
+        call.cancel()
+        with contextlib.suppress(Empty):
+            _receive(call.answers, _GRACE, bridge.thread)
+        raise
+    finally:
+        if here is not None and token is not None:
+            here.over = True
+            _blocked.reset(token)
+    if returned:
+        result: R = value
+        return result
+    try:
+        if isinstance(value, asyncio.CancelledError):
+            raise ToolCancelledError(f"{_name(fn)} was cancelled.") from value
+        raise value
+    finally:
+        # The traceback of the error holds this frame, which must not hold the error.
+        del call, value
+
+
+def _running_loop() -> _BlockedCaller | None:
+    import asyncio
+
+    try:
+        return _BlockedCaller(asyncio.get_running_loop())
+    except RuntimeError:
+        return None
+
+
+def _receive(answers: _Answers, timeout: float, thread: threading.Thread) -> tuple[bool, Any]:
+    """Wait for the answer of a call that runs in that thread; `Empty` when the time is over."""
+    until = time.monotonic() + timeout
+    while True:
+        left = until - time.monotonic()
+        try:
+            return answers.get(timeout=max(0.0, min(left, _TICK)))
+        except Empty:
+            if left <= _TICK:
+                raise
+            if not thread.is_alive():
+                return False, ToolLostError("The thread of the background loop has ended.")
+
+
+class _BridgeCall:
+    """A run of an async function on the background loop."""
+
+    __slots__ = ("answers", "args", "bridge", "fn", "kwargs", "task")
+
+    def __init__(
+        self,
+        bridge: _Bridge,
+        fn: Callable[..., Awaitable[Any]],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> None:
+        self.bridge = bridge
+        self.fn = fn
+        self.args = args
+        self.kwargs = kwargs
+        self.answers: _Answers = SimpleQueue()
+        self.task: Task[tuple[bool, Any]] | None = None
+
+    def cancel(self) -> None:
+        """Request the cancellation of the function; callable from any thread."""
+        self.bridge.loop.call_soon_threadsafe(self._cancel)
+
+    # What follows runs on the loop.
+
+    def start(self) -> None:
+        outcome = _outcome(self.fn, self.args, self.kwargs)
+        self.task = self.bridge.loop.create_task(outcome)
+        # The loop itself holds tasks weakly, and the caller may go before the task ends.
+        self.bridge.tasks.add(self.task)
+        self.task.add_done_callback(self._answer)
+
+    def _cancel(self) -> None:
+        if self.task is None:
+            self.answers.put((False, None))
+        else:
+            self.task.cancel()
+
+    def _answer(self, task: Task[tuple[bool, Any]]) -> None:
+        import asyncio
+
+        self.bridge.tasks.discard(task)
+        self.task = None
+        cancelled = task.cancelled()  # before its first step
+        self.answers.put((False, asyncio.CancelledError()) if cancelled else task.result())
+
+
+async def _outcome(
+    fn: Callable[..., Awaitable[Any]], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[bool, Any]:
+    """Await the function and report its result or exception, without stopping the loop."""
+    try:
+        return True, await _awaitable(fn, fn(*args, **kwargs))
+    except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits
+        return False, error
+
+
+class _Bridge:
+    """An event loop that runs in a daemon thread for the rest of the process."""
+
+    def __init__(self) -> None:
+        import asyncio
+
+        self.loop: AbstractEventLoop = asyncio.new_event_loop()
+        self.tasks: set[Task[Any]] = set()
+        self.thread = threading.Thread(target=self._run, name="agents-tools-bridge", daemon=True)
+        try:
+            self.thread.start()
+        except RuntimeError as error:
+            self.loop.close()
+            raise ToolOverloadedError(f"The background loop has not started: {error}.") from error
+
+    def _run(self) -> None:
+        while True:
+            # A task beside a call may stop the loop, or raise what the loop lets through.
+            with contextlib.suppress(KeyboardInterrupt, SystemExit):
+                self.loop.run_forever()
+
+
+_bridge: _Bridge | None = None
+_lock = threading.RLock()
+_of_parents: list[_Bridge | None] = []
+"""Bridges from before a fork. They are kept: to close such a loop would disturb the parent's."""
+
+
+def _running_bridge() -> _Bridge:
+    global _bridge  # noqa: PLW0603 - one for the process, made when first needed
+    bridge = _bridge
+    if bridge is not None and bridge.thread.is_alive():
+        return bridge
+    with _lock:
+        if _bridge is None or not _bridge.thread.is_alive():
+            _bridge = _Bridge()
+        return _bridge
+
+
+def _reset_after_fork() -> None:
+    """Remove the bridge in a forked process, which has only the thread that forked."""
+    global _bridge, _lock
+    _of_parents.append(_bridge)
+    _bridge, _lock = None, threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_reset_after_fork)
+
+
+def _name(fn: Any) -> str:
+    fn = getattr(fn, "func", fn)  # functools.partial
+    return str(getattr(fn, "__qualname__", None) or type(fn).__qualname__)
+
+
+def _not_callable(fn: Any) -> str:
+    if not hasattr(fn, "__await__"):
+        return f"An async function was expected, not {type(fn).__name__}."
+    if hasattr(fn, "close"):
+        fn.close()  # or Python would also report that it was never awaited
+    name = _name(fn)
+    return (
+        f"Pass the async function and its arguments, not its coroutine: {name}, …, not {name}(…)."
+    )
+
+
+def _awaitable(fn: Any, result: Awaitable[R]) -> Awaitable[R]:
+    if hasattr(result, "__await__"):
+        return result
+    raise UserTypeError(
+        f"{_name(fn)} is not an async function: it returned {type(result).__name__}, which cannot "
+        "be awaited. Call it directly."
+    )
+
+
+def _blocks_itself(fn: Any) -> str:
+    name = _name(fn)
+    return (
+        f"{name} was to be run from sync code on the thread of the background loop, which would "
+        f"then wait for itself. Write `await {name}(…)` there, or run the sync code in a thread: "
+        "`await asyncio.to_thread(…)`."
+    )

@@ -1,0 +1,113 @@
+"""Detection of code that blocks the event loop."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import traceback
+import typing
+from dataclasses import dataclass
+from typing import Any, Self
+
+from agents_tools.errors import UserValueError
+
+if typing.TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+
+__all__ = ["BlockedLoop", "watch_loop"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockedLoop:
+    """A report that the event loop is blocked.
+
+    Attributes:
+        seconds: How long the loop has been blocked, in seconds.
+        stack: The stack of its thread, as in a traceback, innermost frame last.
+    """
+
+    seconds: float
+    stack: str
+
+
+class watch_loop:  # noqa: N801 - used like a function: `async with watch_loop(): ...`
+    """Watch the running event loop, and report code that blocks it.
+
+    An `async def` tool that calls `time.sleep` or computes for long stops everything else on the
+    loop, timeouts included. It cannot be interrupted, but the report shows its location.
+
+    ```python
+    async with watch_loop(limit=0.5):
+        ...
+    ```
+
+    Args:
+        limit: The time that the loop can be blocked without a report, in seconds.
+        report: Called with a `BlockedLoop` in the watching thread, once each time the loop is
+            blocked. By default a warning with the stack is logged.
+
+    Raises:
+        UserError: `limit` is not positive.
+    """
+
+    def __init__(
+        self, limit: float = 1.0, *, report: Callable[[BlockedLoop], Any] | None = None
+    ) -> None:
+        if not limit > 0:
+            raise UserValueError(
+                f"watch_loop(...) expects a positive number of seconds, got {limit!r}."
+            )
+        self._limit = limit
+        self._report = report or _log
+        self._left = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    async def __aenter__(self) -> Self:
+        """Start watching the running loop."""
+        import asyncio
+
+        loop = asyncio.get_running_loop()
+        self._left.clear()
+        self._thread = threading.Thread(
+            target=self._watch,
+            args=(loop, threading.get_ident()),
+            name="agents_tools-watchdog",
+            daemon=True,
+        )
+        self._thread.start()
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        """Stop watching."""
+        self._left.set()
+
+    def _watch(self, loop: asyncio.AbstractEventLoop, ident: int) -> None:
+        while not self._left.wait(self._limit / 4):
+            answered = threading.Event()
+            try:
+                loop.call_soon_threadsafe(answered.set)
+            except RuntimeError:
+                return  # the loop is closed
+            waited = 0.0
+            while not answered.wait(self._limit) and not self._left.is_set():
+                waited += self._limit
+                if waited == self._limit:
+                    self._report_blocked(ident, waited)
+
+    def _report_blocked(self, ident: int, seconds: float) -> None:
+        frames = sys._current_frames()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - the way to look
+        frame = frames.get(ident)
+        stack = "".join(traceback.format_stack(frame)) if frame is not None else ""
+        self._report(BlockedLoop(seconds=seconds, stack=stack))
+
+
+def _log(blocked: BlockedLoop) -> None:
+    import logging
+
+    logging.getLogger("agents_tools").warning(
+        "The event loop has not answered for %.1f seconds. Make the tool a plain `def`, which "
+        "runs in a thread, or await what it waits for. It is blocked here:\n%s",
+        blocked.seconds,
+        blocked.stack,
+    )

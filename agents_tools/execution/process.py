@@ -1,0 +1,373 @@
+"""The backend that runs tools in worker processes, which can be killed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+import time
+import weakref
+from contextlib import aclosing, asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from agents_tools.concurrency.fair_lock import LockTicket
+from agents_tools.errors import UserError, UserValueError
+from agents_tools.execution.framing import FrameTooLargeError
+from agents_tools.execution.ledger import Ledger
+from agents_tools.execution.local import waited_too_long
+from agents_tools.execution.pool import WorkerPool
+from agents_tools.execution.protocol import (
+    BackendCapabilities,
+    BackendHealth,
+    CallLog,
+    ended,
+    is_result,
+)
+from agents_tools.execution.tool_reference import addresses_of, main_program
+from agents_tools.execution.worker_process import StartError, WorkerRecipe
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Mapping
+    from typing import Self
+
+    from agents_tools.events.kinds import CallStatus
+    from agents_tools.execution.protocol import CallEnvelope, CallEvent, EventKind
+    from agents_tools.execution.worker_process import WorkerProcess
+
+__all__ = ["ProcessBackend"]
+
+_CAPABILITIES: Final = BackendCapabilities(restarts=True)
+_RESTARTS: Final = 2
+"""The maximum number of times that an idempotent call is run again."""
+_FALSE_STARTS: Final = 3
+"""How many dead workers a call can be assigned before it fails."""
+_PASSED_ON: Final[Mapping[str, EventKind]] = {"event": "event", "heartbeat": "heartbeat"}
+"""The kinds of messages from a worker that are passed on, besides a result."""
+_SLACK: Final = 0.02
+"""The extra time for a worker to report the deadline itself, in seconds."""
+
+
+class ProcessBackend:
+    """Runs tools in worker processes, which can be killed whatever a tool does.
+
+    Each worker imports the tools by name and runs one call at a time. It is a new interpreter
+    without the file descriptors and with few of the environment variables of this process.
+    Workers are started in advance, and replaced when they die, are killed, or reach `max_calls`.
+    A call that is cancelled or exceeds its deadline has two seconds for its cleanup. A worker
+    that is still busy then is killed with all processes that it has started. If this process
+    dies, the workers end too.
+
+    Values are sent as JSON; `ctx.context` is not sent. The output that tools print is written to
+    the standard error of this process.
+
+    Args:
+        target: The tools: `"package.module"` for all tools of a module, `"package.module:name"`
+            for a tool or a list of tools, tools from functions at the top level of a module, or
+            several of these.
+        workers: The number of workers, and so of calls that run at once.
+        max_calls: The number of calls after which a worker is replaced.
+        max_waiting: The number of calls that can wait for a worker; others are refused as
+            `overloaded`.
+        memory: The maximum address space of a worker, in bytes.
+        environment: Environment variables for the workers, besides `HOME`, `LANG`, `PATH` and
+            similar ones.
+        name: The name of the backend.
+
+    Raises:
+        UserError: The target cannot be imported by name, a number is not positive, or the system
+            has no POSIX processes.
+    """
+
+    def __init__(
+        self,
+        target: object,
+        *,
+        workers: int = 2,
+        max_calls: int = 1_000,
+        max_waiting: int = 1_000,
+        memory: int | None = None,
+        environment: Mapping[str, str] | None = None,
+        name: str = "processes",
+    ) -> None:
+        if sys.platform == "win32":
+            raise UserError("ProcessBackend needs a POSIX system; on Windows it runs within WSL.")
+        for label, number in (("workers", workers), ("max_calls", max_calls), ("memory", memory)):
+            if number is not None and number < 1:
+                raise UserValueError(f"{label}= takes a positive number, not {number!r}.")
+        addresses = addresses_of(target)
+        recipe = WorkerRecipe(
+            addresses=addresses,
+            main=main_program(addresses),
+            memory=memory,
+            environment=environment or {},
+        )
+        self._name = name
+        self._max_waiting = max_waiting
+        self._pool = WorkerPool(recipe, workers=workers, max_calls=max_calls)
+        self._ledger = Ledger()
+        self._calls: set[_ProcessCall] = set()
+        self._finalizer = weakref.finalize(self, WorkerPool.abandon, self._pool)
+
+    @property
+    def name(self) -> str:
+        """The name of the backend."""
+        return self._name
+
+    @property
+    def capabilities(self) -> BackendCapabilities:
+        """The features of the backend."""
+        return _CAPABILITIES
+
+    def start(self) -> None:
+        """Start the workers now instead of with the first call."""
+        self._check_open()
+        self._pool.start()
+
+    async def __aenter__(self) -> Self:
+        """Start the workers."""
+        self.start()
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        """End the workers."""
+        await self.aclose()
+
+    async def submit(self, envelope: CallEnvelope, /) -> AsyncGenerator[CallEvent]:
+        """Run a call; closing the generator cancels it.
+
+        Raises:
+            UserError: The backend was closed.
+        """
+        self._check_open()
+        async with aclosing(self._ledger.once(envelope, lambda: self._run(envelope))) as events:
+            async for said in events:
+                yield said
+
+    async def cancel(self, call_id: str, reason: str = "") -> bool:
+        """Cancel a call; its result says so at once, and its worker has two seconds to follow."""
+        found = [call for call in list(self._calls) if call.id == call_id]
+        for call in found:
+            call.cancel(reason)
+        return bool(found)
+
+    async def health(self) -> BackendHealth:
+        """Return how many workers there are, and how many calls run and wait."""
+        closed, waiting = self._pool.closed, self._pool.waiting
+        return BackendHealth(
+            ok=not closed,
+            workers=self._pool.workers,
+            busy=len(self._calls) - waiting,
+            waiting=waiting,
+            detail="closed" if closed else "",
+        )
+
+    async def aclose(self) -> None:
+        """Cancel what runs, and end the workers."""
+        self._pool.closed = True
+        for call in list(self._calls):
+            call.cancel("the backend was closed")
+        await self._pool.closing()
+        self._finalizer.detach()
+
+    def _check_open(self) -> None:
+        if self._pool.closed:
+            raise UserError(f"The backend {self._name!r} was closed and takes no more calls.")
+
+    async def _run(self, envelope: CallEnvelope) -> AsyncGenerator[CallEvent]:
+        log = CallLog(envelope.call_id, envelope.attempt)
+        yield log.create("accepted")
+        if self._pool.waiting >= self._max_waiting:
+            told = f"{self._pool.waiting} calls wait for the {self._pool.workers} workers of "
+            told += f"{self._name!r}. Tool {envelope.tool!r} was not started; try it again later."
+            yield log.create("result", ended("overloaded", told))
+            return
+        call = _ProcessCall(self._pool, envelope, log)
+        self._calls.add(call)
+        try:
+            async with aclosing(call.events()) as events:
+                async for said in events:
+                    yield said
+        finally:
+            self._calls.discard(call)
+
+
+class _ProcessCall:
+    """One call, on as many workers as it takes."""
+
+    def __init__(self, pool: WorkerPool, envelope: CallEnvelope, log: CallLog) -> None:
+        self.id = envelope.call_id
+        self._pool = pool
+        self._envelope = envelope
+        self._log = log
+        self._ticket: LockTicket[WorkerProcess | StartError] = LockTicket()
+        self._deadline = envelope.deadline
+        self._cancelled: str | None = None
+        self._wait: asyncio.Timeout | None = None
+        self._child: WorkerProcess | None = None
+        self._died = ""
+        self._started = self._unread = self._over = False
+
+    async def events(self) -> AsyncGenerator[CallEvent]:
+        """Yield what is said about the call, up to its result."""
+        restarts, false_starts = _RESTARTS if self._envelope.idempotent else 0, _FALSE_STARTS
+        while True:
+            async with aclosing(self._attempt()) as events:
+                async for said in events:
+                    yield said
+            if self._over:
+                return
+            if self._unread and false_starts:
+                false_starts -= 1
+                continue
+            if not restarts:
+                break
+            restarts -= 1
+            self._log = CallLog(self._envelope.call_id, self._log.attempt + 1)
+            self._started = False
+            yield self._log.create("restarted", {"reason": f"its worker died ({self._died})"})
+        told = f"The worker of tool {self._envelope.tool!r} died ({self._died}) while the call ran."
+        yield self._result("lost", f"{told} Whether it took effect is not known.")
+
+    def cancel(self, reason: str) -> None:
+        """Cancel the call, from any thread."""
+        self._cancelled = reason or "nobody waits for it any more"
+        self._ticket.leave()
+        with contextlib.suppress(RuntimeError):  # its event loop is closed
+            self._ticket.loop.call_soon_threadsafe(self._look_up)
+
+    def _look_up(self) -> None:
+        if self._child is not None:
+            self._child.interrupt()
+        if self._wait is not None:
+            with contextlib.suppress(RuntimeError):  # its time is over already
+                self._wait.reschedule(0)
+
+    async def _attempt(self) -> AsyncGenerator[CallEvent]:
+        """Run the call on one worker; one that died gives no result."""
+        child: WorkerProcess | None = None
+        result: CallEvent | None = None
+        try:
+            child = await self._acquire()
+        except StartError as error:
+            told = f"The worker of tool {self._envelope.tool!r} could not be started: {error}"
+            result = self._result("tool_error", told, kind="UserError")
+        if child is not None and self._cancelled is not None:
+            self._pool.release(child)
+            child = None
+        if child is None:
+            yield result or self._stopped()
+            return
+        running, spent = True, False
+        try:
+            try:
+                await self._send(child)
+            except FrameTooLargeError as error:
+                running, result = False, self._too_large(error)
+            except TimeoutError:
+                result = self._stopped()
+            if result is None and not self._started:
+                self._started = True
+                yield self._log.create("started")
+            while result is None:
+                try:
+                    message = await self._receive(child)
+                except TimeoutError:
+                    result = self._stopped()
+                    break
+                if message is None:
+                    self._died, spent = await child.obituary(), True
+                    self._unread = child.unread
+                    break
+                kind, payload = message.get("said"), message.get("payload")
+                if kind == "result" and is_result(payload):
+                    result, running = self._log.create("result", payload), not message.get("clean")
+                    spent = _is_out_of_memory(payload)
+                elif isinstance(payload, dict) and isinstance(kind, str) and kind in _PASSED_ON:
+                    yield self._log.create(_PASSED_ON[kind], cast("dict[str, Any]", payload))
+                else:
+                    self._died, spent = "what it said was no answer", True
+                    self._unread = False
+                    break
+        finally:
+            self._pool.release(child, running=running, spent=spent)
+        if result is not None:
+            self._over = True
+            yield result
+
+    async def _send(self, child: WorkerProcess) -> None:
+        """Send the call to a worker.
+
+        Raises:
+            FrameTooLargeError: It is too long.
+            TimeoutError: The deadline has passed, or the call was cancelled.
+        """
+        rest = child.begin({"call": self._envelope.again(self._log.attempt).to_dict()})
+        if rest:
+            async with self._in_time():
+                await child.go_on(rest)
+
+    async def _receive(self, child: WorkerProcess) -> dict[str, Any] | None:
+        """Return the next message of a worker.
+
+        Raises:
+            TimeoutError: The deadline has passed, or the call was cancelled.
+        """
+        if self._cancelled is not None:
+            raise TimeoutError
+        self._child = child
+        try:
+            return await child.receive(until=self._until(_SLACK))
+        finally:
+            self._child = None
+
+    @asynccontextmanager
+    async def _in_time(self, slack: float = _SLACK) -> AsyncGenerator[None]:
+        """End a block at the deadline, and when the call is cancelled."""
+        if self._cancelled is not None:
+            raise TimeoutError
+        try:
+            async with asyncio.timeout_at(self._until(slack)) as self._wait:
+                yield
+        finally:
+            self._wait = None
+
+    async def _acquire(self) -> WorkerProcess | None:
+        if self._pool.closed:
+            self._cancelled = "the backend was closed"
+            return None
+        try:
+            async with self._in_time(0.0):
+                return await self._pool.acquire(self._ticket)
+        except TimeoutError:
+            return None
+
+    def _until(self, slack: float) -> float | None:
+        """Return the deadline on the clock of the event loop."""
+        if self._deadline is None:
+            return None
+        return asyncio.get_running_loop().time() + self._deadline - time.time() + slack
+
+    def _stopped(self) -> CallEvent:
+        """Return the result of a call that was cancelled, or whose time is over."""
+        self._over = True
+        name = self._envelope.tool
+        if self._cancelled is not None:
+            told = f"The call of tool {name!r} was cancelled: {self._cancelled}."
+            return self._result("cancelled", told)
+        if not self._started:
+            return self._log.create("result", waited_too_long(name))
+        told = f"Tool {name!r} took longer than its deadline and was stopped."
+        return self._result("timeout", told)
+
+    def _too_large(self, error: FrameTooLargeError) -> CallEvent:
+        told = f"The arguments of tool {self._envelope.tool!r} are too large to be sent ({error}). "
+        return self._result("invalid_args", f"{told}Nothing was run.")
+
+    def _result(self, status: CallStatus, message: str, kind: str | None = None) -> CallEvent:
+        self._over = True
+        return self._log.create("result", ended(status, message, kind=kind))
+
+
+def _is_out_of_memory(payload: Mapping[str, Any]) -> bool:
+    error: Mapping[str, Any] | None = payload.get("error")
+    return error is not None and error.get("type") == "MemoryError"

@@ -1,0 +1,478 @@
+"""The caller's side of a backend: tools whose bodies run there and whose events arrive here."""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+import time
+import typing
+import weakref
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from typing_extensions import TypeVar
+
+from agents_tools import errors
+from agents_tools.concurrency.supervisor import GRACE
+from agents_tools.content.outputs import ToolResult, block_from_dict
+from agents_tools.errors import (
+    ModelBehaviorError,
+    ToolError,
+    ToolLostError,
+    ToolTimeoutError,
+    UserError,
+    UserTypeError,
+    UserValueError,
+)
+from agents_tools.events.codec import event_from_dict
+from agents_tools.events.envelope import Origin
+from agents_tools.events.kinds import (
+    GapEvent,
+    ToolAttemptEvent,
+    ToolStreamEndEvent,
+    ToolStreamStartEvent,
+)
+from agents_tools.events.trace_hooks import trace_carrier
+from agents_tools.execution.protocol import ERRORS, CallEnvelope, ToolBackend, is_result
+from agents_tools.execution.worker_call import bare, pin_of
+from agents_tools.tool.declaration import Policy
+from agents_tools.tool.tool import FunctionTool
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from agents_tools.events.base import Event
+    from agents_tools.execution.protocol import CallEvent
+    from agents_tools.tool.context import ToolContext
+    from agents_tools.tool.declaration import Call, Declaration, ToolOrigin
+
+__all__ = ["RemoteDeclaration", "is_idempotent", "remote_tools", "run_on", "value_of"]
+
+ToolT = TypeVar("ToolT", bound=FunctionTool[..., Any])
+
+
+def run_on(
+    backend: ToolBackend, *, name: str | None = None, idempotent: bool | None = None
+) -> Callable[[ToolT], ToolT]:
+    """Return a policy that runs the body of a tool on a backend, which must have the same tool.
+
+    Arguments are validated and policies are applied in this process. Events of the tool are
+    emitted here when they arrive, with the ids of this call. The value is returned as JSON, and
+    `ctx.context` is not sent to the backend.
+
+    Args:
+        backend: The backend that runs the body.
+        name: The name of the tool in the backend; by default that of the tool.
+        idempotent: Whether running the call twice is harmless, so that the backend can run it
+            again after losing a worker. By default it depends on the annotations of the tool
+            (`readOnlyHint`, `idempotentHint`); those from a remote server are not trusted.
+    """
+    return _RunOn(backend, name, idempotent)
+
+
+class _RunOn:
+    """The policy that `run_on` returns."""
+
+    def __init__(self, backend: ToolBackend, name: str | None, idempotent: bool | None) -> None:
+        if not isinstance(typing.cast("object", backend), ToolBackend):
+            raise UserTypeError(
+                "run_on(...) expects a backend, such as LocalBackend or ProcessBackend, got a "
+                f"{type(backend).__name__}."
+            )
+        self._backend = backend
+        self._tool_name = name
+        self._idempotent = idempotent
+
+    def __call__(self, tool: ToolT) -> ToolT:
+        """Return a copy of the tool whose body runs on the backend."""
+        convert = getattr(tool, "as_function_tool", None)  # class-based tools
+        if convert is not None:
+            tool = convert()
+        if not isinstance(tool, FunctionTool):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UserTypeError(
+                f"The policy {self!r} expects a tool, got a {type(tool).__name__}. "
+                "Put it above `@function_tool`, not below."
+            )
+        idempotent = is_idempotent(tool) if self._idempotent is None else self._idempotent
+        declaration = RemoteDeclaration(
+            tool, self._backend, self._tool_name or tool.name, idempotent
+        )
+        label = Policy(name=f"run_on({self._backend.name})", wrap=lambda inner: inner)
+        return tool.with_(declaration=declaration, policy=label)
+
+    def __repr__(self) -> str:
+        """Return the policy as it was written."""
+        return f"<policy run_on({self._backend.name})>"
+
+
+def remote_tools(
+    backend: ToolBackend, definitions: Iterable[Mapping[str, Any] | FunctionTool[..., Any]]
+) -> list[FunctionTool[..., Any]]:
+    """Return tools that run on a backend, from their definitions alone.
+
+    The worker validates the arguments and applies its own policies.
+
+    Args:
+        backend: The backend that runs the tools.
+        definitions: The definitions: mappings as in MCP (`name`, `description`, `inputSchema`,
+            `outputSchema`), or tools with the same definitions.
+
+    Raises:
+        UserError: A definition is invalid.
+    """
+    return [_remote_tool(backend, given) for given in definitions]
+
+
+class RemoteDeclaration:
+    """The declaration of a tool whose body runs on a backend.
+
+    Args:
+        tool: The tool.
+        backend: The backend that runs its body.
+        name: The name of the tool in the backend.
+        idempotent: Whether running a call twice is harmless.
+        pin: Whether the worker's tool must have the same definition.
+    """
+
+    direct: None = None
+
+    def __init__(
+        self,
+        tool: FunctionTool[..., Any],
+        backend: ToolBackend,
+        name: str,
+        idempotent: bool,
+        *,
+        pin: bool = True,
+    ) -> None:
+        self.inner: Declaration = getattr(tool.declaration, "inner", tool.declaration)
+        self._tool = tool
+        self._sender = _CallSender(backend, name, idempotent=idempotent, bare=True)
+        self._pinned = not pin
+
+    @property
+    def name(self) -> str:
+        """The name it was declared with."""
+        return self.inner.name
+
+    @property
+    def origin(self) -> ToolOrigin:
+        """The origin of the tool."""
+        return self.inner.origin
+
+    @property
+    def description(self) -> str:
+        """The description of the tool."""
+        return self.inner.description
+
+    @property
+    def json_schema(self) -> dict[str, Any]:
+        """The JSON Schema of the arguments; do not modify it."""
+        return self.inner.json_schema
+
+    @property
+    def output_json_schema(self) -> dict[str, Any] | None:
+        """The JSON Schema of the result; do not modify it."""
+        return self.inner.output_json_schema
+
+    @property
+    def body(self) -> Call:
+        """The function that validates the arguments here and runs the call on the backend."""
+        return self._call
+
+    def check(self, args_json: str) -> None:
+        """Validate arguments without running anything."""
+        self.inner.check(args_json)
+
+    def serializer(self) -> Any:
+        """Return `None`, because the value that arrives is JSON."""
+        return None
+
+    def method_of(self) -> None:
+        """Leave the first parameter out of the schema, because the function is a method."""
+        self.inner.method_of()
+
+    def bind(self, instance: object) -> NoReturn:
+        """Raise an error, because the instance of a method cannot be sent to a worker."""
+        raise UserTypeError(
+            f"Tool {self.name!r} is a method, and its instance, a {type(instance).__name__}, "
+            "cannot be sent to a worker. Make it a function at the top level of a module."
+        )
+
+    async def _call(self, context: ToolContext[Any], args_json: str) -> Any:
+        self.inner.check(args_json)
+        context.validated = True
+        if not self._pinned:
+            self._sender.definition = pin_of(bare(self._tool).with_(name=self._sender.tool))
+            self._pinned = True
+        return await self._sender.send(context, args_json)
+
+
+def _remote_tool(
+    backend: ToolBackend, given: Mapping[str, Any] | FunctionTool[..., Any]
+) -> FunctionTool[..., Any]:
+    definition = _definition_of(given)
+    name, schema = definition.get("name"), definition.get("inputSchema")
+    if not isinstance(name, str) or schema is None:
+        raise UserValueError(
+            "A tool definition is incomplete: expected `name` and `inputSchema`, got "
+            f"{sorted(definition)!r:.200}."
+        )
+    sender = _CallSender(backend, name, idempotent=False, bare=False)
+
+    async def body(context: ToolContext[Any], args_json: str) -> Any:
+        return await sender.send(context, args_json)
+
+    tool = FunctionTool.from_schema(
+        name=name,
+        schema=schema,
+        on_invoke_tool=body,
+        description=definition.get("description") or "",
+        validate_arguments=False,  # the worker validates them against the original types
+        output_json_schema=definition.get("outputSchema"),
+    )
+    sender.definition = pin_of(tool) if isinstance(given, FunctionTool) else ""
+    return tool
+
+
+def _definition_of(given: Mapping[str, Any] | FunctionTool[..., Any]) -> Mapping[str, Any]:
+    if not isinstance(given, FunctionTool):
+        return given
+    return {
+        "name": given.name,
+        "description": given.description,
+        "inputSchema": given.params_json_schema,
+        "outputSchema": given.output_json_schema,
+    }
+
+
+def is_idempotent(tool: FunctionTool[..., Any]) -> bool:
+    """Return whether a local tool is annotated as read-only or idempotent."""
+    hints = tool.annotations
+    if hints is None or tool.origin.server is not None:
+        return False
+    return hints.readOnlyHint or hints.idempotentHint
+
+
+@dataclass
+class _CallSender:
+    """Sends the calls of one tool to a backend."""
+
+    backend: ToolBackend
+    tool: str
+    idempotent: bool
+    bare: bool
+    definition: str = ""
+
+    async def send(self, context: ToolContext[Any], args_json: str) -> Any:
+        """Run a call on the backend and emit its events; return its value, or raise its error."""
+        envelope = self._envelope(context, args_json)
+        reader = _ResultReader(context, self.tool, envelope.attempt)
+        try:
+            async with asyncio.timeout(_seconds(context.deadline)):
+                async with aclosing(self.backend.submit(envelope)) as stream:
+                    async for message in stream:
+                        if reader.is_new(message):
+                            await reader.handle(message)
+                            if reader.result is not None:
+                                break
+        except TimeoutError as error:
+            if isinstance(error, errors.AgentsToolsError):
+                raise
+            raise ToolTimeoutError(
+                f"The backend {self.backend.name!r} did not respond for tool {self.tool!r} before "
+                "the deadline."
+            ) from None
+        if reader.result is None:
+            raise ToolLostError(
+                f"The backend {self.backend.name!r} ended the call of tool {self.tool!r} without "
+                "a result; whether it took effect is not known."
+            )
+        return value_of(reader.result, context)
+
+    def _envelope(self, context: ToolContext[Any], args_json: str) -> CallEnvelope:
+        key = context.idempotency_key
+        return CallEnvelope(
+            call_id=key,
+            attempt=_next_attempt(context),
+            tool=self.tool,
+            definition=self.definition,
+            arguments=args_json,
+            deadline=_wall_clock(context.deadline),
+            idempotency_key=key,
+            idempotent=self.idempotent,
+            trace=trace_carrier(),
+            bare=self.bare,
+        )
+
+
+def _next_attempt(context: ToolContext[Any]) -> int:
+    """Return the number of an attempt that was not sent yet.
+
+    If a policy runs the body again without setting `attempt`, that is a new attempt too.
+    Otherwise the backend would return the result of the previous one.
+    """
+    first = getattr(context, "_first", None) or context
+    attempt = _sent[first] = max(context.attempt, _sent.get(first, 0) + 1)
+    return attempt
+
+
+_sent: weakref.WeakKeyDictionary[ToolContext[Any], int] = weakref.WeakKeyDictionary()
+"""The number of the latest attempt of each call, by the context of the first attempt."""
+
+
+class _ResultReader:
+    """Reads the messages about a call, and emits its events in the context of the call here."""
+
+    def __init__(self, context: ToolContext[Any], tool: str, attempt: int) -> None:
+        self._context = context
+        self._tool = tool
+        self._attempt = attempt
+        self._next = 0
+        self.result: Mapping[str, Any] | None = None
+
+    def is_new(self, message: CallEvent) -> bool:
+        """Return whether a message was not handled yet."""
+        if message.attempt < self._attempt:
+            return False
+        return message.attempt > self._attempt or message.seq >= self._next
+
+    async def handle(self, message: CallEvent) -> None:
+        """Emit the event of a message, or store the result."""
+        context = self._context
+        if message.attempt > self._attempt:
+            self._emit(ToolAttemptEvent(self._attempt, error="ToolLostError"))
+            self._attempt, self._next = message.attempt, message.seq
+        if message.seq > self._next:
+            self._emit(GapEvent(message.seq - self._next))
+        self._next = message.seq + 1
+        if message.kind == "result":
+            if not is_result(message.payload):
+                raise ToolLostError(
+                    f"The worker of tool {self._tool!r} sent an invalid result; whether the call "
+                    "took effect is not known."
+                )
+            self.result = message.payload
+        elif message.kind == "event" and context.listening:
+            channel = context.channel
+            if channel is not None and channel.should_wait():
+                await channel.wait_for_room()  # a slow reader here pauses the worker
+            self._emit(_as_local_event(message.payload, context))
+
+    def _emit(self, event: Event | None) -> None:
+        if event is not None and self._context.listening:
+            self._context.emit(event)
+
+
+def _as_local_event(payload: Mapping[str, Any], context: ToolContext[Any]) -> Event | None:
+    """Return an event of a worker with the path of the call here; `None` to leave it out."""
+    try:
+        event = event_from_dict(payload)
+    except UserError as error:
+        _log().warning("A worker's event of tool %r cannot be read: %s", context.tool_name, error)
+        return None
+    path = event.path
+    if len(path) > 1 and event.origin is not None:
+        origin = event.origin
+        below = (*context.path, *path[1:])
+        return event.replace(
+            origin=Origin(origin.tool_name, origin.tool_call_id, below, origin.source)
+        )
+    if isinstance(event, (ToolStreamStartEvent, ToolStreamEndEvent)):
+        return None  # the call emits its own start and end here
+    return event.replace(origin=None)
+
+
+def value_of(payload: Mapping[str, Any], context: ToolContext[Any]) -> Any:
+    """Return the value in the payload of a `result`.
+
+    Args:
+        payload: The payload.
+        context: The context of the call here.
+
+    Raises:
+        Exception: The call failed; the exception is of the same type as in the worker if that
+            type is known, and a `ToolError` otherwise.
+    """
+    error = payload.get("error")
+    status = payload.get("status")
+    if status != "ok" and (error is not None or "failed" not in payload):
+        raise _error_of(str(status), error or {}, context)
+    output = payload.get("output", "")
+    content = output if isinstance(output, str) else _blocks(output, context)
+    if "failed" in payload:
+        return ToolResult(
+            content=content,
+            structured=payload.get("structured"),
+            metadata=payload.get("metadata"),
+            is_error=bool(payload["failed"]),
+        )
+    return payload.get("structured", content) if "structured" in payload else content
+
+
+def _blocks(output: Iterable[Mapping[str, Any]], context: ToolContext[Any]) -> list[Any]:
+    try:
+        return [block_from_dict(block) for block in output]
+    except UserError as error:
+        raise ToolLostError(
+            f"The worker of tool {context.tool_name!r} sent a result that cannot be read: {error}"
+        ) from None
+
+
+def _error_of(status: str, error: Mapping[str, Any], context: ToolContext[Any]) -> Exception:
+    message = str(error.get("message") or f"The call ended as {status}.")
+    kind = str(error.get("type") or "")
+    error_class = ERRORS.get(status)
+    if status == "invalid_args":
+        context.validated = False
+        return ModelBehaviorError(message)
+    context.validated = True
+    if error_class is not None:
+        return getattr(errors, error_class)(message)
+    name = kind.removeprefix("agents_tools.errors.")
+    known: Any = getattr(errors, name, None) if name in errors.__all__ else None
+    if known in _PLAIN_ERRORS:
+        return known(message)
+    if name in _BUILT_IN:
+        return getattr(builtins, name)(message)
+    return ToolError(
+        f"Tool {context.tool_name!r} failed: {kind}" + (f": {message}" if message else "")
+    )
+
+
+_PLAIN_ERRORS: Final = (
+    errors.ToolError,
+    errors.ToolStreamError,
+    errors.ModelBehaviorError,
+    errors.UserError,
+    errors.UserTypeError,
+    errors.UserValueError,
+    errors.UserKeyError,
+)
+_BUILT_IN: Final = frozenset({
+    "ArithmeticError", "AssertionError", "AttributeError", "BlockingIOError", "BrokenPipeError",
+    "BufferError", "ConnectionAbortedError", "ConnectionError", "ConnectionRefusedError",
+    "ConnectionResetError", "EOFError", "Exception", "FileExistsError", "FileNotFoundError",
+    "FloatingPointError", "ImportError", "IndexError", "InterruptedError", "IsADirectoryError",
+    "LookupError", "MemoryError", "ModuleNotFoundError", "NameError", "NotADirectoryError",
+    "NotImplementedError", "OSError", "OverflowError", "PermissionError", "ProcessLookupError",
+    "RecursionError", "ReferenceError", "RuntimeError", "SyntaxError", "SystemError",
+    "TimeoutError", "TypeError", "UnboundLocalError", "ValueError", "ZeroDivisionError",
+})  # fmt: skip
+"""Errors that are created from a message; `KeyError` would quote the message again."""
+
+
+def _wall_clock(deadline: float | None) -> float | None:
+    return None if deadline is None else time.time() + deadline - time.monotonic()
+
+
+def _seconds(deadline: float | None) -> float | None:
+    """Return the timeout in seconds; `GRACE` lets the worker report the deadline itself first."""
+    return None if deadline is None else max(0.0, deadline - time.monotonic()) + GRACE
+
+
+def _log() -> Any:
+    import logging
+
+    return logging.getLogger("agents_tools")

@@ -1,0 +1,376 @@
+"""The worker's side of a call: it runs the tool and creates the messages about it."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import time
+import typing
+import weakref
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from agents_tools.concurrency.supervisor import GRACE, finish, supervise
+from agents_tools.content.outputs import as_tool_result
+from agents_tools.errors import Interruption, UserError
+from agents_tools.events.channel import Channel
+from agents_tools.events.kinds import NullEvent, ToolStreamEndEvent, ToolStreamStartEvent
+from agents_tools.events.trace_hooks import traced
+from agents_tools.execution.protocol import CallLog, ended
+from agents_tools.text.escape import shorten, type_name
+from agents_tools.text.secrets import MASK, mask_registered
+from agents_tools.tool.context import ToolContext
+
+if TYPE_CHECKING:
+    import contextvars
+    from collections.abc import AsyncGenerator, Mapping
+
+    from agents_tools.events.base import Event
+    from agents_tools.execution.protocol import CallEnvelope, CallEvent
+    from agents_tools.tool.declaration import CallOutcome
+    from agents_tools.tool.tool import FunctionTool
+
+    AnyTool = FunctionTool[..., Any]
+
+__all__ = ["Execution", "execute", "pin_of"]
+
+_WHOLE: Final = 1 << 40
+"""More characters than any result has: whoever is called shortens nothing for its caller."""
+_LONGEST_MESSAGE: Final = 10_000
+
+
+class _UnavailableContext:
+    """Stands where a tool looks for the application's own object, which stays with its caller."""
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __repr__(self) -> str:
+        return "<ctx.context stays with the caller>"
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__") and name.endswith("__"):
+            raise AttributeError(name)
+        raise UserError(
+            f"ctx.context.{name}: this tool runs in a worker, and the application's own object "
+            "does not travel there. Pass what the tool needs as arguments, or make it at the "
+            "worker."
+        )
+
+
+NOT_HERE: Final = _UnavailableContext()
+
+
+async def execute(
+    tool: AnyTool,
+    envelope: CallEnvelope,
+    *,
+    context: object = NOT_HERE,
+    heartbeat: float | None = None,
+) -> AsyncGenerator[CallEvent]:
+    """Run a call in a worker and yield the messages about it. Every backend uses this function.
+
+    The last message is always a single `result`. Closing the generator cancels the call and waits
+    at most two seconds for its cleanup.
+
+    Args:
+        tool: The tool; its policies apply unless the envelope is `bare`.
+        envelope: The call.
+        context: The worker's own object, for tools that accept a context. By default, using it
+            raises an error, because the application's object is not sent to workers.
+        heartbeat: The time without events after which a heartbeat is sent, in seconds.
+    """
+    execution = Execution(tool, envelope, context=context, heartbeat=heartbeat)
+    async with aclosing(execution.events()) as events:
+        async for said in events:
+            yield said
+
+
+def pin_of(tool: AnyTool) -> str:
+    """Return a fingerprint of a tool, which changes with its name and its schema.
+
+    Args:
+        tool: The tool.
+    """
+    pin = _pins.get(tool)
+    if pin is None:
+        text = json.dumps([tool.name, tool.json_schema], sort_keys=True, separators=(",", ":"))
+        pin = _pins[tool] = hashlib.sha256(text.encode()).hexdigest()
+    return pin
+
+
+_pins: weakref.WeakKeyDictionary[AnyTool, str] = weakref.WeakKeyDictionary()
+_bare: weakref.WeakKeyDictionary[AnyTool, AnyTool] = weakref.WeakKeyDictionary()
+"""What was made from tools, which never change."""
+
+
+class Execution:
+    """One call at the worker; takes what `execute` takes.
+
+    Args:
+        tool: The tool.
+        envelope: The call.
+        context: The worker's own object.
+        heartbeat: Seconds of silence before a sign of life.
+        log: Numbers the events; one in which something was said already has been accepted.
+        variables: The context variables that the tool sees; those of its caller by default.
+    """
+
+    def __init__(
+        self,
+        tool: AnyTool,
+        envelope: CallEnvelope,
+        *,
+        context: Any = NOT_HERE,
+        heartbeat: float | None = None,
+        log: CallLog | None = None,
+        variables: contextvars.Context | None = None,
+    ) -> None:
+        self._variables = variables
+        self._tool = bare(tool) if envelope.bare else tool
+        self._envelope = envelope
+        self._log = log or CallLog(envelope.call_id, envelope.attempt)
+        self._heartbeat = heartbeat
+        self._channel = Channel()
+        self._spoke = 0.0
+        self._alarm: asyncio.TimerHandle | None = None
+        self._pulse: asyncio.TimerHandle | None = None
+        self._task: asyncio.Task[CallOutcome] | None = None
+        self._ended: dict[str, Any] | None = None
+        self._context: ToolContext[Any] = ToolContext(
+            context,
+            tool_call_id=envelope.call_id,
+            deadline=_monotonic(envelope.deadline),
+            idempotency_key=envelope.idempotency_key,
+        )
+        self._context.attempt = envelope.attempt
+        self._context.watch(self._channel)
+
+    async def events(self) -> AsyncGenerator[CallEvent]:
+        """Run the call and yield the messages about it; see `execute`."""
+        message = self._log.create
+        if not self._log.next:
+            yield message("accepted")
+        refusal = self._ended or self._refusal()
+        if refusal is not None:
+            yield message("result", refusal)
+            return
+        yield message("started")
+        self._task = asyncio.create_task(self._call(), context=self._variables)
+        self._set_timers()
+        try:
+            async for event in self._channel:
+                if isinstance(event, NullEvent):
+                    yield message("heartbeat")
+                elif (payload := self._payload(event)) is not None:
+                    yield message("event", payload)
+            payload = await self._result()
+        finally:
+            for timer in (self._alarm, self._pulse):
+                if timer is not None:
+                    timer.cancel()
+            await self._leave()
+        yield message("result", payload)
+
+    def cancel(self, reason: str = "") -> None:
+        """Cancel the call. Its result is sent at once, and its cleanup has `GRACE` seconds."""
+        why = f": {reason}" if reason else "."
+        self._stop(ended("cancelled", f"The call of tool {self._tool.name!r} was cancelled{why}"))
+
+    def _stop(self, payload: dict[str, Any]) -> None:
+        if self._ended is None:
+            self._ended = payload
+        if self._task is None or self._task.done():
+            return
+        self._context.cancel()
+        self._task.cancel()
+        supervise(self._task, name=self._tool.name)
+        self._channel.close()
+
+    def _refusal(self) -> dict[str, Any] | None:
+        envelope, tool = self._envelope, self._tool
+        if envelope.definition and envelope.definition != pin_of(tool):
+            return ended(
+                "tool_error",
+                f"Tool {tool.name!r} at the worker is not the one that the caller knows: its name "
+                "or its schema differs. Nothing was run. Run the same release at both.",
+            )
+        if envelope.deadline is not None and envelope.deadline <= time.time():
+            return ended("timeout", f"The deadline of tool {tool.name!r} passed before it started.")
+        return None
+
+    async def _call(self) -> CallOutcome:
+        try:
+            with traced(self._envelope.trace):
+                return await self._tool.call(self._context, self._envelope.arguments)
+        finally:
+            self._channel.close()
+
+    def _set_timers(self) -> None:
+        loop = asyncio.get_running_loop()
+        if (deadline := self._envelope.deadline) is not None:
+            told = f"Tool {self._tool.name!r} took longer than its deadline and was stopped."
+            seconds = max(0.0, deadline - time.time())
+            self._alarm = loop.call_later(seconds, self._stop, ended("timeout", told))
+        if self._heartbeat is not None:
+            self._spoke = loop.time()
+            self._pulse = loop.call_later(self._heartbeat, self._beat, self._heartbeat)
+
+    def _beat(self, every: float) -> None:
+        loop = asyncio.get_running_loop()
+        if loop.time() - self._spoke >= every:
+            self._channel.push(NullEvent())
+            self._spoke = loop.time()
+        self._pulse = loop.call_at(self._spoke + every, self._beat, every)
+
+    def _payload(self, event: Event) -> dict[str, Any] | None:
+        """Return the wire form of an event; the call's own start and end are told otherwise."""
+        if self._heartbeat is not None:
+            self._spoke = asyncio.get_running_loop().time()
+        brackets = isinstance(event, (ToolStreamStartEvent, ToolStreamEndEvent))
+        if brackets and event.path == self._context.path:
+            return None
+        try:
+            return event.to_dict()
+        except UserError as error:
+            _log().warning("An event of tool %r cannot be sent: %s", self._tool.name, error)
+            return None
+
+    async def _result(self) -> dict[str, Any]:
+        if self._ended is not None or self._task is None:
+            return self._ended or {}
+        try:
+            outcome = await self._task
+        except Interruption:
+            return ended(
+                "denied",
+                f"Tool {self._tool.name!r} needs an approval, and nobody can be asked at its "
+                "worker. Put the approval around the tool where it is called.",
+            )
+        except asyncio.CancelledError:
+            return self._why_stopped()
+        try:
+            return payload_of(self._tool, outcome)
+        except Exception as error:  # noqa: BLE001 - code of the tool's own values may run there
+            told = f"The result of tool {self._tool.name!r} cannot be sent: {_message_of(error)}"
+            return ended("tool_error", told, kind=type_name(type(error)))
+
+    def _why_stopped(self) -> dict[str, Any]:
+        """Say who cancelled the task of the call: somebody here, or the tool itself.
+
+        Raises:
+            asyncio.CancelledError: It was whoever reads the events: the cancellation passes.
+        """
+        if self._ended is not None:
+            return self._ended
+        reader = asyncio.current_task()
+        if reader is None or reader.cancelling():
+            raise asyncio.CancelledError
+        return ended("tool_error", f"Tool {self._tool.name!r} failed: it cancelled itself.")
+
+    async def _leave(self) -> None:
+        """Cancel the call if it is still running when its reader stops."""
+        task = self._task
+        if task is not None and not task.done() and self._ended is None:
+            self._context.cancel()
+            self._channel.close()
+            task.cancel()
+            await finish(task, name=self._tool.name, grace=GRACE)
+
+
+def bare(tool: AnyTool) -> AnyTool:
+    """Return a tool without its policies, for a caller that has applied them."""
+    found = _bare.get(tool)
+    if found is None:
+        declaration = tool.declaration
+        inner = getattr(declaration, "inner", declaration)  # one that was sent elsewhere itself
+        found = tool.with_(policies=(), declaration=inner, max_output=_WHOLE)
+        _bare[tool] = found
+    return found
+
+
+def payload_of(tool: AnyTool, outcome: CallOutcome) -> dict[str, Any]:
+    """Return the payload of the `result` for the outcome of a call."""
+    output, error = outcome.output, outcome.error
+    payload: dict[str, Any] = {
+        "status": outcome.status,
+        "output": output if isinstance(output, str) else [block.to_dict() for block in output],
+        "error": None,
+        "metadata": _json_or_none(outcome.metadata),
+    }
+    if error is not None:
+        message = shorten(mask_registered(_message_of(error)), _LONGEST_MESSAGE)
+        payload["error"] = {"type": type_name(type(error)), "message": message}
+        return payload
+    value = outcome.value
+    result = as_tool_result(value)
+    if result is None:
+        payload.update(_structured(tool, value, output))
+        return payload
+    payload["metadata"] = _json_or_none(result.metadata)
+    payload["failed"] = result.is_error
+    if result.structured is not None:
+        payload["structured"] = _masked_json(tool.to_json(result.structured))
+    return payload
+
+
+def _structured(tool: AnyTool, value: Any, output: Any) -> dict[str, Any]:
+    if not isinstance(output, str) or value is output:
+        return {}
+    if value is None:
+        return {"structured": None}
+    if isinstance(value, str):
+        return {} if value == output else {"structured": mask_registered(value)}
+    if hasattr(value, "__next__"):  # it is used up: what it gave is in the output
+        return {"structured": json.loads(output)}
+    return {"structured": _masked_json(tool.to_json(value))}
+
+
+def _masked_json(text: str) -> Any:
+    """Return a JSON value with the secrets masked, numbers included."""
+    masked = mask_registered(text)
+    try:
+        return json.loads(masked)
+    except ValueError:
+        return _masked_leaves(json.loads(text))
+
+
+def _masked_leaves(value: Any) -> Any:
+    if isinstance(value, dict):
+        items = typing.cast("dict[str, Any]", value).items()
+        return {mask_registered(key): _masked_leaves(one) for key, one in items}
+    if isinstance(value, list):
+        return [_masked_leaves(one) for one in typing.cast("list[Any]", value)]
+    if isinstance(value, str):
+        return mask_registered(value)
+    return value if mask_registered(text := json.dumps(value)) == text else MASK
+
+
+def _json_or_none(metadata: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    from agents_tools.content.json_value import to_json
+
+    if metadata is None:
+        return None
+    try:
+        return typing.cast("dict[str, Any]", json.loads(to_json(dict(metadata))))
+    except UserError as error:
+        _log().warning("The metadata of a result cannot be sent: %s", error)
+        return None
+
+
+def _message_of(error: Exception) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - a broken __str__ of the tool's own exception
+        return "(its message cannot be shown)"
+
+
+def _monotonic(deadline: float | None) -> float | None:
+    return None if deadline is None else time.monotonic() + deadline - time.time()
+
+
+def _log() -> Any:
+    import logging
+
+    return logging.getLogger("agents_tools")

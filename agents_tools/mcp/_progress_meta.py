@@ -1,0 +1,11 @@
+"""The extension of progress notifications that clients and servers of this library share."""
+
+from __future__ import annotations
+
+__all__ = ["EVENT_KEY", "PROGRESS_EVENTS"]
+
+EVENT_KEY = "agents_tools/event"
+"""The key in the `_meta` of a progress notification whose value is the event as JSON."""
+
+PROGRESS_EVENTS = frozenset({"tool_progress_event", "notify_stream_event", "tool_artifact_event"})
+"""The types of the events that are sent as progress, from any level inside the call."""

@@ -1,0 +1,1 @@
+"""MCP clients: connections to servers, and their tools as function tools."""

@@ -1,0 +1,382 @@
+"""Convert tools of MCP servers to function tools, and their results to tool results."""
+
+from __future__ import annotations
+
+import binascii
+import json
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from agents_tools.content.outputs import (
+    ContentBlock,
+    ToolOutputAudio,
+    ToolOutputFileContent,
+    ToolOutputImage,
+    ToolOutputText,
+    ToolResult,
+)
+from agents_tools.errors import AgentsToolsError, ToolError
+from agents_tools.mcp._coerce import an_object
+from agents_tools.schema.arguments import SchemaReader
+from agents_tools.text.escape import safe_text, shorten
+from agents_tools.tool.declaration import ToolAnnotations, ToolOrigin
+from agents_tools.tool.failure import default_tool_error_function
+from agents_tools.tool.tool import FunctionTool
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from agents_tools.tool.context import ToolContext
+    from agents_tools.tool.declaration import Call, Declaration
+
+__all__ = ["MCPToolError", "declared_of", "function_tool_of", "result_of"]
+
+logger = logging.getLogger("agents_tools.mcp")
+
+AnyTool = FunctionTool[..., Any]
+_MAX_SCHEMA_ERRORS = 5
+_PROTOCOL_PREFIX = "io.modelcontextprotocol/"
+"""The prefix of the metadata of the protocol itself, which programs do not need."""
+
+
+class MCPToolError(ToolError):
+    """A tool of a server reported a failure; the message is the text of its result.
+
+    Args:
+        message: The text of the result.
+        result: The complete result.
+    """
+
+    def __init__(self, message: str, *, result: ToolResult) -> None:
+        super().__init__(message)
+        self.result = result
+
+
+def function_tool_of(
+    wire: Mapping[str, Any],
+    *,
+    name: str,
+    server: str,
+    perform: Callable[[ToolContext[Any], dict[str, Any]], Awaitable[dict[str, Any]]],
+    validate_arguments: bool = True,
+) -> AnyTool:
+    """Create a function tool from a listed tool; see `declared_of` for the arguments."""
+    declaration, options = declared_of(
+        wire, name=name, server=server, perform=perform, validate_arguments=validate_arguments
+    )
+    return FunctionTool.declared(declaration, **options)
+
+
+def declared_of(
+    wire: Mapping[str, Any],
+    *,
+    name: str,
+    server: str,
+    perform: Callable[[ToolContext[Any], dict[str, Any]], Awaitable[dict[str, Any]]],
+    validate_arguments: bool = True,
+) -> tuple[Declaration, dict[str, Any]]:
+    """Return the declaration of a listed tool, and the options for `FunctionTool`.
+
+    Args:
+        wire: The tool as the server lists it.
+        name: The name that models see.
+        server: The name of the server.
+        perform: Calls the tool on the server and returns the raw result.
+        validate_arguments: Whether arguments are validated against the input schema.
+
+    Raises:
+        UserError: The input schema is not valid.
+    """
+    hints: Any = wire.get("annotations")
+    title = wire.get("title") or an_object(hints).get("title")
+    # These fields are stored as options of the MCP export, so that the tool can be served again.
+    extra = {key: wire[key] for key in ("title", "icons", "_meta", "execution") if key in wire}
+    declaration = _RemoteSource(
+        wire,
+        name=name,
+        origin=ToolOrigin(kind="mcp", server=server, wire_name=wire["name"]),
+        perform=perform,
+        validate=validate_arguments,
+    )
+    return declaration, {
+        "strict_json_schema": False,
+        "annotations": _annotations(hints, title),
+        "metadata": {"mcp": extra} if extra else None,
+        "failure_error_function": _failure_text,
+    }
+
+
+def _annotations(hints: Any, title: Any) -> ToolAnnotations | None:
+    if not isinstance(hints, Mapping):
+        return ToolAnnotations(title=title) if isinstance(title, str) else None
+    fields = cast("Mapping[str, Any]", hints)
+    flags: dict[str, bool] = {
+        key: fields[key]
+        for key in ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
+        if isinstance(fields.get(key), bool)
+    }
+    return ToolAnnotations(title=title if isinstance(title, str) else None, **flags)
+
+
+def _failure_text(ctx: Any, error: Exception) -> str:
+    """Return the error text for the model: in full if it is from the server."""
+    return (
+        str(error) if isinstance(error, MCPToolError) else default_tool_error_function(ctx, error)
+    )
+
+
+class _RemoteSource:
+    """The declaration of a tool that runs on a server."""
+
+    direct: None = None
+
+    def __init__(
+        self,
+        wire: Mapping[str, Any],
+        *,
+        name: str,
+        origin: ToolOrigin,
+        perform: Callable[[ToolContext[Any], dict[str, Any]], Awaitable[dict[str, Any]]],
+        validate: bool,
+    ) -> None:
+        self.name = name
+        self.origin = origin
+        self.description: str = wire.get("description") or ""
+        self.json_schema: dict[str, Any] = wire["inputSchema"]
+        self.output_json_schema: dict[str, Any] | None = wire.get("outputSchema")
+        self._perform = perform
+        self._enforced = self.json_schema if validate else {"type": "object"}
+        self._reader: SchemaReader | None = None
+        if validate and not _is_schema(self.json_schema):
+            self._reader = SchemaReader(name, self.json_schema)  # raises with the invalid place
+        self._output_validator: Any = None
+
+    def read(self, args_json: str) -> dict[str, Any]:
+        """Return the arguments as they are sent to the server.
+
+        Raises:
+            ModelBehaviorError: The arguments do not match the input schema.
+        """
+        reader = self._reader
+        if reader is None:
+            reader = self._reader = SchemaReader(self.name, self._enforced)
+        return reader.read(args_json)
+
+    @property
+    def body(self) -> Call:
+        """The function that validates the arguments, calls the server and reads the result."""
+        return self._run
+
+    async def _run(self, context: ToolContext[Any], args_json: str) -> ToolResult:
+        arguments = self.read(args_json)
+        context.validated = True
+        raw = await self._perform(context, arguments)
+        result = result_of(raw, validate=self._validate_output)
+        if result.is_error:
+            raise MCPToolError(_text_of(result), result=result)
+        return result
+
+    def _validate_output(self, structured: Any) -> list[str]:
+        """Return the errors of a structured result against the output schema."""
+        if self.output_json_schema is None:
+            return []
+        if self._output_validator is None:
+            from jsonschema_rs import validator_for
+
+            try:
+                self._output_validator = validator_for(self.output_json_schema, offline=True)
+            except Exception as error:  # noqa: BLE001 - an invalid schema is not enforced
+                logger.warning("The outputSchema of tool %r is not valid: %s", self.name, error)
+                self._output_validator = False
+        if self._output_validator is False:
+            return []
+        errors: list[str] = []
+        for fault in self._output_validator.iter_errors(structured):
+            path = "".join(f"[{step!r}]" for step in fault.instance_path)
+            errors.append(shorten(safe_text(f"{path} {fault.message}".strip()), 200))
+            if len(errors) == _MAX_SCHEMA_ERRORS:
+                break
+        if errors:
+            logger.warning(
+                "The structured result of tool %r does not match its outputSchema: %s",
+                self.name,
+                "; ".join(errors),
+            )
+        return errors
+
+    def check(self, args_json: str) -> None:
+        """Validate arguments without calling the server."""
+        self.read(args_json)
+
+    def serializer(self) -> Any:
+        """Return `None`: results are JSON already."""
+        return None
+
+    def method_of(self) -> None:
+        """Do nothing: there is no Python function that could be a method."""
+
+    def bind(self, instance: object) -> _RemoteSource:
+        """Return this declaration: there is no Python function to bind."""
+        del instance
+        return self
+
+
+def _is_schema(schema: dict[str, Any]) -> bool:
+    """Return whether a JSON Schema is valid, without compiling it: tool lists can be long."""
+    try:
+        from jsonschema_rs import meta
+
+        return meta.is_valid(schema)
+    except (ImportError, ValueError):
+        return False
+
+
+# --- results
+
+
+def result_of(
+    raw: Mapping[str, Any], *, validate: Callable[[Any], Sequence[str]] | None = None
+) -> ToolResult:
+    """Convert the result of a call.
+
+    Text, images, audio and embedded files become content blocks; links become text. The model
+    receives the content, or the structured result if there is no content. Programs receive the
+    structured result too, even if it does not match the output schema.
+
+    Args:
+        raw: The result as the server sent it.
+        validate: Returns the errors of a structured result against the output schema.
+    """
+    metadata: dict[str, Any] = {}
+    blocks: list[ContentBlock] = []
+    content: Any = raw.get("content")
+    if not isinstance(content, list):
+        content = [] if content is None else [content]
+    for item in cast("list[Any]", content):
+        block, details = _block(item)
+        blocks.append(block)
+        if details:
+            metadata.setdefault("blocks", {})[len(blocks) - 1] = details
+    structured: Any = raw.get("structuredContent")
+    is_error = raw.get("isError") is True
+    if structured is not None and not is_error and validate is not None:
+        errors = validate(structured)
+        if errors:
+            metadata["output_schema_faults"] = list(errors)
+    meta = {
+        k: v for k, v in an_object(raw.get("_meta")).items() if not k.startswith(_PROTOCOL_PREFIX)
+    }
+    if meta:
+        metadata["_meta"] = meta
+    known = ("content", "structuredContent", "isError", "_meta", "resultType")
+    if (
+        not content
+        and structured is None
+        and (rest := {k: v for k, v in raw.items() if k not in known})
+    ):
+        structured = rest  # a result of another shape is passed on rather than dropped
+    text_or_blocks: Any = _join(blocks)
+    return ToolResult(
+        content=None if not blocks and structured is not None else text_or_blocks,
+        structured=structured,
+        metadata=metadata or None,
+        is_error=is_error,
+    )
+
+
+def _join(blocks: list[ContentBlock]) -> str | list[ContentBlock]:
+    """Return one text if all blocks are text; otherwise the blocks."""
+    texts = [block.text for block in blocks if isinstance(block, ToolOutputText)]
+    return "\n".join(texts) if len(texts) == len(blocks) else blocks
+
+
+def _text_of(result: ToolResult) -> str:
+    content = result.content
+    if isinstance(content, str) and content:
+        return content
+    if isinstance(content, list):
+        blocks = cast("list[ContentBlock]", content)
+        texts = [b.text if isinstance(b, ToolOutputText) else f"[{b.type}]" for b in blocks]
+        return "\n".join(texts)
+    if result.structured is not None:
+        return json.dumps(result.structured, ensure_ascii=False)
+    return "The tool failed without an error message."
+
+
+def _block(item: Any) -> tuple[ContentBlock, dict[str, Any]]:
+    """Return the block for one content item, and the metadata that only the program receives."""
+    if not isinstance(item, Mapping):
+        return ToolOutputText(item if isinstance(item, str) else json.dumps(item)), {}
+    fields = cast("Mapping[str, Any]", item)
+    metadata = {key: fields[key] for key in ("annotations", "_meta") if key in fields}
+    try:
+        return _READERS.get(fields.get("type") or "", _unknown)(fields, metadata), metadata
+    except (ValueError, TypeError, KeyError, AgentsToolsError) as error:
+        metadata["unreadable"] = dict(fields)
+        kind = shorten(safe_text(str(fields.get("type"))), 40)
+        return ToolOutputText(f"[{kind} content that cannot be read: {error}]"), metadata
+
+
+def _text(item: Mapping[str, Any], _metadata: dict[str, Any]) -> ContentBlock:
+    text = item["text"]
+    return ToolOutputText(text if isinstance(text, str) else json.dumps(text))
+
+
+def _image(item: Mapping[str, Any], _metadata: dict[str, Any]) -> ContentBlock:
+    return ToolOutputImage(data=_bytes(item["data"]), mime_type=item.get("mimeType"))
+
+
+def _audio(item: Mapping[str, Any], _metadata: dict[str, Any]) -> ContentBlock:
+    return ToolOutputAudio(data=_bytes(item["data"]), mime_type=item.get("mimeType"))
+
+
+def _link(item: Mapping[str, Any], metadata: dict[str, Any]) -> ContentBlock:
+    metadata["resource_link"] = dict(item)
+    label = item.get("title") or item.get("name") or item["uri"]
+    more = f": {item['description']}" if item.get("description") else ""
+    kind = f" ({item['mimeType']})" if item.get("mimeType") else ""
+    return ToolOutputText(f"[{label}]({item['uri']}){kind}{more}")
+
+
+def _resource(item: Mapping[str, Any], metadata: dict[str, Any]) -> ContentBlock:
+    resource = an_object(item["resource"])
+    metadata["uri"] = resource.get("uri")
+    kind = resource.get("mimeType")
+    if isinstance(resource.get("text"), str):
+        return ToolOutputText(resource["text"])
+    data = _bytes(resource["blob"])
+    if isinstance(kind, str) and kind.startswith("image/"):
+        return ToolOutputImage(data=data, mime_type=kind)
+    if isinstance(kind, str) and kind.startswith("audio/"):
+        return ToolOutputAudio(data=data, mime_type=kind)
+    name = str(resource.get("uri") or "").rpartition("/")[2] or None
+    return ToolOutputFileContent(data=data, mime_type=kind, filename=name)
+
+
+def _unknown(item: Mapping[str, Any], _metadata: dict[str, Any]) -> ContentBlock:
+    return ToolOutputText(json.dumps(dict(item), ensure_ascii=False))
+
+
+_READERS: Mapping[str, Callable[[Mapping[str, Any], dict[str, Any]], ContentBlock]] = {
+    "text": _text,
+    "image": _image,
+    "audio": _audio,
+    "resource_link": _link,
+    "resource": _resource,
+}
+
+
+def _bytes(text: Any) -> bytes:
+    if not isinstance(text, str):
+        message = f"its data is not base64 text but {type(text).__name__}"
+        raise ValueError(message)  # noqa: TRY004 - handled like any other invalid content
+    try:
+        data = binascii.a2b_base64("".join(text.split()), strict_mode=True)
+    except (binascii.Error, ValueError) as error:
+        message = f"its data is not base64 ({error})"
+        raise ValueError(message) from None
+    if not data:
+        message = "it has no data"
+        raise ValueError(message)
+    return data

@@ -1,0 +1,199 @@
+"""Answer the requests of servers: elicitation, sampling and roots."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from agents_tools.mcp._coerce import an_object
+from agents_tools.text.escape import safe_text, shorten
+from agents_tools.tool.question import Question
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Sequence
+
+    from agents_tools.mcp.client.connection import Connection
+    from agents_tools.mcp.client.pending_requests import PendingRequest
+    from agents_tools.tool.context import ToolContext
+
+    Ask = Callable[[Question], Any]
+    Sample = Callable[[Mapping[str, Any], ToolContext[Any] | None], Any] | Literal[True]
+
+__all__ = ["answer_of", "elicit_live", "roots_of", "sample_live"]
+
+logger = logging.getLogger("agents_tools.mcp")
+
+_DECLINED: dict[str, Any] = {"action": "decline"}
+
+
+async def answer_of(
+    connection: Connection,
+    request: Mapping[str, Any],
+    context: ToolContext[Any],
+    ask: Ask | None,
+    sample: Sample | None,
+    roots: Sequence[Any],
+) -> dict[str, Any]:
+    """Return the answer to one request for input that a call returned (`input_required`)."""
+    method, params = request.get("method"), an_object(request.get("params"))
+    if method == "elicitation/create":
+        return await _elicit(connection.name, params, context, ask)
+    if method == "sampling/createMessage":
+        return await _sample(params, context, sample)
+    if method == "roots/list":
+        return roots_of(roots)
+    return {"error": f"{method!r:.80} is not supported"}
+
+
+async def elicit_live(
+    connection: Connection, params: Mapping[str, Any], ask: Ask | None
+) -> dict[str, Any]:
+    """Return the answer to a question that the server sent during a call."""
+    request = _request_of(connection)
+    context = None if request is None else request.context
+    return await _run_for(request, lambda: _elicit(connection.name, params, context, ask))
+
+
+async def sample_live(
+    connection: Connection, params: Mapping[str, Any], sample: Sample | None
+) -> dict[str, Any]:
+    """Return the answer of a model to a request that the server sent during a call."""
+    request = _request_of(connection)
+    context = None if request is None else request.context
+    return await _run_for(request, lambda: _sample(params, context, sample))
+
+
+def roots_of(folders: Sequence[str | os.PathLike[str]]) -> dict[str, Any]:
+    """Return folders as the result of `roots/list`."""
+    paths = [Path(folder).resolve() for folder in folders]
+    return {"roots": [{"uri": path.as_uri(), "name": path.name} for path in paths]}
+
+
+def _request_of(connection: Connection) -> PendingRequest | None:
+    """Return the call that a server request belongs to; `None` if that is ambiguous.
+
+    The protocol does not relate the two, so the answer is only certain if all calls in flight
+    belong to one run.
+    """
+    calls = [one for one in connection.requests if one.context is not None]
+    runs = {one.context.run_id for one in calls if one.context is not None}
+    return calls[-1] if calls and len(runs) == 1 else None
+
+
+async def _run_for(request: PendingRequest | None, make: Callable[[], Any]) -> dict[str, Any]:
+    """Await an answer on the loop of the caller, with the idle timeout of the call suspended."""
+    if request is None:
+        return await make()
+    request.suspend_idle_timeout()
+    try:
+        loop = request.caller
+        if loop is None or loop is asyncio.get_running_loop() or not loop.is_running():
+            return await make()
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(make(), loop))
+    finally:
+        request.record_progress({})
+
+
+async def _elicit(
+    server: str, params: Mapping[str, Any], context: ToolContext[Any] | None, ask: Ask | None
+) -> dict[str, Any]:
+    asker = (None if context is None else context.find_asker()) or ask
+    if asker is None:
+        return _DECLINED
+    message = shorten(safe_text(str(params.get("message") or "")), 2_000)
+    schema: dict[str, Any] = an_object(params.get("requestedSchema"))
+    if params.get("mode") == "url" or params.get("url") is not None:
+        url = str(params.get("url") or "")
+        if not _is_safe_url(url):
+            logger.warning("MCP server %r asked to open %r; refused.", server, url[:200])
+            return _DECLINED
+        message = f"{message}\n{url}".strip()
+        schema = {"type": "boolean"}
+    elif not schema:
+        schema = {"type": "object", "properties": {}}
+    answer = asker(
+        Question(
+            f"MCP server {server!r} asks: {message}",
+            schema,
+            "" if context is None else context.tool_name,
+            "" if context is None else context.tool_call_id,
+            () if context is None else context.path,
+        )
+    )
+    if inspect.isawaitable(answer):
+        answer = await answer
+    if answer is None or (answer is False and not _is_yes_or_no(schema)):
+        return _DECLINED
+    if schema.get("type") == "boolean":
+        return {"action": "accept"}
+    content = _content(answer, schema)
+    if content is None:
+        logger.warning(
+            "The answer to the question of MCP server %r does not match its schema.", server
+        )
+        return {"action": "cancel"}
+    return {"action": "accept", "content": content}
+
+
+def _is_yes_or_no(schema: Mapping[str, Any]) -> bool:
+    fields = list(an_object(schema.get("properties")).values())
+    return len(fields) == 1 and an_object(fields[0]).get("type") == "boolean"
+
+
+def _content(answer: Any, schema: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return an answer as an object of the schema; `None` if it does not match."""
+    from jsonschema_rs import validator_for
+
+    fields = {name: an_object(field) for name, field in an_object(schema.get("properties")).items()}
+    if hasattr(answer, "model_dump"):
+        answer = answer.model_dump(mode="json")
+    if not isinstance(answer, Mapping):
+        # A scalar answer is the value of the only field; a plain yes accepts all defaults.
+        is_value = len(fields) == 1 and (answer is not True or _is_yes_or_no(schema))
+        answer = {next(iter(fields)): answer} if is_value else {}
+    defaults = {name: field["default"] for name, field in fields.items() if "default" in field}
+    content = {**defaults, **an_object(cast("object", answer))}
+    try:
+        is_valid = validator_for(dict(schema), offline=True).is_valid(content)
+    except Exception:  # noqa: BLE001 - an invalid schema cannot reject an answer
+        is_valid = True
+    return content if is_valid else None
+
+
+_URL = re.compile(
+    r"(https://[^\s\x00-\x20\\@]+|http://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?(/\S*)?)"
+)
+
+
+def _is_safe_url(url: str) -> bool:
+    """Return whether a URL can be shown to a person: https, or http on this machine."""
+    return url.isascii() and url.isprintable() and _URL.fullmatch(url) is not None
+
+
+async def _sample(
+    params: Mapping[str, Any], context: ToolContext[Any] | None, sample: Sample | None
+) -> dict[str, Any]:
+    scope = None if context is None else context.scope
+    sampler = (None if scope is None else scope.sampler) or sample
+    if sampler is None or sampler is True:
+        return {"error": "servers have no access to a model (set RunConfig.sample, or sample=)"}
+    answer = sampler(params, context)
+    if inspect.isawaitable(answer):
+        answer = await answer
+    if answer is None:
+        return {"error": "the request was declined"}
+    if isinstance(answer, str):
+        content = {"type": "text", "text": answer}
+        return {
+            "role": "assistant",
+            "content": content,
+            "model": "unknown",
+            "stopReason": "endTurn",
+        }
+    return dict(cast("Mapping[str, Any]", answer))

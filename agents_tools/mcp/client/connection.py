@@ -1,0 +1,350 @@
+"""A connection to one MCP server: it connects on first use, reconnects, and serves any loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+import weakref
+from collections import deque
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+from agents_tools.errors import MCPConnectionError, MCPError, ToolLostError
+from agents_tools.mcp.client.connection_session import ConnectionSession, NotRunError
+from agents_tools.mcp.client.cross_loop import LoopEndedError, run_on_loop
+from agents_tools.mcp.client.pending_requests import PendingRequest
+from agents_tools.mcp.client.sdk import ClientHooks
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from agents_tools.mcp.client.sdk import ClientSession
+    from agents_tools.mcp.config import MCPServerConfig
+    from agents_tools.tool.context import ToolContext
+
+__all__ = ["Connection", "ConnectionOwner", "ServerStats"]
+
+logger = logging.getLogger("agents_tools.mcp")
+
+_MAX_FAILURES, _FAILURE_WINDOW = 5, 60.0
+"""After this many failed attempts within this many seconds, further attempts are refused."""
+_FIRST_BACKOFF = 0.1
+"""Seconds to wait before the attempt after the first failure; each failure doubles them."""
+_MAX_RETRY_AFTER = 5.0
+"""The longest wait that a server may request before a request is sent again, in seconds."""
+_CLOSE_TIMEOUT = 8.0
+"""Seconds that a connection has to close."""
+_NOT_FOUND = 404
+
+
+class ConnectionOwner(Protocol):
+    """The owner of a connection, such as a manager: provides callbacks and receives tools."""
+
+    def hooks(self, connection: Connection) -> ClientHooks:
+        """Return the callbacks for requests of the server."""
+        ...
+
+    def listed(
+        self, connection: Connection, tools: list[dict[str, Any]], refused: dict[str, str]
+    ) -> None:
+        """Receive the tools of the server, after connecting and after each change.
+
+        Args:
+            connection: The connection that listed them.
+            tools: The tools as the server lists them.
+            refused: Why tools cannot be called, by their names.
+        """
+        ...
+
+
+class ServerStats:
+    """Counters of one connection.
+
+    Attributes:
+        calls: Tool calls.
+        errors: Tool calls that failed.
+        connects: Successful connection attempts.
+        dropped: Messages from the server that could not be used.
+    """
+
+    __slots__ = ("calls", "connects", "dropped", "errors")
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.errors = 0
+        self.connects = 0
+        self.dropped = 0
+
+
+class Connection:
+    """A connection to one server, opened on first use and opened again after it was lost.
+
+    A connection belongs to the event loop that used it first. Calls from other loops run on that
+    loop; when it has ended, the next caller's loop takes the connection over.
+
+    Args:
+        config: The configuration of the server.
+        owner: Provides the callbacks and receives the tools.
+    """
+
+    def __init__(self, config: MCPServerConfig, owner: ConnectionOwner) -> None:
+        self.config = config
+        # A weak reference: the task of an open connection must not keep an unused owner alive.
+        self._owner = weakref.ref(owner)
+        self.stats = ServerStats()
+        self.error: MCPError | None = None
+        self._session: ConnectionSession | None = None
+        self._retired: set[ConnectionSession] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._failures: deque[float] = deque(maxlen=_MAX_FAILURES)
+        self._closed = False
+
+    @property
+    def name(self) -> str:
+        """The name of the server."""
+        return self.config.name
+
+    @property
+    def owner(self) -> ConnectionOwner | None:
+        """The owner; `None` once it was garbage-collected."""
+        return self._owner()
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop | None:
+        """The event loop that the connection belongs to; calls from other loops run there."""
+        return self._loop
+
+    @property
+    def hooks(self) -> ClientHooks:
+        """The callbacks for requests of the server."""
+        owner = self._owner()
+        return ClientHooks() if owner is None else owner.hooks(self)
+
+    def listed(self, tools: list[dict[str, Any]], refused: dict[str, str]) -> None:
+        """Pass the tools of the server to the owner, and why some of them cannot be called."""
+        owner = self._owner()
+        if owner is not None:
+            owner.listed(self, tools, refused)
+
+    @property
+    def connected(self) -> bool:
+        """Return whether a session is open."""
+        return self.session is not None
+
+    @property
+    def session(self) -> ClientSession | None:
+        """The open session of the SDK; `None` without a connection."""
+        session = self._session
+        return None if session is None or session.is_closed else session.client
+
+    @property
+    def pid(self) -> int | None:
+        """The process ID of a stdio server; `None` if there is no process."""
+        session = self._session
+        return None if session is None or session.process is None else session.process.pid
+
+    @property
+    def requests(self) -> list[PendingRequest]:
+        """The requests in flight."""
+        session = self._session
+        return [] if session is None else list(session.pending.requests.values())
+
+    async def connect(self) -> None:
+        """Connect, if there is no connection.
+
+        Raises:
+            MCPConnectionError: The server cannot be connected.
+        """
+        await self._run_on_own_loop(self._ensure_session)
+
+    async def request(
+        self,
+        method: str,
+        params: Mapping[str, Any],
+        *,
+        context: ToolContext[Any] | None = None,
+        on_progress: Callable[[Mapping[str, Any]], None] | None = None,
+        repeatable: bool = False,
+    ) -> dict[str, Any]:
+        """Send a request and return its result; can be called from any event loop.
+
+        A request that the server has certainly not acted upon is sent once more, on a new
+        connection.
+
+        Args:
+            method: The JSON-RPC method.
+            params: The parameters of the method.
+            context: The tool call that the request is part of.
+            on_progress: Called with the params of each progress notification.
+            repeatable: Whether the request may be sent again although its outcome is unknown.
+
+        Raises:
+            MCPConnectionError: The server cannot be reached; the request was not executed.
+            MCPProtocolError: The server answered with an error.
+            MCPTimeoutError: The server did not answer in time.
+            ToolLostError: The connection was lost; it is unknown whether the request was executed.
+        """
+        make = partial(
+            PendingRequest,
+            method,
+            context=context,
+            caller=asyncio.get_running_loop(),
+            on_progress=on_progress,
+        )
+        return await self._run_on_own_loop(lambda: self._request(make, dict(params), repeatable))
+
+    async def close(self) -> None:
+        """Close the connection and end the server process, within bounded time."""
+        self._closed = True
+        await self._run_on_own_loop(self._close)
+
+    async def restart(self) -> None:
+        """Close the connection and open it again; concurrent calls use the new one.
+
+        Raises:
+            MCPConnectionError: The server cannot be connected, or the connection was closed.
+        """
+
+        async def reconnect() -> None:
+            self._failures.clear()
+            await self._close()
+            await self._ensure_session()
+
+        await self._run_on_own_loop(reconnect)
+
+    def close_soon(self) -> None:
+        """Close the connection without waiting for it, from any thread."""
+        self._closed = True
+        loop = self._loop
+        if loop is not None and loop.is_running():
+            asyncio.run_coroutine_threadsafe(self._close(), loop)
+
+    def reopen(self) -> None:
+        """Allow a closed connection to connect again, and forget its failed attempts."""
+        self._closed = False
+        self._failures.clear()
+
+    # --- on the loop that owns the connection
+
+    async def _run_on_own_loop(self, make: Callable[[], Awaitable[Any]]) -> Any:
+        """Await a coroutine on the loop that owns the connection."""
+        loop = asyncio.get_running_loop()
+        while (owner := self._loop) is not loop:
+            if owner is None or not owner.is_running():
+                self._move_to(loop)
+                break
+            # A loop that ended before it started the coroutine has sent nothing: take over.
+            with contextlib.suppress(LoopEndedError):
+                return await run_on_loop(owner, make, server=self.name)
+        return await make()
+
+    def _move_to(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Abandon the sessions of a loop that has ended, and belong to another loop."""
+        sessions = self._retired | ({self._session} if self._session else set[ConnectionSession]())
+        for session in sessions:
+            session.abandon()
+        self._retired.clear()
+        self._session = None
+        self._loop = loop
+
+    async def _ensure_session(self) -> ConnectionSession:
+        """Return the open session; open one if there is none, or if it takes no more requests."""
+        session = self._session
+        if session is None or session.is_closed or session.retired:
+            if self._closed:
+                raise MCPConnectionError(
+                    f"MCP server {self.name!r} was removed or closed.", server=self.name
+                )
+            self._check_failures()
+            if session is not None:
+                self._retire(session)
+            session = self._session = ConnectionSession(self, delay=self._backoff())
+        await asyncio.shield(session.ready)
+        return session
+
+    def _check_failures(self) -> None:
+        """Refuse a new attempt when the last ones all failed within the window."""
+        if len(self._failures) == _MAX_FAILURES and self.error is not None:
+            remaining = self._failures[0] + _FAILURE_WINDOW - time.monotonic()
+            if remaining > 0:
+                raise MCPConnectionError(
+                    f"{self.error} ({_MAX_FAILURES} attempts have failed; the next one is allowed "
+                    f"in {remaining:.0f} s.)",
+                    server=self.name,
+                )
+
+    def _backoff(self) -> float:
+        """Return how many seconds to wait before an attempt."""
+        return _FIRST_BACKOFF * (2 ** (len(self._failures) - 1)) if self._failures else 0.0
+
+    def _retire(self, session: ConnectionSession) -> None:
+        self._retired.add(session)
+        if not session.ready.done():
+            session.task.cancel()
+        session.retire()
+        session.task.add_done_callback(lambda _: self._retired.discard(session))
+
+    def record_success(self) -> None:
+        """Record that a session was opened."""
+        self._failures.clear()
+        self.error = None
+        self.stats.connects += 1
+
+    def record_failure(self, error: MCPError) -> None:
+        """Record that a session could not be opened."""
+        self._failures.append(time.monotonic())
+        self.error = error
+
+    def record_dropped(self, count: int) -> None:
+        """Record how many messages of a session could not be used."""
+        self.stats.dropped += count
+
+    async def _request(
+        self,
+        make: Callable[[], PendingRequest],
+        params: dict[str, Any],
+        repeatable: bool,
+    ) -> dict[str, Any]:
+        first = True
+        while True:
+            session = await self._ensure_session()
+            request = make()
+            try:
+                return await session.send(request, params)
+            except NotRunError as error:
+                if not first or not error.retryable or (error.retry_after or 0) > _MAX_RETRY_AFTER:
+                    raise self._not_run(error) from None
+                if error.retry_after is not None:
+                    await asyncio.sleep(error.retry_after)
+            except ToolLostError:
+                if not first or not repeatable:
+                    raise
+            first = False
+            if self._session is session and (session.is_closed or request.status == _NOT_FOUND):
+                session.retire()
+
+    def _not_run(self, error: NotRunError) -> MCPConnectionError:
+        wait = "" if error.retry_after is None else f" It asks to wait {error.retry_after:g} s."
+        return MCPConnectionError(
+            f"MCP server {self.name!r} did not accept the request: {error}.{wait}",
+            server=self.name,
+            code=error.code,
+        )
+
+    async def _close(self) -> None:
+        if self._session is not None:
+            self._retire(self._session)
+            self._session = None
+        for session in self._retired:
+            session.pending.close()
+        tasks = {session.task for session in self._retired}
+        if not tasks:
+            return
+        _, late = await asyncio.wait(tasks, timeout=_CLOSE_TIMEOUT)
+        for task in late:
+            task.cancel()
+        if late:
+            await asyncio.wait(late, timeout=1)
+            logger.warning("MCP server %r did not close within %g s.", self.name, _CLOSE_TIMEOUT)

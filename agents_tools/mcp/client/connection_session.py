@@ -1,0 +1,434 @@
+"""One session of a connection: a task that connects, sends requests and follows the tool list."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from contextvars import Context
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from agents_tools.errors import (
+    MCPConnectionError,
+    MCPError,
+    MCPProtocolError,
+    MCPTimeoutError,
+    ToolLostError,
+)
+from agents_tools.mcp._coerce import objects
+from agents_tools.mcp.client.cross_loop import consume_exception
+from agents_tools.mcp.client.pending_requests import PendingRequest, PendingRequests
+from agents_tools.mcp.client.sdk import ServerRefusal, open_session
+from agents_tools.mcp.config import without_secrets
+from agents_tools.text.escape import safe_text, shorten
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from agents_tools.mcp.client.sdk import ClientHooks, ClientSession
+    from agents_tools.mcp.client.stdio import StdioTransport
+    from agents_tools.mcp.config import MCPServerConfig
+
+__all__ = ["ConnectionSession", "NotRunError", "SessionOwner"]
+
+logger = logging.getLogger("agents_tools.mcp")
+
+MAX_PAGES = 100
+MAX_TOOLS = 5_000
+_DEBOUNCE = 0.3
+"""Seconds from a change of the tool list to its reload; change notifications come in bursts."""
+_MAX_LOGS = 10_000
+"""Log messages of a server after which the rest of them is dropped."""
+_NOT_FOUND, _CLOSED = 404, -32000
+
+
+class SessionOwner(Protocol):
+    """The connection that a session belongs to."""
+
+    config: MCPServerConfig
+
+    @property
+    def name(self) -> str:
+        """The name of the server."""
+        ...
+
+    @property
+    def hooks(self) -> ClientHooks:
+        """The callbacks for requests of the server."""
+        ...
+
+    def listed(self, tools: list[dict[str, Any]], refused: dict[str, str]) -> None:
+        """Receive the tools of the server, and why some of them cannot be called."""
+        ...
+
+    def record_success(self) -> None:
+        """Record that a session was opened."""
+        ...
+
+    def record_failure(self, error: MCPError) -> None:
+        """Record that a session could not be opened."""
+        ...
+
+    def record_dropped(self, count: int) -> None:
+        """Record how many messages of a session could not be used."""
+        ...
+
+
+class NotRunError(Exception):
+    """The server has certainly not acted upon the request.
+
+    Args:
+        message: The reason.
+        retryable: Whether the request may succeed on a new connection.
+        retry_after: How many seconds the server asks to wait first.
+        code: The HTTP status, if there is one.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        retryable: bool = True,
+        retry_after: float | None = None,
+        code: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.retryable = retryable
+        self.retry_after = retry_after
+        self.code = code
+
+
+class ConnectionSession:
+    """One session of a connection, from connecting to closing, in a task of its own.
+
+    The SDK's clients must be exited in the task that entered them, and an error inside them
+    cancels that task. Therefore they never run in the task of a caller.
+
+    Args:
+        owner: The connection.
+        delay: Seconds to wait before connecting.
+    """
+
+    def __init__(self, owner: SessionOwner, *, delay: float) -> None:
+        loop = asyncio.get_running_loop()
+        self.owner = owner
+        self.config = owner.config
+        self.client: ClientSession | None = None
+        self.process: StdioTransport | None = None
+        self.pending = PendingRequests(on_change=self._on_list_changed, on_log=self._on_log)
+        self.ready: asyncio.Future[None] = loop.create_future()
+        self.ready.add_done_callback(consume_exception)
+        self.retired = False
+        self._list_changed = asyncio.Event()
+        self._logs = 0
+        # An empty context: the variables of the call that opens the connection are not its own.
+        self.task = loop.create_task(self._run(delay), name=f"mcp {owner.name}", context=Context())
+        # A task that is cancelled before its first step cannot resolve `ready` itself.
+        self.task.add_done_callback(lambda _: self._fail("connecting was cancelled"))
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the session cannot send requests any more."""
+        return self.pending.closed.is_set() or self.task.done()
+
+    def retire(self) -> None:
+        """Accept no more requests, and close when those in flight have finished."""
+        self.retired = True
+        if not self.pending.requests:
+            self.pending.close()
+
+    def abandon(self) -> None:
+        """Kill the server process at once: the loop of the task has ended."""
+        if self.process is not None:
+            self.process.abandon()
+
+    # --- the task
+
+    async def _run(self, delay: float) -> None:
+        timer = asyncio.get_running_loop().call_later(
+            delay + self.config.connect_timeout, self._on_connect_timeout
+        )
+        try:
+            await asyncio.sleep(delay)
+            await self._serve(timer)
+        except asyncio.CancelledError:
+            if not self.ready.done():
+                self._fail("connecting was cancelled")
+            task = asyncio.current_task()
+            if task is not None and task.cancelling() and not timer.cancelled():
+                return  # cancelled by the connection, or by a loop that ends
+            raise
+        except BaseException as error:  # noqa: BLE001 - raised by `ready` in those who wait for it
+            self._finish_with(error)
+        finally:
+            timer.cancel()
+            self.pending.close()
+            self.owner.record_dropped(self.pending.ignored)
+
+    async def _serve(self, timer: asyncio.TimerHandle) -> None:
+        """Open the session, and keep it open until it is closed from either side."""
+        hooks = self.owner.hooks
+        async with open_session(self.config, self.pending, hooks, self._set_process) as client:
+            self.client = client
+            await self._load_tools()
+            timer.cancel()
+            if self.ready.done():
+                return
+            self.owner.record_success()
+            self.ready.set_result(None)
+            background = [
+                asyncio.create_task(work()) for work in (self._watch_changes, self._reload_tools)
+            ]
+            try:
+                await self.pending.closed.wait()
+            finally:
+                for task in background:
+                    task.cancel()
+                await asyncio.gather(*background, return_exceptions=True)
+
+    def _set_process(self, process: StdioTransport) -> None:
+        self.process = process
+
+    def _on_connect_timeout(self) -> None:
+        self._fail(f"it has not answered within {self.config.connect_timeout:g} s")
+        self.pending.close()
+        self.task.cancel()
+
+    def _finish_with(self, error: BaseException) -> None:
+        cause = _root_cause(error)
+        if self.ready.done():
+            logger.debug("The connection to MCP server %r has ended: %r", self.config.name, cause)
+        elif isinstance(cause, MCPError):
+            self.owner.record_failure(cause)
+            self.ready.set_exception(cause)
+        else:
+            self._fail(self.pending.fault or _describe(cause), cause)
+
+    def _fail(self, why: str, cause: BaseException | None = None) -> None:
+        """Fail the attempt to connect; do nothing when it has succeeded or failed already."""
+        if self.ready.done():
+            return
+        reasons = [why]
+        if self.process is not None:
+            facts = self._describe_process(self.process)
+            reasons = facts if self.process.exit_code is not None else [why, *facts]
+        why = without_secrets(self.config, "; ".join(reasons))
+        error = MCPConnectionError(
+            f"MCP server {self.config.name!r} could not be connected: {why}",
+            server=self.config.name,
+            code=self.pending.http_status,
+        )
+        error.__cause__ = cause
+        self.owner.record_failure(error)
+        self.ready.set_exception(error)
+
+    def _describe_process(self, process: StdioTransport) -> list[str]:
+        """Return the exit code of a process and the end of its stderr, if there are any."""
+        facts: list[str] = []
+        if process.exit_code is not None:
+            facts.append(f"its process ended with exit code {process.exit_code}")
+        if lines := process.stderr_tail:
+            facts.append("it wrote to stderr:\n" + "\n".join(f"  {line}" for line in lines))
+        return facts
+
+    # --- notifications of the server
+
+    def _on_list_changed(self, method: str) -> None:
+        if method == "notifications/tools/list_changed":
+            self._list_changed.set()
+
+    def _on_log(self, params: Mapping[str, Any]) -> None:
+        self._logs += 1
+        if self._logs > _MAX_LOGS or not logger.isEnabledFor(logging.DEBUG):
+            return
+        text = shorten(safe_text(str(params.get("data"))), 500)
+        logger.debug("%s (%s): %s", self.config.name, params.get("level"), text)
+
+    async def _watch_changes(self) -> None:
+        """Read the stream of changes, in the protocol versions that have one; reopen it if lost."""
+        client = self.client
+        delay = 1.0
+        while client is not None:
+            try:
+                await client.listen(self._on_list_changed)
+            except Exception as error:  # noqa: BLE001 - calls work without it; it is opened again
+                logger.debug("%s: the stream of changes has ended: %r", self.config.name, error)
+            else:
+                return
+            await asyncio.sleep(delay)
+            delay = min(delay * 2, 60.0)
+            self._list_changed.set()  # changes during the pause were not reported
+
+    async def _reload_tools(self) -> None:
+        while True:
+            await self._list_changed.wait()
+            await asyncio.sleep(_DEBOUNCE)
+            self._list_changed.clear()
+            try:
+                await self._load_tools()
+            except Exception as error:  # noqa: BLE001 - also of callbacks; the next change retries
+                logger.warning(
+                    "The tools of MCP server %r were not updated: %s", self.config.name, error
+                )
+
+    async def _load_tools(self) -> None:
+        """Request the tools and pass them to the owner, with those that cannot be called."""
+        tools = await self._list_tools()
+        refused: dict[str, str] = {}
+        if self.client is not None and self.config.transport == "http":
+            refused, self.pending.header_mirror = self.client.mirrored(tools)
+        self.owner.listed(tools, refused)
+
+    async def _list_tools(self) -> list[dict[str, Any]]:
+        """Request all pages of the tool list.
+
+        Raises:
+            MCPConnectionError: The server does not answer.
+            MCPProtocolError: The pages are not lists, repeat, or do not end.
+        """
+        client = self.client
+        if client is None or (client.capabilities and "tools" not in client.capabilities):
+            return []
+        tools: list[dict[str, Any]] = []
+        seen: set[str] = set()
+        cursor: str | None = None
+        for _ in range(MAX_PAGES):
+            page = await self._list_page(cursor)
+            if not isinstance(page.get("tools"), list):
+                raise self._invalid("its tool list is not a list")
+            tools += objects(page["tools"])
+            next_cursor = page.get("nextCursor")
+            cursor = next_cursor if isinstance(next_cursor, str) and next_cursor else None
+            if cursor in seen:
+                raise self._invalid(f"its tool list repeats the cursor {cursor!r:.60}")
+            if len(tools) > MAX_TOOLS - (cursor is not None):
+                logger.warning(
+                    "MCP server %r has more than %d tools; the rest is left out.",
+                    self.config.name,
+                    MAX_TOOLS,
+                )
+                return tools[:MAX_TOOLS]
+            if cursor is None:
+                return tools
+            seen.add(cursor)
+        raise self._invalid(
+            f"its tool list has more than {MAX_PAGES} pages; the last cursor was {cursor!r:.60}"
+        )
+
+    async def _list_page(self, cursor: str | None) -> dict[str, Any]:
+        params: dict[str, Any] = {} if cursor is None else {"cursor": cursor}
+        try:
+            return await self.send(PendingRequest("tools/list"), params)
+        except NotRunError as error:
+            raise MCPConnectionError(
+                f"MCP server {self.config.name!r} does not list its tools: {error}.",
+                server=self.config.name,
+                code=error.code,
+            ) from None
+
+    def _invalid(self, problem: str) -> MCPProtocolError:
+        return MCPProtocolError(
+            f"MCP server {self.config.name!r} cannot be used: {problem}.", server=self.config.name
+        )
+
+    # --- requests
+
+    async def send(self, request: PendingRequest, params: dict[str, Any]) -> dict[str, Any]:
+        """Send a request and return its result.
+
+        Raises:
+            NotRunError: The server has certainly not acted upon the request.
+            ToolLostError: The connection was lost; it is unknown whether the request was executed.
+            MCPTimeoutError: The server did not answer in time.
+            MCPProtocolError: The server answered with an error.
+        """
+        client, config = self.client, self.config
+        if client is None or self.is_closed:
+            raise NotRunError("the connection has ended")
+        now = asyncio.get_running_loop().time()
+        request.idle_timeout, request.deadline = config.timeout, now + config.max_time
+        if request.context is not None and request.context.deadline is not None:
+            request.deadline = min(request.deadline, request.context.deadline)
+        try:
+            async with asyncio.timeout_at(min(now + request.idle_timeout, request.deadline)) as t:
+                request.timeout = t
+                return await client.send(request, params)
+        except TimeoutError:
+            if request.lost or self.is_closed:
+                raise await self._lost_error(request) from None
+            raise self._timeout_error(request) from None
+        except ServerRefusal as refusal:
+            closed = refusal.code == _CLOSED and (
+                request.stream_ended or refusal.message == "Connection closed"  # the SDK's text
+            )
+            ended = closed or self.pending.closed.is_set()
+            if request.lost or (ended and request.fault is None):
+                raise await self._lost_error(request) from None
+            raise self._refusal_error(request, refusal) from None
+        except ConnectionError:
+            self.retire()  # nothing can be sent any more, but answers may still come
+            raise await self._lost_error(request) from None
+        finally:
+            request.timeout = None
+            if request.id is not None:
+                self.pending.requests.pop(request.id, None)
+            if self.retired and not self.pending.requests:
+                self.pending.close()
+
+    async def _lost_error(self, request: PendingRequest) -> Exception:
+        why = request.fault or "the connection has ended"
+        if self.process is not None:
+            await self.process.wait_for_exit_code()
+            why = "; ".join([why, *self._describe_process(self.process)])
+        why = without_secrets(self.config, why)
+        if not request.sent:
+            return NotRunError(why, code=request.status)
+        return ToolLostError(
+            f"MCP server {self.config.name!r} was lost during the call; it is unknown whether the "
+            f"call took effect. Reason: {why}"
+        )
+
+    def _timeout_error(self, request: PendingRequest) -> MCPTimeoutError:
+        config = self.config
+        if asyncio.get_running_loop().time() >= request.deadline:
+            why = f"took longer than {config.max_time:g} s (max_time)"
+            if request.context is not None and request.context.deadline is not None:
+                why = "did not answer before the deadline of the call"
+        else:
+            why = f"sent nothing for {config.timeout:g} s (timeout)"
+        return MCPTimeoutError(
+            f"MCP server {config.name!r} {why}; the call was cancelled.", server=config.name
+        )
+
+    def _refusal_error(self, request: PendingRequest, refusal: ServerRefusal) -> Exception:
+        name, status = self.config.name, request.status
+        if request.fault is not None and not request.sent:
+            session_expired = status == _NOT_FOUND and request.in_session
+            retryable = status is None or session_expired or request.retry_after is not None
+            why = without_secrets(self.config, request.fault)
+            return NotRunError(
+                why, retryable=retryable, retry_after=request.retry_after, code=status
+            )
+        why = request.fault or shorten(safe_text(refusal.message), 1_000)
+        why = without_secrets(self.config, why)
+        code = refusal.code if status is None or request.fault is None else status
+        return MCPProtocolError(
+            f"MCP server {name!r} answered with an error: {why}", server=name, code=code
+        )
+
+
+def _root_cause(error: BaseException) -> BaseException:
+    """Return the error inside the groups that structured concurrency wraps it in."""
+    while isinstance(error, BaseExceptionGroup):
+        inside = cast("BaseExceptionGroup[BaseException]", error).exceptions
+        error = next((e for e in inside if not isinstance(e, asyncio.CancelledError)), inside[0])
+    return error
+
+
+def _describe(error: BaseException) -> str:
+    """Return the message of an error in one short text; its type where it has none."""
+    with contextlib.suppress(Exception):
+        text = shorten(safe_text(str(getattr(error, "message", "") or error)), 500).rstrip(".")
+        if text:
+            return text
+    return type(error).__name__

@@ -1,0 +1,144 @@
+"""Await a coroutine on the event loop that owns a connection, from another event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from agents_tools.concurrency.bridge import is_blocked
+from agents_tools.errors import MCPConnectionError, ToolLostError, UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+__all__ = ["LoopEndedError", "consume_exception", "run_on_loop"]
+
+_POLL_INTERVAL = 1.0
+"""Seconds between two checks that the other loop still runs."""
+_CANCEL_TIMEOUT = 2.0
+"""Seconds that a cancelled call has on the other loop to notify its server."""
+
+
+class LoopEndedError(MCPConnectionError):
+    """The other loop ended, or stopped, before it started the coroutine."""
+
+    def __init__(self, server: str) -> None:
+        super().__init__(
+            f"The event loop that owns the connection to MCP server {server!r} has ended; nothing "
+            "was sent. Open the connection on a loop that runs as long as its tools are used.",
+            server=server,
+        )
+
+
+async def run_on_loop(
+    loop: asyncio.AbstractEventLoop, make: Callable[[], Awaitable[Any]], *, server: str
+) -> Any:
+    """Await a coroutine on another loop; cancelling this call cancels the coroutine there.
+
+    Args:
+        loop: The loop that owns the connection.
+        make: Creates the coroutine; it is called on that loop.
+        server: The name of the server, for error messages.
+
+    Raises:
+        UserError: The other loop is blocked by the caller, so the two would wait for each other.
+        MCPConnectionError: The other loop ended before it started the coroutine; nothing was sent.
+        ToolLostError: The other loop ended while the coroutine was running.
+    """
+    if is_blocked(loop):
+        raise UserError(
+            "The connection to the MCP server belongs to the event loop that waits for this call: "
+            "it was called from sync code on the thread of that loop. Write "
+            "`await tool.invoke(...)` there, or run the sync code in a thread: "
+            "`await asyncio.to_thread(...)`."
+        )
+    call = _LoopCall(loop, make, server)
+    result = asyncio.wrap_future(call.future)
+    result.add_done_callback(consume_exception)
+    try:
+        loop.call_soon_threadsafe(call.start)
+        while not result.done():
+            await asyncio.wait({result}, timeout=_POLL_INTERVAL)
+            call.check_loop()
+    except asyncio.CancelledError:
+        if not call.future.cancel():
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(call.cancel)
+            await asyncio.wait({result}, timeout=_CANCEL_TIMEOUT)
+        raise
+    except RuntimeError:  # the loop is closed
+        raise LoopEndedError(server) from None
+    return result.result()
+
+
+class _LoopCall:
+    """Represent a coroutine that another loop awaits.
+
+    A loop that ends drops the callbacks that it has not run yet, so the caller has to check from
+    time to time whether the loop still runs.
+    """
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, make: Callable[[], Awaitable[Any]], server: str
+    ) -> None:
+        self.future: concurrent.futures.Future[Any] = concurrent.futures.Future()
+        self._loop = loop
+        self._make = make
+        self._server = server
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Start the coroutine, on the other loop, unless the caller has cancelled it."""
+        if self.future.set_running_or_notify_cancel():
+            self._task = self._loop.create_task(self._run())
+            self._task.add_done_callback(self._on_done)
+
+    def cancel(self) -> None:
+        """Cancel the coroutine, on the other loop."""
+        if self._task is not None:
+            self._task.cancel()
+
+    def check_loop(self) -> None:
+        """Raise an error when the other loop cannot finish the coroutine any more.
+
+        Raises:
+            MCPConnectionError: The coroutine was not started and never will be.
+            ToolLostError: The coroutine was started and will not finish.
+        """
+        if self.future.done() or self._loop.is_running():
+            return
+        if self.future.cancel():
+            raise LoopEndedError(self._server)
+        if self._loop.is_closed():
+            raise _lost_error()
+
+    async def _run(self) -> None:
+        try:
+            value = await self._make()
+        except asyncio.CancelledError:
+            self.future.set_exception(_lost_error())
+            raise
+        except BaseException as error:  # noqa: BLE001 - raised in the caller by the future
+            self.future.set_exception(error)
+        else:
+            self.future.set_result(value)
+
+    def _on_done(self, task: asyncio.Task[None]) -> None:
+        # A task that is cancelled before its first step never reaches the `except` in `_run`.
+        if task.cancelled() and not self.future.done():
+            self.future.set_exception(_lost_error())
+
+
+def _lost_error() -> ToolLostError:
+    return ToolLostError(
+        "The event loop that owned the connection to the MCP server ended during the call. "
+        "It is unknown whether the call took effect."
+    )
+
+
+def consume_exception(future: asyncio.Future[None]) -> None:
+    """Read the exception of a future, so that asyncio does not log it as never retrieved."""
+    if not future.cancelled():
+        future.exception()

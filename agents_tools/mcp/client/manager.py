@@ -1,0 +1,638 @@
+"""Manage the connections to several MCP servers, and their tools."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import logging
+import os
+import threading
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from agents_tools.errors import (
+    MCPError,
+    MCPProtocolError,
+    UserError,
+    UserKeyError,
+    UserValueError,
+)
+from agents_tools.mcp._coerce import an_object
+from agents_tools.mcp._executables import check_program
+from agents_tools.mcp.client.adapter import AnyTool, function_tool_of
+from agents_tools.mcp.client.callbacks import elicit_live, roots_of, sample_live
+from agents_tools.mcp.client.change_notifier import ChangeNotifier, ToolListChange
+from agents_tools.mcp.client.connection import Connection
+from agents_tools.mcp.client.input_required import perform_call
+from agents_tools.mcp.client.sdk import ClientHooks
+from agents_tools.mcp.client.server_tools import ServerTools, clean_tools
+from agents_tools.mcp.config import MCPServerConfig, load_config, server_config
+from agents_tools.mcp.pins import PinChange, ToolPins
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import Self
+
+    from agents_tools.mcp.client.callbacks import Sample
+    from agents_tools.tool.context import ToolContext
+    from agents_tools.tool.question import Question
+
+__all__ = ["MCPToolManager", "ToolListChange"]
+
+logger = logging.getLogger("agents_tools.mcp")
+
+
+class MCPToolManager:
+    """Connects MCP servers and provides their tools as function tools.
+
+    ```python
+    async with MCPToolManager() as manager:
+        await manager.add_server("files", command="npx", args=["-y", "..."])
+        agent = Agent("helper", tools=manager.get_tools())
+    ```
+
+    Each server runs in a task of its own: a slow, lost or malicious server does not affect the
+    others. Pass the manager itself to an agent (`mcp_servers=[manager]`) to use its current tools
+    in each turn.
+
+    Args:
+        connect_timeout: Seconds that a server has to connect and list its tools.
+        timeout: Seconds that a call can take without progress.
+        max_time: Seconds that a call can take in total.
+        pins: The pinned tools (`ToolPins`, or the path of its file), to detect changed tools and
+            exclude them. By default, changes since the first listing are logged and reported.
+        on_change: Called with a `ToolListChange` when the tools of a server change, sync or async.
+        ask: Answers questions of servers (`Question`) outside of runs with `RunConfig.ask`, and
+            the question whether a changed tool can be used. It returns the answer, or `None` to
+            decline; sync or async.
+        sample: Answers `sampling/createMessage` requests of servers outside of runs with
+            `RunConfig.sample`. It is called with the params and the context of the call (`None` if
+            unknown), and returns text or a complete result; sync or async. `True` leaves the
+            requests to the runs. By default, servers cannot use a model.
+        roots: The folders that servers may work in.
+        allow_commands: The programs that stdio servers may use; any by default.
+        max_connecting: The maximum number of servers that connect at the same time.
+    """
+
+    def __init__(
+        self,
+        *,
+        connect_timeout: float = 10.0,
+        timeout: float = 60.0,
+        max_time: float = 600.0,
+        pins: ToolPins | str | os.PathLike[str] | None = None,
+        on_change: Callable[[ToolListChange], Any] | None = None,
+        ask: Callable[[Question], Any] | None = None,
+        sample: Callable[[Mapping[str, Any], ToolContext[Any] | None], Any]
+        | Literal[True]
+        | None = None,
+        roots: Sequence[str | os.PathLike[str]] = (),
+        allow_commands: Iterable[str] | None = None,
+        max_connecting: int = 8,
+    ) -> None:
+        self._defaults = {
+            "connect_timeout": connect_timeout,
+            "timeout": timeout,
+            "max_time": max_time,
+        }
+        self._pins = ToolPins(pins) if isinstance(pins, (str, os.PathLike)) else pins
+        self._first_listed: dict[str, list[dict[str, Any]]] = {}
+        self._notifier = ChangeNotifier(on_change)
+        self._ask = ask
+        self._sample: Sample | None = sample
+        self._roots = tuple(roots)
+        self._allowed_commands = None if allow_commands is None else tuple(allow_commands)
+        self._max_connecting = max_connecting
+        self._servers: dict[str, ServerTools] = {}
+        self._tools: list[AnyTool] = []
+        self.connections: list[Connection] = []
+        self._lock = threading.RLock()
+        self.failures: dict[str, MCPError] = {}
+
+    @classmethod
+    def from_config(
+        cls, source: str | os.PathLike[str] | Mapping[str, Any], **options: Any
+    ) -> Self:
+        """Create a manager for the servers of an `mcpServers` file, or of its content.
+
+        The servers are started by `async with` or `connect`.
+
+        Args:
+            source: The path of the file, or its content; see `load_config`.
+            **options: The options of the manager.
+
+        Raises:
+            UserError: The configuration is invalid.
+        """
+        manager = cls(**options)
+        for config in load_config(source, **manager._defaults):
+            manager._add(config)
+        return manager
+
+    async def __aenter__(self) -> Self:
+        """Connect all servers."""
+        await self.connect()
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        """Close all servers."""
+        await self.cleanup()
+
+    # --- servers
+
+    async def connect(self) -> None:
+        """Connect all servers concurrently; the errors of those that fail are in `failures`."""
+        semaphore = asyncio.Semaphore(self._max_connecting)
+
+        async def connect(server: ServerTools) -> None:
+            server.connection.reopen()
+            async with semaphore:
+                try:
+                    await server.connection.connect()
+                except MCPError as error:
+                    self.failures[server.config.name] = error
+                    logger.warning("%s", error)
+                else:
+                    self.failures.pop(server.config.name, None)
+
+        async with asyncio.TaskGroup() as group:
+            for server in list(self._servers.values()):
+                group.create_task(connect(server))
+
+    async def add_server(
+        self, name: str, transport: str | None = None, **connection: Any
+    ) -> list[AnyTool]:
+        """Add a server and connect it.
+
+        Args:
+            name: The name of the server; its tools are named `{name}_{tool}`.
+            transport: `stdio`, `http`, `sse` or `memory`; derived from the other arguments by
+                default.
+            **connection: The fields of `MCPServerConfig`, for example `command`, `args` and `env`
+                for stdio, or `url` and `headers` for http and sse.
+
+        Returns:
+            The tools of the server.
+
+        Raises:
+            MCPConnectionError: The server cannot be connected; it is not added.
+            UserError: The configuration is invalid, or the name is in use.
+        """
+        config = server_config(name, transport, **{**self._defaults, **connection})
+        server = self._add(config)
+        try:
+            await server.connection.connect()
+        except BaseException:
+            if self._servers.get(name) is server:
+                del self._servers[name]
+                self._drop(server)
+            with contextlib.suppress(MCPError):
+                await server.connection.close()
+            raise
+        return list(server.tools.values())
+
+    def _add(self, config: MCPServerConfig) -> ServerTools:
+        if config.name in self._servers:
+            raise UserValueError(
+                f"MCP server {config.name!r} exists already. Remove it first, or use another name."
+            )
+        if config.transport == "stdio" and self._allowed_commands is not None:
+            check_program(config, self._allowed_commands)
+        server = ServerTools(Connection(config, self))
+        self._servers[config.name] = server
+        self.connections.append(server.connection)
+        return server
+
+    async def remove_server(self, name: str) -> None:
+        """Close a server and remove its tools.
+
+        Raises:
+            UserError: There is no server with this name.
+        """
+        server = self._server(name)
+        del self._servers[name]
+        self.failures.pop(name, None)
+        self._drop(server)
+        await server.connection.close()
+        self.connections.remove(server.connection)
+
+    async def reload_server(self, name: str) -> list[AnyTool]:
+        """Reconnect a server and list its tools again.
+
+        Raises:
+            UserError: There is no server with this name.
+            MCPConnectionError: The server cannot be connected, or was removed or closed meanwhile.
+                A server that was not removed can be reloaded again.
+        """
+        server = self._server(name)
+        try:
+            await server.connection.restart()
+        except MCPError as error:
+            self.failures[name] = error
+            raise
+        self.failures.pop(name, None)
+        return list(server.tools.values())
+
+    async def cleanup(self) -> None:
+        """Close all servers. Their tools are kept; `connect` makes them usable again."""
+        async with asyncio.TaskGroup() as group:
+            for server in list(self._servers.values()):
+                group.create_task(server.connection.close())
+
+    def close_soon(self) -> None:
+        """Close all servers without waiting for it, from any thread."""
+        for server in list(self._servers.values()):
+            server.connection.close_soon()
+
+    def get_connection(self, name: str) -> Connection:
+        """Return the connection to a server, for use with `MCPTool`.
+
+        Raises:
+            UserError: There is no server with this name.
+        """
+        return self._server(name).connection
+
+    async def call_on(
+        self,
+        connection: Connection,
+        tool: str,
+        arguments: dict[str, Any],
+        context: ToolContext[Any],
+        *,
+        repeatable: bool = False,
+    ) -> dict[str, Any]:
+        """Call a tool on a connection of this manager and return the raw result.
+
+        Args:
+            connection: The connection to the server.
+            tool: The name of the tool on the server.
+            arguments: The validated arguments.
+            context: The context of the call, which receives the progress of the server.
+            repeatable: Whether the call may be sent again although its outcome is unknown.
+        """
+        return await perform_call(
+            connection,
+            tool,
+            arguments,
+            context,
+            repeatable=repeatable,
+            ask=self._ask,
+            sample=self._sample,
+            roots=self._roots,
+        )
+
+    def _server(self, name: str) -> ServerTools:
+        server = self._servers.get(name)
+        if server is None:
+            known = ", ".join(map(repr, self._servers)) or "none"
+            raise UserKeyError(f"MCP server {name!r} is not known: expected one of {known}.")
+        return server
+
+    # --- tools
+
+    def get_tools(self) -> list[AnyTool]:
+        """Return the current tools of all servers."""
+        return list(self._tools)
+
+    def get_tool_names(self) -> list[str]:
+        """Return the current names of all tools."""
+        return [tool.name for tool in self._tools]
+
+    def get_server_names(self) -> list[str]:
+        """Return the names of all servers, sorted."""
+        return sorted(self._servers)
+
+    def get_tools_by_server(self, name: str) -> list[AnyTool]:
+        """Return the tools of one server.
+
+        Raises:
+            UserError: There is no server with this name.
+        """
+        return list(self._server(name).tools.values())
+
+    @property
+    def skipped(self) -> dict[str, dict[str, str]]:
+        """The reasons why tools are left out, by server and tool name."""
+        return {name: dict(one.skipped) for name, one in self._servers.items() if one.skipped}
+
+    @property
+    def findings(self) -> dict[str, dict[str, list[str]]]:
+        """What was removed from definitions, such as invisible text, by server and tool name."""
+        return {name: dict(one.findings) for name, one in self._servers.items() if one.findings}
+
+    def register_tools(self, registry: Any) -> None:
+        """Register all tools in a registry, and update it when tools change.
+
+        Args:
+            registry: A `ToolRegistry`, or an object with `register(tool)` and `unregister(name)`.
+        """
+        self._notifier.register(registry, self._tools)
+
+    def get_stats(self) -> dict[str, Any]:
+        """Return the numbers of servers, tools, calls and errors, in total and by server."""
+        servers: dict[str, dict[str, Any]] = {
+            name: {
+                "connected": server.connection.connected,
+                "version": getattr(server.connection.session, "version", None),
+                "tools": len(server.tools),
+                "skipped": len(server.skipped),
+                "calls": server.connection.stats.calls,
+                "errors": server.connection.stats.errors,
+                "connects": server.connection.stats.connects,
+                "dropped_messages": server.connection.stats.dropped,
+            }
+            for name, server in self._servers.items()
+        }
+        return {
+            "servers": len(servers),
+            "connected": sum(one["connected"] for one in servers.values()),
+            "tools": len(self._tools),
+            "calls": sum(one["calls"] for one in servers.values()),
+            "errors": sum(one["errors"] for one in servers.values()),
+            "by_server": servers,
+        }
+
+    def get_server_info(self, name: str) -> dict[str, Any]:
+        """Return the name, version, capabilities and instructions that a server reports.
+
+        Raises:
+            UserError: There is no server with this name.
+        """
+        server = self._server(name)
+        session = server.connection.session
+        if session is None:
+            return {"connected": False, "place": server.config.place}
+        return {
+            "connected": True,
+            "place": server.config.place,
+            "pid": server.connection.pid,
+            "protocol_version": session.version,
+            "server_info": session.server_info,
+            "capabilities": session.capabilities,
+            "instructions": session.instructions,
+        }
+
+    # --- other features of servers
+
+    async def ping(self, name: str) -> float:
+        """Ping a server; return the seconds until its response.
+
+        Raises:
+            MCPError: The server does not respond.
+        """
+        connection = self._server(name).connection
+        await connection.connect()
+        session = connection.session
+        is_modern = session is not None and session.version >= "2026-07-28"
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        await connection.request("server/discover" if is_modern else "ping", {}, repeatable=True)
+        return loop.time() - started
+
+    async def list_resources(self, name: str) -> list[dict[str, Any]]:
+        """Return the resources of a server, as it lists them.
+
+        Raises:
+            MCPError: The request fails.
+        """
+        return await self._pages(name, "resources/list", "resources")
+
+    async def list_resource_templates(self, name: str) -> list[dict[str, Any]]:
+        """Return the resource templates of a server, as it lists them.
+
+        Raises:
+            MCPError: The request fails.
+        """
+        return await self._pages(name, "resources/templates/list", "resourceTemplates")
+
+    async def read_resource(self, name: str, uri: str) -> list[dict[str, Any]]:
+        """Read a resource of a server; return its contents, with `text`, or `blob` in base64.
+
+        Raises:
+            MCPError: The resource cannot be read.
+        """
+        result = await self._request(name, "resources/read", {"uri": uri})
+        return cast("list[dict[str, Any]]", result.get("contents") or [])
+
+    async def list_prompts(self, name: str) -> list[dict[str, Any]]:
+        """Return the prompts of a server, as it lists them.
+
+        Raises:
+            MCPError: The request fails.
+        """
+        return await self._pages(name, "prompts/list", "prompts")
+
+    async def get_prompt(
+        self, name: str, prompt: str, arguments: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
+        """Return a prompt of a server, with its `description` and `messages`.
+
+        Raises:
+            MCPError: The prompt cannot be fetched.
+        """
+        params = {"name": prompt, "arguments": dict(arguments or {})}
+        return await self._request(name, "prompts/get", params)
+
+    async def _request(self, name: str, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        result = await self._server(name).connection.request(method, params, repeatable=True)
+        if result.get("resultType") == "input_required":
+            raise MCPProtocolError(
+                f"MCP server {name!r} requested input for {method}, which is only supported in "
+                "tool calls.",
+                server=name,
+            )
+        return result
+
+    async def _pages(self, name: str, method: str, key: str) -> list[dict[str, Any]]:
+        items: list[dict[str, Any]] = []
+        params: dict[str, Any] = {}
+        seen: set[str] = set()
+        while True:
+            page = await self._request(name, method, params)
+            items += page.get(key) or []
+            cursor = page.get("nextCursor")
+            if not isinstance(cursor, str) or cursor in seen or len(seen) == _MAX_PAGES:
+                return items
+            seen.add(cursor)
+            params = {"cursor": cursor}
+
+    # --- called by connections
+
+    def hooks(self, connection: Connection) -> ClientHooks:
+        """Return the callbacks for requests of a server."""
+        # The callbacks must not refer to `self`: a connection must not keep its manager alive.
+        ask, sampler, folders = self._ask, self._sample, self._roots
+
+        async def elicit(params: Mapping[str, Any]) -> dict[str, Any]:
+            return await elicit_live(connection, params, ask)
+
+        async def sample(params: Mapping[str, Any]) -> dict[str, Any]:
+            return await sample_live(connection, params, sampler)
+
+        async def roots() -> dict[str, Any]:
+            return roots_of(folders)
+
+        return ClientHooks(
+            elicit=elicit,
+            sample=None if sampler is None else sample,
+            roots=roots if folders else None,
+        )
+
+    def listed(
+        self, connection: Connection, tools: list[dict[str, Any]], refused: dict[str, str]
+    ) -> None:
+        """Update the tools of a server, after connecting and after each change.
+
+        Args:
+            connection: The connection that listed them.
+            tools: The tools as the server lists them.
+            refused: Why tools cannot be called, by their names.
+        """
+        with self._lock:
+            server = self._servers.get(connection.name)
+            if server is None or server.connection is not connection:
+                return
+            usable, skipped, findings = clean_tools(tools)
+            for name in refused.keys() & usable.keys():
+                del usable[name]
+                skipped[name] = refused[name]
+            changes = self._compare_with_pins(server.config.name, list(usable.values()))
+            for change in changes:
+                if change.kind != "removed" and not self._is_usable(server, change):
+                    usable.pop(change.tool, None)
+                    skipped[change.tool] = f"it differs from its pin: {_describe(change)}"
+            server.raw = tools, refused
+            server.set_listed(usable)
+            server.skipped, server.findings = skipped, findings
+            new_changes = () if changes == server.changes else tuple(changes)
+            server.changes = changes
+            for change in new_changes:
+                logger.warning(
+                    "Tool %r of MCP server %r differs from its pin: %s",
+                    change.tool,
+                    change.server,
+                    _describe(change),
+                )
+            for name, reason in skipped.items():
+                logger.info(
+                    "Tool %r of MCP server %r is left out: %s", name, server.config.name, reason
+                )
+            change_list = self._rebuild(server, new_changes)
+        self._notifier.notify(change_list)
+
+    def _drop(self, server: ServerTools) -> None:
+        """Remove the tools of a server that was removed."""
+        with self._lock:
+            server.listed = {}
+            change_list = self._rebuild(server, ())
+        self._notifier.notify(change_list)
+
+    def _compare_with_pins(self, server: str, tools: list[dict[str, Any]]) -> list[PinChange]:
+        try:
+            if self._pins is None:
+                return self._compare_with_first(server, tools)
+            return self._pins.check(server, tools)
+        except UserError as error:
+            raise MCPProtocolError(str(error), server=server) from error
+
+    def _compare_with_first(self, server: str, tools: list[dict[str, Any]]) -> list[PinChange]:
+        """Compare the tools with their first listing; hash them only if the list has changed."""
+        first = self._first_listed.setdefault(server, tools)
+        if first == tools:
+            return []
+        pins = ToolPins()
+        pins.check(server, first)
+        changes = [change for change in pins.check(server, tools) if change.kind == "changed"]
+        known = {tool["name"] for tool in first}
+        self._first_listed[server] = [
+            *first,
+            *(tool for tool in tools if tool["name"] not in known),
+        ]
+        return changes
+
+    def _is_usable(self, server: ServerTools, change: PinChange) -> bool:
+        """Return whether a changed tool can be used; not while the question about it is open."""
+        if self._pins is None or self._pins.on_change == "warn":
+            return True
+        if self._pins.on_change == "ask" and self._ask is not None and change not in server.asked:
+            server.asked.add(change)
+            self._notifier.run_in_background(self._ask_about(server, change, self._ask))
+        return False
+
+    async def _ask_about(
+        self, server: ServerTools, change: PinChange, ask: Callable[[Question], Any]
+    ) -> None:
+        from agents_tools.tool.question import Question
+
+        question = Question(
+            f"Tool {change.tool!r} of MCP server {change.server!r} has changed "
+            f"({_describe(change)}). Allow its use?",
+            {"type": "boolean"},
+            change.tool,
+            "",
+            (),
+        )
+        answer = ask(question)
+        if inspect.isawaitable(answer):
+            answer = await answer
+        if answer is True and self._pins is not None:
+            self._pins.approve(change.server, change.tool)
+            self.listed(server.connection, *server.raw)
+
+    def _rebuild(self, changed: ServerTools, pins: tuple[PinChange, ...]) -> ToolListChange:
+        """Update the names of the tools of a server; return the change."""
+        old = {tool.name: tool for tool in changed.tools.values()}
+        taken = {
+            tool.name: (server, wire_name)
+            for server in self._servers.values()
+            for wire_name, tool in server.tools.items()
+            if wire_name in server.listed
+        }  # an existing tool keeps its name, so that the new tools have to avoid it
+        changed.name_tools(taken, self._create_tool)
+        self._tools = [tool for server in self._servers.values() for tool in server.tools.values()]
+        self._notifier.update_registries(self._tools)
+        new = {tool.name: tool for tool in changed.tools.values()}
+        return ToolListChange(
+            server=changed.config.name,
+            added=tuple(sorted(new.keys() - old.keys())),
+            removed=tuple(sorted(old.keys() - new.keys())),
+            changed=tuple(sorted(n for n in new.keys() & old.keys() if new[n] is not old[n])),
+            pins=pins,
+        )
+
+    def subscribe(self, callback: Callable[[], None]) -> None:
+        """Call a function after each change of the tools of a server.
+
+        Args:
+            callback: Called without arguments, in the thread that owns the connection.
+        """
+        self._notifier.subscribe(callback)
+
+    def _create_tool(self, server: ServerTools, name: str, wire: dict[str, Any]) -> AnyTool:
+        connection, config = server.connection, server.config
+        hints = an_object(wire.get("annotations"))
+        repeatable = config.trusted and (
+            hints.get("readOnlyHint") is True or hints.get("idempotentHint") is True
+        )
+
+        async def perform(context: ToolContext[Any], arguments: dict[str, Any]) -> dict[str, Any]:
+            return await self.call_on(
+                connection, wire["name"], arguments, context, repeatable=repeatable
+            )
+
+        return function_tool_of(
+            wire,
+            name=name,
+            server=config.name,
+            perform=perform,
+            validate_arguments=config.validate_arguments,
+        )
+
+
+_MAX_PAGES = 100
+
+
+def _describe(change: PinChange) -> str:
+    """Return the differences, and how to accept them."""
+    difference = ", ".join(change.fields) or change.kind
+    return f"{difference}; ToolPins.approve({change.server!r}, {change.tool!r}) accepts it"

@@ -1,0 +1,307 @@
+"""The requests in flight on one connection, tracked below the SDK's session.
+
+The session matches answers to requests. The streams in this module sit between the session and
+the transport, for three reasons: an answer is kept as it arrived, even if the session would reject
+it; a flood of notifications costs next to nothing; and the client knows which requests were sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, cast
+
+from agents_tools.mcp._coerce import an_object
+from agents_tools.mcp.client.streams import MessageSink, MessageSource
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from agents_tools.tool.context import ToolContext
+
+__all__ = ["PendingRequest", "PendingRequests", "ReadStream", "WriteStream", "current_request"]
+
+logger = logging.getLogger("agents_tools.mcp")
+
+
+class PendingRequest:
+    """One request, with the facts that only the transport knows.
+
+    Attributes:
+        method: The JSON-RPC method.
+        context: The tool call that the request is part of.
+        caller: The event loop that the call runs on.
+        on_progress: Called with the params of each progress notification.
+        id: The JSON-RPC id, once the request was passed to the transport.
+        sent: Whether the server may have received it.
+        lost: Whether the connection was lost before the answer came.
+        raw: The result as it arrived.
+        fault: Why there is no answer, if the transport knows.
+        stream_ended: Whether the stream for its answer has ended without one.
+        in_session: Whether it was sent in a session, which the server may have forgotten.
+        status: The HTTP status of the response.
+        retry_after: How many seconds the server asks to wait.
+        timeout: The running timeout: progress extends it, the end of the connection ends it.
+        idle_timeout: How many seconds may pass without progress.
+        deadline: The latest time for the answer, on the clock of the event loop.
+    """
+
+    __slots__ = (
+        "caller",
+        "context",
+        "deadline",
+        "fault",
+        "id",
+        "idle_timeout",
+        "in_session",
+        "lost",
+        "method",
+        "on_progress",
+        "raw",
+        "retry_after",
+        "sent",
+        "status",
+        "stream_ended",
+        "timeout",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        method: str,
+        *,
+        context: ToolContext[Any] | None = None,
+        caller: asyncio.AbstractEventLoop | None = None,
+        on_progress: Callable[[Mapping[str, Any]], None] | None = None,
+    ) -> None:
+        self.method = method
+        self.context = context
+        self.caller = caller
+        self.on_progress = on_progress
+        self.id: int | str | None = None
+        self.sent = False
+        self.lost = False
+        self.stream_ended = False
+        self.in_session = False
+        self.raw: dict[str, Any] | None = None
+        self.fault: str | None = None
+        self.status: int | None = None
+        self.retry_after: float | None = None
+        self.timeout: asyncio.Timeout | None = None
+        self.idle_timeout = 0.0
+        self.deadline = 0.0
+
+    def record_progress(self, params: Mapping[str, Any]) -> None:
+        """Restart the idle timeout, and pass the params of a progress notification on."""
+        if self.lost:
+            return
+        if self.timeout is not None and not self.timeout.expired():
+            now = asyncio.get_running_loop().time()
+            self.timeout.reschedule(min(now + self.idle_timeout, self.deadline))
+        if self.on_progress is not None:
+            self.on_progress(params)
+
+    def suspend_idle_timeout(self) -> None:
+        """Allow silence until the deadline: the server waits for an answer of a person here."""
+        if self.timeout is not None and not self.timeout.expired() and not self.lost:
+            self.timeout.reschedule(self.deadline)
+
+    def mark_lost(self) -> None:
+        """Wake the caller: the connection has ended."""
+        self.lost = True
+        if self.timeout is not None and not self.timeout.expired():
+            self.timeout.reschedule(0)
+
+
+current_request: ContextVar[PendingRequest | None] = ContextVar("mcp_request", default=None)
+"""The request that is being passed to the SDK's session."""
+
+
+class PendingRequests:
+    """The requests in flight on one connection.
+
+    Attributes:
+        requests: The requests in flight by their JSON-RPC ids.
+        closed: Set when no more messages come.
+        ignored: How many messages could not be used.
+        fault: Why the last request could not be sent.
+        http_status: The HTTP status that the last request was refused with.
+        header_mirror: Returns the headers that repeat arguments of a call, from its params.
+
+    Args:
+        on_change: Called with the method of a notification that a list has changed.
+        on_log: Called with the params of a log message.
+    """
+
+    def __init__(
+        self, *, on_change: Callable[[str], None], on_log: Callable[[Mapping[str, Any]], None]
+    ) -> None:
+        self.requests: dict[int | str, PendingRequest] = {}
+        self.closed = asyncio.Event()
+        self.ignored = 0
+        self.fault: str | None = None
+        self.http_status: int | None = None
+        self.header_mirror: Callable[[dict[str, Any]], dict[str, str]] | None = None
+        self._on_change = on_change
+        self._on_log = on_log
+
+    def close(self) -> None:
+        """Record that no more messages come, and wake the callers of all requests."""
+        if not self.closed.is_set():
+            self.closed.set()
+            for request in list(self.requests.values()):
+                request.mark_lost()
+
+    def register(self, message: Any) -> PendingRequest | None:
+        """Register a message that is about to be sent; return its request, if it is one."""
+        method = getattr(message, "method", None)
+        number = getattr(message, "id", None)
+        request = current_request.get()
+        if number is None or request is None or method != request.method:
+            return None
+        if request.id is None:
+            request.id = number
+            self.requests[number] = request
+        return request
+
+    def find(self, number: Any) -> PendingRequest | None:
+        """Return a request by its id, which some servers return as a string."""
+        if type(number) is not int and not isinstance(number, str):
+            return None
+        request = self.requests.get(number)
+        if request is None and isinstance(number, str) and number.isdecimal():
+            request = self.requests.get(int(number[:18]))
+        return request
+
+    def handle_notification(self, method: str, params: Any) -> bool:
+        """Handle a notification; return whether the session has to receive it too."""
+        fields = an_object(params)
+        if method == "notifications/progress":
+            request = self.find(fields.get("progressToken"))
+            if request is not None:
+                request.record_progress(fields)
+            return False
+        if method == "notifications/message":
+            self._on_log(fields)
+            return False
+        if method in _LIST_CHANGES:
+            self._on_change(method)
+            return False
+        if method in _SESSION_NOTIFICATIONS:
+            return True
+        self.ignored += 1
+        return False
+
+    def handle_response(self, message: Any) -> None:
+        """Store a result as it arrived, and leave the session a result that it accepts."""
+        request = self.find(message.id)
+        result: object = message.result
+        if request is None or not isinstance(result, dict):
+            return
+        self.requests.pop(request.id or 0, None)
+        request.raw = an_object(cast("object", result))
+        message.result = _result_for_session(request.method, request.raw)
+
+
+_LIST_CHANGES = frozenset({
+    "notifications/tools/list_changed",
+    "notifications/prompts/list_changed",
+    "notifications/resources/list_changed",
+})  # fmt: skip
+_SESSION_NOTIFICATIONS = frozenset({
+    "notifications/cancelled",
+    "notifications/subscriptions/acknowledged",
+})  # fmt: skip
+
+
+def _result_for_session(method: str, result: dict[str, Any]) -> dict[str, Any]:
+    """Return a minimal valid result for the session; the full one is in `PendingRequest.raw`."""
+    if method == "tools/call":
+        return {"content": [], "resultType": "complete"}
+    if method == "tools/list":
+        return {"tools": [], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+    return result
+
+
+class ReadStream(MessageSource):
+    """The stream that the session reads: that of the transport, without handled messages.
+
+    Args:
+        inner: The stream of the transport.
+        pending: The requests in flight.
+    """
+
+    def __init__(self, inner: Any, pending: PendingRequests) -> None:
+        self._inner = inner
+        self._pending = pending
+
+    @property
+    def last_context(self) -> Any:
+        """The context variables of the sender of the last message, if the stream knows them."""
+        return getattr(self._inner, "last_context", None)
+
+    async def __anext__(self) -> Any:
+        while True:
+            try:
+                item = await self._inner.__anext__()
+            except BaseException:
+                self._pending.close()
+                raise
+            if is_for_session(item, self._pending):
+                return item
+
+    def close(self) -> None:
+        """Close the stream."""
+        self._inner.close()
+
+    async def aclose(self) -> None:
+        """Close the stream."""
+        await self._inner.aclose()
+
+
+def is_for_session(item: Any, pending: PendingRequests) -> bool:
+    """Handle a message from the server; return whether the session has to receive it."""
+    if isinstance(item, Exception):
+        logger.debug("A message cannot be read: %s", item)
+        pending.ignored += 1
+        return False
+    message = getattr(item.message, "root", item.message)
+    method = getattr(message, "method", None)
+    if method is None:
+        if hasattr(message, "result"):
+            pending.handle_response(message)
+        return True
+    if getattr(message, "id", None) is None:
+        return pending.handle_notification(method, message.params)
+    return True
+
+
+class WriteStream(MessageSink):
+    """The stream that the session writes to: that of the transport, recording sent requests.
+
+    Args:
+        inner: The stream of the transport.
+        pending: The requests in flight.
+        direct: Whether a message that was sent has reached the server; otherwise the transport
+            records it.
+    """
+
+    def __init__(self, inner: Any, pending: PendingRequests, *, direct: bool = False) -> None:
+        self._inner = inner
+        self._pending = pending
+        self._direct = direct
+
+    async def send(self, item: Any) -> None:
+        """Send a message."""
+        request = self._pending.register(getattr(item.message, "root", item.message))
+        if request is not None and self._direct:
+            request.sent = True
+        await self._inner.send(item)
+
+    def close(self) -> None:
+        """Close the stream."""
+        self._inner.close()
+
+    async def aclose(self) -> None:
+        """Close the stream."""
+        await self._inner.aclose()

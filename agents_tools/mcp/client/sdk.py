@@ -1,0 +1,498 @@
+"""Sessions of the MCP SDK, `mcp`, in its major versions 1 and 2.
+
+Requests and results are plain JSON objects, as on the wire. Other modules do not need to know
+which version is installed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import logging
+from dataclasses import dataclass
+from functools import partial
+from importlib import metadata
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from agents_tools.errors import UserError
+from agents_tools.mcp._coerce import an_object
+from agents_tools.mcp.client.http import http_client
+from agents_tools.mcp.client.pending_requests import ReadStream, WriteStream, current_request
+from agents_tools.mcp.client.stdio import StdioTransport
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+
+    from agents_tools.mcp.client.pending_requests import PendingRequest, PendingRequests
+    from agents_tools.mcp.config import MCPServerConfig
+
+__all__ = [
+    "ClientHooks",
+    "ClientSession",
+    "RawJson",
+    "ServerRefusal",
+    "message_of",
+    "open_session",
+    "sdk_line",
+]
+
+_CLOSED = -32000
+_TOOLS_CHANGED = "notifications/tools/list_changed"
+MODERN = "2026-07-28"
+"""The first protocol version without sessions."""
+
+
+HeaderMirror: TypeAlias = "Callable[[dict[str, Any]], dict[str, str]]"
+"""Returns HTTP headers for the params of a call."""
+
+
+class ServerRefusal(Exception):  # noqa: N818 - a response of the server, not an error of the client
+    """The server answered with an error.
+
+    Args:
+        code: The JSON-RPC code.
+        message: The text of the error.
+    """
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientHooks:
+    """Callbacks for requests of a server, from params to a result; `None` is not supported."""
+
+    elicit: Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]] | None = None
+    sample: Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]] | None = None
+    roots: Callable[[], Awaitable[dict[str, Any]]] | None = None
+
+
+class ClientSession(Protocol):
+    """A session with one server."""
+
+    version: str
+    server_info: dict[str, Any]
+    capabilities: dict[str, Any]
+    instructions: str | None
+
+    async def send(self, request: PendingRequest, params: dict[str, Any]) -> dict[str, Any]:
+        """Send a request and return its result.
+
+        Raises:
+            ServerRefusal: The server answered with an error.
+            ConnectionError: The connection has ended.
+        """
+        ...
+
+    async def listen(self, on_change: Callable[[str], None]) -> None:
+        """Report changed lists, in the protocol versions that have a stream for them."""
+        ...
+
+    def mirrored(self, tools: list[dict[str, Any]]) -> tuple[dict[str, str], HeaderMirror | None]:
+        """Return the tools with invalid headers and the reasons, and a function for valid headers.
+
+        From protocol version 2026-07-28 on, a schema can name headers that repeat arguments
+        (`x-mcp-header`).
+        """
+        ...
+
+
+@functools.cache
+def sdk_line() -> int:
+    """Return the major version of the installed SDK: 1 or 2.
+
+    Raises:
+        UserError: The SDK is not installed.
+    """
+    try:
+        return int(metadata.version("mcp").partition(".")[0])
+    except (metadata.PackageNotFoundError, ValueError):
+        raise UserError(
+            'MCP requires the extra `mcp`. Run: pip install "agents-tools[mcp]".'
+        ) from None
+
+
+def message_of(data: Any) -> Any:
+    """Create a message of the SDK from plain JSON.
+
+    Raises:
+        ValueError: The JSON is not a message.
+    """
+    types: Any = importlib.import_module("mcp.types")
+    if sdk_line() == 1:
+        return types.JSONRPCMessage.model_validate(data)
+    return types.jsonrpc_message_adapter.validate_python(data, by_name=False)
+
+
+@contextlib.asynccontextmanager
+async def open_session(
+    config: MCPServerConfig,
+    pending: PendingRequests,
+    hooks: ClientHooks,
+    on_stdio: Callable[[StdioTransport], None],
+) -> AsyncGenerator[ClientSession]:
+    """Connect, negotiate the protocol version, and provide the session.
+
+    Args:
+        config: The configuration of the server.
+        pending: Tracks the requests in flight.
+        hooks: The callbacks for requests of the server.
+        on_stdio: Called with the process of a stdio server before it starts.
+    """
+    sdk: _Sdk = _SdkV2() if sdk_line() >= 2 else _SdkV1()  # noqa: PLR2004 - the major version
+    _silence_sdk_loggers()
+    if config.transport == "memory":
+        async with sdk.in_memory(config, hooks, pending) as session:
+            yield session
+        return
+    if config.transport == "stdio":
+        process = StdioTransport(config, sdk, pending)
+        on_stdio(process)
+        transport: Any = process
+    else:
+        transport = _http_transport(sdk, config, pending)
+    async with sdk.over(transport, hooks) as session:
+        yield session
+
+
+@contextlib.asynccontextmanager
+async def _http_transport(
+    sdk: _Sdk, config: MCPServerConfig, pending: PendingRequests
+) -> AsyncGenerator[tuple[ReadStream, WriteStream]]:
+    async with contextlib.AsyncExitStack() as stack:
+        client = http_client(sdk.httpx, config, pending)
+        if config.transport == "sse":
+            module = importlib.import_module("mcp.client.sse")
+            opened = module.sse_client(
+                config.url,
+                timeout=config.connect_timeout,
+                httpx_client_factory=partial(_return_client, client),
+            )
+        else:
+            await stack.enter_async_context(client)
+            opened = sdk.streamable(config, client)
+        streams: Any = await stack.enter_async_context(opened)
+        yield ReadStream(streams[0], pending), WriteStream(streams[1], pending)
+
+
+def _return_client(client: Any, **_: Any) -> Any:
+    """Return the existing client, in place of the SDK's factory."""
+    return client
+
+
+def _silence_sdk_loggers() -> None:
+    """Disable the SDK's log messages, unless configured: callers receive the same as errors."""
+    for name in ("client", "mcp.client.streamable_http", "mcp.client.sse", "mcp.client.stdio"):
+        log = logging.getLogger(name)
+        if log.level == logging.NOTSET:
+            log.setLevel(logging.CRITICAL)
+
+
+class RawJson:
+    """A request or notification as plain JSON, with the interface that the SDK's session uses."""
+
+    name_param: str | None = None
+
+    def __init__(self, method: str, params: dict[str, Any]) -> None:
+        self.method = method
+        self.params = params
+
+    def model_dump(self, **_: Any) -> dict[str, Any]:
+        """Return the request as the SDK serializes it."""
+        return {"method": self.method, "params": self.params}
+
+
+class _RawResult:
+    """A result type that accepts every object."""
+
+    @staticmethod
+    def model_validate(value: Any, **_: Any) -> Any:
+        return value
+
+
+async def _record_progress(
+    request: PendingRequest, progress: float, total: float | None, message: str | None
+) -> None:
+    """Record progress that was reported without a stream."""
+    request.record_progress({"progress": progress, "total": total, "message": message})
+
+
+async def _ignore_progress(progress: float, total: float | None, message: str | None) -> None:
+    """Do nothing: the callback makes the SDK request progress, which `PendingRequests` handles."""
+
+
+def _callback(hook: Any, types: Any, result: str) -> Any:
+    if hook is None:
+        return None
+
+    async def answer(_context: Any, params: Any = None) -> Any:
+        fields = (
+            await hook()
+            if params is None
+            else await hook(params.model_dump(by_alias=True, mode="json", exclude_none=True))
+        )
+        if "error" in fields:
+            return types.ErrorData(code=-1, message=fields["error"])
+        kind = result
+        if result == "CreateMessageResult" and isinstance(fields.get("content"), list):
+            kind = "CreateMessageResultWithTools"
+        return getattr(types, kind).model_validate(fields)
+
+    return answer
+
+
+class _Sdk(Protocol):
+    """One major version of the SDK."""
+
+    httpx: Any
+
+    def message(self, data: dict[str, Any]) -> Any: ...
+
+    def error(self, number: Any, text: str) -> Any: ...
+
+    def streamable(self, config: MCPServerConfig, client: Any) -> Any: ...
+
+    def over(self, transport: Any, hooks: ClientHooks) -> Any: ...
+
+    def in_memory(
+        self, config: MCPServerConfig, hooks: ClientHooks, pending: PendingRequests
+    ) -> Any: ...
+
+
+class _BaseClientSession:
+    """The common part of an open session in both major versions."""
+
+    def __init__(
+        self, session: Any, error_type: type[Exception], facts: dict[str, Any], *, streamed: bool
+    ) -> None:
+        self._session = session
+        self._error_type = error_type
+        self._streamed = streamed
+        self.version: str = facts.get("protocolVersion") or MODERN
+        self.server_info: dict[str, Any] = facts.get("serverInfo") or {}
+        self.capabilities: dict[str, Any] = facts.get("capabilities") or {}
+        self.instructions: str | None = facts.get("instructions")
+
+    async def send(self, request: PendingRequest, params: dict[str, Any]) -> dict[str, Any]:
+        import anyio
+        from pydantic import ValidationError
+
+        # The streams, or a server in this process, find the request by this context variable.
+        token = current_request.set(request)
+        on_progress = _ignore_progress if self._streamed else partial(_record_progress, request)
+        if not self._streamed:
+            request.sent = True
+        try:
+            result = await self._session.send_request(
+                RawJson(request.method, params), _RawResult, progress_callback=on_progress
+            )
+        except self._error_type as error:
+            details: Any = getattr(error, "error", error)
+            raise ServerRefusal(details.code, str(details.message)) from None
+        except ValidationError as error:
+            raise ServerRefusal(_CLOSED, f"its answer is not valid: {error}") from None
+        except (anyio.ClosedResourceError, anyio.BrokenResourceError, RuntimeError) as error:
+            raise ConnectionError(str(error)) from error
+        finally:
+            current_request.reset(token)
+        return result if request.raw is None else request.raw
+
+    async def listen(self, on_change: Callable[[str], None]) -> None:
+        del on_change  # older protocol versions send changes as notifications of the session
+
+    def mirrored(self, tools: list[dict[str, Any]]) -> tuple[dict[str, str], HeaderMirror | None]:
+        del tools  # older protocol versions do not have such headers
+        return {}, None
+
+
+class _SdkV2:
+    """The SDK 2.x."""
+
+    def __init__(self) -> None:
+        self.mcp: Any = importlib.import_module("mcp")
+        self.types: Any = importlib.import_module("mcp.types")
+        self.httpx: Any = importlib.import_module("httpx2")
+        self._item: Any = importlib.import_module("mcp.shared.message").SessionMessage
+
+    def message(self, data: dict[str, Any]) -> Any:
+        return self._item(message_of(data))
+
+    def error(self, number: Any, text: str) -> Any:
+        error = self.types.ErrorData(code=-32000, message=text)
+        return self._item(self.types.JSONRPCError(jsonrpc="2.0", id=number, error=error))
+
+    def streamable(self, config: MCPServerConfig, client: Any) -> Any:
+        module: Any = importlib.import_module("mcp.client.streamable_http")
+        return module.streamable_http_client(
+            config.url, http_client=client, max_sse_event_size=config.max_message
+        )
+
+    @contextlib.asynccontextmanager
+    async def over(
+        self, transport: Any, hooks: ClientHooks, *, streamed: bool = True
+    ) -> AsyncGenerator[ClientSession]:
+        client = self.mcp.Client(
+            transport,
+            cache=None,
+            client_info=self.types.Implementation(name="agents-tools", version=_library_version()),
+            elicitation_callback=_callback(hooks.elicit, self.types, "ElicitResult"),
+            sampling_callback=_callback(hooks.sample, self.types, "CreateMessageResult"),
+            list_roots_callback=_callback(hooks.roots, self.types, "ListRootsResult"),
+        )
+        async with client:
+            yield _SdkV2Session(client, self.mcp.MCPError, streamed=streamed)
+
+    def in_memory(
+        self, config: MCPServerConfig, hooks: ClientHooks, pending: PendingRequests
+    ) -> Any:
+        del pending  # there are no streams: the server is called directly
+        return self.over(config.server, hooks, streamed=False)
+
+
+class _SdkV2Session(_BaseClientSession):
+    def __init__(self, client: Any, error_type: type[Exception], *, streamed: bool) -> None:
+        self._client = client
+        info, capabilities = client.server_info, client.server_capabilities
+        facts = {
+            "protocolVersion": client.protocol_version,
+            "serverInfo": None if info is None else _wire(info),
+            "capabilities": None if capabilities is None else _wire(capabilities),
+            "instructions": client.instructions,
+        }
+        super().__init__(client.session, error_type, facts, streamed=streamed)
+
+    async def listen(self, on_change: Callable[[str], None]) -> None:
+        topics = {
+            f"{kind}_list_changed": True
+            for kind in ("tools", "prompts", "resources")
+            if an_object(self.capabilities.get(kind)).get("listChanged")
+        }
+        if self.version < MODERN or not topics:
+            return
+        async with self._client.listen(**topics) as changes:
+            on_change(_TOOLS_CHANGED)  # the list may have changed since it was requested
+            # Only a server in this process yields here: over streams, `PendingRequests` handles
+            # the notifications.
+            async for _ in changes:
+                on_change(_TOOLS_CHANGED)
+
+    def mirrored(self, tools: list[dict[str, Any]]) -> tuple[dict[str, str], HeaderMirror | None]:
+        if self.version < MODERN:
+            return {}, None
+        inbound: Any = importlib.import_module("mcp.shared.inbound")
+        refused: dict[str, str] = {}
+        maps: dict[str, Any] = {}
+        for tool in tools:
+            name, schema = str(tool.get("name")), tool.get("inputSchema")
+            reason = inbound.find_invalid_x_mcp_header(schema)
+            if reason is not None:
+                refused[name] = f"its x-mcp-header is not valid: {reason}"
+            elif header_map := inbound.x_mcp_header_map(schema):
+                maps[name] = header_map
+
+        def mirror(params: dict[str, Any]) -> dict[str, str]:
+            header_map = maps.get(str(params.get("name")))
+            if not header_map:
+                return {}
+            return inbound.mcp_param_headers(header_map, params.get("arguments") or {})
+
+        return refused, mirror if maps else None
+
+
+class _SdkV1:
+    """The SDK 1.x."""
+
+    def __init__(self) -> None:
+        self.mcp: Any = importlib.import_module("mcp")
+        self.types: Any = importlib.import_module("mcp.types")
+        self.httpx: Any = importlib.import_module("httpx")
+        self._item: Any = importlib.import_module("mcp.shared.message").SessionMessage
+
+    def message(self, data: dict[str, Any]) -> Any:
+        return self._item(message_of(data))
+
+    def error(self, number: Any, text: str) -> Any:
+        error = self.types.ErrorData(code=-32000, message=text)
+        answer = self.types.JSONRPCError(jsonrpc="2.0", id=number, error=error)
+        return self._item(self.types.JSONRPCMessage(answer))
+
+    def streamable(self, config: MCPServerConfig, client: Any) -> Any:
+        module: Any = importlib.import_module("mcp.client.streamable_http")
+        return module.streamable_http_client(config.url, http_client=client)
+
+    @contextlib.asynccontextmanager
+    async def over(self, transport: Any, hooks: ClientHooks) -> AsyncGenerator[ClientSession]:
+        async with (
+            transport as (read, write),
+            self.mcp.ClientSession(
+                read,
+                write,
+                client_info=self.types.Implementation(
+                    name="agents-tools", version=_library_version()
+                ),
+                elicitation_callback=_callback(hooks.elicit, self.types, "ElicitResult"),
+                sampling_callback=_callback(hooks.sample, self.types, "CreateMessageResult"),
+                list_roots_callback=_callback(hooks.roots, self.types, "ListRootsResult"),
+            ) as session,
+        ):
+            facts = _wire(await session.initialize())
+            yield _SdkV1Session(session, self.mcp.McpError, facts, streamed=True)
+
+    @contextlib.asynccontextmanager
+    async def in_memory(
+        self, config: MCPServerConfig, hooks: ClientHooks, pending: PendingRequests
+    ) -> AsyncGenerator[ClientSession]:
+        import anyio
+
+        memory: Any = importlib.import_module("mcp.shared.memory")
+        server: Any = getattr(
+            config.server, "_mcp_server", config.server
+        )  # the server inside a FastMCP
+        async with (
+            memory.create_client_server_memory_streams() as (client_side, server_side),
+            anyio.create_task_group() as group,
+        ):
+            group.start_soon(server.run, *server_side, server.create_initialization_options())
+            streams = (
+                ReadStream(client_side[0], pending),
+                WriteStream(client_side[1], pending, direct=True),
+            )
+            try:
+                async with self.over(contextlib.nullcontext(streams), hooks) as session:
+                    yield session
+            finally:
+                group.cancel_scope.cancel()
+
+
+class _SdkV1Session(_BaseClientSession):
+    async def send(self, request: PendingRequest, params: dict[str, Any]) -> dict[str, Any]:
+        import asyncio
+
+        try:
+            return await super().send(request, params)
+        except asyncio.CancelledError:
+            if request.id is not None and request.sent:
+                await asyncio.shield(self._cancel(request.id))
+            raise
+
+    async def _cancel(self, number: int | str) -> None:
+        """Notify the server of the cancellation, which this version of the SDK does not do."""
+        import asyncio
+
+        params = {"requestId": number, "reason": "cancelled"}
+        with contextlib.suppress(Exception):
+            async with asyncio.timeout(2):
+                await self._session.send_notification(RawJson("notifications/cancelled", params))
+
+
+def _wire(model: Any) -> dict[str, Any]:
+    return model.model_dump(by_alias=True, mode="json", exclude_none=True)
+
+
+def _library_version() -> str:
+    from agents_tools._package import __version__
+
+    return __version__

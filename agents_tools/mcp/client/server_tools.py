@@ -1,0 +1,137 @@
+"""The usable tools of one server, and the names that models see."""
+
+from __future__ import annotations
+
+import hashlib
+import weakref
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from agents_tools.errors import UserError
+from agents_tools.mcp._coerce import an_object, text_or_none
+from agents_tools.mcp._sanitize import UnusableTool, clean_text, clean_tool, public_names
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from agents_tools.mcp.client.adapter import AnyTool
+    from agents_tools.mcp.client.connection import Connection
+    from agents_tools.mcp.config import MCPServerConfig
+    from agents_tools.mcp.pins import PinChange
+
+__all__ = ["ServerTools", "TakenNames", "clean_tools"]
+
+
+class ServerTools:
+    """The tools of one server.
+
+    Attributes:
+        connection: The connection to the server.
+        listed: The definitions of the usable tools, by their names on the server.
+        tools: The function tools, by their names on the server.
+        skipped: Why tools are left out, by their names.
+        findings: What was removed from definitions, by the names of the tools.
+        changes: The differences from the pinned tools.
+        asked: The differences that a person was asked about.
+        raw: The last list of the server, and why tools in it cannot be called.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.listed: dict[str, dict[str, Any]] = {}
+        self.tools: dict[str, AnyTool] = {}
+        self.skipped: dict[str, str] = {}
+        self.findings: dict[str, list[str]] = {}
+        self.changes: list[PinChange] = []
+        self.asked: set[PinChange] = set()
+        self.raw: tuple[list[dict[str, Any]], dict[str, str]] = [], {}
+
+    @property
+    def config(self) -> MCPServerConfig:
+        """Return the configuration of the server."""
+        return self.connection.config
+
+    def set_listed(self, tools: Mapping[str, dict[str, Any]]) -> None:
+        """Set the definitions of the tools, without those that the configuration excludes."""
+        self.listed = {n: wire for n, wire in tools.items() if _is_included(self.config, n)}
+
+    def name_tools(
+        self, taken: TakenNames, create: Callable[[ServerTools, str, dict[str, Any]], AnyTool]
+    ) -> None:
+        """Create the tools with unique names; unchanged tools are kept.
+
+        Args:
+            taken: The names in use; the names of these tools are added.
+            create: Creates a tool from a definition, with a name.
+        """
+        preferred = public_names(self.config.name, [*self.listed], prefix=self.config.prefix)
+        tools: dict[str, AnyTool] = {}
+        for wire_name, wire in self.listed.items():
+            tool = self.tools.get(wire_name)
+            wanted = preferred[wire_name] if tool is None else tool.name
+            name = self._unique_name(wire_name, wanted, taken)
+            if tool is None or _WIRES.get(tool) != wire:
+                try:
+                    tool = create(self, name, wire)
+                except UserError as error:
+                    self.skipped[wire_name] = str(error)
+                    continue
+                _WIRES[tool] = wire
+            taken[name] = self, wire_name
+            tools[wire_name] = tool
+        self.tools = tools
+
+    def _unique_name(self, wire_name: str, name: str, taken: TakenNames) -> str:
+        """Return an unused name; a used one gets the server's name as prefix, or a hash suffix."""
+        config = self.config
+        owner = (self, wire_name)
+        if taken.get(name, owner) != owner and config.prefix is None:
+            name = public_names(config.name, [wire_name], prefix=config.name)[wire_name]
+        if taken.get(name, owner) != owner:
+            suffix = hashlib.sha256(f"{config.name}\0{wire_name}".encode()).hexdigest()[:8]
+            name = f"{name[:55]}_{suffix}"
+        return name
+
+
+TakenNames: TypeAlias = "dict[str, tuple[ServerTools, str]]"
+"""The names that models see, with the server of each tool and its name on the server."""
+
+_WIRES: weakref.WeakKeyDictionary[AnyTool, dict[str, Any]] = weakref.WeakKeyDictionary()
+"""The definition that each tool was created from."""
+
+
+def clean_tools(
+    tools: list[dict[str, Any]],
+) -> tuple[dict[str, dict[str, Any]], dict[str, str], dict[str, list[str]]]:
+    """Sanitize listed tools; return the usable ones, why others are skipped, and the findings."""
+    usable: dict[str, dict[str, Any]] = {}
+    skipped: dict[str, str] = {}
+    findings: dict[str, list[str]] = {}
+    for number, tool in enumerate(tools):
+        label = clean_text(text_or_none(tool.get("name")) or "", 128)[0] or f"(number {number})"
+        try:
+            clean = clean_tool(tool)
+        except UnusableTool as error:
+            skipped[label] = str(error)
+            continue
+        name: str = clean.wire["name"]
+        if name in usable:
+            skipped[name] = "the server lists two tools of this name; the first one is used"
+            continue
+        if _needs_tasks(clean.wire):
+            skipped[name] = "it requires the tasks extension of the protocol"
+            continue
+        if clean.findings:
+            findings[name] = list(clean.findings)
+        usable[name] = clean.wire
+    return usable, skipped, findings
+
+
+def _is_included(config: MCPServerConfig, name: str) -> bool:
+    if any(fnmatchcase(name, pattern) for pattern in config.deny):
+        return False
+    return config.allow is None or any(fnmatchcase(name, pattern) for pattern in config.allow)
+
+
+def _needs_tasks(wire: Mapping[str, Any]) -> bool:
+    return an_object(wire.get("execution")).get("taskSupport") == "required"

@@ -1,0 +1,1 @@
+"""Tools that run on other machines, called over MCP."""

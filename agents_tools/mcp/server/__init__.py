@@ -1,0 +1,29 @@
+"""Function tools served over MCP, on stdio or HTTP."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agents_tools._package import lazy_exports
+
+if TYPE_CHECKING:
+    from agents_tools.mcp.server.app import (
+        MCPApp as MCPApp,
+        MCPRequest as MCPRequest,
+        mcp_server as mcp_server,
+        serve as serve,
+        serve_async as serve_async,
+    )
+
+__getattr__, __dir__, __all__ = lazy_exports(
+    __name__,
+    {
+        "app": (
+            "MCPApp",
+            "MCPRequest",
+            "mcp_server",
+            "serve",
+            "serve_async",
+        ),
+    },
+)

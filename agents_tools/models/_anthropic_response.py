@@ -1,0 +1,335 @@
+"""Read the streamed responses of the Messages API."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from anthropic.types import Message
+
+from agents_tools.agents.model import (
+    ModelResponse,
+    call_delta,
+    call_started,
+    message_started,
+    reasoning_delta,
+    refusal_delta,
+    text_delta,
+)
+from agents_tools.content.items import (
+    MessageOutputItem,
+    ReasoningItem,
+    ToolCallItem,
+)
+from agents_tools.content.usage import Usage
+from agents_tools.models._anthropic_errors import AnthropicRequest, cut_off
+from agents_tools.models._anthropic_request import CALL_FIELDS, THOUGHTS, call_block
+from agents_tools.models._anthropic_values import PROVIDER, an_object, json_object
+from agents_tools.models._http import (
+    count,
+    text,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from agents_tools.agents.model import FinishReason, ModelRequest
+    from agents_tools.content.items import Item
+    from agents_tools.events.base import Emit
+
+__all__ = ["StreamedMessage"]
+
+
+class _ContentBlock:
+    """A content block that is not complete yet."""
+
+    __slots__ = ("call_id", "citations", "kind", "pieces", "raw", "reported", "signature")
+
+    def __init__(self, raw: dict[str, Any]) -> None:
+        self.raw = raw
+        self.kind = text(raw.get("type"))
+        self.call_id = text(raw.get("id"))
+        self.pieces: list[str] = []
+        self.signature = text(raw.get("signature"))
+        self.citations: list[Any] = list(raw.get("citations") or ())
+        self.reported = False
+
+    @property
+    def text(self) -> str:
+        return "".join(self.pieces)
+
+    def call(self) -> ToolCallItem:
+        """Return the block as a call item."""
+        arguments_object = self.raw.get("input")
+        arguments = self.text or (
+            json.dumps(arguments_object, ensure_ascii=False) if arguments_object else "{}"
+        )
+        extra = {name: self.raw[name] for name in CALL_FIELDS if self.raw.get(name)}
+        if extra.get("caller") == {"type": "direct"}:
+            del extra["caller"]
+        return ToolCallItem(
+            call_id=self.call_id,
+            name=text(self.raw.get("name")),
+            arguments=arguments,
+            provider_data={PROVIDER: extra} if extra else None,
+        )
+
+    def whole(self) -> dict[str, Any]:
+        """Return the block in the form that the API accepts in a request."""
+        match self.kind:
+            case "text":
+                cited = {"citations": self.citations} if self.citations else {}
+                return {"type": "text", "text": self.text, **cited}
+            case "thinking":
+                return {"type": "thinking", "thinking": self.text, "signature": self.signature}
+            case "tool_use":
+                return call_block(self.call(), self.call_id)
+            case _ if "input" in self.raw:
+                return {**self.raw, "input": json_object(self.text) or self.raw["input"] or {}}
+            case _:
+                return self.raw
+
+
+class StreamedMessage:
+    """Builds a response from the events of its stream; a paused response has several streams."""
+
+    def __init__(self, request: ModelRequest, emit: Emit, target: AnthropicRequest) -> None:
+        self.whole = False
+        self._emit = emit
+        self._on_call = request.on_call
+        self._target = target
+        self._blocks: list[_ContentBlock] = []
+        self._open: dict[int, _ContentBlock] = {}
+        self._facts: dict[str, Any] = {}
+        self._figures: dict[str, Any] = {}
+        self._stop: dict[str, Any] = {}
+        self._usage = Usage()
+
+    @property
+    def paused(self) -> bool:
+        """Whether the model continues in another request."""
+        return self._stop.get("stop_reason") == "pause_turn"
+
+    def begin(self) -> None:
+        """Start reading the next stream."""
+        self.whole = False
+        self._open, self._figures, self._stop = {}, {}, {}
+
+    def partial_blocks(self) -> list[dict[str, Any]]:
+        """Return the blocks in the form that the API accepts in a request."""
+        whole = [block.whole() for block in self._blocks]
+        return [one for one in whole if one.get("type") != "text" or one["text"].strip()]
+
+    def take(self, event: Any) -> None:
+        """Process the next event."""
+        fields = an_object(event)
+        match fields.get("type"):
+            case "message_start":
+                self._facts = an_object(fields.get("message"))
+                self._count(self._facts.get("usage"))
+            case "content_block_start":
+                self._start(fields.get("index"), an_object(fields.get("content_block")))
+            case "content_block_delta":
+                self._apply_delta(self._block(fields.get("index")), an_object(fields.get("delta")))
+            case "content_block_stop":
+                self._finish_block(self._block(fields.get("index")))
+            case "message_delta":
+                self._count(fields.get("usage"))
+                self._finish_stream(an_object(fields.get("delta")))
+            case _:
+                pass  # `message_stop` has no content; other events are unknown
+
+    def _count(self, usage: object) -> None:
+        fields = {name: one for name, one in an_object(usage).items() if one is not None}
+        self._figures = {**self._figures, **fields}
+
+    def _start(self, index: object, raw: dict[str, Any]) -> None:
+        follows = bool(self._blocks) and self._blocks[-1].kind == "text"
+        for block in self._open.values():
+            self._report_call(block)
+        block = _ContentBlock(raw)
+        self._blocks.append(block)
+        if isinstance(index, int):
+            self._open[index] = block
+        match block.kind:
+            case "text":
+                if not follows:
+                    self._emit(message_started())
+                self._add_text(block, text(raw.get("text")))
+            case "thinking":
+                self._add_thinking(block, text(raw.get("thinking")))
+            case "tool_use":
+                taken = {one.call_id for one in self._blocks[:-1]}
+                if not block.call_id or block.call_id in taken:
+                    block.call_id = f"call_{uuid.uuid4().hex[:24]}"
+                self._emit(call_started(block.call_id, text(raw.get("name"))))
+                if raw.get("input"):  # some servers send the complete input here
+                    self._add_arguments(block, json.dumps(raw["input"], ensure_ascii=False))
+            case _:
+                pass
+
+    def _block(self, index: object) -> _ContentBlock:
+        block = self._open.get(index) if isinstance(index, int) else None
+        if block is None:
+            raise cut_off(self._target, f"block {index} continued before its start")
+        return block
+
+    def _apply_delta(self, block: _ContentBlock, delta: Mapping[str, Any]) -> None:
+        match delta.get("type"):
+            case "text_delta":
+                self._add_text(block, text(delta.get("text")))
+            case "thinking_delta":
+                self._add_thinking(block, text(delta.get("thinking")))
+            case "signature_delta":
+                block.signature += text(delta.get("signature"))
+            case "citations_delta":
+                block.citations.append(delta.get("citation"))
+            case "input_json_delta":
+                self._add_arguments(block, text(delta.get("partial_json")))
+            case _:
+                pass
+
+    def _add_text(self, block: _ContentBlock, delta: str) -> None:
+        if delta:
+            block.pieces.append(delta)
+            self._emit(text_delta(delta))
+
+    def _add_thinking(self, block: _ContentBlock, delta: str) -> None:
+        if delta:
+            block.pieces.append(delta)
+            self._emit(reasoning_delta(delta))
+
+    def _add_arguments(self, block: _ContentBlock, delta: str) -> None:
+        if not delta:
+            return
+        if block.reported and delta.strip():
+            raise cut_off(self._target, f"call {block.call_id} continued after its end")
+        block.pieces.append(delta)
+        if block.kind == "tool_use":
+            self._emit(call_delta(block.call_id, delta))
+
+    def _finish_block(self, block: _ContentBlock) -> None:
+        # A call without arguments may be cut off, so it is reported only at the end of the stream.
+        if block.pieces:
+            self._report_call(block)
+
+    def _finish_stream(self, delta: dict[str, Any]) -> None:
+        if not delta.get("stop_reason"):
+            return
+        self._stop = delta
+        self.whole = True
+        self._add_usage()
+        if delta["stop_reason"] not in _NOT_WHOLE:
+            for block in self._blocks:
+                self._report_call(block)
+
+    def _report_call(self, block: _ContentBlock) -> None:
+        if self._on_call is None or block.kind != "tool_use" or block.reported:
+            return
+        item = block.call()
+        if json_object(item.arguments) is not None:
+            block.reported = True
+            self._on_call(item)
+
+    def _add_usage(self) -> None:
+        fields = self._figures
+        cached = count(fields.get("cache_read_input_tokens"))
+        written = count(fields.get("cache_creation_input_tokens"))
+        thought = an_object(fields.get("output_tokens_details")).get("thinking_tokens")
+        self._usage.add(
+            Usage(
+                requests=1,
+                input_tokens=count(fields.get("input_tokens")) + cached + written,
+                output_tokens=count(fields.get("output_tokens")),
+                cached_input_tokens=cached,
+                reasoning_tokens=count(thought),
+            )
+        )
+
+    def response(self) -> ModelResponse:
+        """Return the complete response."""
+        stopped = text(self._stop.get("stop_reason"))
+        items = self._refused() if stopped == "refusal" else self._items()
+        return ModelResponse(
+            items=items,
+            usage=self._usage,
+            finish_reason=_finish_reason(stopped, items),
+            response_id=text(self._facts.get("id")) or None,
+            model=text(self._facts.get("model")) or None,
+            raw=self._raw(),
+        )
+
+    def _items(self) -> list[Item]:
+        items: list[Item] = []
+        texts: list[_ContentBlock] = []
+        for block in [*self._blocks, None]:
+            if block is not None and block.kind == "text":
+                texts.append(block)
+                continue
+            if any(one.pieces for one in texts):
+                items.append(_message(texts))
+            texts = []
+            if block is not None:
+                items.append(_item(block))
+        return items
+
+    def _refused(self) -> list[Item]:
+        """Return a refusal, without the partial output before it."""
+        message = "".join(block.text for block in self._blocks if block.kind == "text")
+        why = text(an_object(self._stop.get("stop_details")).get("explanation"))
+        if why or not message.strip():
+            message = why or "The model refused to answer."
+            self._emit(refusal_delta(message))
+        thoughts = [_item(block) for block in self._blocks if block.kind in THOUGHTS]
+        return [*thoughts, MessageOutputItem(refusal=message)]
+
+    def _raw(self) -> Message:
+        content = [block.whole() for block in self._blocks]
+        fields = {**self._facts, **self._stop, "content": content, "usage": self._figures}
+        return Message.construct(None, **fields)
+
+
+def _message(blocks: Sequence[_ContentBlock]) -> MessageOutputItem:
+    """Join consecutive text blocks to one message: cited text arrives in many blocks."""
+    stored = None
+    if any(block.citations for block in blocks):
+        stored = {PROVIDER: {"blocks": [block.whole() for block in blocks if block.text.strip()]}}
+    return MessageOutputItem(text="".join(block.text for block in blocks), provider_data=stored)
+
+
+def _item(block: _ContentBlock) -> Item:
+    match block.kind:
+        case "thinking":
+            stored = {PROVIDER: {"signature": block.signature}} if block.signature else None
+            return ReasoningItem(text=block.text, provider_data=stored)
+        case "redacted_thinking":
+            return ReasoningItem(
+                provider_data={PROVIDER: {"redacted": text(block.raw.get("data"))}}
+            )
+        case "tool_use":
+            return block.call()
+        case _:
+            whole = block.whole()
+            arguments_object = whole.get("input")
+            return ToolCallItem(
+                call_id=block.call_id or f"call_{uuid.uuid4().hex[:24]}",
+                name=text(whole.get("name")) or block.kind,
+                arguments=json.dumps(arguments_object, ensure_ascii=False)
+                if arguments_object
+                else "{}",
+                kind="hosted",
+                provider_data={PROVIDER: {"block": whole}},
+            )
+
+
+_NOT_WHOLE = {"max_tokens", "model_context_window_exceeded", "refusal"}
+
+
+def _finish_reason(stopped: str, items: Sequence[Item]) -> FinishReason:
+    if stopped == "refusal":
+        return "refusal"
+    if stopped in _NOT_WHOLE:
+        return "length"
+    called = any(isinstance(item, ToolCallItem) and item.needs_answer for item in items)
+    return "tool_calls" if called else "stop"

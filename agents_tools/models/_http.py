@@ -1,0 +1,266 @@
+"""Shared code of the HTTP model adapters: tool definitions, URLs, and reading of responses."""
+
+from __future__ import annotations
+
+import asyncio
+import binascii
+import contextlib
+import logging
+import math
+import re
+import time
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any, Protocol, cast
+from weakref import WeakSet
+
+from agents_tools.content.outputs import ToolOutputFileContent, ToolOutputText
+from agents_tools.errors import UserError, UserValueError
+from agents_tools.wire.project import project
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from agents_tools.agents.hosted.base import HostedTool
+    from agents_tools.content.outputs import ContentBlock
+    from agents_tools.errors import ModelError
+    from agents_tools.tool.tool import FunctionTool
+
+__all__ = [
+    "StreamedResponse",
+    "ToolDefinitionCache",
+    "ToolDefinitions",
+    "base64_text",
+    "checked_url",
+    "count",
+    "followed",
+    "host_of",
+    "merged",
+    "retry_after",
+    "shown_as_text",
+    "text",
+]
+
+_log = logging.getLogger("agents_tools")
+_CACHE_SIZE = 8
+_warned: WeakSet[object] = WeakSet()
+
+
+@dataclass(frozen=True, slots=True)
+class ToolDefinitions:
+    """The tools of a request, in the format of the provider.
+
+    Attributes:
+        tools: The tools of the request.
+        wire: Their definitions for the provider, without tools that it does not support.
+        names: The name of the tool of each definition in `wire`.
+    """
+
+    tools: tuple[object, ...]
+    wire: list[dict[str, Any]]
+    names: list[str]
+
+
+class ToolDefinitionCache:
+    """Converts tools to the format of a provider, once for the same tuple of tools.
+
+    Args:
+        provider: The name of the format.
+        hosted: Returns the definition of a hosted tool.
+        search: The provider's own tool search, added if there are deferred tools.
+    """
+
+    __slots__ = ("_cached", "_hosted", "_provider", "_search")
+
+    def __init__(
+        self,
+        provider: str,
+        hosted: Callable[[HostedTool], dict[str, Any]],
+        search: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._provider = provider
+        self._hosted = hosted
+        self._search = search
+        self._cached: tuple[ToolDefinitions, ...] = ()
+
+    def of(self, tools: tuple[FunctionTool[..., Any] | HostedTool, ...]) -> ToolDefinitions:
+        """Return the definitions of tools."""
+        for definitions in self._cached:
+            if definitions.tools is tools:
+                return definitions
+        wire: list[dict[str, Any]] = []
+        names: list[str] = []
+        for tool in tools:
+            definition = self._definition(tool)
+            if definition is not None:
+                wire.append(definition)
+                names.append(tool.name)
+        if self._search is not None and _needs_search(wire):
+            wire.append(dict(self._search))
+            names.append(self._search.get("name", self._search["type"]))
+        definitions = ToolDefinitions(tools, wire, names)
+        # Agents that call each other use one model in turns, so the last few are cached.
+        self._cached = (definitions, *self._cached[: _CACHE_SIZE - 1])
+        return definitions
+
+    def _definition(self, tool: Any) -> dict[str, Any] | None:
+        if hasattr(tool, "to_responses"):
+            return self._hosted(tool)
+        try:
+            return project(tool, self._provider).wire
+        except UserError as error:
+            _warn_once(tool, f"Tool {tool.name!r} is left out: {error}")
+            return None
+
+
+def _needs_search(wire: list[dict[str, Any]]) -> bool:
+    """Return whether there are deferred tools and no tool search yet."""
+    return any(definition.get("defer_loading") for definition in wire) and not any(
+        str(definition.get("type", "")).startswith("tool_search") for definition in wire
+    )
+
+
+def _warn_once(tool: object, message: str) -> None:
+    if tool not in _warned:
+        _warned.add(tool)
+        _log.warning(message)
+        warnings.warn(message, stacklevel=2)
+
+
+def checked_url(url: str | None, where: str) -> str | None:
+    """Return a valid URL unchanged, and `None` for an empty one.
+
+    Raises:
+        UserError: The URL does not start with http:// or https://.
+    """
+    if url and not url.startswith(("http://", "https://")):
+        raise UserValueError(
+            f"{where}: expected a URL that starts with http:// or https://, got {url!r:.80}."
+        )
+    return url or None
+
+
+def host_of(url: object) -> str:
+    """Return the host of a URL in lower case; an empty string if there is none."""
+    match = re.match(r"https?://(?:[^/@]*@)?([^/?#]+)", str(url))
+    return match[1].lower() if match else ""
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds that a provider asks to wait; `None` if it does not.
+
+    The headers contain milliseconds, seconds, or a date.
+    """
+    seconds = _number(headers.get("retry-after-ms"))
+    if seconds is not None:
+        seconds /= 1000
+    else:
+        value = headers.get("retry-after")
+        seconds = _number(value)
+        if seconds is None and value:
+            with contextlib.suppress(ValueError, TypeError):
+                seconds = parsedate_to_datetime(value).timestamp() - time.time()
+    return None if seconds is None or not math.isfinite(seconds) else max(0.0, seconds)
+
+
+def _number(value: str | None) -> float | None:
+    try:
+        return None if value is None else float(value)
+    except ValueError:
+        return None
+
+
+def base64_text(data: bytes) -> str:
+    """Return bytes as base64 text."""
+    return binascii.b2a_base64(data, newline=False).decode()
+
+
+def count(value: object) -> int:
+    """Return a positive integer, or 0 for anything else."""
+    return value if type(value) is int and value > 0 else 0
+
+
+def text(value: object) -> str:
+    """Return a string, or an empty one for anything else."""
+    return value if isinstance(value, str) else ""
+
+
+def merged(body: dict[str, Any], extra: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Merge the caller's extra fields into a request body; nested objects are merged one level."""
+    for name, value in (extra or {}).items():
+        current = body.get(name)
+        if isinstance(value, Mapping) and isinstance(current, dict):
+            body[name] = {**cast("dict[str, Any]", current), **cast("Mapping[str, Any]", value)}
+        else:
+            body[name] = value
+    body.pop("stream", None)  # the adapters always stream
+    return body
+
+
+def shown_as_text(block: ContentBlock) -> str:
+    """Return a text for a block that the model does not accept: its text, or a description."""
+    if isinstance(block, ToolOutputText):
+        return block.text
+    name = getattr(block, "filename", None) or block.type
+    if block.data is None:
+        return f"[{name}: {block.url or block.file_id}]"
+    if isinstance(block, ToolOutputFileContent):
+        with contextlib.suppress(UnicodeDecodeError):
+            content = block.data.decode()
+            if "\0" not in content:
+                return f"[{block.filename}]\n{content}" if block.filename else content
+    return f"[{name}: {len(block.data):,} bytes of {block.mime_type}, not shown]"
+
+
+class StreamedResponse(Protocol):
+    """Builds a response from the events of its stream."""
+
+    whole: bool
+    """Whether the response is complete."""
+
+    def take(self, event: Any) -> None:
+        """Process the next event."""
+        ...
+
+
+_TRAILING_TIMEOUT = 2.0
+"""Seconds to wait for further events after a response is complete."""
+_END = object()
+
+
+async def followed(
+    stream: Any,
+    answer: StreamedResponse,
+    *,
+    broken: Callable[[Exception], ModelError],
+    cut: Callable[[str], ModelError],
+) -> None:
+    """Pass the events of a stream to a response until the stream ends.
+
+    Args:
+        stream: The stream.
+        answer: Processes the events.
+        broken: Returns the error for an exception of the client.
+        cut: Returns the error for a stream that ended too early, from the reason.
+
+    Raises:
+        ModelError: The stream ended before the response was complete.
+    """
+    events = aiter(stream)
+    while True:
+        try:
+            # A complete response is read to the end: usage figures follow, and the connection can
+            # be reused. An error at this point does not affect the response.
+            async with asyncio.timeout(_TRAILING_TIMEOUT if answer.whole else None):
+                event = await anext(events, _END)
+        except Exception as error:  # the client does not wrap errors of its parsers and sockets
+            if answer.whole:
+                return
+            raise broken(error) from error
+        if event is _END:
+            if answer.whole:
+                return
+            raise cut("it ended before the answer was complete")
+        answer.take(event)

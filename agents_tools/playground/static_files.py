@@ -1,0 +1,120 @@
+"""The files of the page: a fixed table, so that no request names a file."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from agents_tools.server.asgi import respond_empty, respond_text
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+    from importlib.resources.abc import Traversable
+    from typing import Any
+
+    from agents_tools.server.asgi import Handler, HttpRequest
+
+    Message = MutableMapping[str, Any]
+    Send = Callable[[Message], Awaitable[None]]
+
+__all__ = ["SECURITY_HEADERS", "StaticFile", "handlers_of", "pages", "secured"]
+
+_KINDS = {
+    ".css": "text/css; charset=utf-8",
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".json": "application/json",
+    ".png": "image/png",
+    ".svg": "image/svg+xml",
+    ".txt": "text/plain; charset=utf-8",
+    ".woff2": "font/woff2",
+}
+"""What a file has to be called to be served."""
+
+SECURITY_HEADERS = (
+    (
+        b"content-security-policy",
+        (
+            b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
+            b"connect-src 'self'; base-uri 'none'; frame-ancestors 'none'; form-action 'none'"
+        ),
+    ),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StaticFile:
+    """One file.
+
+    Attributes:
+        data: What is in it.
+        kind: Its content type.
+        etag: Changes with what is in it.
+    """
+
+    data: bytes
+    kind: str
+    etag: str
+
+
+def pages() -> dict[str, StaticFile]:
+    """Read all files of the page, by the path at which each is served."""
+    found: dict[str, StaticFile] = {}
+    for entry in files("agents_tools.playground").joinpath("static").iterdir():
+        page = _page(entry)
+        if page is not None:
+            found[f"/static/{entry.name}"] = page
+    if "/static/index.html" in found:
+        found["/"] = found["/static/index.html"]
+    return found
+
+
+def handlers_of(table: Mapping[str, StaticFile]) -> dict[tuple[str, str], Handler]:
+    """Return what answers for each file."""
+    return {
+        (method, path): _handler(page) for path, page in table.items() for method in ("GET", "HEAD")
+    }
+
+
+def secured(send: Send) -> Send:
+    """Return what adds to each answer the headers that keep other pages out of this one."""
+
+    async def send_secured(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            names = {name for name, _ in SECURITY_HEADERS}
+            kept = [pair for pair in message.get("headers", ()) if pair[0].lower() not in names]
+            message = {**message, "headers": [*kept, *SECURITY_HEADERS]}
+        await send(message)
+
+    return send_secured
+
+
+def _page(entry: Traversable) -> StaticFile | None:
+    kind = _KINDS.get(f".{entry.name.rpartition('.')[2]}")
+    if kind is None or not entry.is_file():
+        return None
+    data = entry.read_bytes()
+    return StaticFile(data=data, kind=kind, etag=f'"{hashlib.sha256(data).hexdigest()[:24]}"')
+
+
+def _handler(page: StaticFile) -> Handler:
+    # It may be kept, but has to be asked for again: the next version of the library has others.
+    headers = {"etag": page.etag, "cache-control": "no-cache"}
+
+    async def answer(request: HttpRequest, send: Any) -> None:
+        known = [tag.strip() for tag in request.headers.get("if-none-match", "").split(",")]
+        if page.etag in known or f"W/{page.etag}" in known:
+            await respond_empty(send, 304, headers)
+        elif request.method == "HEAD":
+            await respond_empty(send, 200, {**headers, "content-type": page.kind})
+        else:
+            await respond_text(send, page.data, content_type=page.kind, headers=headers)
+
+    return answer

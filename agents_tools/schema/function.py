@@ -1,0 +1,594 @@
+"""The JSON Schema of a function's parameters, and the validation of its arguments."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import typing
+from dataclasses import replace
+from inspect import Parameter
+from typing import Any
+
+from agents_tools.schema.arguments import ArgumentReader, Field
+from agents_tools.schema.callables import EMPTY, implementation, name_of
+from agents_tools.schema.signature import (
+    LEFT_OUT,
+    Param,
+    SourceLocation,
+    describe_annotation,
+    is_context_annotation,
+    place_of,
+    read_parameters,
+    read_signature,
+)
+from agents_tools.schema.types import (
+    NoSchemaError,
+    TypeSchema,
+    constrained,
+    joint_json_schemas,
+    leaf_of,
+)
+
+if typing.TYPE_CHECKING:
+    import inspect
+    from collections.abc import Callable, Mapping
+
+    from pydantic import BaseModel
+
+    from agents_tools.schema.docstring import Docstring, DocstringStyle
+
+__all__ = ["FuncSchema", "function_schema", "schema_of_type"]
+
+
+class FuncSchema:
+    """The schema of a function that a model can call.
+
+    Attributes:
+        name: The name of the tool.
+        description: The description of the tool; `None` if there is none.
+        takes_context: Whether a parameter receives the `ToolContext`.
+        strict_json_schema: Whether to request strict mode from providers that have one.
+    """
+
+    def __init__(
+        self,
+        func: Callable[..., Any],
+        *,
+        name: str,
+        description: str | None,
+        strict_json_schema: bool,
+        place: SourceLocation,
+        parameters: list[_DescribedParameter],
+        order: list[Param],
+        context_parameter: Param | None,
+    ) -> None:
+        self.name = name
+        self.description = description
+        self.strict_json_schema = strict_json_schema
+        self.takes_context = context_parameter is not None
+        self.context_name = context_parameter.name if context_parameter else None
+        self._func = func
+        self._place = place
+        self._parameters = parameters
+        self._extras = next(
+            (item.leaf for item in parameters if item.param.kind is Parameter.VAR_KEYWORD), None
+        )
+        self._json_schema: dict[str, Any] | None = None
+        self._model: type[BaseModel] | None = None
+        self._positional = _positional_names(order)
+        self._reserved = _bound_names(func, order)
+
+    @functools.cached_property
+    def read(self) -> Callable[[str], dict[str, Any]]:
+        """The function that validates JSON text and returns the arguments by parameter name."""
+        fields = [
+            _field(item)
+            for item in self._parameters
+            if item.param.kind is not Parameter.VAR_KEYWORD
+        ]
+        try:
+            return ArgumentReader(
+                self.name,
+                fields,
+                self._extras,
+                lambda: self.json_schema,
+                fill=bool(self._positional),
+                reserved=self._reserved,
+            ).read
+        except Exception as error:
+            raise self._place.refuse(
+                f"no validator can be built for its parameters ({_first_line(error)}).",
+                "Declare the parameter with the most unusual type as a plain JSON type and "
+                "convert it inside the function.",
+            ) from error
+
+    @property
+    def signature(self) -> inspect.Signature:
+        """The signature of the function."""
+        return read_signature(self._func, self._place)
+
+    @property
+    def json_schema(self) -> dict[str, Any]:
+        """The JSON Schema, not copied; do not modify it."""
+        if self._json_schema is None:
+            self._json_schema = _object_schema(self.name, self._parameters)
+        return self._json_schema
+
+    @property
+    def params_json_schema(self) -> dict[str, Any]:
+        """The JSON Schema (2020-12) of the arguments; each access returns a deep copy."""
+        return copy_json(self.json_schema)
+
+    @property
+    def plain(self) -> bool:
+        """Whether every argument can be passed by keyword."""
+        return not self._positional
+
+    def parse(self, args_json: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Validate the arguments of a call.
+
+        Args:
+            args_json: A JSON object as text.
+
+        Returns:
+            Positional and keyword arguments for the function, without its context parameter.
+
+        Raises:
+            ModelBehaviorError: The text is not JSON, or the arguments are invalid.
+        """
+        return self.to_call(self.read(args_json))
+
+    def to_call(
+        self, arguments: dict[str, Any], context: object = None
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Separate named arguments into positional and keyword arguments.
+
+        Args:
+            arguments: The arguments by parameter name; the mapping is modified.
+            context: The value for the context parameter, if the function has one.
+        """
+        if context is not None and self.context_name is not None:
+            arguments[self.context_name] = context
+        positional: list[Any] = []
+        for name, kind in self._positional:
+            if kind is Parameter.VAR_POSITIONAL:
+                positional.extend(arguments.pop(name))
+            elif name in arguments:
+                positional.append(arguments.pop(name))
+        return tuple(positional), arguments
+
+    @property
+    def params_pydantic_model(self) -> type[BaseModel]:
+        """A pydantic model of the arguments, built at first use.
+
+        Its fields have generated names; their aliases are the property names of the JSON Schema.
+        """
+        if self._model is None:
+            self._model = _pydantic_model(self.name, self._parameters)
+        return self._model
+
+    def to_call_args(self, data: BaseModel) -> tuple[list[Any], dict[str, Any]]:
+        """Return the arguments of a call for an instance of `params_pydantic_model`."""
+        arguments: dict[str, Any] = {}
+        for index, item in enumerate(self._parameters):
+            field = f"{_FIELD}{index}"
+            if item.param.kind is Parameter.VAR_KEYWORD:
+                arguments.update(data.model_extra or {})
+            elif field in data.model_fields_set or item.param.default is not LEFT_OUT:
+                arguments[item.param.name] = getattr(data, field)
+        args, kwargs = self.to_call(arguments)
+        return list(args), kwargs
+
+
+def function_schema(
+    func: Callable[..., Any],
+    *,
+    name_override: str | None = None,
+    description_override: str | None = None,
+    docstring_style: DocstringStyle | None = None,
+    use_docstring_info: bool = True,
+    strict_json_schema: bool = True,
+    local_names: Mapping[str, Any] | None = None,
+    skip_first: bool = False,
+) -> FuncSchema:
+    """Return the schema of a function, from its signature and docstring.
+
+    Args:
+        func: Any callable with a readable signature.
+        name_override: The name of the tool; by default that of the function.
+        description_override: The description of the tool; by default that of the docstring.
+        docstring_style: The style of the docstring; by default it is detected.
+        use_docstring_info: Whether descriptions, and the types of parameters without an
+            annotation, are read from the docstring.
+        strict_json_schema: Whether to request strict mode from providers that have one.
+        local_names: Names used in postponed annotations that are not in the function's module.
+        skip_first: Whether to leave out the first parameter: the `self` of an unbound method.
+
+    Raises:
+        UserError: A parameter cannot be described in JSON Schema, or its annotation cannot be
+            resolved; the message names the tool, the parameter, the place and the remedy.
+    """
+    from agents_tools.schema.docstring import Docstring, docstring_of  # when a schema is built
+
+    name = name_override or name_of(func)
+    place = place_of(func, name)
+    order = read_parameters(func, place, local_names=local_names or {}, skip=1 if skip_first else 0)
+    context = _context_parameter(order, place)
+    params = [param for param in order if param is not context]
+    doc = Docstring()
+    if use_docstring_info:
+        names = [param.name for param in params]
+        doc = docstring_of(func, style=docstring_style, param_names=names)
+    described = [_described(param, doc, func, place) for param in params]
+    _check_keys(described, place)
+    return FuncSchema(
+        func,
+        name=name,
+        description=doc.description if description_override is None else description_override,
+        strict_json_schema=strict_json_schema,
+        place=place,
+        parameters=described,
+        order=order,
+        context_parameter=context,
+    )
+
+
+def schema_of_type(annotation: Any, *, mode: str) -> tuple[dict[str, Any], Any] | None:
+    """Return the JSON Schema and the serializer of a return annotation, or `None`."""
+    import warnings
+
+    from pydantic import TypeAdapter
+
+    with _BUILDING, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            adapter: Any = TypeAdapter(annotation)
+            return adapter.json_schema(mode=mode), adapter.serializer
+        except Exception:  # noqa: BLE001 - such results are converted without a schema
+            return None
+
+
+def copy_json(value: Any) -> Any:
+    """Return a deep copy of a JSON value, ten times faster than `copy.deepcopy`."""
+    if isinstance(value, dict):
+        mapping = typing.cast("dict[str, Any]", value)
+        return {key: copy_json(item) for key, item in mapping.items()}
+    if isinstance(value, list):
+        return [copy_json(item) for item in typing.cast("list[Any]", value)]
+    return value
+
+
+_BUILDING = threading.RLock()
+_FIELD = "argument_"
+_REMEDY = (
+    "Use a JSON type, a pydantic model, a dataclass, a TypedDict or an enum, or pass the value "
+    "to the tool in another way: in the context, or with `functools.partial`."
+)
+
+
+class _DescribedParameter:
+    """A parameter with its type schema and its description."""
+
+    __slots__ = (
+        "default",
+        "default_factory",
+        "description",
+        "extra",
+        "key",
+        "leaf",
+        "other_keys",
+        "param",
+    )
+
+    def __init__(self, param: Param, leaf: TypeSchema) -> None:
+        self.param = param
+        self.leaf = leaf
+        self.key = param.name
+        self.other_keys: tuple[str, ...] = ()
+        self.description: str | None = None
+        self.default = param.default
+        self.default_factory: Callable[[], Any] | None = None
+        self.extra: dict[str, Any] = {}
+
+
+def _context_parameter(params: list[Param], place: SourceLocation) -> Param | None:
+    found = [param for param in params if is_context_annotation(param.annotation)]
+    if len(found) > 1:
+        names = " and ".join(repr(param.name) for param in found)
+        raise place.refuse(f"parameters {names} both receive the context.", "Keep one of them.")
+    return found[0] if found else None
+
+
+def _described(
+    param: Param, doc: Docstring, func: Callable[..., Any], place: SourceLocation
+) -> _DescribedParameter:
+    annotation = param.annotation
+    text = doc.params.get(param.name)
+    metadata: tuple[Any, ...] = getattr(annotation, "__metadata__", ())
+    plain_default = param.default is EMPTY or not _is_field_info(param.default)
+    if annotation is EMPTY:
+        leaf = _documented_leaf(param, doc, func)
+    elif not metadata and plain_default:
+        leaf = _leaf(param, annotation, place)
+    else:
+        return _described_by_field(param, text, place)
+    result = _DescribedParameter(param, leaf)
+    if not plain_default:
+        return _described_by_field(replace(param, annotation=typing.Any), text, place)
+    result.description = text
+    if param.kind is Parameter.VAR_POSITIONAL:
+        result.leaf = _array_of(param, annotation, place)
+        result.default = ()
+    return result
+
+
+def _leaf(param: Param, annotation: Any, place: SourceLocation) -> TypeSchema:
+    try:
+        return leaf_of(annotation)
+    except NoSchemaError as error:
+        raise place.refuse(
+            f"parameter {param.name!r} has the type {describe_annotation(param.annotation)}, "
+            f"which has no JSON form ({error}).",
+            _REMEDY,
+        ) from error
+
+
+def _documented_leaf(param: Param, doc: Docstring, func: Callable[..., Any]) -> TypeSchema:
+    """Return the type schema of an unannotated parameter, if possible from the docstring."""
+    text = doc.types.get(param.name)
+    if text:
+        from agents_tools.schema.docstring import resolve_doc_type  # when a schema is built
+
+        namespace = getattr(implementation(func), "__globals__", {})
+        annotation = resolve_doc_type(text, namespace)
+        if annotation is not None:
+            if param.default is None:
+                annotation = typing.Optional[annotation]  # noqa: UP045 - made at run time
+            try:
+                return leaf_of(annotation)
+            except NoSchemaError:
+                pass  # the stated type has no JSON form
+    return leaf_of(typing.Any)
+
+
+def _array_of(param: Param, annotation: Any, place: SourceLocation) -> TypeSchema:
+    item: Any = typing.Any if annotation is EMPTY else annotation
+    return _leaf(param, list.__class_getitem__(item), place)
+
+
+def _is_field_info(value: Any) -> bool:
+    """Return whether a default is pydantic's `Field(...)`, without importing pydantic."""
+    return type(value).__name__ == "FieldInfo" and type(value).__module__.startswith("pydantic")
+
+
+def _described_by_field(
+    param: Param, doc_text: str | None, place: SourceLocation
+) -> _DescribedParameter:
+    """Return a parameter with `Annotated[...]` metadata or a `Field(...)` default."""
+    from pydantic.fields import FieldInfo
+    from pydantic_core import PydanticUndefined
+
+    annotation: Any = param.annotation
+    try:
+        if param.default is EMPTY or param.default is LEFT_OUT:
+            info = FieldInfo.from_annotation(annotation)
+        else:
+            info = FieldInfo.from_annotated_attribute(annotation, param.default)
+    except Exception as error:
+        raise place.refuse(
+            f"the annotation {describe_annotation(annotation)} of parameter {param.name!r} "
+            f"cannot be read ({_first_line(error)}).",
+            _REMEDY,
+        ) from error
+    words = [item for item in info.metadata if isinstance(item, str)]
+    words += [text for item in info.metadata if (text := _documentation(item))]
+    constraints = [
+        item for item in info.metadata if not isinstance(item, str) and not _documentation(item)
+    ]
+    inner: Any = info.annotation
+    leaf = None
+    if _is_plain_field(info):
+        leaf = constrained(inner, constraints) if constraints else _leaf(param, inner, place)
+    if leaf is None:
+        leaf = _leaf(param, _annotated(annotation, param.default), place)
+    result = _DescribedParameter(param, leaf)
+    result.description = info.description or (words[0] if words else None) or doc_text
+    alias = info.validation_alias if info.validation_alias is not None else info.alias
+    keys = [alias] if isinstance(alias, str) else getattr(alias, "choices", [])
+    names = [key for key in keys if isinstance(key, str)]
+    if names:
+        result.key = names[0]
+        result.other_keys = tuple(dict.fromkeys(names[1:]))
+    if info.title:
+        result.extra["title"] = info.title
+    if info.examples:
+        result.extra["examples"] = info.examples
+    if info.deprecated:
+        result.extra["deprecated"] = True
+    if isinstance(typing.cast("Any", info).json_schema_extra, dict):
+        result.extra.update(typing.cast("dict[str, Any]", info.json_schema_extra))
+    if param.kind is Parameter.VAR_POSITIONAL:
+        result.leaf = _array_of(param, annotation, place)
+        result.default = ()
+        return result
+    if param.default is LEFT_OUT:
+        return result
+    result.default = EMPTY
+    if info.default_factory is not None:
+        result.default_factory = typing.cast("Callable[[], Any]", info.default_factory)
+    elif info.default is not PydanticUndefined:
+        result.default = info.default
+    return result
+
+
+def _documentation(item: Any) -> str | None:
+    text = getattr(item, "documentation", None)
+    return text if isinstance(text, str) and type(item).__name__ == "Doc" else None
+
+
+def _is_plain_field(info: Any) -> bool:
+    return info.discriminator is None and not callable(info.json_schema_extra)
+
+
+def _annotated(annotation: Any, default: Any) -> Any:
+    """Return the annotation with a `Field(...)` default as metadata, without the default value."""
+    if not _is_field_info(default):
+        return annotation
+    from copy import copy
+
+    from pydantic_core import PydanticUndefined
+
+    info = copy(default)
+    info.default = PydanticUndefined
+    info.default_factory = None
+    return typing.Annotated[annotation, info]
+
+
+def _check_keys(parameters: list[_DescribedParameter], place: SourceLocation) -> None:
+    seen: dict[str, str] = {}
+    for item in parameters:
+        if item.param.kind is Parameter.VAR_KEYWORD:
+            continue
+        for key in (item.key, *item.other_keys):
+            if key in seen:
+                raise place.refuse(
+                    f"parameters {seen[key]!r} and {item.param.name!r} both have the name {key!r}.",
+                    "Choose another alias for one of them.",
+                )
+            seen[key] = item.param.name
+
+
+def _field(item: _DescribedParameter) -> Field:
+    return Field(
+        name=item.param.name,
+        key=item.key,
+        kind=item.param.kind,
+        leaf=item.leaf,
+        default=item.default,
+        default_factory=item.default_factory,
+        fill=item.default is not item.param.default or item.default_factory is not None,
+        other_keys=item.other_keys,
+    )
+
+
+def _positional_names(params: list[Param]) -> list[tuple[str, Any]]:
+    """Return the parameters that must be passed by position."""
+    kinds: set[Any] = {Parameter.POSITIONAL_ONLY, Parameter.VAR_POSITIONAL}
+    if any(param.kind is Parameter.VAR_POSITIONAL for param in params):
+        kinds.add(Parameter.POSITIONAL_OR_KEYWORD)
+    return [(param.name, param.kind) for param in params if param.kind in kinds]
+
+
+def _bound_names(func: Callable[..., Any], params: list[Param]) -> list[str]:
+    """Return the names that extra arguments cannot have; empty without `**kwargs`."""
+    extra = [param.name for param in params if param.kind is Parameter.VAR_KEYWORD]
+    if not extra:
+        return []
+    code = getattr(implementation(func), "__code__", None)
+    names = [param.name for param in params if param.name not in extra]
+    if code is not None:
+        count = code.co_argcount + code.co_kwonlyargcount
+        names += code.co_varnames[code.co_posonlyargcount : count]
+    return list(dict.fromkeys(names))
+
+
+def _object_schema(name: str, parameters: list[_DescribedParameter]) -> dict[str, Any]:
+    leaves = [item.leaf for item in parameters]
+    defs: dict[str, Any] = {}
+    collision = False
+    for leaf in leaves:
+        for key, schema in leaf.defs.items():
+            collision |= defs.setdefault(key, schema) != schema
+    schemas = [leaf.json for leaf in leaves]
+    if collision:
+        schemas, defs = joint_json_schemas(leaves)
+    root: dict[str, Any] = {"properties": {}}
+    for item, schema in zip(parameters, schemas, strict=True):
+        if item.param.kind is Parameter.VAR_KEYWORD:
+            root["additionalProperties"] = schema or True
+            continue
+        root["properties"][item.key] = _property_schema(item, schema)
+    required = [
+        item.key
+        for item in parameters
+        if item.param.kind is not Parameter.VAR_KEYWORD
+        and item.default is EMPTY
+        and item.default_factory is None
+    ]
+    if required:
+        root["required"] = required
+    root["title"] = f"{name}_args"
+    root["type"] = "object"
+    if defs:
+        root["$defs"] = defs
+    return root
+
+
+def _property_schema(item: _DescribedParameter, schema: dict[str, Any]) -> dict[str, Any]:
+    result = dict(schema)
+    if "title" not in result and not _is_reference(schema):
+        result["title"] = item.key.title().replace("_", " ").strip()
+    if item.description is not None:
+        result["description"] = item.description
+    if item.param.kind is not Parameter.VAR_POSITIONAL and item.default is not EMPTY:
+        published = _as_json(item.default)
+        if published is not _NO_JSON:
+            result["default"] = published
+    result.update(item.extra)
+    return result
+
+
+def _is_reference(schema: dict[str, Any]) -> bool:
+    """Return whether a schema is a reference, or a union of a reference and `null`."""
+    if "$ref" in schema:
+        return True
+    arms = schema.get("anyOf", [])
+    return len(arms) == 2 and "$ref" in arms[0] and arms[1] == {"type": "null"}  # noqa: PLR2004
+
+
+_NO_JSON: Any = object()
+
+
+def _as_json(default: Any) -> Any:
+    """Return a default as a JSON value, or `_NO_JSON` if it has no JSON form."""
+    if default is None or type(default) in {str, int, bool}:
+        return default
+    if default is LEFT_OUT:
+        return _NO_JSON
+    from pydantic_core import from_json, to_json
+
+    try:
+        return from_json(to_json(default, inf_nan_mode="constants"), allow_inf_nan=False)
+    except Exception:  # noqa: BLE001 - a default of any class can raise any error
+        return _NO_JSON
+
+
+def _pydantic_model(name: str, parameters: list[_DescribedParameter]) -> type[BaseModel]:
+    from pydantic import ConfigDict, create_model
+
+    fields: dict[str, Any] = {}
+    extra: typing.Literal["allow", "forbid"] = "forbid"
+    for index, item in enumerate(parameters):
+        if item.param.kind is Parameter.VAR_KEYWORD:
+            extra = "allow"
+            continue
+        annotation = typing.Any if item.param.annotation is EMPTY else item.param.annotation
+        if item.param.kind is Parameter.VAR_POSITIONAL:
+            annotation = list.__class_getitem__(annotation)
+        fields[f"{_FIELD}{index}"] = (annotation, _model_field(item))
+    config = ConfigDict(extra=extra, arbitrary_types_allowed=True)
+    return create_model(f"{name}_args", __config__=config, **fields)
+
+
+def _model_field(item: _DescribedParameter) -> Any:
+    from pydantic import Field
+
+    if item.default_factory is not None:
+        default: dict[str, Any] = {"default_factory": item.default_factory}
+    else:
+        default = {} if item.default is EMPTY else {"default": item.default}
+    return Field(alias=item.key, description=item.description, **default)
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].removesuffix(".")

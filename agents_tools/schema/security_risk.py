@@ -1,0 +1,79 @@
+"""The `security_risk` argument, with which a model rates the risk of its call."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Literal, cast, get_args
+
+from agents_tools.errors import ModelBehaviorError, UserValueError
+from agents_tools.text.json_limits import check_bounds, check_keys
+
+__all__ = ["RISK", "SecurityRisk", "take_risk", "with_risk"]
+
+RISK = "security_risk"
+SecurityRisk = Literal["LOW", "MEDIUM", "HIGH", "UNKNOWN"]
+"""The risk of a call as the model rates it."""
+
+_LEVELS = get_args(SecurityRisk)
+_PROPERTY = {
+    "type": "string",
+    "enum": list(_LEVELS),
+    "description": "How risky this call is: LOW reads or changes little, MEDIUM changes what can "
+    "be undone, HIGH may destroy or disclose something.",
+}
+
+
+def with_risk(schema: dict[str, Any], tool: str) -> dict[str, Any]:
+    """Return a JSON Schema with the argument in front, so that truncated calls contain it.
+
+    Args:
+        schema: The JSON Schema of the tool's arguments.
+        tool: The name of the tool, for the error.
+
+    Raises:
+        UserError: The tool has an argument of the same name.
+    """
+    properties: dict[str, Any] = schema.get("properties", {})
+    if RISK in properties:
+        raise UserValueError(
+            f"Tool {tool!r} already has a parameter {RISK!r}, so models cannot be asked for the "
+            "risk of its calls. Rename the parameter."
+        )
+    required = [RISK, *schema.get("required", ())]
+    return {**schema, "properties": {RISK: dict(_PROPERTY), **properties}, "required": required}
+
+
+def take_risk(args_json: str, tool: str) -> tuple[str, SecurityRisk]:
+    """Separate the risk from the other arguments.
+
+    Args:
+        args_json: The arguments as JSON text.
+        tool: The name of the tool, for the error.
+
+    Returns:
+        The other arguments as JSON text, and the risk; `UNKNOWN` if the model did not rate it.
+
+    Raises:
+        ModelBehaviorError: The risk has an unknown value.
+    """
+    try:
+        check_bounds(args_json)
+        check_keys(args_json)
+        data: Any = json.loads(args_json)
+    except ValueError:
+        return args_json, "UNKNOWN"  # the validator reports the error
+    if isinstance(data, str) and data.lstrip().startswith("{"):
+        return take_risk(data, tool)  # an object in a string, as some models send it
+    if not isinstance(data, dict) or RISK not in data:
+        return args_json, "UNKNOWN"
+    arguments = cast("dict[str, Any]", data)
+    risk = arguments.pop(RISK)
+    level = risk.upper() if isinstance(risk, str) else risk
+    if level is None:
+        level = "UNKNOWN"
+    if level not in _LEVELS:
+        raise ModelBehaviorError(
+            f"Invalid arguments for tool {tool!r}:\n- {RISK}: expected one of "
+            f"{', '.join(_LEVELS)}, got {json.dumps(risk)[:80]}"
+        )
+    return json.dumps(arguments, ensure_ascii=False), cast("SecurityRisk", level)

@@ -1,0 +1,574 @@
+"""Convert JSON Schemas to the strict dialects that providers enforce on model output.
+
+The dialect of OpenAI (`ensure_strict_json_schema`) handles each keyword as follows:
+
+- kept: `type`, `properties`, `items`, `anyOf`, `$ref`, `$defs`, `enum`, `const`, `title`,
+  `description`, `pattern`, `format` (the nine known ones), `multipleOf`, `minimum`, `maximum`,
+  `exclusiveMinimum`, `exclusiveMaximum`, `minItems`, `maxItems`;
+- rewritten: `oneOf` (to `anyOf`), `allOf` (merged), `$ref` next to annotations (inlined),
+  `definitions` (to `$defs`), `prefixItems` (to `items` of fixed length), `required`,
+  `additionalProperties`;
+- moved into the description, which the model reads: `default`, `examples`,
+  `deprecated`, `minLength`, `maxLength`, other formats, patterns with lookaround, `uniqueItems`,
+  `minProperties`, `maxProperties`, `propertyNames`, `dependentRequired`, `dependentSchemas`, `not`,
+  `if`, `then`, `else`, `contains`, `minContains`, `maxContains`, `contentEncoding`,
+  `contentMediaType`;
+- dropped: `default: null` (redundant with null), `$schema`, `$comment`, `$id` of the root,
+  `discriminator`, `readOnly`, `writeOnly`, `unevaluatedProperties: false` and keywords unknown
+  to JSON Schema;
+- refused: open maps, values of any type, a root that is not an object, an `allOf`
+  that cannot be merged, references to other documents.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NoReturn, cast
+
+from agents_tools.errors import UserValueError
+from agents_tools.schema.references import (
+    ANNOTATIONS,
+    MAX_DEPTH,
+    MAX_NODES,
+    JsonSchema,
+    References,
+    accepts_null,
+    check_limits,
+    schema_errors,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = [
+    "ANTHROPIC_STRICT",
+    "DESCRIBED_KEYWORDS",
+    "OPENAI_STRICT",
+    "StrictDialect",
+    "StrictFallbackWarning",
+    "append_notes",
+    "describe_keyword",
+    "ensure_strict_json_schema",
+    "merge_descriptions",
+    "to_strict",
+]
+
+TYPES = ("string", "number", "integer", "boolean", "object", "array", "null")
+
+
+class StrictFallbackWarning(UserWarning):
+    """A tool was exported without strict mode because its schema has no strict form."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StrictDialect:
+    """The subset of JSON Schema that the strict mode of one provider supports.
+
+    Attributes:
+        name: The name of the provider, for messages.
+        keywords: The supported constraints; others are moved to the description.
+        formats: The supported values of `format`.
+        optional_as_null: Whether every property is required and optional ones become nullable.
+        recursive: Whether definitions can refer to themselves.
+        min_items: The largest supported `minItems`; `None` for no limit.
+        max_properties: The maximum number of properties, definitions included.
+        max_enum_values: The maximum number of `enum` values.
+        max_characters: The maximum length of all names and `enum` values together.
+        max_nesting: The maximum number of nested objects.
+    """
+
+    name: str
+    keywords: frozenset[str]
+    formats: frozenset[str]
+    optional_as_null: bool = True
+    recursive: bool = True
+    min_items: int | None = None
+    max_properties: int = MAX_NODES
+    max_enum_values: int = MAX_NODES
+    max_characters: int = 10 * MAX_NODES
+    max_nesting: int = MAX_DEPTH
+
+
+OPENAI_STRICT = StrictDialect(
+    name="OpenAI",
+    keywords=frozenset(
+        {
+            "pattern",
+            "format",
+            "multipleOf",
+            "minimum",
+            "maximum",
+            "exclusiveMinimum",
+            "exclusiveMaximum",
+            "minItems",
+            "maxItems",
+        }
+    ),
+    formats=frozenset(
+        {"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"}
+    ),
+    max_properties=5_000,
+    max_enum_values=1_000,
+    max_characters=120_000,
+    max_nesting=10,
+)
+
+ANTHROPIC_STRICT = StrictDialect(
+    name="Anthropic",
+    keywords=frozenset({"default", "format", "minItems"}),
+    formats=OPENAI_STRICT.formats | {"uri"},
+    optional_as_null=False,
+    recursive=False,
+    min_items=1,
+)
+
+
+def ensure_strict_json_schema(schema: Mapping[str, Any]) -> JsonSchema:
+    """Return a schema that the strict mode of OpenAI accepts.
+
+    Every object is closed and every property required; optional properties become nullable.
+    Keywords that the dialect does not support are moved to a description. If that would change
+    the set of valid arguments, an error is raised.
+
+    Args:
+        schema: The schema of an object. It is not changed.
+
+    Returns:
+        A new schema.
+
+    Raises:
+        UserError: The schema has no strict form; the message names the location and the remedy.
+    """
+    check_limits(schema)
+    return to_strict(schema, OPENAI_STRICT)[0]
+
+
+def to_strict(schema: Mapping[str, Any], dialect: StrictDialect) -> tuple[JsonSchema, bool]:
+    """Return a schema in a dialect, and whether optional properties became nullable."""
+    conversion = _StrictConverter(References(schema), dialect)
+    with schema_errors():
+        return conversion.convert_root(cast("JsonSchema", schema)), conversion.made_nullable
+
+
+def merge_descriptions(outer: str | None, inner: str | None) -> str | None:
+    """Return the combined descriptions of a value, the inner one first."""
+    if not outer or not inner or inner in outer:
+        return outer or inner
+    return inner if outer in inner else f"{outer}\n{inner}"
+
+
+def append_notes(description: str | None, notes: list[str]) -> str | None:
+    """Append notes on the schema to a description, in parentheses."""
+    if not notes:
+        return description
+    text = f"({', '.join(notes)})"
+    return f"{description} {text}" if description else text
+
+
+def describe_keyword(key: str, value: object) -> str:
+    """Return a keyword and its value as text for a description."""
+    import json
+
+    if value is True and key in {"uniqueItems", "deprecated"}:
+        return key
+    return f"{key} {json.dumps(value, ensure_ascii=False, separators=(',', ':'))}"
+
+
+DESCRIBED_KEYWORDS = frozenset(
+    {
+        "default",
+        "examples",
+        "deprecated",
+        "minLength",
+        "maxLength",
+        "pattern",
+        "format",
+        "multipleOf",
+        "minimum",
+        "maximum",
+        "exclusiveMinimum",
+        "exclusiveMaximum",
+        "minItems",
+        "maxItems",
+        "uniqueItems",
+        "minProperties",
+        "maxProperties",
+        "propertyNames",
+        "dependentRequired",
+        "dependentSchemas",
+        "not",
+        "if",
+        "then",
+        "else",
+        "contains",
+        "minContains",
+        "maxContains",
+        "contentEncoding",
+        "contentMediaType",
+    }
+)
+
+# Keywords that change the meaning of sibling keywords: schemas with them cannot be merged.
+_UNMERGEABLE = frozenset(
+    {
+        "additionalProperties",
+        "patternProperties",
+        "unevaluatedProperties",
+        "prefixItems",
+        "additionalItems",
+        "unevaluatedItems",
+        "contains",
+        "minContains",
+        "maxContains",
+        "if",
+        "then",
+        "else",
+    }
+)
+
+_ANCHORS = frozenset({"$anchor", "$dynamicRef", "$dynamicAnchor", "$recursiveRef"})
+
+_EMPTY: JsonSchema = {"type": "object", "properties": {}}
+
+_LOOKAROUND = re.compile(r"\(\?[=!<]|\\[1-9]|\(\?P[=>]")
+
+
+@dataclass(slots=True)
+class _StrictConverter:
+    """Convert one schema to a dialect and count its size."""
+
+    references: References
+    dialect: StrictDialect
+    made_nullable: bool = False
+    definitions: dict[str, JsonSchema] = field(default_factory=dict[str, JsonSchema])
+    nodes: int = 0
+    properties: int = 0
+    enum_values: int = 0
+    characters: int = 0
+
+    def convert_root(self, schema: JsonSchema) -> JsonSchema:
+        flat = self.flatten(self.references.follow(schema), "#", 0)
+        if "anyOf" in flat and "properties" not in flat:
+            self.refuse("#", "offers alternatives at its root", "make it one object")
+        if flat.get("type", "object") != "object":
+            self.refuse("#", "is not an object", "make it one")
+        if not (flat.keys() & {"properties", "additionalProperties", "patternProperties"}):
+            flat = {**flat, **_EMPTY}
+        out = self.convert(flat, "#", 0, 0)
+        if self.definitions:
+            out["$defs"] = self.definitions
+        return out
+
+    def convert(self, schema: object, at: str, depth: int, nest: int) -> JsonSchema:
+        self.nodes += 1
+        if self.nodes > MAX_NODES:
+            self.refuse(at, "expands without end", "refer to shared parts without a description")
+        if not isinstance(schema, dict) or not schema:
+            self.refuse(at, "accepts a value of any type", "give it a type")
+        flat = self.flatten(cast("JsonSchema", schema), at, depth)
+        if "$ref" in flat:
+            return {"$ref": self.add_definition(flat["$ref"], at)}
+        out: JsonSchema = {key: flat[key] for key in ("title", "description") if key in flat}
+        notes: list[str] = []
+        if "anyOf" in flat:
+            self.convert_union(flat, out, at, depth, nest, notes)
+        else:
+            self.convert_value(flat, out, at, depth, nest, notes)
+        self.convert_constraints(flat, out, notes)
+        description = append_notes(out.get("description"), notes)
+        if description is not None:
+            out["description"] = description
+        return out
+
+    # -- one level of composition ------------------------------------------------------------
+
+    def flatten(self, schema: JsonSchema, at: str, depth: int) -> JsonSchema:
+        """Resolve references that have sibling keywords, `allOf` and `oneOf` of one level."""
+        if depth > MAX_DEPTH // 2:
+            self.refuse(at, "expands without end", "refer to shared parts without a description")
+        if schema.keys() & _ANCHORS or (at != "#" and "$id" in schema):
+            self.refuse(at, "has its own $id or anchor", "use plain $defs and $ref")
+        node = schema
+        if "$ref" in node:
+            rest = {k: v for k, v in node.items() if k not in {"$ref", "$defs", "definitions"}}
+            if not rest or not isinstance(node["$ref"], str):
+                return {"$ref": str(node["$ref"])}
+            if node["$ref"] in self.references.recursive:
+                if rest.keys() <= ANNOTATIONS:
+                    return {**rest, "anyOf": [{"$ref": node["$ref"]}]}
+                self.refuse(at, "narrows a recursive type", "repeat the type instead")
+            target = self.flatten(self.references.target(node["$ref"]), at, depth + 1)
+            node = self.merge(rest, target, at)
+        if "allOf" in node:
+            parts = [self.flatten(part, at, depth + 1) for part in node["allOf"]]
+            node = {k: v for k, v in node.items() if k != "allOf"}
+            if len(parts) == 1 and "$ref" in parts[0]:
+                return self.flatten({**node, **parts[0]}, at, depth + 1)
+            for part in parts:
+                if part.get("$ref") in self.references.recursive:
+                    self.refuse(at, "narrows a recursive type", "repeat the type instead")
+                node = self.merge(node, self.references.follow(part), at)
+        if "oneOf" in node:
+            if "anyOf" in node:
+                self.refuse(at, "has anyOf and oneOf", "keep one of them")
+            node = {("anyOf" if k == "oneOf" else k): v for k, v in node.items()}
+        return node
+
+    def merge(self, one: JsonSchema, other: JsonSchema, at: str) -> JsonSchema:
+        """Merge two schemas of the same value, or refuse if that would lose a constraint."""
+        for this, that in ((one, other), (other, one)):
+            if this.keys() & _UNMERGEABLE and that.keys() & (
+                _UNMERGEABLE | {"properties", "items"}
+            ):
+                self.refuse(at, "has an allOf that cannot be merged", "write one schema")
+        out = dict(one)
+        for key, value in other.items():
+            if key == "description":
+                out[key] = merge_descriptions(one.get(key), value)
+            elif key == "required":
+                out[key] = [*out.get(key, ()), *(n for n in value if n not in out.get(key, ()))]
+            elif key == "properties":
+                mine: JsonSchema = out.get(key, {})
+                if any(mine[name] != value[name] for name in mine.keys() & value.keys()):
+                    self.refuse(at, "declares a property twice (allOf)", "declare it once")
+                out[key] = {**mine, **value}
+            elif key not in out:
+                out[key] = value
+            elif key not in ANNOTATIONS and out[key] != value:
+                self.refuse(at, f"has {key!r} twice (allOf)", "write one schema")
+        return out
+
+    def add_definition(self, ref: str, at: str) -> str:
+        if ref == "#" and self.dialect.recursive:
+            return ref
+        if ref in self.references.recursive and not self.dialect.recursive:
+            self.refuse(at, "is recursive", "bound the nesting, for example with a list of parents")
+        name = self.references.name(ref)
+        if name not in self.definitions:
+            self.definitions[name] = {}
+            target = self.references.target(ref)
+            if target.keys() == {"$ref"}:
+                target = self.references.follow(target)
+            self.definitions[name] = self.convert(target, ref, 0, 0)
+        return f"#/$defs/{name}"
+
+    # -- one value ---------------------------------------------------------------------------
+
+    def convert_union(
+        self, flat: JsonSchema, out: JsonSchema, at: str, depth: int, nest: int, notes: list[str]
+    ) -> None:
+        arms: list[Any] = flat["anyOf"]
+        beside = flat.keys() - ANNOTATIONS - {"anyOf", "discriminator", "$defs", "definitions"}
+        if "properties" in beside and all(
+            isinstance(arm, dict) and cast("JsonSchema", arm).keys() <= {"required"} for arm in arms
+        ):
+            notes.append(describe_keyword("anyOf", arms))
+            self.convert_value(flat, out, at, depth, nest, notes)
+            return
+        if beside - {"type"}:
+            self.refuse(at, "has constraints next to its alternatives", "move them into each one")
+        if not arms:
+            self.refuse(at, "has no alternatives", "give it a type")
+        if "type" in beside:
+            arms = [
+                arm if "type" in arm or "$ref" in arm else {"type": flat["type"], **arm}
+                for arm in arms
+            ]
+        converted: list[JsonSchema] = []
+        for number, arm in enumerate(arms):
+            new = self.convert(arm, f"{at}/anyOf/{number}", depth + 1, nest)
+            if new not in converted:
+                converted.append(new)
+        out["anyOf"] = converted
+
+    def convert_value(
+        self, flat: JsonSchema, out: JsonSchema, at: str, depth: int, nest: int, notes: list[str]
+    ) -> None:
+        kinds = self.types_of(flat, at)
+        out["type"] = kinds[0] if len(kinds) == 1 else kinds
+        if "enum" in flat or "const" in flat:
+            self.convert_literals(flat, out, at)
+            return
+        if "object" in kinds:
+            self.convert_object(flat, out, at, depth, nest)
+        if "array" in kinds:
+            self.convert_array(flat, out, at, depth, nest, notes)
+
+    def types_of(self, flat: JsonSchema, at: str) -> list[str]:
+        kinds: Any = flat.get("type")
+        if kinds is None and "const" in flat:
+            kinds = _types_of_values([flat["const"]])
+        elif kinds is None and "enum" in flat:
+            kinds = _types_of_values(flat["enum"])
+        elif kinds is None and flat.keys() & {"properties", "additionalProperties"}:
+            kinds = "object"
+        elif kinds is None and flat.keys() & {"items", "prefixItems"}:
+            kinds = "array"
+        elif kinds is None:
+            self.refuse(at, "accepts a value of any type", "give it a type")
+        listed = [kinds] if isinstance(kinds, str) else list(kinds)
+        if not listed or any(kind not in TYPES for kind in listed):
+            self.refuse(at, f"has an unknown type {kinds!r}", f"use one of {', '.join(TYPES)}")
+        return listed
+
+    def convert_literals(self, flat: JsonSchema, out: JsonSchema, at: str) -> None:
+        values: list[Any] = [flat["const"]] if "const" in flat else list(flat["enum"])
+        if any(isinstance(value, (dict, list)) for value in values):
+            self.refuse(at, "lists objects or arrays as its values", "name them by strings")
+        if "const" in flat and "enum" in flat and flat["const"] not in flat["enum"]:
+            self.refuse(at, "has no possible value", "make const and enum agree")
+        self.enum_values += len(values)
+        self.characters += sum(len(value) for value in values if isinstance(value, str))
+        if self.enum_values > self.dialect.max_enum_values:
+            self.refuse(at, f"exceeds {self.dialect.max_enum_values:,} enum values", "use a string")
+        self.count_characters(at)
+        if "const" in flat:
+            out["const"] = flat["const"]
+        else:
+            out["enum"] = values
+
+    def convert_object(
+        self, flat: JsonSchema, out: JsonSchema, at: str, depth: int, nest: int
+    ) -> None:
+        rest = flat.get("additionalProperties", False)
+        if "properties" not in flat and "additionalProperties" not in flat:
+            rest = True
+        if rest is not False or flat.get("patternProperties"):
+            self.refuse(
+                at,
+                "is an open map",
+                "declare its keys (with a model, dataclass or TypedDict), or use a list of pairs",
+            )
+        if nest >= self.dialect.max_nesting:
+            self.refuse(
+                at, f"is nested deeper than {self.dialect.max_nesting} objects", "flatten it"
+            )
+        declared: JsonSchema = flat.get("properties", {})
+        required = set(flat.get("required", ()))
+        if undeclared := [name for name in flat.get("required", ()) if name not in declared]:
+            self.refuse(at, f"requires {undeclared[0]!r} but does not declare it", "declare it")
+        self.properties += len(declared)
+        self.characters += sum(map(len, declared))
+        if self.properties > self.dialect.max_properties:
+            self.refuse(at, f"exceeds {self.dialect.max_properties:,} properties", "split the tool")
+        self.count_characters(at)
+        out["properties"] = properties = {}
+        for name, child in declared.items():
+            new = self.convert(child, f"{at}/properties/{name}", depth + 1, nest + 1)
+            if (
+                self.dialect.optional_as_null
+                and name not in required
+                and not self.accepts_null(child)
+            ):
+                new = _make_nullable(new)
+                self.made_nullable = True
+            properties[name] = new
+        names = [n for n in declared if self.dialect.optional_as_null or n in required]
+        if names:
+            out["required"] = names
+        out["additionalProperties"] = False
+
+    def accepts_null(self, schema: object) -> bool:
+        return accepts_null(schema, self.references)
+
+    def convert_array(
+        self, flat: JsonSchema, out: JsonSchema, at: str, depth: int, nest: int, notes: list[str]
+    ) -> None:
+        listed = isinstance(flat.get("items"), list)  # the form of tuples before 2020-12
+        first: Any = flat.get("items" if listed else "prefixItems")
+        rest: Any = flat.get("additionalItems" if listed else "items")
+        if not first:
+            out["items"] = self.convert(
+                True if rest is None else rest, f"{at}/items", depth + 1, nest
+            )
+            return
+        arms: list[JsonSchema] = []
+        each: list[str] = []
+        for number, item in enumerate(first):
+            new = self.convert(item, f"{at}/prefixItems/{number}", depth + 1, nest)
+            each.append(describe_keyword("", new).strip())
+            if new not in arms:
+                arms.append(new)
+        if rest not in (None, False) or flat.get("maxItems", -1) > len(first):
+            new = self.convert(True if rest is None else rest, f"{at}/items", depth + 1, nest)
+            if new not in arms:
+                arms.append(new)
+        out["items"] = arms[0] if len(arms) == 1 else {"anyOf": arms}
+        if len(arms) > 1:
+            notes.append(f"items in this order: {', '.join(each)}")
+        if rest in (None, False) and "maxItems" not in flat and "maxItems" in self.dialect.keywords:
+            out["maxItems"] = len(first)
+
+    def convert_constraints(self, flat: JsonSchema, out: JsonSchema, notes: list[str]) -> None:
+        """Keep the supported constraints and add the others to the notes."""
+        for key, value in flat.items():
+            is_default = value is None if key == "default" else value is False
+            if key not in DESCRIBED_KEYWORDS or is_default:
+                continue
+            if key in self.dialect.keywords and self.is_supported(key, value):
+                out[key] = value
+            else:
+                notes.append(describe_keyword(key, value))
+
+    def is_supported(self, key: str, value: Any) -> bool:
+        if key == "format":
+            return value in self.dialect.formats
+        if key == "pattern":
+            return _LOOKAROUND.search(value) is None
+        if key == "minItems":
+            return self.dialect.min_items is None or value <= self.dialect.min_items
+        return True
+
+    def count_characters(self, at: str) -> None:
+        if self.characters > self.dialect.max_characters:
+            self.refuse(
+                at, f"exceeds {self.dialect.max_characters:,} characters of names", "shorten it"
+            )
+
+    def refuse(self, at: str, what: str, remedy: str) -> NoReturn:
+        place = "the schema, which" if at == "#" else f"{at}, which"
+        raise UserValueError(
+            f"{self.dialect.name}'s strict mode cannot express {place} {what}. "
+            f"{remedy[0].upper()}{remedy[1:]}, or turn strict mode off for the tool."
+        )
+
+
+def _types_of_values(values: list[Any]) -> list[str]:
+    kinds: list[str] = []
+    for value in values:
+        match value:
+            case None:
+                kind = "null"
+            case bool():
+                kind = "boolean"
+            case int():
+                kind = "integer"
+            case float():
+                kind = "number"
+            case str():
+                kind = "string"
+            case list():
+                kind = "array"
+            case _:
+                kind = "object"
+        if kind not in kinds:
+            kinds.append(kind)
+    return kinds
+
+
+def _make_nullable(schema: JsonSchema) -> JsonSchema:
+    """Return a schema of the dialect that also accepts `null`."""
+    out = dict(schema)
+    if "$ref" in out:
+        return {"anyOf": [out, {"type": "null"}]}
+    if "anyOf" in out:
+        out["anyOf"] = [*out["anyOf"], {"type": "null"}]
+        return out
+    kinds = out["type"]
+    out["type"] = [kinds, "null"] if isinstance(kinds, str) else [*kinds, "null"]
+    if "const" in out:
+        out["enum"] = [out.pop("const"), None]
+    elif "enum" in out:
+        out["enum"] = [*out["enum"], None]
+    return out

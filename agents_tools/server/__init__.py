@@ -1,0 +1,1 @@
+"""HTTP servers: request handling, security and the runs that a server manages."""

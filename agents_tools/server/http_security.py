@@ -1,0 +1,645 @@
+"""Protect the HTTP listeners of the library: authentication, Host and Origin checks, limits."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import logging
+import os
+import re
+import socket
+import time
+import traceback
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol, TypeAlias
+
+from agents_tools.errors import UserError, UserTypeError, UserValueError
+from agents_tools.server.host_rules import (
+    DEFAULT_PORTS,
+    check_list,
+    describe_refused_origin,
+    host_rule,
+    is_loopback,
+    is_other_machine,
+    origin_rule,
+    parse_authority,
+    parse_origin,
+    show_header,
+)
+from agents_tools.text.escape import escape_for_model, type_name
+from agents_tools.text.secrets import MASK, guard_logs, mask
+
+__all__ = [
+    "ListenerLimits",
+    "Principal",
+    "SecuredApp",
+    "TokenVerifier",
+    "bound_socket",
+    "check_binding",
+    "current_principal",
+]
+
+logger = logging.getLogger("agents_tools")
+guard_logs()
+
+Scope: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+_PRINCIPAL = "agents_tools.principal"
+_SHORTEST_TOKEN = 16
+_LONGEST_LENGTH = 18
+"""The largest number of digits of a Content-Length. With more, it exceeds every limit."""
+_TOO_SLOW = 408
+_METHODS = b"GET, POST, DELETE"
+_HEADERS = (
+    b"authorization, content-type, last-event-id, mcp-method, mcp-name, mcp-protocol-version, "
+    b"mcp-session-id, prefer"
+)
+
+
+class TokenVerifier(Protocol):
+    """Verifies bearer tokens. Compatible with the protocol of the MCP SDK; sync or async."""
+
+    def verify_token(self, token: str) -> Any:
+        """Return the claims of a token, or `None` if the token is invalid.
+
+        The attributes `client_id`, `scopes`, `subject`, `expires_at` (in seconds since 1970) and
+        `resource` (the server that the token is for) are read; each is optional.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListenerLimits:
+    """The limits of a listener.
+
+    Attributes:
+        max_body: The largest body of a request, in bytes.
+        max_concurrency: The largest number of requests at the same time.
+        body_timeout: How long to wait for the whole body of a request, in seconds.
+    """
+
+    max_body: int = 4 << 20
+    max_concurrency: int = 100
+    body_timeout: float = 30.0
+
+    def __post_init__(self) -> None:
+        for name in ("max_body", "max_concurrency", "body_timeout"):
+            value = getattr(self, name)
+            if not isinstance(value, (int, float)) or isinstance(value, bool) or not value > 0:
+                raise UserValueError(
+                    f"{name}= is invalid: expected a number above 0, got {value!r:.60}."
+                )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Principal:
+    """The authenticated caller.
+
+    Attributes:
+        client_id: The client.
+        scopes: The permissions of the client.
+        subject: The user, if the token names one.
+        token: The token itself. It is for this server only: do not pass it to tools or to other
+            servers.
+        claims: The return value of the verifier.
+    """
+
+    client_id: str
+    scopes: tuple[str, ...] = ()
+    subject: str | None = None
+    token: str = field(default="", repr=False)
+    claims: Any = field(default=None, repr=False)
+
+
+_principal: ContextVar[Principal | None] = ContextVar("agents_tools_principal", default=None)
+
+
+def current_principal() -> Principal | None:
+    """Return the caller of the current request; `None` if the server requires no token."""
+    return _principal.get()
+
+
+def check_binding(host: str, *, auth: Any, setting: str) -> None:
+    """Refuse to listen without a token on an address that other machines can reach.
+
+    Args:
+        host: The address to listen on.
+        auth: The token or the token verifier.
+        setting: The name of the setting for `auth`, for the error message.
+
+    Raises:
+        UserError: The address is not loopback and `auth` is `None`.
+    """
+    if auth is None and not is_loopback(host):
+        raise UserValueError(
+            f"Listening on {host!r} lets every machine that reaches it call the tools. Give "
+            f"{setting}= a token of at least {_SHORTEST_TOKEN} characters or a verifier, or "
+            "listen on 127.0.0.1."
+        )
+
+
+def bound_socket(host: str, port: int) -> socket.socket:
+    """Open a socket that listens on an address.
+
+    Args:
+        host: The address.
+        port: The port; 0 for a free one.
+
+    Raises:
+        UserError: The address cannot be used.
+    """
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        # The protocol must be TCP explicitly: otherwise asyncio does not set TCP_NODELAY, and
+        # small writes are delayed by 40 ms.
+        sock = socket.socket(family, kind, socket.IPPROTO_TCP)
+    except OSError as error:
+        raise UserError(
+            f"The address {host!r} cannot be listened on: {error.strerror}. Pass another host=."
+        ) from None
+    try:
+        if os.name == "posix":
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind(address)
+        sock.listen(2048)
+        sock.setblocking(False)
+    except OSError as error:
+        sock.close()
+        raise UserError(
+            f"The address {host}:{port} cannot be listened on: {error.strerror}. Choose another "
+            "port=, or 0 for a free one."
+        ) from None
+    return sock
+
+
+class RequestRefused(Exception):  # noqa: N818 - a response rather than a fault
+    """Raised to answer a request with an error."""
+
+    def __init__(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.headers = headers or {}
+
+
+class SecuredApp:
+    """An ASGI app behind checks of Host, Origin, content type, body size, concurrency and token.
+
+    Host and Origin are checked on every address, because a web page can make a browser send
+    requests to any address under the page's own host name (DNS rebinding). Loopback names are
+    always accepted, and pages that were loaded from this machine can call them.
+
+    Args:
+        app: The app.
+        host: The address that the server listens on, for the log.
+        allowed_hosts: Accepted values of the Host header, besides loopback: `example.com`,
+            `example.com:8000`, `example.com:*`, `*.example.com`. An entry without a port accepts
+            every port.
+        allowed_origins: Origins of web pages that can call the app and read its responses, such
+            as `https://example.com`.
+        auth: A bearer token, or a token verifier; `None` to require no token.
+        required_scopes: Scopes that a token must have. They need a verifier.
+        limits: The limits of the listener.
+        protect: Returns whether a path needs the token. By default all paths do.
+        metadata_url: The URL of the protected resource metadata (RFC 9728), sent with a 401.
+        resource: The resource that tokens must be issued for. Tokens for another resource are
+            refused. If the verifier does not return `resource`, it must check this itself.
+        local_only: Whether to refuse requests from other machines, if the server reports the
+            address of the client.
+
+    Raises:
+        UserError: The token is too short or has invalid characters, `auth` is neither a token nor
+            a verifier, scopes are required without a verifier, or a host or an origin is
+            malformed.
+    """
+
+    def __init__(
+        self,
+        app: App,
+        *,
+        host: str = "127.0.0.1",
+        allowed_hosts: Sequence[str] = (),
+        allowed_origins: Sequence[str] = (),
+        auth: str | TokenVerifier | None = None,
+        required_scopes: Sequence[str] = (),
+        limits: ListenerLimits | None = None,
+        protect: Callable[[str], bool] | None = None,
+        metadata_url: str | None = None,
+        resource: str | None = None,
+        local_only: bool = False,
+    ) -> None:
+        self._local_only = local_only
+        self._app = app
+        self._host = host
+        self._hosts = tuple(map(host_rule, check_list("allowed_hosts", allowed_hosts)))
+        self._origins = frozenset(map(origin_rule, check_list("allowed_origins", allowed_origins)))
+        self._auth = _checked_auth(auth)
+        self._scopes = tuple(check_list("required_scopes", required_scopes))
+        if self._scopes and (auth is None or isinstance(auth, str)):
+            raise UserValueError(
+                "required_scopes= needs a verifier as auth=: a plain token has no scopes. Pass an "
+                "object with verify_token(token)."
+            )
+        self._limits = limits or ListenerLimits()
+        self._protect = protect
+        self._metadata_url = metadata_url
+        self._resource = resource
+        self._inside = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Check a request and pass it to the app, or answer it with an error."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+        else:
+            await self._answer(scope, receive, _Response(send))
+
+    async def _answer(self, scope: Scope, receive: Receive, response: _Response) -> None:
+        try:
+            response.origin = self._check_host_and_origin(scope)
+            if scope["method"] == "OPTIONS" and response.origin is not None:
+                await response.allow()
+            else:
+                await self._enter(scope, receive, response)
+        except RequestRefused as refused:
+            await self._refuse(response, refused)
+        except Exception as error:  # noqa: BLE001 - logged; the client gets its id
+            if not response.settled:  # else the app raised it because of a refusal
+                await self._fail(scope, response, error)
+
+    async def _enter(self, scope: Scope, receive: Receive, response: _Response) -> None:
+        """Count the request against `max_concurrency` while the app handles it."""
+        if self._inside >= self._limits.max_concurrency:
+            raise RequestRefused(
+                503,
+                f"The server is busy: {self._limits.max_concurrency} requests are being handled, "
+                "which is the limit (max_concurrency=). Try again in a second.",
+                {"Retry-After": "1"},
+            )
+        self._inside += 1
+        try:
+            _check_body(scope, self._limits)
+            await self._run(scope, receive, response)
+        finally:
+            self._inside -= 1
+
+    async def _run(self, scope: Scope, receive: Receive, response: _Response) -> None:
+        async def refuse(refused: RequestRefused) -> None:
+            if refused.status == _TOO_SLOW and str(scope.get("http_version", "1.1")) < "2":
+                # Without it, the client could continue to send the rest of the body for ever.
+                refused.headers = {"Connection": "close"}
+            await self._refuse(response, refused)
+
+        body = _Body(receive, self._limits, refuse)
+        if self._auth is None or not self._is_protected(scope):
+            await self._app(scope, body.receive, response.send)
+            return
+        principal = await self._authenticated(scope)
+        state: dict[str, Any] = {**(scope.get("state") or {}), _PRINCIPAL: principal}
+        before = _principal.set(principal)
+        try:
+            await self._app({**scope, "state": state}, body.receive, response.send)
+        finally:
+            _principal.reset(before)
+
+    async def _refuse(self, response: _Response, refused: RequestRefused) -> None:
+        if response.settled:
+            return
+        logger.warning(
+            "A request to the listener on %s was refused (%d): %s",
+            self._host,
+            refused.status,
+            refused,
+        )
+        error = {"status": refused.status, "message": str(refused)}
+        await response.fail(refused.status, error, refused.headers)
+
+    async def _fail(self, scope: Scope, response: _Response, error: Exception) -> None:
+        number = os.urandom(4).hex()
+        text = self._without_tokens("".join(traceback.format_exception(error)), scope)
+        logger.error("A request failed (error %s).\n%s", number, text)
+        message = f"The request failed with an internal error. See {number} in the server log."
+        await response.fail(500, {"status": 500, "message": message, "id": number}, {})
+
+    def _without_tokens(self, text: str, scope: Scope) -> str:
+        """Mask the token of the request and the token of the server in a text."""
+        known = [value.rpartition(" ")[2] for value in _values(scope, b"authorization")]
+        if isinstance(self._auth, str):
+            known.append(self._auth)
+        for token in known:
+            if len(token) >= _SHORTEST_TOKEN:
+                text = text.replace(token, MASK)
+        return escape_for_model(mask(text))
+
+    # --- Host and Origin
+
+    def _check_host_and_origin(self, scope: Scope) -> str | None:
+        """Check Host and Origin, and return the origin if its pages can read the response."""
+        client: Any = scope.get("client")
+        if self._local_only and client and is_other_machine(str(client[0])):
+            raise RequestRefused(
+                403,
+                f"This server refuses requests from other machines, such as "
+                f"{show_header(client[0])}, because it requires no token. Set auth=, or add the "
+                "name of the server to allowed_hosts=.",
+            )
+        host = self._checked_host(_values(scope, b"host"))
+        origins = _values(scope, b"origin")
+        if not origins:
+            return None
+        origin = parse_origin(origins[0])
+        if len(origins) == 1 and origin is not None:
+            if origin in self._origins:
+                return origins[0]
+            if origin[0] in DEFAULT_PORTS and is_loopback(origin[1]) and is_loopback(host):
+                return None
+        raise RequestRefused(403, describe_refused_origin(origins))
+
+    def _checked_host(self, hosts: list[str]) -> str:
+        """Return the name in the Host header, if it is a name of this server."""
+        if len(hosts) != 1:
+            counted = " and ".join(map(show_header, hosts[:3])) if hosts else "none"
+            raise RequestRefused(421, f"The Host header is wrong: expected one, got {counted}.")
+        authority = parse_authority(hosts[0])
+        if authority is not None and (
+            is_loopback(authority[0]) or any(matches(*authority) for matches in self._hosts)
+        ):
+            return authority[0]
+        raise RequestRefused(
+            421,
+            f"The Host header {show_header(hosts[0])} is not allowed. If it is a name of this "
+            "server, add it to allowed_hosts=.",
+        )
+
+    # --- authentication
+
+    def _is_protected(self, scope: Scope) -> bool:
+        path, root = str(scope.get("path", "")), str(scope.get("root_path", ""))
+        inner = path.removeprefix(root) if root and path.startswith(root) else path
+        return self._protect is None or self._protect(inner)
+
+    async def _authenticated(self, scope: Scope) -> Principal:
+        token = _bearer(_values(scope, b"authorization"))
+        if token is None:
+            raise RequestRefused(
+                401,
+                "A bearer token is missing. Send the header 'Authorization: Bearer ...' once.",
+                self._challenge(),
+            )
+        principal = await self._verified(token)
+        if principal is None:
+            raise RequestRefused(
+                401,
+                "The bearer token is invalid or has expired.",
+                self._challenge('error="invalid_token"'),
+            )
+        missing = [scope for scope in self._scopes if scope not in principal.scopes]
+        if missing:
+            raise RequestRefused(
+                403,
+                f"The token lacks required scopes: {', '.join(missing)}.",
+                self._challenge('error="insufficient_scope"', f'scope="{" ".join(self._scopes)}"'),
+            )
+        return principal
+
+    async def _verified(self, token: str) -> Principal | None:
+        auth = self._auth
+        if auth is None or isinstance(auth, str):
+            same = auth is not None and hmac.compare_digest(auth, token)
+            return Principal(client_id="token", token=token) if same else None
+        claims: Any = auth.verify_token(token)
+        if hasattr(claims, "__await__"):
+            claims = await claims
+        if claims is None or claims is False or self._is_stale(claims):
+            return None
+        scopes = getattr(claims, "scopes", None) or ()
+        return Principal(
+            client_id=str(getattr(claims, "client_id", None) or "token"),
+            scopes=tuple(scopes.split() if isinstance(scopes, str) else scopes),
+            subject=getattr(claims, "subject", None),
+            token=token,
+            claims=claims,
+        )
+
+    def _is_stale(self, claims: Any) -> bool:
+        """Return whether a token has expired or was issued for another resource."""
+        expires = getattr(claims, "expires_at", None)
+        if isinstance(expires, datetime):
+            expires = expires.timestamp()
+        if expires is not None and not float(expires) > time.time():
+            return True
+        resource = getattr(claims, "resource", None)
+        if self._resource is None or resource is None:
+            return False
+        return str(resource).rstrip("/") != self._resource.rstrip("/")
+
+    def _challenge(self, *params: str) -> dict[str, str]:
+        if self._metadata_url is not None:
+            params = (*params, f'resource_metadata="{self._metadata_url}"')
+        return {"WWW-Authenticate": f"Bearer {', '.join(params)}".strip()}
+
+
+class _Response:
+    """The response to a request, with CORS headers if pages of another origin can read it.
+
+    Attributes:
+        origin: The origin that can read the response.
+        settled: Whether `SecuredApp` has answered itself. Messages of the app are then ignored.
+    """
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._begun = False
+        self.origin: str | None = None
+        self.settled = False
+
+    async def send(self, message: MutableMapping[str, Any]) -> None:
+        """Send a message of the app, unless the request was answered with an error."""
+        if not self.settled:
+            await self._pass_on(message)
+
+    async def allow(self) -> None:
+        """Answer the preflight request of a browser."""
+        headers = [
+            (b"access-control-allow-methods", _METHODS),
+            (b"access-control-allow-headers", _HEADERS),
+            (b"access-control-max-age", b"600"),
+        ]
+        await self._finish(204, headers, b"")
+
+    async def fail(self, status: int, error: Mapping[str, Any], headers: Mapping[str, str]) -> None:
+        """Answer with an error.
+
+        If the app has already begun its response, leave that response unfinished.
+        """
+        self.settled = True
+        if self._begun:
+            return
+        body = json.dumps({"error": error}).encode()
+        named = [(key.lower().encode(), value.encode("latin-1")) for key, value in headers.items()]
+        kind = (b"content-type", b"application/json")
+        await self._finish(status, [kind, (b"content-length", b"%d" % len(body)), *named], body)
+
+    async def _finish(self, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
+        self.settled = True
+        start = {"type": "http.response.start", "status": status, "headers": headers}
+        await self._pass_on(start)
+        await self._pass_on({"type": "http.response.body", "body": body})
+
+    async def _pass_on(self, message: MutableMapping[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            self._begun = True
+            if self.origin is not None:
+                message = {**message, "headers": _readable(message, self.origin)}
+        await self._send(message)
+
+
+class _Body:
+    """The body of a request, read within the limits.
+
+    An error response is sent from here, because the app could turn the exception into a response
+    of its own.
+    """
+
+    def __init__(
+        self,
+        receive: Receive,
+        limits: ListenerLimits,
+        refuse: Callable[[RequestRefused], Awaitable[None]],
+    ) -> None:
+        self._receive = receive
+        self._limits = limits
+        self._refuse = refuse
+        self._size = 0
+        self._remaining = limits.body_timeout
+        self._refused: RequestRefused | None = None
+        self._is_complete = False
+
+    async def receive(self) -> MutableMapping[str, Any]:
+        """Return the next message of the client."""
+        if self._refused is not None:
+            raise self._refused
+        if self._is_complete:
+            return await self._receive()
+        try:
+            message = await self._receive_in_time()
+            if message["type"] == "http.request":
+                self._count(message)
+        except RequestRefused as refused:
+            self._refused = refused
+            await self._refuse(refused)
+            raise
+        return message
+
+    async def _receive_in_time(self) -> MutableMapping[str, Any]:
+        import asyncio
+
+        clock = asyncio.get_running_loop().time
+        before = clock()
+        limit = asyncio.timeout(self._remaining)
+        try:
+            async with limit:
+                message = await self._receive()
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise RequestRefused(
+                _TOO_SLOW,
+                f"The body did not arrive within {self._limits.body_timeout:g} s (body_timeout=).",
+            ) from None
+        self._remaining -= clock() - before
+        return message
+
+    def _count(self, message: MutableMapping[str, Any]) -> None:
+        self._size += len(message.get("body", b""))
+        if self._size > self._limits.max_body:
+            raise _too_large(self._limits)
+        self._is_complete = not message.get("more_body", False)
+
+
+def _check_body(scope: Scope, limits: ListenerLimits) -> None:
+    """Check the Content-Length and Content-Type of a request."""
+    lengths = _values(scope, b"content-length")
+    if lengths and (len(lengths) > 1 or re.fullmatch("[0-9]+", lengths[0]) is None):
+        raise RequestRefused(
+            400,
+            f"The Content-Length is invalid: expected one number, got "
+            f"{show_header(', '.join(lengths))}.",
+        )
+    digits = lengths[0].lstrip("0") if lengths else ""
+    if len(digits) > _LONGEST_LENGTH or int(digits or "0") > limits.max_body:
+        raise _too_large(limits)
+    if scope["method"].upper() != "POST":
+        return
+    kinds = _values(scope, b"content-type")
+    if len(kinds) != 1 or kinds[0].partition(";")[0].strip().lower() != "application/json":
+        shown = show_header(", ".join(kinds)) if kinds else "none"
+        raise RequestRefused(
+            415,
+            f"The Content-Type is wrong: expected application/json, got {shown}.",
+        )
+
+
+def _too_large(limits: ListenerLimits) -> RequestRefused:
+    return RequestRefused(
+        413,
+        f"The body is too large: expected at most {limits.max_body:,} bytes (max_body=).",
+    )
+
+
+def _readable(message: Mapping[str, Any], origin: str) -> list[tuple[bytes, bytes]]:
+    """Return the headers of a response, with those that let one origin read it."""
+    kept = [
+        (key, value)
+        for key, value in message.get("headers", ())
+        if not key.lower().startswith((b"access-control-allow-origin", b"access-control-expose-"))
+    ]
+    return [
+        *kept,
+        (b"access-control-allow-origin", origin.encode("latin-1")),
+        (
+            b"access-control-expose-headers",
+            b"location, mcp-session-id, retry-after, www-authenticate",
+        ),
+        (b"vary", b"Origin"),
+    ]
+
+
+def _values(scope: Scope, name: bytes) -> list[str]:
+    return [value.decode("latin-1") for key, value in scope["headers"] if key.lower() == name]
+
+
+def _bearer(values: list[str]) -> str | None:
+    """Return the token of the Authorization header; `None` without exactly one valid header."""
+    match = re.fullmatch(r"(?i:bearer) +([!-~]+) *", values[0]) if len(values) == 1 else None
+    return match[1] if match is not None else None
+
+
+def _checked_auth(auth: str | TokenVerifier | None) -> str | TokenVerifier | None:
+    if not isinstance(auth, str):
+        if auth is None or callable(getattr(auth, "verify_token", None)):
+            return auth
+        raise UserTypeError(
+            "auth= is invalid: expected a bearer token or an object with verify_token(token), got "
+            f"{type_name(type(auth))}."
+        )
+    if len(auth) < _SHORTEST_TOKEN:
+        raise UserValueError(
+            f"auth= is too short: expected a token of at least {_SHORTEST_TOKEN} characters, got "
+            f"{len(auth)}. Create a token with secrets.token_urlsafe()."
+        )
+    if re.fullmatch("[!-~]+", auth) is None:
+        raise UserValueError(
+            "auth= has invalid characters: expected visible ASCII characters, got a blank, a line "
+            "end or another character that clients cannot send. If the token was read from a "
+            "file, strip it."
+        )
+    return auth

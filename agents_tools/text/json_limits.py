@@ -1,0 +1,179 @@
+"""Limits for JSON text from a model or a peer, checked before the text is parsed."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+__all__ = [
+    "JsonFault",
+    "JsonLimits",
+    "check_bounds",
+    "check_keys",
+    "configure_json_limits",
+    "harmless",
+    "may_hold_more_keys",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JsonLimits:
+    """The limits for a JSON text.
+
+    Attributes:
+        size: The length of the text in characters; default 1,048,576.
+        depth: The levels of nested arrays and objects; default 64.
+        nodes: The number of values, without keys; default 100,000.
+        digits: The digits of one number; default 4,300, Python's limit for integers.
+    """
+
+    size: int = 1 << 20
+    depth: int = 64
+    nodes: int = 100_000
+    digits: int = 4_300
+
+
+_limits = JsonLimits()
+_USUAL_DEPTH = 64
+
+
+class _SafeLengths:
+    """The lengths up to which a text cannot exceed any limit.
+
+    Attributes:
+        flat: The length for a text whose types rule out deep nesting.
+        nested: The length for any other text.
+    """
+
+    __slots__ = ("flat", "nested")
+
+    def __init__(self, limits: JsonLimits) -> None:
+        self.update(limits)
+
+    def update(self, limits: JsonLimits) -> None:
+        """Compute the lengths for new limits."""
+        flat = min(limits.size, limits.digits, limits.nodes)
+        self.nested = min(flat, 2 * limits.depth + 1)
+        self.flat = flat if limits.depth >= _USUAL_DEPTH else self.nested
+
+
+harmless = _SafeLengths(_limits)
+
+
+class JsonFault(ValueError):  # noqa: N818 - distinguishes it from a syntax error
+    """A JSON text exceeds a limit or repeats a key.
+
+    Attributes:
+        kind: `too_large`, `too_deep`, `too_many_values`, `number_too_long` or `duplicate_key`.
+    """
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+def configure_json_limits(limits: JsonLimits) -> JsonLimits:
+    """Set the limits for the arguments of every tool in this process.
+
+    Args:
+        limits: The new limits.
+
+    Returns:
+        The previous limits.
+    """
+    global _limits
+    previous, _limits = _limits, limits
+    harmless.update(limits)
+    return previous
+
+
+def check_bounds(text: str, limits: JsonLimits | None = None) -> None:
+    """Raise a `JsonFault` if a text exceeds a limit.
+
+    Counting characters is fast and rules out most violations; only a text that could exceed a
+    limit is examined further. The syntax is not checked, so text that is not JSON can pass.
+
+    Args:
+        text: The JSON text.
+        limits: The limits; by default those of the process.
+    """
+    limits = limits or _limits
+    size = len(text)
+    if size > limits.size:
+        message = f"the text has {size:,} characters; at most {limits.size:,} are accepted"
+        raise JsonFault("too_large", message)
+    if text.count("[") + text.count("{") > limits.depth:
+        _check_depth(text, limits.depth)
+    if size > limits.digits:
+        _check_digits(text, limits.digits)
+    if size > limits.nodes:
+        _check_nodes(text, limits.nodes)
+
+
+def may_hold_more_keys(text: str, count: int) -> bool:
+    """Return whether the objects in a JSON text can have more than `count` keys.
+
+    A key is followed by a quote and a colon. Strings can contain the same characters, so the
+    count can be too high but never too low.
+    """
+    if text.count('":') > count or " :" in text:
+        return True
+    # Other whitespace before a colon is rare, and a search for one character is ten times faster.
+    for space in "\n\t\r":  # noqa: SIM110 - every nested call comes through here
+        if space in text and space + ":" in text:
+            return True
+    return False
+
+
+def check_keys(text: str) -> None:
+    """Raise a `JsonFault` if an object in the text repeats a key."""
+    import json
+
+    try:
+        json.JSONDecoder(object_pairs_hook=_check_distinct).decode(text)
+    except JsonFault:
+        raise
+    except (ValueError, RecursionError):
+        return  # not JSON, or nested too deeply: the validator reports the error
+
+
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
+_BRACKETS = re.compile(r"[\[\]{}]")
+
+
+def _check_depth(text: str, limit: int) -> None:
+    depth = 0
+    for match in _BRACKETS.finditer(_STRING.sub("", text)):
+        depth += 1 if match[0] in "[{" else -1
+        if depth > limit:
+            message = f"arrays and objects are nested more than {limit} levels deep"
+            raise JsonFault("too_deep", message)
+
+
+def _check_nodes(text: str, limit: int) -> None:
+    bare = _STRING.sub("", text)
+    nodes = bare.count("[") + bare.count("{") + bare.count(",") + 1
+    if nodes > limit:
+        message = f"the text has about {nodes:,} values; at most {limit:,} are accepted"
+        raise JsonFault("too_many_values", message)
+
+
+def _check_digits(text: str, limit: int) -> None:
+    if re.search(rf"(?<![0-9])[0-9]{{{limit + 1}}}", _STRING.sub("", text)):
+        message = f"a number has more than {limit:,} digits"
+        raise JsonFault("number_too_long", message)
+
+
+def _check_distinct(pairs: list[tuple[str, Any]]) -> None:
+    if len(dict(pairs)) < len(pairs):
+        _raise_duplicate([key for key, _ in pairs])
+
+
+def _raise_duplicate(keys: list[str]) -> NoReturn:
+    seen: set[str] = set()
+    for key in keys:
+        if key in seen:
+            raise JsonFault("duplicate_key", f'the key "{key[:60]}" is given twice in one object')
+        seen.add(key)
+    raise AssertionError

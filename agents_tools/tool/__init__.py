@@ -1,0 +1,54 @@
+"""`FunctionTool`, its decorators and the context of a call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agents_tools._package import lazy_exports
+
+if TYPE_CHECKING:
+    from agents_tools.tool.context import (
+        ToolContext as ToolContext,
+        current_context as current_context,
+    )
+    from agents_tools.tool.declaration import (
+        CallOutcome as CallOutcome,
+        Decision as Decision,
+        ToolAnnotations as ToolAnnotations,
+        ToolOrigin as ToolOrigin,
+    )
+    from agents_tools.tool.decorators import (
+        function_tool as function_tool,
+        streaming_tool as streaming_tool,
+    )
+    from agents_tools.tool.failure import (
+        default_tool_error_function as default_tool_error_function,
+        set_default_tool_error_function as set_default_tool_error_function,
+    )
+    from agents_tools.tool.flatten import function_tools as function_tools
+    from agents_tools.tool.question import Question as Question
+    from agents_tools.tool.reporting import (
+        artifact as artifact,
+        notify as notify,
+        progress as progress,
+        track as track,
+    )
+    from agents_tools.tool.run_context import RunContextWrapper as RunContextWrapper
+    from agents_tools.tool.stream import ToolStream as ToolStream
+    from agents_tools.tool.tool import FunctionTool as FunctionTool
+
+__getattr__, __dir__, __all__ = lazy_exports(
+    __name__,
+    {
+        "tool": ("FunctionTool",),
+        "stream": ("ToolStream",),
+        "failure": ("default_tool_error_function", "set_default_tool_error_function"),
+        "flatten": ("function_tools",),
+        "context": ("ToolContext", "current_context"),
+        "run_context": ("RunContextWrapper",),
+        "question": ("Question",),
+        "reporting": ("artifact", "notify", "progress", "track"),
+        "decorators": ("function_tool", "streaming_tool"),
+        "declaration": ("CallOutcome", "Decision", "ToolAnnotations", "ToolOrigin"),
+    },
+)

@@ -1,0 +1,60 @@
+"""Conversion of the arguments of a call to JSON text and back."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Mapping
+from typing import Any
+
+from agents_tools.errors import UserTypeError, UserValueError
+
+__all__ = ["arguments_to_json", "parse_arguments"]
+
+
+def arguments_to_json(name: str, arguments: Any, keywords: Mapping[str, Any]) -> str:
+    """Return the arguments of a call as JSON text.
+
+    Args:
+        name: The name of the tool, for error messages.
+        arguments: JSON text, which is returned unchanged; a mapping; or `None`.
+        keywords: Arguments by name, added to the mapping.
+
+    Raises:
+        UserError: The arguments are of another type, have no JSON form, or are passed as JSON
+            text and by name at once.
+    """
+    if isinstance(arguments, str):
+        if keywords:
+            raise UserTypeError(
+                f"Tool {name!r} got both JSON text and keyword arguments. Pass one of the two."
+            )
+        return arguments
+    if arguments is not None and not isinstance(arguments, Mapping):
+        raise UserTypeError(
+            f"Tool {name!r} expects a JSON string, a mapping, or keyword arguments, got a "
+            f"{type(arguments).__name__}."
+        )
+    values = {**typing.cast("Mapping[str, Any]", arguments or {}), **keywords}
+    from pydantic_core import to_json
+
+    try:
+        return to_json(values, inf_nan_mode="constants").decode()
+    except Exception as error:
+        raise UserValueError(
+            f"The arguments of tool {name!r} cannot be converted to JSON ({error}). "
+            "To pass Python objects, call the function itself: `tool(...)`."
+        ) from error
+
+
+def parse_arguments(args_json: str) -> Mapping[str, Any]:
+    """Return the arguments of a call as JSON values; empty if the text is not a JSON object."""
+    from pydantic_core import from_json
+
+    from agents_tools.text.json_limits import check_bounds
+
+    try:
+        check_bounds(args_json)
+        value = from_json(args_json)
+    except (TypeError, ValueError):  # half of a surrogate pair raises TypeError
+        return {}
+    return typing.cast("dict[str, Any]", value) if isinstance(value, dict) else {}

@@ -1,0 +1,70 @@
+"""Validation of the options of a tool when it is declared or changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+from agents_tools.errors import UserTypeError
+from agents_tools.tool.failure import DEFAULT
+
+__all__ = ["check_options"]
+
+_DOCSTRING_STYLES = ("google", "numpy", "sphinx")
+
+
+def _is_boolean(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_annotations(value: object) -> bool:
+    from agents_tools.tool.declaration import ToolAnnotations
+
+    return value is None or isinstance(value, ToolAnnotations)
+
+
+_BOOLEAN = (_is_boolean, "True or False")
+_EXPECTED: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "annotations": (
+        _is_annotations,
+        "ToolAnnotations, such as ToolAnnotations(readOnlyHint=True)",
+    ),
+    "description_override": (lambda value: value is None or isinstance(value, str), "a string"),
+    "docstring_style": (
+        lambda value: value is None or value in _DOCSTRING_STYLES,
+        "'google', 'numpy', 'sphinx' or None",
+    ),
+    "enable_bracketing": _BOOLEAN,
+    "failure_error_function": (
+        lambda value: value is None or value is DEFAULT or callable(value),
+        "a function of (context, error), or None",
+    ),
+    "is_enabled": (
+        lambda value: isinstance(value, bool) or callable(value),
+        "a boolean, or a function of (context, agent)",
+    ),
+    "metadata": (lambda value: value is None or isinstance(value, Mapping), "a dictionary"),
+    "output_schema": _BOOLEAN,
+    "run_in_thread": _BOOLEAN,
+    "strict_json_schema": _BOOLEAN,
+    "strict_mode": _BOOLEAN,
+    "use_docstring_info": _BOOLEAN,
+}
+
+
+def check_options(name: str, **options: object) -> None:
+    """Raise an error for the first option of a tool that has a wrong type.
+
+    Args:
+        name: The name of the tool.
+        options: The options, by the names that the caller wrote.
+
+    Raises:
+        UserError: An option has a wrong type.
+    """
+    for option, value in options.items():
+        fits, expected = _EXPECTED[option]
+        if not fits(cast("Any", value)):
+            raise UserTypeError(
+                f"Tool {name!r}: option {option}= expects {expected}, got {value!r:.60}."
+            )

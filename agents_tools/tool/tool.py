@@ -1,0 +1,623 @@
+"""`FunctionTool`: name, description, JSON Schema, and `on_invoke_tool(ctx, args_json)`."""
+
+from __future__ import annotations
+
+import types
+import typing
+from typing import TYPE_CHECKING, Any, Generic, overload
+
+from agents_tools.errors import UserTypeError
+from agents_tools.tool.arguments import arguments_to_json
+from agents_tools.tool.context import ToolContext
+from agents_tools.tool.failure import DEFAULT, default_tool_error_function
+from agents_tools.tool.invocation import InvocableTool, authorize, prepare_arguments
+from agents_tools.tool.json_schema import copy_json
+from agents_tools.tool.manual import manual_declaration, schema_declaration
+from agents_tools.tool.naming import check_tool_name
+from agents_tools.tool.options import check_options
+from agents_tools.tool.stream import ToolStream
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine, Mapping
+    from typing import Self
+
+    from typing_extensions import ParamSpec, TypeVar
+
+    from agents_tools.tool.declaration import (
+        CallOutcome,
+        Declaration,
+        FailureErrorFunction,
+        IsEnabled,
+        Policy,
+        ToolAnnotations,
+        ToolOrigin,
+    )
+
+    P = ParamSpec("P", default=...)
+    R_co = TypeVar("R_co", default=Any, covariant=True)
+    ValueT = TypeVar("ValueT")
+else:  # defaults of type variables are for type checkers; they come with a heavier import
+    from typing import ParamSpec, TypeVar
+
+    P = ParamSpec("P")
+    R_co = TypeVar("R_co", covariant=True)
+    ValueT = TypeVar("ValueT")
+
+__all__ = ["FunctionTool"]
+
+_KEEP: Any = object()
+
+_ATTRIBUTES = {
+    "annotations": "_annotations",
+    "failure_error_function": "_failure_function",
+    "is_enabled": "_enabled",
+    "metadata": "_metadata",
+}
+
+
+class FunctionTool(InvocableTool, Generic[P, R_co]):
+    """A tool that a model can call. Tools are immutable; `with_` returns a modified copy.
+
+    `function_tool` and `streaming_tool` create a tool from a function. The constructor creates one
+    from a JSON Schema and a function that is called with the context and the arguments as JSON
+    text. That function validates the arguments itself, and its exceptions are raised to the
+    caller. `from_schema` creates a tool that validates the arguments first.
+
+    Args:
+        name: The name for the model: 1 to 64 letters, digits, `_` and `-`.
+        description: The description for the model.
+        params_json_schema: The JSON Schema of the arguments.
+        on_invoke_tool: The function that runs the tool.
+        strict_json_schema: Whether to request strict mode from providers that have one.
+        is_enabled: Whether agents offer the tool; a boolean, or a function of (context, agent).
+        annotations: Hints about the behavior of the tool.
+        output_json_schema: The JSON Schema of the results.
+        metadata: Any other data; namespaces named after providers are merged at export.
+
+    Raises:
+        UserError: The name is not accepted by providers, or the schema is not of an object.
+    """
+
+    __test__ = False  # pytest must not collect a tool named test_…
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        description: str = "",
+        params_json_schema: Mapping[str, Any],
+        on_invoke_tool: Callable[[Any, str], Awaitable[Any]],
+        strict_json_schema: bool = False,
+        is_enabled: IsEnabled = True,
+        annotations: ToolAnnotations | None = None,
+        output_json_schema: Mapping[str, Any] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._init(
+            manual_declaration(
+                name, description, params_json_schema, output_json_schema, on_invoke_tool
+            ),
+            strict_json_schema=strict_json_schema,
+            is_enabled=is_enabled,
+            annotations=annotations,
+            metadata=metadata,
+            failure_error_function=None,
+        )
+
+    @classmethod
+    def from_schema(
+        cls,
+        *,
+        name: str,
+        schema: type | Mapping[str, Any],
+        on_invoke_tool: Callable[[Any, str], Awaitable[Any]],
+        description: str = "",
+        validate_arguments: bool = True,
+        strict_json_schema: bool = False,
+        is_enabled: IsEnabled = True,
+        annotations: ToolAnnotations | None = None,
+        output_json_schema: Mapping[str, Any] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        failure_error_function: FailureErrorFunction | None = DEFAULT,
+    ) -> Self:
+        """Create a tool from a schema; its function is called only with valid arguments.
+
+        Args:
+            name: The name for the model.
+            schema: A pydantic model, a dataclass or a TypedDict, validated as in `function_tool`;
+                or a raw JSON Schema, whose validation needs the extra `schema`.
+            on_invoke_tool: The function that runs the tool, with the context and the arguments as
+                JSON text.
+            description: The description for the model.
+            validate_arguments: Whether arguments are validated against the schema.
+            strict_json_schema: Whether to request strict mode from providers that have one.
+            is_enabled: Whether agents offer the tool.
+            annotations: Hints about the behavior of the tool.
+            output_json_schema: The JSON Schema of the results.
+            metadata: Any other data.
+            failure_error_function: Returns the text for the model when a call fails; `None`
+                raises the error.
+
+        Raises:
+            UserError: The schema cannot be converted to JSON Schema, or not be validated against.
+        """
+        declaration = schema_declaration(
+            name,
+            description,
+            schema,
+            output_json_schema,
+            on_invoke_tool,
+            enforce=validate_arguments,
+        )
+        return cls.declared(
+            declaration,
+            strict_json_schema=strict_json_schema,
+            is_enabled=is_enabled,
+            annotations=annotations,
+            metadata=metadata,
+            failure_error_function=failure_error_function,
+        )
+
+    @classmethod
+    def declared(
+        cls,
+        declaration: Declaration,
+        *,
+        strict_json_schema: bool = True,
+        is_enabled: IsEnabled = True,
+        annotations: ToolAnnotations | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        failure_error_function: FailureErrorFunction | None = DEFAULT,
+        enable_bracketing: bool = True,
+        wrapped: Callable[..., Any] | None = None,
+        binding: str = "",
+    ) -> Self:
+        """Create a tool from a declaration. Every other way of creating a tool calls this one."""
+        tool = cls.__new__(cls)
+        tool._init(
+            declaration,
+            strict_json_schema=strict_json_schema,
+            is_enabled=is_enabled,
+            annotations=annotations,
+            metadata=metadata,
+            failure_error_function=failure_error_function,
+        )
+        tool._bracketing = enable_bracketing
+        tool._binding = binding
+        if binding == "class":
+            declaration.method_of()
+        if wrapped is not None:
+            tool.__wrapped__ = wrapped
+            tool.__name__ = getattr(wrapped, "__name__", declaration.name)
+            tool.__doc__ = wrapped.__doc__
+        return tool
+
+    def _init(
+        self,
+        declaration: Declaration,
+        *,
+        strict_json_schema: bool,
+        is_enabled: IsEnabled,
+        annotations: ToolAnnotations | None,
+        metadata: Mapping[str, Any] | None,
+        failure_error_function: FailureErrorFunction | None,
+    ) -> None:
+        check_options(
+            declaration.name,
+            strict_json_schema=strict_json_schema,
+            is_enabled=is_enabled,
+            annotations=annotations,
+            metadata=metadata,
+            failure_error_function=failure_error_function,
+        )
+        self._declaration = declaration
+        self._name = self.__name__ = declaration.name
+        self._strict = strict_json_schema
+        self._enabled = is_enabled
+        self._annotations = annotations
+        self._metadata = metadata
+        self._failure_function = failure_error_function
+
+    # Class-level defaults of attributes that most tools never set.
+    __wrapped__: Callable[..., Any]
+    __name__: str
+    _description: str | None = None
+    _schema: dict[str, Any] | None = None
+    _bound_to: object | None = None
+    _origin: ToolOrigin | None = None
+
+    @property
+    def name(self) -> str:
+        """The name for the model."""
+        return self._name
+
+    @property
+    def description(self) -> str:
+        """The description for the model."""
+        override = self._description
+        return self._declaration.description if override is None else override
+
+    @property
+    def json_schema(self) -> Mapping[str, Any]:
+        """The JSON Schema of the arguments, not copied; do not modify it."""
+        if self._schema is None:
+            schema = self._declaration.json_schema
+            for policy in self._policies:
+                if policy.reshape is not None:
+                    schema = policy.reshape(copy_json(schema))
+            if self._name != self._declaration.name and schema.get("title") == (
+                f"{self._declaration.name}_args"
+            ):
+                schema = {**schema, "title": f"{self._name}_args"}
+            self._schema = schema
+        return self._schema
+
+    @property
+    def params_json_schema(self) -> dict[str, Any]:
+        """The JSON Schema (2020-12) of the arguments; each access returns a deep copy."""
+        return typing.cast("dict[str, Any]", copy_json(self.json_schema))
+
+    @property
+    def strict_json_schema(self) -> bool:
+        """Whether to request strict mode from providers that have one."""
+        return self._strict
+
+    @property
+    def is_enabled(self) -> IsEnabled:
+        """Return whether agents offer the tool: a boolean, or a function of (context, agent)."""
+        return self._enabled
+
+    @property
+    def annotations(self) -> ToolAnnotations | None:
+        """Hints about the behavior of the tool."""
+        return self._annotations
+
+    @property
+    def output_json_schema(self) -> dict[str, Any] | None:
+        """The JSON Schema of the results, or `None`; each access returns a deep copy."""
+        return typing.cast("dict[str, Any] | None", copy_json(self._declaration.output_json_schema))
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """Other data about the tool; read-only."""
+        return types.MappingProxyType(dict(self._metadata or {}))
+
+    @property
+    def origin(self) -> ToolOrigin:
+        """Where the tool comes from."""
+        origin = self._origin
+        if origin is None:
+            origin = self._origin = self._declaration.origin
+        return origin
+
+    @property
+    def declaration(self) -> Declaration:
+        """The declaration that the tool was created from; its body runs without the policies."""
+        return self._declaration
+
+    @property
+    def policies(self) -> tuple[Policy, ...]:
+        """The policies of the tool, innermost first."""
+        return self._policies
+
+    @property
+    def on_invoke_tool(self) -> Callable[[Any, str], Coroutine[Any, Any, Any]]:
+        """The async function that agents call with a context and the arguments as JSON text.
+
+        The context is a `ToolContext`, a plain `RunContextWrapper`, or `None`. The function
+        returns the output for the model: text or content blocks. If a call fails, it returns the
+        text of the failure function, or raises the error if the failure function is `None`.
+        """
+        invoker = self._invoker
+        if invoker is None:
+            invoker = self._invoker = self._build_invoker()
+        return invoker
+
+    @property
+    def failure_error_function(self) -> Any:
+        """The function that returns the text for a failed call; `None` if errors are raised."""
+        return (
+            default_tool_error_function
+            if self._failure_function is DEFAULT
+            else self._failure_function
+        )
+
+    @property
+    def needs_admission(self) -> bool:
+        """Whether policies act on a call before it runs."""
+        return any(policy.prepare or policy.admit or policy.mend for policy in self._policies)
+
+    @property
+    def bound_to(self) -> object | None:
+        """The instance or class that the tool is bound to; `None` if it is not a bound method."""
+        return self._bound_to
+
+    async def prepare(self, context: ToolContext[Any], args_json: str) -> str:
+        """Return the arguments of a call after the policies that change them.
+
+        If a policy refuses the call, `call` returns the refusal as a failure.
+
+        Args:
+            context: The new context of the call.
+            args_json: The arguments as JSON text.
+        """
+        context.tool = self
+        return await prepare_arguments(self._policies, self._declaration, context, args_json)
+
+    async def admit(self, context: ToolContext[Any], args_json: str) -> None:
+        """Ask the policies whether a call may run.
+
+        If a policy refuses the call, `call` returns the refusal as a failure.
+
+        Args:
+            context: The context that was passed to `prepare`.
+            args_json: The arguments that `prepare` returned.
+
+        Raises:
+            Interruption: A person has to approve the call first.
+        """
+        await authorize(self._policies, context, args_json)
+
+    def build(self) -> Self:
+        """Build the schema and the validator now instead of at first use.
+
+        Raises:
+            UserError: The declaration is invalid.
+        """
+        _ = self.description, self.json_schema, self._declaration.body
+        return self
+
+    def with_(
+        self,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        strict_json_schema: bool | None = None,
+        is_enabled: IsEnabled = _KEEP,
+        annotations: ToolAnnotations | None = _KEEP,
+        metadata: Mapping[str, Any] | None = _KEEP,
+        failure_error_function: FailureErrorFunction | None = _KEEP,
+        enable_bracketing: bool | None = None,
+        max_output: int | None = None,
+        policy: Policy | None = None,
+        policies: tuple[Policy, ...] | None = None,
+        declaration: Declaration | None = None,
+    ) -> Self:
+        """Return a copy of the tool with the passed values; the tool itself is not changed.
+
+        Args:
+            name: The name for the model.
+            description: The description for the model.
+            strict_json_schema: Whether to request strict mode from providers that have one.
+            is_enabled: Whether agents offer the tool.
+            annotations: Hints about the behavior of the tool.
+            metadata: Any other data.
+            failure_error_function: Returns the text for the model when a call fails; `None`
+                raises the error.
+            enable_bracketing: Whether calls emit a start and an end event.
+            max_output: The maximum size of an output for the model, in characters.
+            policy: A policy to add around the existing ones.
+            policies: Policies that replace the existing ones, innermost first.
+            declaration: A declaration that replaces the existing one.
+        """
+        copy = self.__class__.__new__(self.__class__)
+        copy.__dict__.update(self.__dict__)
+        copy._invoker = copy._schema = None
+        if declaration is not None:
+            copy._declaration = declaration
+        if policies is not None:
+            copy._policies = policies
+        if name is not None:
+            copy._name = check_tool_name(name)
+        if description is not None:
+            copy._description = description
+        if strict_json_schema is not None:
+            copy._strict = strict_json_schema
+        if enable_bracketing is not None:
+            copy._bracketing = enable_bracketing
+        if max_output is not None:
+            copy._max_output = max_output
+        if policy is not None:
+            copy._policies = (*self._policies, policy)
+        changed = {
+            option: value
+            for option, value in (
+                ("is_enabled", is_enabled),
+                ("annotations", annotations),
+                ("metadata", metadata),
+                ("failure_error_function", failure_error_function),
+            )
+            if value is not _KEEP
+        }
+        check_options(self._name, **changed)
+        for option, value in changed.items():
+            setattr(copy, _ATTRIBUTES[option], value)
+        return copy
+
+    def to_json(self, value: object) -> str:
+        """Return a value of the function as JSON text that matches the output schema.
+
+        Args:
+            value: The value that the function returned.
+
+        Raises:
+            UserError: The value, or a value in it, cannot be written as JSON.
+        """
+        from agents_tools.content.json_value import to_json
+
+        return to_json(value, self._declaration.serializer())
+
+    async def call(self, ctx: object, args_json: str) -> CallOutcome:
+        """Call the tool and return the outcome; for agent loops, servers and policies.
+
+        Args:
+            ctx: A `ToolContext`, a plain `RunContextWrapper`, or `None`.
+            args_json: The arguments as JSON text.
+
+        Returns:
+            The outcome. It holds the exception if the tool raised one; only a cancellation from
+            outside and Ctrl-C are raised.
+        """
+        return await self._run_call(ToolContext.enter(ctx, self._name, args_json), args_json)
+
+    @overload
+    async def invoke(
+        self: FunctionTool[..., Coroutine[Any, Any, ValueT]],
+        arguments: str | Mapping[str, Any] | None = None,
+        /,
+        *,
+        context: Any = None,
+        **kwargs: Any,
+    ) -> ValueT: ...
+    @overload
+    async def invoke(
+        self,
+        arguments: str | Mapping[str, Any] | None = None,
+        /,
+        *,
+        context: Any = None,
+        **kwargs: Any,
+    ) -> R_co: ...
+    async def invoke(
+        self,
+        arguments: str | Mapping[str, Any] | None = None,
+        /,
+        *,
+        context: Any = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Call the tool from an application or a test.
+
+        Args:
+            arguments: A JSON string or a mapping.
+            context: The application's `RunContextWrapper` or `ToolContext`.
+            **kwargs: Arguments by name, instead of JSON text or in addition to a mapping.
+
+        Returns:
+            The value that the function returned.
+
+        Raises:
+            ModelBehaviorError: The arguments are invalid.
+            Exception: The exception that the tool raised.
+        """
+        text = arguments_to_json(self._name, arguments, kwargs)
+        outcome = await self._run_call(
+            ToolContext.enter(context, self._name, text), text, convert=False
+        )
+        if outcome.error is None:
+            return outcome.value
+        error = outcome.error
+        del outcome
+        try:
+            raise error
+        finally:
+            del error  # the traceback keeps this frame, and the frame would keep the error
+
+    @overload
+    def invoke_sync(
+        self: FunctionTool[..., Coroutine[Any, Any, ValueT]],
+        arguments: str | Mapping[str, Any] | None = None,
+        /,
+        *,
+        context: Any = None,
+        **kwargs: Any,
+    ) -> ValueT: ...
+    @overload
+    def invoke_sync(
+        self,
+        arguments: str | Mapping[str, Any] | None = None,
+        /,
+        *,
+        context: Any = None,
+        **kwargs: Any,
+    ) -> R_co: ...
+    def invoke_sync(
+        self,
+        arguments: str | Mapping[str, Any] | None = None,
+        /,
+        *,
+        context: Any = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Call the tool from synchronous code, with or without a running loop; see `invoke`."""
+        from agents_tools.concurrency.bridge import run_sync
+
+        return run_sync(self.invoke, arguments, context=context, **kwargs)
+
+    @overload
+    def stream(
+        self: FunctionTool[..., Coroutine[Any, Any, ValueT]],
+        arguments: str | Mapping[str, Any] | None = None,
+        /,
+        *,
+        context: Any = None,
+        **kwargs: Any,
+    ) -> ToolStream[ValueT]: ...
+    @overload
+    def stream(
+        self,
+        arguments: str | Mapping[str, Any] | None = None,
+        /,
+        *,
+        context: Any = None,
+        **kwargs: Any,
+    ) -> ToolStream[R_co]: ...
+    def stream(
+        self,
+        arguments: str | Mapping[str, Any] | None = None,
+        /,
+        *,
+        context: Any = None,
+        **kwargs: Any,
+    ) -> ToolStream[Any]:
+        """Call the tool and iterate over its events.
+
+        ```python
+        async with tool.stream(path="data.csv") as stream:
+            async for event in stream:
+                print(event)
+        print(stream.result)
+        ```
+
+        Leaving the block early cancels the call. The parameters are those of `invoke`.
+        """
+        return ToolStream(self, context, arguments_to_json(self._name, arguments, kwargs))
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
+        """Call the decorated function as if it were not decorated."""
+        function = self.__dict__.get("__wrapped__")
+        if function is None:
+            raise UserTypeError(
+                f"Tool {self._name!r} has no Python function to call directly. "
+                "Use `await tool.invoke(...)` or `tool.invoke_sync(...)`."
+            )
+        return function(*args, **kwargs)
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        """Mark the tool as a method if its function was defined in the class."""
+        function = self.__dict__.get("__wrapped__")
+        qualified = f"{owner.__qualname__}.{getattr(function, '__name__', name)}"
+        if not self._binding and getattr(function, "__qualname__", "") == qualified:
+            self._binding = "self"
+            self._declaration.method_of()
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> FunctionTool[..., R_co]: ...
+    def __get__(self, instance: object | None, owner: type) -> Any:
+        """Bind a tool that is a method to the instance, as Python does with functions."""
+        target = owner if self._binding == "class" else instance
+        if target is None or self._binding in {"", "static"}:
+            return self
+        bound = self.with_()
+        bound._declaration = self._declaration.bind(target)
+        bound._binding = "static"
+        bound._bound_to = target
+        bound.__wrapped__ = types.MethodType(self.__wrapped__, target)
+        return bound
+
+    def __repr__(self) -> str:
+        """Return the name and the policies, without building the schema."""
+        policies = "".join(f" + {policy.name}" for policy in self._policies)
+        return f"<{type(self).__name__} {self._name!r}{policies}>"

@@ -1,0 +1,190 @@
+"""The tools behind a search: which of them fit, and what is told of them."""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import TYPE_CHECKING, Any, cast
+
+from agents_tools.errors import UserError
+from agents_tools.text.escape import escape_for_model
+from agents_tools.tool.tool import FunctionTool
+from agents_tools.toolset.search import SearchIndex
+from agents_tools.wire.project import project
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Sequence
+
+    from agents_tools.tool.context import ToolContext
+    from agents_tools.tool.declaration import Policy
+
+__all__ = ["AnyTool", "ToolCatalog", "describe_matches", "is_enabled", "shown_names"]
+
+AnyTool = FunctionTool[..., Any]
+
+_MOST_INDEXED = 1_000
+_MOST_DESCRIBED = 4_096
+_MOST_TOLD = 64_000
+"""Characters of a description that count in a search, that are told, and of all that is told."""
+_BUILT_AT_ONCE = 500
+"""With more tools, the index is built in a thread: the event loop has other things to do."""
+
+
+class ToolCatalog:
+    """The tools behind a search.
+
+    Attributes:
+        tools: The tools.
+        by_name: The same by name.
+        conditional: Those whose `is_enabled` is not simply true.
+    """
+
+    def __init__(self, tools: Iterable[AnyTool]) -> None:
+        self.tools = tuple(tools)
+        self.by_name: dict[str, AnyTool] = {tool.name: tool for tool in self.tools}
+        self.conditional = [tool for tool in self.tools if tool.is_enabled is not True]
+        self._index: SearchIndex | None = None
+        self._lock = threading.Lock()
+
+    def changed(self, change: Callable[[AnyTool], AnyTool]) -> ToolCatalog:
+        """Return a catalog of these tools, each changed."""
+        return ToolCatalog(change(tool) for tool in self.tools)
+
+    @property
+    def repair_policies(self) -> list[Policy]:
+        """The policies that mend what is no JSON, where each of the tools has such."""
+        own = [[one for one in tool.policies if one.mend is not None] for tool in self.tools]
+        return own[0] if own and all(own) else []
+
+    async def find(self, query: str, limit: int, context: ToolContext[Any]) -> list[AnyTool]:
+        """Return the tools that fit best and may be used, the best one first.
+
+        Args:
+            query: What is looked for, in words.
+            limit: How many at most.
+            context: The context of the search.
+        """
+        index = self._index
+        if index is None:
+            if len(self.tools) > _BUILT_AT_ONCE:
+                from agents_tools.concurrency.threads import run_in_thread
+
+                index = await run_in_thread(self._built)
+            else:
+                index = self._built()
+        found: list[AnyTool] = []
+        for place in index.find(query, limit + len(self.conditional)):
+            tool = self.tools[place]
+            if await is_enabled(tool, context, context.agent):
+                found.append(tool)
+                if len(found) == limit:
+                    break
+        return found
+
+    def _built(self) -> SearchIndex:
+        with self._lock:
+            if self._index is None:
+                self._index = SearchIndex([_document(tool) for tool in self.tools])
+            return self._index
+
+
+def _document(tool: AnyTool) -> tuple[str, str, Iterable[str]]:
+    try:
+        properties = tool.json_schema.get("properties")
+    except UserError:  # whoever calls it is told; the others are found all the same
+        return tool.name, "", ()
+    names = list(cast("dict[str, Any]", properties)) if isinstance(properties, dict) else []
+    return tool.name, tool.description[:_MOST_INDEXED], names
+
+
+async def is_enabled(tool: Any, context: Any, agent: Any) -> bool:
+    """Return whether a tool is offered.
+
+    Args:
+        tool: The tool.
+        context: The context of the run.
+        agent: The agent that would offer it; without one, a condition is taken as met.
+    """
+    enabled: Any = getattr(tool, "is_enabled", True)
+    if callable(enabled):
+        if agent is None:
+            return True
+        enabled = cast("Any", enabled)(context, agent)
+        if hasattr(enabled, "__await__"):
+            enabled = await enabled
+    return bool(enabled)
+
+
+# --- what is told
+
+
+def describe_matches(
+    found: Sequence[AnyTool], number: int, *, shown: Collection[str], caller: str
+) -> str:
+    """Write what a search has found.
+
+    Args:
+        found: The tools, the best one first.
+        number: How many tools there are.
+        shown: Names of tools whose parameters the model is shown otherwise.
+        caller: The name of the tool that calls the others.
+    """
+    told: list[str] = []
+    for tool in found:
+        text = _as_json(_described(tool, in_full=tool.name not in shown))
+        if told and sum(map(len, told)) + len(text) > _MOST_TOLD:
+            break
+        told.append(text)
+    note = ""
+    if not found:
+        note = f"None of the {number} tools fits. Try other words."
+    elif len(told) < len(found):
+        note = "More tools fit, with long definitions. Ask for just what you need."
+    elif shown and any(tool.name not in shown for tool in found):
+        note = f"Call tools that are given here with their parameters by {caller}."
+    more = f',"note":{_as_json(note)}' if note else ""
+    return f"{_BEGINNING}{','.join(told)}]{more}}}"
+
+
+def _described(tool: AnyTool, *, in_full: bool) -> dict[str, Any]:
+    text = tool.description
+    if len(text) > _MOST_DESCRIBED:
+        text = f"{text[: _MOST_DESCRIBED - 1]}…"
+    told: dict[str, Any] = {"name": tool.name, "description": text}
+    if in_full:
+        try:
+            told["parameters"] = project(tool, "mcp").wire["inputSchema"]
+        except UserError:
+            told["parameters"] = tool.json_schema
+    return told
+
+
+def _as_json(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    if escape_for_model(text) == text:
+        return text
+    return json.dumps(value, separators=(",", ":"))  # hidden signs escaped, and JSON still
+
+
+_BEGINNING = '{"tools":['
+_DECODER = json.JSONDecoder()
+
+
+def shown_names(text: str) -> list[str]:
+    """Return the names of the tools in what a search wrote; of a text that was cut, the whole ones.
+
+    Args:
+        text: The text.
+    """
+    names: list[str] = []
+    at, mark = len(_BEGINNING), "," if text.startswith(_BEGINNING) else ""
+    while mark == ",":
+        try:
+            told, at = _DECODER.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            break
+        if not isinstance(told, dict):
+            break
+        names.append(str(cast("dict[str, Any]", told).get("name")))
+        mark, at = text[at : at + 1], at + 1
+    return names

@@ -1,0 +1,145 @@
+"""How many tokens a model reads to learn what tools there are, by provider."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from agents_tools.errors import UserError, UserTypeError, UserValueError
+from agents_tools.tool.flatten import function_tools
+from agents_tools.tool.tool import FunctionTool
+from agents_tools.toolset.deferred import is_deferred
+from agents_tools.wire.project import PROVIDERS, project
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+__all__ = ["TokenReport", "ToolTokens", "token_report"]
+
+_BYTES_PER_TOKEN = 4.3
+"""Of definitions as compact JSON, in tokens of o200k: what `tests/benchmarks/toolsets` measures."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolTokens:
+    """What one tool costs.
+
+    Attributes:
+        name: The tool.
+        deferred: Whether providers that search tools themselves load it only when it is found.
+        tokens: Tokens of its definition, by provider; a provider that cannot be told of it is
+            missing.
+    """
+
+    name: str
+    deferred: bool
+    tokens: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenReport:
+    """What tools cost a model that reads all of their definitions.
+
+    Attributes:
+        tools: Each tool, in the order that they were given in.
+        providers: The providers, in the order that they were asked for in.
+    """
+
+    tools: tuple[ToolTokens, ...]
+    providers: tuple[str, ...]
+
+    @property
+    def totals(self) -> dict[str, int]:
+        """The tokens of all definitions, by provider."""
+        return {
+            provider: sum(tool.tokens.get(provider, 0) for tool in self.tools)
+            for provider in self.providers
+        }
+
+    @property
+    def loaded(self) -> dict[str, int]:
+        """The tokens of the definitions that are not deferred, by provider."""
+        return {
+            provider: sum(one.tokens.get(provider, 0) for one in self.tools if not one.deferred)
+            for provider in self.providers
+        }
+
+    def largest(self, number: int = 10) -> list[ToolTokens]:
+        """Return the tools that cost most, the dearest first.
+
+        Args:
+            number: How many at most.
+        """
+        return sorted(self.tools, key=lambda one: -max(one.tokens.values(), default=0))[:number]
+
+    def __str__(self) -> str:
+        """Show a table: the dearest tools, and all together."""
+        shown = self.largest(20)
+        left = len(self.tools) - len(shown)
+        rows = [["", *self.providers]]
+        for one in shown:
+            costs = [str(one.tokens.get(name, "-")) for name in self.providers]
+            rows.append([one.name + (" (deferred)" if one.deferred else ""), *costs])
+        if left:
+            rows.append([f"{left} more", *("" for _ in self.providers)])
+        rows.append([f"all {len(self.tools)}", *(str(self.totals[one]) for one in self.providers)])
+        if any(one.deferred for one in self.tools):
+            rows.append(["without deferred", *(str(self.loaded[one]) for one in self.providers)])
+        widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
+        lines = [
+            "  ".join(
+                [row[0].ljust(widths[0])]
+                + [cell.rjust(wide) for cell, wide in zip(row[1:], widths[1:], strict=True)]
+            ).rstrip()
+            for row in rows
+        ]
+        return "\n".join(lines)
+
+
+def token_report(
+    tools: Iterable[Any],
+    *providers: str,
+    count: Callable[[str], int] | None = None,
+) -> TokenReport:
+    """Estimate how many tokens the definitions of tools cost, with each provider.
+
+    Args:
+        tools: Function tools, class-based tools, lists of them, a toolset.
+        *providers: `openai_responses`, `openai_chat`, `anthropic`, `gemini`, `bedrock` or `mcp`;
+            all of them by default.
+        count: Counts the tokens of a definition, given as compact JSON: for exact figures, the
+            tokenizer of the model. By default they are estimated from its length.
+
+    Raises:
+        UserError: There is no such provider, something is no function tool, or a source of the
+            toolset has to be asked first: `token_report(await toolset.get_tools())`.
+    """
+    asked = providers or PROVIDERS
+    for provider in asked:
+        if provider not in PROVIDERS:
+            raise UserValueError(
+                f"token_report(...): no provider is called {provider!r:.60}; there are "
+                f"{', '.join(PROVIDERS)}."
+            )
+    counted = count or _estimated
+    rows: list[ToolTokens] = []
+    for tool in function_tools(tools):
+        if not isinstance(tool, FunctionTool):
+            raise UserTypeError(
+                f"token_report(...) expects function tools, got {tool!r:.80}. A provider describes "
+                "its own hosted tools itself."
+            )
+        tokens: dict[str, int] = {}
+        for provider in asked:
+            try:
+                wire = project(cast("FunctionTool[..., Any]", tool), provider).wire
+            except UserError:
+                continue
+            tokens[provider] = counted(json.dumps(wire, ensure_ascii=False, separators=(",", ":")))
+        rows.append(ToolTokens(name=tool.name, deferred=is_deferred(tool), tokens=tokens))
+    return TokenReport(tools=tuple(rows), providers=tuple(asked))
+
+
+def _estimated(text: str) -> int:
+    return max(1, round(len(text.encode(errors="surrogatepass")) / _BYTES_PER_TOKEN))

@@ -1,0 +1,104 @@
+"""Format events, times and sizes for people."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from agents_tools.events.kinds import (
+    GapEvent,
+    NotifyStreamEvent,
+    NullEvent,
+    ToolArtifactEvent,
+    ToolAttemptEvent,
+    ToolProgressEvent,
+)
+from agents_tools.text.escape import safe_text, shorten
+
+if TYPE_CHECKING:
+    from agents_tools.events.base import Event
+    from agents_tools.events.kinds import CallStatus
+
+__all__ = ["described", "ended", "noted", "progressed", "seconds", "size"]
+
+
+def noted(event: NotifyStreamEvent, line: str) -> str:
+    """Return a line, with its level if it is a warning or an error."""
+    return f"{event.level}: {line}" if event.level in {"warning", "error"} else line
+
+
+def progressed(event: ToolProgressEvent) -> str:
+    """Return the progress of a call as text."""
+    parts = [f"{event.current:g}"]
+    if event.total is not None:
+        parts = [f"{event.current:g}/{event.total:g}"]
+        if event.total > 0:
+            parts.append(f"({event.current / event.total:.0%})")
+    if event.message:
+        parts.append(safe_text(event.message))
+    return " ".join(parts)
+
+
+def described(event: Event) -> str:
+    """Return a line for an event that is neither text nor progress; empty to show nothing."""
+    match event:
+        case ToolArtifactEvent():
+            details = [event.mime_type or "", size(event.data), event.uri or ""]
+            text = ", ".join(safe_text(detail) for detail in details if detail)
+            return f"made {safe_text(event.name)}" + (f" ({text})" if text else "")
+        case ToolAttemptEvent():
+            why = f": {safe_text(event.error)}" if event.error else ""
+            return f"attempt {event.attempt} failed{why}; next in {seconds(event.delay)}"
+        case GapEvent():
+            return f"({event.dropped} events left out)"
+        case NullEvent():
+            return ""
+        case _:
+            payload = {k: v for k, v in event.to_dict().items() if k not in _ENVELOPE}
+            return safe_text(shorten(f"{event.type} {json.dumps(payload)}", 200))
+
+
+_ENVELOPE = frozenset(
+    {
+        "v",
+        "type",
+        "id",
+        "seq",
+        "timestamp",
+        "cause",
+        "path",
+        "source",
+        "tool_name",
+        "tool_call_id",
+    }
+)
+
+
+def ended(status: CallStatus) -> str:
+    """Return the status of a call as text that precedes its duration."""
+    return {
+        "ok": "done in",
+        "cancelled": "cancelled after",
+        "timeout": "timed out after",
+    }.get(status, f"{status.replace('_', ' ')} after")
+
+
+def seconds(duration: float) -> str:
+    """Return a duration as text."""
+    if duration < 10:  # noqa: PLR2004 - below it, tenths matter
+        return f"{duration:.2g} s" if duration >= 0.01 else "0 s"  # noqa: PLR2004
+    minutes, rest = divmod(round(duration), 60)
+    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
+
+
+def size(data: Any) -> str:
+    """Return the size of data as text."""
+    if data is None:
+        return ""
+    count = len(data) if isinstance(data, bytes) else len(str(data).encode(errors="replace"))
+    amount = float(count)
+    for unit in ("bytes", "kB", "MB"):
+        if amount < 1000:  # noqa: PLR2004 - the step between units
+            return f"{amount:.3g} {unit}" if unit != "bytes" else f"{count} {unit}"
+        amount /= 1000
+    return f"{amount:.3g} GB"

@@ -1,0 +1,354 @@
+"""The ASGI app of `sse.app`, with the protocol of the library."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import json
+import re
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, Literal, cast
+from urllib.parse import quote
+
+from agents_tools.agents.agent import Agent
+from agents_tools.agents.state import open_calls
+from agents_tools.content.items import MessageInputItem, input_items
+from agents_tools.errors import UserTypeError, UserValueError
+from agents_tools.server.asgi import (
+    AsgiApp,
+    HttpError,
+    HttpRequest,
+    json_kind,
+    respond_empty,
+    respond_json,
+    respond_stream,
+    shown,
+)
+from agents_tools.server.run_manager import ActiveRun, RunManager, runs_for
+from agents_tools.tool.flatten import function_tools
+from agents_tools.tool.tool import FunctionTool
+from agents_tools.ui._frames import frame_of, parse_event_id
+from agents_tools.ui.ndjson import CONTENT_TYPE as NDJSON, json_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+
+    from agents_tools.events.base import Event
+    from agents_tools.server.asgi import Send
+    from agents_tools.server.run_manager import Target
+
+__all__ = ["SseApp"]
+
+AnyTool = FunctionTool[..., Any]
+
+_FIELDS = ("input", "tool", "arguments", "run_id", "thread_id")
+_MAX_LISTED = 100
+_CACHED_FRAMES = 1_024
+_MAX_CACHED_FRAME = 4_096
+_LISTENER = ("host", "max_body", "max_concurrency", "body_timeout", "required_scopes")
+_RUNS = ("keep_runs", "keep_for", "max_running", "secrets")
+
+
+class SseApp(AsgiApp):
+    """The app that `sse.app` returns: an agent or tools over HTTP.
+
+    Attributes:
+        runs: The runs.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        *,
+        heartbeat: float | None,
+        auth: Any,
+        allowed_hosts: Sequence[str],
+        allowed_origins: Sequence[str],
+        runs: RunManager | None,
+        max_turns: int | None = 10,
+        **options: Any,
+    ) -> None:
+        listener = {name: options.pop(name) for name in _LISTENER if name in options}
+        self.runs = runs_for(runs, **options)
+        self._agent = target if isinstance(target, Agent) else None
+        self._tools = _tools_of(target)
+        self._heartbeat = heartbeat
+        self._max_turns = max_turns
+        self.runs.offer(target, max_turns=max_turns)
+        self._frames = _SseFrames()
+        super().__init__(
+            {
+                ("GET", "/"): self._info,
+                ("GET", "/tools"): self._list_tools,
+                ("POST", "/runs"): self._start,
+                ("GET", "/runs"): self._list_runs,
+                ("GET", "/runs/{id}"): self._show,
+                ("GET", "/runs/{id}/events"): self._watch,
+                ("POST", "/runs/{id}/cancel"): self._cancel,
+                ("POST", "/runs/{id}/approvals"): self._decide,
+            },
+            on_start=self.runs.restore if runs is None else None,
+            on_stop=self.runs.aclose if runs is None else None,
+            auth=auth,
+            allowed_hosts=allowed_hosts,
+            allowed_origins=allowed_origins,
+            name="sse.app",
+            **listener,
+        )
+
+    # --- information
+
+    async def _info(self, _: HttpRequest, send: Send) -> None:
+        from agents_tools._package import __version__
+
+        agent = self._agent
+        target = {"kind": "tools"} if agent is None else {"kind": "agent", "name": agent.name}
+        info = {"name": "agents-tools", "version": __version__, "target": target}
+        await respond_json(send, {**info, "on_disconnect": self.runs.on_disconnect})
+
+    async def _list_tools(self, _: HttpRequest, send: Send) -> None:
+        await respond_json(send, {"tools": [_describe(tool) for tool in self._tools.values()]})
+
+    async def _list_runs(self, request: HttpRequest, send: Send) -> None:
+        await self.runs.restore()
+        limit = _number(request.query.get("limit"), "limit", _MAX_LISTED)
+        newest = self.runs.list()[::-1]
+        listed = [run.to_dict() for run in newest[:limit]]
+        await respond_json(send, {"runs": listed, "more": len(newest) > limit})
+
+    async def _show(self, request: HttpRequest, send: Send) -> None:
+        await respond_json(send, (await self._run(request)).to_dict())
+
+    # --- a run
+
+    async def _start(self, request: HttpRequest, send: Send) -> None:
+        body = await request.json_object()
+        _check_fields(body, _FIELDS)
+        await self.runs.restore()
+        context = await self.runs.context_of(request)
+        ids: dict[str, Any] = {"run_id": body.get("run_id"), "thread_id": body.get("thread_id")}
+        if self._agent is not None:
+            items = _checked_input(body)
+            run = self.runs.start(
+                self._agent,
+                items,
+                context=context,
+                max_turns=self._max_turns,
+                weight=len(await request.body()),
+                **ids,
+            )
+        else:
+            tool, arguments = self._call(body)
+            run = self.runs.start_tool(tool, arguments, context=context, **ids)
+        if _prefers_async(request):
+            run.detached = True
+            where = f"{str(request.scope.get('root_path', '')).rstrip('/')}/runs/{run.id}"
+            headers = {
+                "location": quote(where, safe="/:@~+"),
+                "preference-applied": "respond-async",
+            }
+            await respond_json(send, run.to_dict(), 202, headers)
+        else:
+            await self._stream(run, -1, request, send)
+
+    def _call(self, body: Mapping[str, Any]) -> tuple[AnyTool, str]:
+        name, arguments = body.get("tool"), body.get("arguments", {})
+        if "input" in body:
+            raise HttpError(
+                422,
+                'input: this app serves tools, not an agent. Send {"tool": …, "arguments": {…}}.',
+            )
+        if not isinstance(name, str):
+            raise HttpError(422, f"tool: expected the name of a tool, got {json_kind(name)}.")
+        if not isinstance(arguments, dict):
+            raise HttpError(422, f"arguments: expected an object, got {json_kind(arguments)}.")
+        tool = self._tools.get(name)
+        if tool is None or tool.is_enabled is False:
+            near = difflib.get_close_matches(name[:100], self._tools, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else " GET /tools lists them."
+            raise HttpError(404, f"The tool {shown(name)} does not exist.{hint}")
+        return tool, json.dumps(arguments)
+
+    async def _watch(self, request: HttpRequest, send: Send) -> None:
+        run = await self._run(request)
+        after = _last_event_id(request, run)
+        if run.is_over(after):
+            await respond_empty(send, 204)
+        else:
+            await self._stream(run, after, request, send)
+
+    async def _cancel(self, request: HttpRequest, send: Send) -> None:
+        run = await self._run(request)
+        body = await request.json_object()
+        _check_fields(body, ("reason",))
+        reason = body.get("reason") or ""
+        if not isinstance(reason, str):
+            raise HttpError(422, f"reason: expected a text, got {json_kind(reason)}.")
+        cancelled = run.cancel(reason[:1_000])
+        await respond_json(send, {"cancelled": cancelled, "status": run.status})
+
+    async def _decide(self, request: HttpRequest, send: Send) -> None:
+        run = await self._run(request)
+        body = await request.json_object()
+        _check_fields(body, ("decisions",))
+        decisions = body.get("decisions")
+        if not isinstance(decisions, list) or not decisions:
+            raise HttpError(422, "decisions: expected a list of at least one decision.")
+        await self.runs.lend_context(run, request)
+        run.decide(cast("list[Any]", decisions))
+        state = run.to_dict()
+        await respond_json(
+            send, {"ok": True, "status": run.status, "approvals": state["approvals"]}
+        )
+
+    async def _run(self, request: HttpRequest) -> ActiveRun:
+        run_id = request.params["id"]
+        run = await self.runs.find(run_id)
+        if run is None:
+            raise HttpError(
+                404, f"The run {shown(run_id)} does not exist. GET /runs lists the runs."
+            )
+        return run
+
+    async def _stream(self, run: ActiveRun, after: int, request: HttpRequest, send: Send) -> None:
+        lines = NDJSON in request.headers.get("accept", "")
+        with run.watching():
+            await respond_stream(
+                request.receive,
+                send,
+                self._frames.of(run, after, "ndjson" if lines else "sse"),
+                content_type=NDJSON if lines else "text/event-stream",
+                heartbeat=self._heartbeat,
+                heartbeat_frame=b"\n" if lines else b":\n\n",
+            )
+
+
+class _SseFrames:
+    """Encodes events as frames, and caches the frames of runs with several clients."""
+
+    def __init__(self) -> None:
+        self._cache: OrderedDict[tuple[int, str], tuple[Event, bytes]] = OrderedDict()
+
+    async def of(
+        self, run: ActiveRun, after: int, form: Literal["sse", "ndjson"]
+    ) -> AsyncGenerator[bytes]:
+        """Yield the frames of a run while it emits events."""
+        make = _line if form == "ndjson" else functools.partial(frame_of, run_id=run.id)
+        events = run.events(after)
+        try:
+            async for event in events:
+                yield self._encode_cached(event, form, make) if run.watchers > 1 else make(event)
+        finally:
+            await events.aclose()
+
+    def _encode_cached(self, event: Event, form: str, make: Callable[[Event], bytes]) -> bytes:
+        key = (id(event), form)
+        cached = self._cache.get(key)
+        if cached is not None and cached[0] is event:
+            return cached[1]
+        frame = make(event)
+        if len(frame) <= _MAX_CACHED_FRAME:
+            self._cache[key] = (event, frame)
+            if len(self._cache) > _CACHED_FRAMES:
+                self._cache.popitem(last=False)
+        return frame
+
+
+def _line(event: Event) -> bytes:
+    return json_of(event) + b"\n"
+
+
+def _tools_of(target: Any) -> dict[str, AnyTool]:
+    if isinstance(target, Agent):
+        return {tool.name: tool for tool in target.known_tools if isinstance(tool, FunctionTool)}
+    given: list[Any] = [*target] if isinstance(target, (list, tuple)) else [target]
+    tools: dict[str, AnyTool] = {}
+    for tool in function_tools(given):
+        if not isinstance(tool, FunctionTool):
+            raise UserTypeError(
+                f"sse.app(target): expected an Agent or function tools, got {type(tool).__name__}."
+            )
+        one = cast("AnyTool", tool)
+        if tools.setdefault(one.name, one) is not one:
+            raise UserValueError(
+                f"Two of the tools have the name {one.name!r}: expected unique names. Rename one, "
+                f"for example with policies.rename({one.name + '_2'!r})."
+            )
+    return tools
+
+
+def _describe(tool: AnyTool) -> dict[str, Any]:
+    hints = tool.annotations
+    names = ("title", "readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
+    return {
+        "name": tool.name,
+        "description": tool.description,
+        "schema": tool.json_schema,
+        "annotations": None if hints is None else {name: getattr(hints, name) for name in names},
+    }
+
+
+def _check_fields(body: Mapping[str, Any], known: Sequence[str]) -> None:
+    """Refuse unknown fields, so that a misspelled name is not ignored."""
+    for name in body:
+        if name not in known:
+            near = difflib.get_close_matches(name[:100], known, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else f" Known fields: {', '.join(known)}."
+            raise HttpError(422, f"The body has no field {shown(name)}.{hint}")
+
+
+def _checked_input(body: Mapping[str, Any]) -> list[Any]:
+    """Return the input items of a client: messages of the user and answered calls only.
+
+    Raises:
+        HttpError: The input is missing or has other items.
+    """
+    for name in ("tool", "arguments"):
+        if name in body:
+            raise HttpError(
+                422, f'{name}: this app serves an agent, not tools. Send {{"input": …}}.'
+            )
+    value: Any = body.get("input")
+    if not value or value.__class__ not in {str, list}:
+        kind = "an empty one" if value in ("", []) else json_kind(value)
+        raise HttpError(422, f"input: expected a text or a list of items, got {kind}.")
+    items = input_items(value)
+    for index, item in enumerate(items):
+        if isinstance(item, MessageInputItem) and item.role != "user":
+            raise HttpError(422, f"input[{index}].role: expected 'user', got {item.role!r}.")
+    waiting = open_calls(items)
+    if waiting:
+        raise HttpError(
+            422,
+            f"input: the call {shown(waiting[0].call_id)} has no output, and clients cannot start "
+            "calls. Add the output of the call.",
+        )
+    return items
+
+
+def _prefers_async(request: HttpRequest) -> bool:
+    preferences = request.headers.get("prefer", "").split(",")
+    return any(item.partition(";")[0].strip().lower() == "respond-async" for item in preferences)
+
+
+def _last_event_id(request: HttpRequest, run: ActiveRun) -> int:
+    """Return the id of the last event that the client has."""
+    header = request.headers.get("last-event-id")
+    value = header or request.query.get("after") or "-1"
+    name = "Last-Event-ID" if header else "after"
+    after = parse_event_id(value, run.id)
+    if after is None:
+        raise HttpError(
+            422, f"{name}: expected the id of an event of this run, got {shown(value)}."
+        )
+    if after > run.stream.last_id and not run.remote:
+        raise HttpError(422, f"{name}: expected an id up to {run.stream.last_id}, got {after}.")
+    return after
+
+
+def _number(text: str | None, name: str, default: int) -> int:
+    if text is None:
+        return default
+    if not re.fullmatch("[0-9]{1,9}", text) or not 0 < int(text) <= default:
+        raise HttpError(422, f"{name}: expected a number from 1 to {default}, got {shown(text)}.")
+    return int(text)

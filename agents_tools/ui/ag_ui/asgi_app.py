@@ -1,0 +1,415 @@
+"""The ASGI app of `ag_ui.app`, which serves an agent to AG-UI clients."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
+
+from agents_tools.agents.agent import Agent
+from agents_tools.errors import UserTypeError, UserValueError
+from agents_tools.events.kinds import RunFinishedEvent
+from agents_tools.policies import needs_approval
+from agents_tools.server.asgi import (
+    AsgiApp,
+    HttpError,
+    HttpRequest,
+    respond_json,
+    respond_stream,
+    shown,
+)
+from agents_tools.server.run_manager import ActiveRun, RunManager, Verdict, runs_for
+from agents_tools.server.safe_json import written
+from agents_tools.tool.tool import FunctionTool
+from agents_tools.ui.ag_ui.encoder import AgUiEncoder
+from agents_tools.ui.ag_ui.frames import wire_id
+from agents_tools.ui.ag_ui.run_input import NO_RESULT, answers_of, items_of, read_input, verdicts_of
+
+if TYPE_CHECKING:
+    from agents_tools.content.outputs import ToolOutput
+    from agents_tools.events.base import Event
+    from agents_tools.server.asgi import Send
+    from agents_tools.tool.context import ToolContext
+    from agents_tools.ui.ag_ui.frames import Version
+    from agents_tools.ui.ag_ui.messages import Frame
+    from agents_tools.ui.ag_ui.run_input import RunInput
+
+__all__ = ["AgUiApp"]
+
+_LISTENER = ("host", "max_body", "max_concurrency", "body_timeout", "required_scopes")
+_KEY = "ag_ui"
+_LAST = frozenset({"CUSTOM", "RUN_ERROR", "RUN_FINISHED"})
+"""The types of frames at the end of a run that are not part of the messages."""
+_QUIET = 0.05
+"""The seconds without an event after which the encoder sends held updates."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResponsePart:
+    """A part of a run that is one run for the client: it ends at an interrupt or with the run.
+
+    Attributes:
+        run_id: The id of the part, set by the client.
+        after: The id of the last event before the part.
+        messages: The messages of the request.
+        client_tools: The names of the tools that the client runs itself.
+        answers: The results of these tools, by the ids of the calls.
+    """
+
+    run_id: str
+    after: int
+    messages: list[Mapping[str, Any]]
+    client_tools: frozenset[str]
+    answers: dict[str, ToolOutput]
+
+
+class AgUiApp(AsgiApp):
+    """The app that `ag_ui.app` returns: an agent for AG-UI clients.
+
+    Attributes:
+        runs: The runs.
+    """
+
+    def __init__(
+        self,
+        agent: Agent[Any, Any],
+        *,
+        version: Version | None,
+        heartbeat: float | None,
+        auth: Any,
+        allowed_hosts: Sequence[str],
+        allowed_origins: Sequence[str],
+        runs: RunManager | None,
+        client_tools: bool,
+        client_instructions: bool,
+        max_turns: int | None,
+        **options: Any,
+    ) -> None:
+        if not isinstance(agent, Agent):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UserTypeError(f"ag_ui.app(agent): expected an Agent, got {type(agent).__name__}.")
+        if version is not None and version not in {"1.0", "0.x"}:
+            raise UserValueError(
+                f"ag_ui.app(version=): expected '1.0', '0.x' or None, got {version!r:.60}."
+            )
+        listener = {name: options.pop(name) for name in _LISTENER if name in options}
+        self.runs = runs_for(runs, **options)
+        self.runs.offer(agent, max_turns=max_turns)
+        self._agent = agent
+        self._version: Version | None = version
+        self._heartbeat = heartbeat
+        self._allow_tools = client_tools
+        self._allow_instructions = client_instructions
+        self._max_turns = max_turns
+        super().__init__(
+            {
+                ("POST", "/"): self._run,
+                ("GET", "/"): self._info,
+                ("POST", "/connect"): self._connect,
+                ("POST", "/cancel"): self._cancel,
+            },
+            on_start=self.runs.restore if runs is None else None,
+            on_stop=self.runs.aclose if runs is None else None,
+            auth=auth,
+            allowed_hosts=allowed_hosts,
+            allowed_origins=allowed_origins,
+            name="ag_ui.app",
+            **listener,
+        )
+
+    # --- information
+
+    async def _info(self, request: HttpRequest, send: Send) -> None:
+        """Send the capabilities of the agent."""
+        del request
+        from agents_tools._package import __version__
+
+        tools = [tool for tool in self._agent.known_tools if tool.is_enabled is not False]
+        items = [
+            {"name": tool.name, "description": tool.description, "parameters": tool.json_schema}
+            for tool in tools
+            if isinstance(tool, FunctionTool)
+        ]
+        capabilities: Frame = {
+            "identity": {"name": self._agent.name, "type": "agents-tools", "version": __version__},
+            "transport": {"streaming": True, "resumable": False},
+            "tools": {
+                "supported": True,
+                "items": items,
+                "parallelCalls": True,
+                "clientProvided": self._allow_tools,
+            },
+            "reasoning": {"supported": True, "streaming": True},
+            "humanInTheLoop": {
+                "supported": True,
+                "approvals": True,
+                "interrupts": True,
+                "approveWithEdits": True,
+            },
+            "custom": {"agents_tools": {"versions": ["1.0", "0.x"], "cancel": "cancel"}},
+        }
+        await respond_json(send, capabilities)
+
+    # --- a run
+
+    async def _run(self, request: HttpRequest, send: Send) -> None:
+        given = read_input(await request.json_object())
+        live = await self.runs.find(given.run_id)
+        if given.resume:
+            await self._stream(await self._resume(given, request), given, request, send)
+        elif live is not None and live.thread_id == given.thread_id:
+            await self._stream(live, given, request, send, late=True)
+        else:
+            await self._stream(await self._start(given, request), given, request, send)
+
+    async def _start(self, given: RunInput, request: HttpRequest) -> ActiveRun:
+        answers: dict[str, ToolOutput] = {}
+        names = [str(tool.get("name")) for tool in given.tools]
+        live = self.runs.start(
+            self._with_client_tools(given, answers),
+            items_of(given, instructions=self._allow_instructions),
+            run_id=given.run_id,
+            thread_id=given.thread_id,
+            context=await self.runs.context_of(request),
+            max_turns=self._max_turns,
+            meta={_KEY: {"client_tools": names}},
+            weight=len(await request.body()),
+        )
+        live.notes[_KEY] = [_part(given, -1, names, answers)]
+        return live
+
+    async def _resume(self, given: RunInput, request: HttpRequest) -> ActiveRun:
+        """Continue the waiting run of the thread with the answers of the client."""
+        live = await self.runs.find_newest(given.thread_id)
+        if live is not None:
+            await self.runs.lend_context(live, request)
+        if live is None or live.status != "interrupted" or _KEY not in live.meta:
+            raise HttpError(
+                409, f"resume: thread {shown(given.thread_id)} has no run that waits for answers."
+            )
+        parts = _parts(live, given)
+        part = parts[-1]
+        if part.client_tools and live.restored:
+            raise HttpError(
+                409,
+                f"resume: the run of thread {shown(given.thread_id)} was started by an earlier "
+                "process, and its client tools are not stored. Send the messages again.",
+            )
+        verdicts = verdicts_of(given)
+        answered = {verdict.path for verdict in verdicts}
+        for item in live.interruptions:
+            path = (*item.path, item.call_id)
+            if path in answered:
+                continue
+            if item.path or item.name not in part.client_tools:
+                raise HttpError(
+                    422,
+                    f"resume: the answer to {shown(wire_id(path))} is missing. Answer all "
+                    "interrupts.",
+                )
+            verdicts.append(Verdict(call_id=item.call_id, path=path, approve=True))
+        answers = answers_of(given)
+        after = live.stream.last_id
+        live.decide(verdicts)
+        part.answers.update(answers)
+        parts[-1] = replace(part, messages=[])  # the client has sent them again
+        parts.append(_part(given, after, part.client_tools, part.answers))
+        return live
+
+    def _with_client_tools(
+        self, given: RunInput, answers: Mapping[str, ToolOutput]
+    ) -> Agent[Any, Any]:
+        if not given.tools:
+            return self._agent
+        if not self._allow_tools:
+            raise HttpError(
+                422, "tools: this server does not accept tools of clients (client_tools=)."
+            )
+        own = set(self._agent.tools_map)
+        brought = _client_tools(given.tools, own, answers)
+        return self._agent.clone(tools=[*self._agent.tools, *brought])
+
+    async def _connect(self, request: HttpRequest, send: Send) -> None:
+        """Stream the newest run of a thread from its beginning."""
+        given = read_input(await request.json_object())
+        live = await self.runs.find_newest(given.thread_id)
+        if live is None:
+            raise HttpError(404, f"Thread {shown(given.thread_id)} has no run.")
+        await self._stream(live, given, request, send, late=True)
+
+    async def _cancel(self, request: HttpRequest, send: Send) -> None:
+        body = await request.json_object()
+        run_id, thread_id = body.get("runId"), body.get("threadId")
+        if isinstance(run_id, str):
+            live = await self.runs.find(run_id) or self._by_part(run_id)
+        elif isinstance(thread_id, str):
+            live = await self.runs.find_newest(thread_id)
+        else:
+            raise HttpError(422, "The body names no run: expected runId or threadId.")
+        if live is None:
+            raise HttpError(404, f"No run found for {shown(run_id or thread_id)}.")
+        cancelled = live.cancel("cancelled by the user")
+        await respond_json(send, {"cancelled": cancelled, "status": live.status})
+
+    def _by_part(self, run_id: str) -> ActiveRun | None:
+        """Return the run with a part of this id."""
+        for live in reversed(self.runs.list()):
+            parts: list[ResponsePart] = live.notes.get(_KEY, [])
+            if any(part.run_id == run_id for part in parts):
+                return live
+        return None
+
+    async def _stream(
+        self,
+        live: ActiveRun,
+        given: RunInput,
+        request: HttpRequest,
+        send: Send,
+        *,
+        late: bool = False,
+    ) -> None:
+        part = _parts(live, given)[-1]
+        encoder = AgUiEncoder(
+            version=self._version or given.version,
+            thread_id=given.thread_id,
+            run_id=part.run_id,
+            messages=part.messages,
+            client_tools=part.client_tools,
+        )
+        with live.watching():
+            await respond_stream(
+                request.receive,
+                send,
+                _bytes(live, part.after, encoder, late=late),
+                heartbeat=self._heartbeat,
+            )
+
+
+def _part(
+    given: RunInput, after: int, client_tools: Collection[str], answers: dict[str, ToolOutput]
+) -> ResponsePart:
+    return ResponsePart(
+        run_id=given.run_id,
+        after=after,
+        messages=given.messages,
+        client_tools=frozenset(client_tools),
+        answers=answers,
+    )
+
+
+def _parts(live: ActiveRun, given: RunInput) -> list[ResponsePart]:
+    """Return the parts of a run.
+
+    A run that started in another process or app has one part.
+    """
+    known: list[ResponsePart] | None = live.notes.get(_KEY)
+    if known is None:
+        meta: Any = live.meta.get(_KEY) or {}
+        first = _part(given, -1, meta.get("client_tools", ()), {})
+        known = live.notes[_KEY] = [replace(first, run_id=live.id)]
+    return known
+
+
+def _was_cancelled(live: ActiveRun, event: Event) -> bool:
+    """Return whether a run that waits at this event was cancelled while it waited."""
+    waits = isinstance(event, RunFinishedEvent) and not event.path and event.status == "interrupted"
+    return waits and not live.is_over(event.id) and live.is_over(event.id + 1)
+
+
+# --- frames
+
+
+async def _bytes(
+    live: ActiveRun, after: int, encoder: AgUiEncoder, *, late: bool
+) -> AsyncGenerator[bytes]:
+    """Yield the frames of a run; for a late client, begin with the conversation so far."""
+    known = live.stream.last_id if late else -1
+    async with (
+        aclosing(live.events(after)) as events,
+        aclosing(_paced(events, encoder)) as paced,
+    ):
+        async for event in paced:
+            if event is not None and _was_cancelled(live, event):
+                continue  # the end of the run follows
+            frames = encoder.flush() if event is None else encoder.encode(event)
+            if late and event is not None:
+                if event.id < known and not encoder.finished:
+                    continue
+                late = False
+                last = [one for one in frames if one["type"] in _LAST] if encoder.finished else []
+                frames = encoder.prelude() + last
+            if frames and not late:
+                yield _bytes_of(frames)
+    rest = encoder.prelude() if late else []
+    rest += encoder.close()
+    if rest:
+        yield _bytes_of(rest)
+
+
+async def _paced(
+    events: AsyncGenerator[Event], encoder: AgUiEncoder
+) -> AsyncGenerator[Event | None]:
+    """Yield events, and `None` after a pause while the encoder holds back updates."""
+    next_event: asyncio.Future[Event | None] | None = None
+    try:
+        while True:
+            if not encoder.held:
+                event = await anext(events, None)
+            else:
+                next_event = asyncio.ensure_future(_next(events))
+                if not (await asyncio.wait({next_event}, timeout=_QUIET))[0]:
+                    yield None
+                event, next_event = await next_event, None
+            if event is None:
+                return
+            yield event
+    finally:
+        if next_event is not None:
+            next_event.cancel()
+            with suppress(asyncio.CancelledError):
+                await next_event
+
+
+async def _next(events: AsyncGenerator[Event]) -> Event | None:
+    return await anext(events, None)
+
+
+def _bytes_of(frames: Sequence[Frame]) -> bytes:
+    return b"".join(b"data: %s\n\n" % written(frame) for frame in frames)
+
+
+# --- client tools
+
+
+def _client_tools(
+    given: Sequence[Mapping[str, Any]], own: Collection[str], answers: Mapping[str, ToolOutput]
+) -> list[FunctionTool[..., Any]]:
+    """Return tools whose calls end the run. The client runs them and sends the results."""
+
+    async def answer(context: ToolContext[Any], arguments: str) -> ToolOutput:
+        """Return the result that the client sent for the call."""
+        del arguments
+        return answers.get(context.tool_call_id or "", NO_RESULT)
+
+    tools: list[FunctionTool[..., Any]] = []
+    taken = set(own)
+    for index, tool in enumerate(given):
+        name, place = tool.get("name"), f"tools[{index}]"
+        if not isinstance(name, str):
+            raise HttpError(422, f"{place}.name: expected a text.")
+        if name in taken:
+            raise HttpError(422, f"{place}.name: the tool {shown(name)} already exists. Rename it.")
+        taken.add(name)
+        given_schema: object = tool.get("parameters") or {"type": "object", "properties": {}}
+        if not isinstance(given_schema, Mapping):
+            raise HttpError(422, f"{place}.parameters: expected a JSON schema.")
+        schema = cast("Mapping[str, Any]", given_schema)
+        made: FunctionTool[..., Any] = FunctionTool(
+            name=name,
+            description=str(tool.get("description", "")),
+            params_json_schema=schema,
+            on_invoke_tool=answer,
+        )
+        tools.append(needs_approval()(made))
+    return tools

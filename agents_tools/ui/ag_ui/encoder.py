@@ -1,0 +1,509 @@
+"""Encode the events of a run as AG-UI frames."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
+
+from agents_tools.errors import UserValueError
+from agents_tools.events.kinds import (
+    GapEvent,
+    NotifyStreamEvent,
+    RawResponseStreamEvent,
+    RunFinishedEvent,
+    RunItemStreamEvent,
+    RunStartedEvent,
+    ToolArtifactEvent,
+    ToolAttemptEvent,
+    ToolProgressEvent,
+    ToolStreamEndEvent,
+    ToolStreamStartEvent,
+)
+from agents_tools.text.escape import safe_text
+from agents_tools.ui.ag_ui.frames import FrameWriter, error_of, usage_of, wire_id
+from agents_tools.ui.ag_ui.interrupts import Interrupts
+from agents_tools.ui.ag_ui.message_frames import MessageFrames, message_text, reasoning_text
+from agents_tools.ui.ag_ui.messages import MessageHistory
+from agents_tools.ui.ag_ui.subagents import SubAgents
+from agents_tools.ui.ag_ui.tool_calls import AgUiCalls
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable
+
+    from agents_tools.events.base import Event
+    from agents_tools.ui.ag_ui.frames import Path, Version
+    from agents_tools.ui.ag_ui.messages import Frame
+    from agents_tools.ui.ag_ui.tool_calls import AgUiCall
+
+__all__ = ["PROTOCOL_VERSION", "AgUiEncoder"]
+
+PROTOCOL_VERSION: Final = "1.0"
+"""The protocol version that runs report."""
+
+Status = Literal["ok", "interrupted", "cancelled", "error"]
+
+_INTERVAL = 50
+_NOT_MADE = "The call was not made: the answer of the model broke off."
+
+
+class AgUiEncoder:
+    """Encodes the events of one run as AG-UI frames.
+
+    The frames depend on the events only. Frequent updates, such as the progress of a call, are sent
+    at most every `interval` milliseconds by the times of the events; `flush` returns the updates
+    that are held back.
+
+    Args:
+        version: The protocol version of the client: `1.0`, or `0.x` for earlier versions. Earlier
+            versions have no SUBAGENT_* events, so nested agents are shown as activity.
+        thread_id: The id of the conversation.
+        run_id: The id of the run; by default the id in the events.
+        messages: The messages of the request of the client. With them, wrong messages are
+            corrected by a snapshot, and `prelude` returns the whole conversation.
+        client_tools: The names of tools that the client runs itself. A call of such a tool ends the
+            run and needs no approval.
+        errors: Whether the client gets the message of an error that ends the run.
+        interval: The shortest time between two updates of a call, in milliseconds.
+
+    Raises:
+        UserError: The version is unknown.
+    """
+
+    def __init__(
+        self,
+        *,
+        version: Version = "1.0",
+        thread_id: str = "",
+        run_id: str = "",
+        messages: Iterable[Mapping[str, Any]] | None = None,
+        client_tools: Collection[str] = (),
+        errors: Literal["hide", "show"] = "show",
+        interval: int = _INTERVAL,
+    ) -> None:
+        if version not in {"1.0", "0.x"}:
+            raise UserValueError(
+                f"AgUiEncoder(version=): expected '1.0' or '0.x', got {version!r}."
+            )
+        self.version: Final = version
+        self.thread_id = thread_id
+        self.run_id = run_id
+        known = [] if messages is None else list(messages)
+        self._whole = messages is not None
+        self._answered = {one.get("toolCallId") for one in known if one.get("role") == "tool"}
+        self._errors = errors
+        self._writer = FrameWriter(version, MessageHistory(known))
+        self._calls = AgUiCalls(self._writer, run_id, interval)
+        self._answers: dict[Path, MessageFrames] = {}
+        self._subs = SubAgents(self._writer, self._calls, shown=errors == "show")
+        self._questions = Interrupts(self._writer, client_tools)
+        self._ids = 0
+        self.started = False
+        self.finished = False
+        self._handlers: Mapping[type[Event], Callable[[Any], None]] = {
+            RunStartedEvent: self._run_starts,
+            RunFinishedEvent: self._run_ends,
+            RawResponseStreamEvent: self._raw,
+            RunItemStreamEvent: self._item,
+            ToolStreamStartEvent: self._call_starts,
+            ToolStreamEndEvent: self._call_ends,
+            ToolProgressEvent: self._progress,
+            ToolArtifactEvent: self._artifact,
+            ToolAttemptEvent: self._attempt,
+            NotifyStreamEvent: self._notify,
+            GapEvent: self._gap,
+        }
+        self._raw_handlers: Mapping[
+            str, Callable[[MessageFrames, Path, Mapping[str, Any]], None]
+        ] = {
+            "response.output_text.delta": self._text_delta,
+            "response.refusal.delta": self._text_delta,
+            "response.reasoning_summary_text.delta": self._reasoning_delta,
+            "response.output_item.added": self._item_added,
+            "response.function_call_arguments.delta": self._call_delta,
+            "agents_tools.retry": self._retry,
+        }
+        self._item_handlers: Mapping[str, Callable[[Event, Mapping[str, Any]], None]] = {
+            "message_output_created": self._message,
+            "reasoning_item_created": self._reasoning,
+            "tool_called": self._called,
+            "tool_output": self._output,
+            "tool_approval_requested": self._approval,
+        }
+
+    @property
+    def held(self) -> bool:
+        """Return whether updates are held back; see `flush`."""
+        return self._calls.held
+
+    @property
+    def messages(self) -> list[Frame]:
+        """The conversation as a client has it after all frames."""
+        return self._writer.messages.list()
+
+    # --- encoding
+
+    def encode(self, event: Event) -> list[Frame]:
+        """Return the frames of an event: none, one or several."""
+        handler = self._handlers.get(type(event))
+        if handler is None or (self.finished and not _begins(event)):
+            return []
+        writer = self._writer
+        writer.now = int(event.timestamp * 1000) or None
+        writer.seq = event.seq
+        if not _begins(event):
+            self._start()
+        handler(event)
+        return writer.take()
+
+    def flush(self) -> list[Frame]:
+        """Return the updates that are held back. Call it when the events pause."""
+        self._calls.flush()
+        return self._writer.take()
+
+    def close(self, status: Status = "cancelled") -> list[Frame]:
+        """End all open messages and calls, and the run, if its last event is missing."""
+        if self.finished:
+            return []
+        self._start()
+        self._finish(status, RunFinishedEvent(status=status))
+        return self._writer.take()
+
+    def prelude(self) -> list[Frame]:
+        """Return the frames for a client that joins late. The frames of `encode` follow them."""
+        writer = self._writer
+        live = [answer.open_piece for answer in self._answers.values()]
+        calls = [call for call in self._calls if call.open]
+        without = {piece.id for piece in live if piece} | {call.wire for call in calls}
+        messages = writer.messages.list(without=without)
+        frames: list[Frame] = [
+            self._run_started(),
+            {"type": "MESSAGES_SNAPSHOT", "messages": messages},
+        ]
+        writer.again = True
+        self._resume(calls)
+        writer.again = False
+        return frames + writer.take()
+
+    def _resume(self, calls: list[AgUiCall]) -> None:
+        self._subs.resume()
+        for answer in self._answers.values():
+            answer.resume()
+        for call in calls:
+            caller = self._answers.get(call.path[:-1])
+            self._calls.resume(call, caller.message if caller else None)
+        self._calls.show_open()
+
+    # --- the run
+
+    def _run_started(self) -> Frame:
+        frame: Frame = {"type": "RUN_STARTED", "threadId": self.thread_id, "runId": self.run_id}
+        if self.version == "1.0":
+            frame["protocolVersion"] = PROTOCOL_VERSION
+        if self._writer.now is not None:
+            frame["timestamp"] = self._writer.now
+        return frame
+
+    def _start(self) -> None:
+        if self.started:
+            return
+        self.started = True
+        self.run_id = self.run_id or f"run_{uuid.uuid4().hex}"
+        self.thread_id = self.thread_id or self.run_id
+        self._calls.run_id = self.run_id
+        self._writer.frames.append(self._run_started())
+
+    def _run_starts(self, event: RunStartedEvent) -> None:
+        if event.path:
+            self._sub_starts(event)
+            return
+        if self.finished:  # the run continues; in the protocol this is another run
+            self.finished = self.started = False
+            self.run_id = f"{self.run_id}+"
+            self._questions.clear()
+            self._answers.clear()
+            self._subs.clear()
+        self.run_id = self.run_id or event.run_id or ""
+        self._start()
+
+    def _run_ends(self, event: RunFinishedEvent) -> None:
+        if event.path:
+            self._sub_ends(event)
+            return
+        status = event.status if event.status in {"ok", "interrupted", "cancelled"} else "error"
+        self._finish(cast("Status", status), event)
+
+    def _finish(self, status: Status, event: RunFinishedEvent) -> None:
+        for path, answer in self._answers.items():
+            self._end_answer(answer, path)
+        ended = "lost" if event.status == "lost" else "cancelled"
+        self._calls.close("waiting" if status == "interrupted" else ended)
+        self._subs.close(status, event.error)
+        self.finished = True
+        usage = usage_of(event.usage) if self.version == "1.0" else None
+        if status == "error":
+            message, code = error_of(event.error, shown=self._errors == "show")
+            code = "lost" if event.status == "lost" else code
+            self._writer.put("RUN_ERROR", message=message, code=code, usage=usage)
+            return
+        self._writer.put(
+            "RUN_FINISHED",
+            threadId=self.thread_id,
+            runId=self.run_id,
+            result=event.output,
+            outcome=self._outcome(status),
+            usage=usage,
+        )
+
+    def _outcome(self, status: Status) -> Frame | None:
+        if self.version == "1.0":
+            return self._questions.outcome(status)
+        if status == "interrupted" and self._questions.open:
+            asked = self._questions.outcome(status)  # the oldest clients do not support outcomes
+            self._custom("agents_tools.approval", {"interrupts": asked["interrupts"]})
+            return asked
+        if status == "cancelled":
+            self._custom("agents_tools.cancelled", {"runId": self.run_id})
+        return None
+
+    # --- nested agents
+
+    @property
+    def _nested(self) -> bool:
+        return self.version == "1.0"
+
+    def _sub_starts(self, event: RunStartedEvent) -> None:
+        sub = self._subs.get(event.path)
+        if sub is not None and sub.open:
+            sub.runs += 1
+            return
+        self._answers.pop(event.path, None)
+        self._subs.begin(event.path, event.agent or event.tool_name or "agent")
+        if not self._nested:
+            call = self._calls.at(event.path, event.tool_name, None)
+            self._calls.tell(call, agent=safe_text(event.agent or ""))
+
+    def _sub_ends(self, event: RunFinishedEvent) -> None:
+        sub = self._subs.get(event.path)
+        if sub is not None and sub.runs == 1:
+            self._sub_finished(event.path, event.status, event.error)
+        elif sub is not None and sub.open:
+            sub.runs -= 1
+
+    def _sub_finished(self, path: Path, status: str, error: str | None) -> None:
+        sub, answer = self._subs.get(path), self._answers.get(path)
+        if answer is not None:
+            self._end_answer(answer, path)
+        if sub is not None:
+            self._subs.end(sub, status, error)
+
+    # --- output of models
+
+    def _answer(self, path: Path) -> MessageFrames | None:
+        """Return the answers of the agent at a path; `None` if the client does not see it."""
+        if path and not self._nested:
+            return None
+        answer = self._answers.get(path)
+        if answer is None:
+            if path and self._subs.get(path) is None:
+                call = self._calls.get(path)
+                self._subs.begin(path, (call.tool if call else "") or "agent")
+            answer = self._answers[path] = MessageFrames(
+                self._writer, self._subs.owner(path), self._new_id
+            )
+        return answer
+
+    def _new_id(self) -> str:
+        self._ids += 1
+        return f"{self.run_id}-{self._ids}"
+
+    def _raw(self, event: RawResponseStreamEvent) -> None:
+        raw: object = event.data
+        if not isinstance(raw, Mapping):
+            return
+        data = cast("Mapping[str, Any]", raw)
+        handler = self._raw_handlers.get(str(data.get("type")))
+        answer = self._answer(event.path) if handler is not None else None
+        if handler is not None and answer is not None:
+            if answer.complete:
+                self._take_back(self._drop_calls(answer, event.path))
+            handler(answer, event.path, data)
+
+    def _text_delta(self, answer: MessageFrames, path: Path, data: Mapping[str, Any]) -> None:
+        del path
+        answer.say("text", str(data.get("delta", "")))
+
+    def _reasoning_delta(self, answer: MessageFrames, path: Path, data: Mapping[str, Any]) -> None:
+        del path
+        answer.say("reasoning", str(data.get("delta", "")))
+
+    def _item_added(self, answer: MessageFrames, path: Path, data: Mapping[str, Any]) -> None:
+        item: Mapping[str, Any] = data.get("item") or {}
+        if item.get("type") == "message":
+            answer.next_message()
+        elif item.get("type") == "function_call" and item.get("call_id") and answer.begin():
+            place = (*path, str(item["call_id"]))
+            if self._is_new(place):
+                call = self._calls.at(place, str(item.get("name", "")), self._subs.owner(path))
+                self._calls.begin(call, answer.call_parent())
+                answer.calls.add(place[-1])
+
+    def _call_delta(self, answer: MessageFrames, path: Path, data: Mapping[str, Any]) -> None:
+        call_id = str(data.get("call_id", ""))
+        call = self._calls.get((*path, call_id))
+        if call is not None and call_id in answer.calls and answer.begin():
+            self._calls.arguments(call, str(data.get("delta", "")))
+
+    def _retry(self, answer: MessageFrames, path: Path, data: Mapping[str, Any]) -> None:
+        del data
+        self._take_back(answer.forget() + self._drop_calls(answer, path))
+
+    def _is_new(self, place: Path) -> bool:
+        call = self._calls.get(place)
+        known = wire_id(place) in self._writer.messages.call_ids
+        return not known and (call is None or not call.began)
+
+    def _end_answer(self, answer: MessageFrames, path: Path) -> None:
+        answer.end()
+        self._take_back(self._drop_calls(answer, path))
+
+    def _drop_calls(self, answer: MessageFrames, path: Path) -> list[str]:
+        """End the calls that were streamed and are not made after all."""
+        dropped: list[str] = []
+        for call_id in answer.calls:
+            call = self._calls.get((*path, call_id))
+            if call is not None and call.open:
+                self._calls.answer(call, _NOT_MADE, "cancelled")
+                dropped += [call.wire, f"{self.run_id}-result-{call.wire}"]
+        answer.calls.clear()
+        return dropped
+
+    def _take_back(self, ids: list[str]) -> None:
+        """Take back what was told and is not so; possible where all messages are known."""
+        if ids and self._whole:
+            messages = self._writer.messages
+            messages.forget(ids)
+            self._writer.put("MESSAGES_SNAPSHOT", messages=messages.list())
+
+    # --- items
+
+    def _item(self, event: RunItemStreamEvent[Any]) -> None:
+        handler = self._item_handlers.get(event.name)
+        if handler is not None:
+            handler(event, event.item)
+
+    def _message(self, event: Event, item: Mapping[str, Any]) -> None:
+        text = message_text(item)
+        answer = self._answer(event.path)
+        if answer is not None:
+            self._take_back(answer.whole("text", text))
+        elif text:
+            told = {
+                "call": wire_id(event.path),
+                "agent": item.get("agent"),
+                "text": safe_text(text),
+            }
+            self._custom("agents_tools.message", told)
+
+    def _reasoning(self, event: Event, item: Mapping[str, Any]) -> None:
+        answer = self._answer(event.path)
+        if answer is not None:
+            self._take_back(answer.whole("reasoning", reasoning_text(item)))
+
+    def _called(self, event: Event, item: Mapping[str, Any]) -> None:
+        answer = self._answer(event.path)
+        call_id, name = str(item.get("call_id", "")), str(item.get("name", ""))
+        call = self._calls.at((*event.path, call_id), name, self._subs.owner(event.path))
+        if item.get("kind") == "hosted":
+            call.status = "ok"
+            self._calls.tell(call, hosted=True)
+        elif answer is None:
+            self._calls.tell(call)
+        else:
+            if not call.began and self._is_new(call.path):
+                self._calls.begin(call, answer.call_parent())
+            self._calls.complete(call, str(item.get("arguments", "")))
+            answer.calls.discard(call_id)
+
+    def _output(self, event: Event, item: Mapping[str, Any]) -> None:
+        place = (*event.path, str(item.get("call_id", "")))
+        answer = self._answer(event.path)
+        call = self._calls.at(place, str(item.get("name", "")), self._subs.owner(event.path))
+        if answer is not None:
+            answer.answered()
+            call.began = True  # at the latest in the run that this one continues
+            call.answered = call.answered or call.wire in self._answered  # by the client itself
+        self._calls.answer(call, item.get("output", ""), str(item.get("status", "ok")))
+        if answer is None and call.shown is None:
+            self._calls.tell(call)
+
+    def _approval(self, event: Event, item: Mapping[str, Any]) -> None:
+        inner = tuple(str(part) for part in item.get("path") or ())
+        place = (*event.path, *inner, str(item.get("call_id", "")))
+        wire = self._questions.ask(place, item, self._subs.owner(place[:-1]))
+        if wire is not None:
+            self._subs.wait(place, wire)
+
+    # --- calls
+
+    def _call_of(self, event: Event) -> AgUiCall:
+        """Return the call that an event comes from."""
+        path = event.path or ((event.tool_call_id,) if event.tool_call_id else ("run",))
+        return self._calls.at(path, event.tool_name, self._subs.owner(path[:-1]))
+
+    def _call_starts(self, event: ToolStreamStartEvent) -> None:
+        call = self._call_of(event)
+        call.status = None
+        if len(call.path) > 1 and not call.began:  # clients have no other frame for it
+            self._calls.tell(call, arguments=dict(event.input_args))
+
+    def _call_ends(self, event: ToolStreamEndEvent) -> None:
+        call = self._call_of(event)
+        sub = self._subs.get(event.path)
+        status: str = event.status
+        if sub is not None:
+            self._sub_finished(event.path, status, f"ToolError: {status}")
+            if sub.interrupts and status == "cancelled":
+                status = "waiting"  # for approval; the call continues after the decision
+        self._calls.ended(call, status, event.duration)
+
+    def _progress(self, event: ToolProgressEvent) -> None:
+        told: Frame = {"current": event.current}
+        if event.total is not None:
+            told["total"] = event.total
+        if event.message is not None:
+            told["message"] = safe_text(event.message)
+        self._calls.tell(self._call_of(event), progress=told)
+
+    def _artifact(self, event: ToolArtifactEvent) -> None:
+        self._calls.artifact(self._call_of(event), event)
+
+    def _attempt(self, event: ToolAttemptEvent) -> None:
+        error = {} if event.error is None else {"error": safe_text(event.error)}
+        self._calls.tell(self._call_of(event), attempt={"count": event.attempt, **error})
+
+    def _notify(self, event: NotifyStreamEvent) -> None:
+        value: Frame = {
+            "call": wire_id(event.path),
+            "tool": event.tool_name,
+            "data": safe_text(event.data),
+            "isDelta": event.is_delta,
+            "tag": event.tag,
+            "level": event.level,
+            "seq": event.seq,
+        }
+        given = {name: one for name, one in value.items() if one is not None}
+        self._custom("agents_tools.notify", given, self._subs.owner(event.path[:-1]))
+
+    def _gap(self, event: GapEvent) -> None:
+        for answer in self._answers.values():
+            answer.skip()
+        self._custom("agents_tools.gap", {"dropped": event.dropped})
+
+    def _custom(self, name: str, value: Frame, owner: str | None = None) -> None:
+        given = {key: one for key, one in value.items() if one is not None}
+        self._writer.put("CUSTOM", owner, name=name, value=given)
+
+
+def _begins(event: Event) -> bool:
+    return isinstance(event, RunStartedEvent) and not event.path

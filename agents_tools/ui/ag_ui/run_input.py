@@ -1,0 +1,307 @@
+"""Reads what an AG-UI client sends with a run, and makes of it what an agent is given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
+
+from agents_tools.content.items import (
+    Item,
+    MessageInputItem,
+    MessageOutputItem,
+    ToolCallItem,
+    ToolCallOutputItem,
+)
+from agents_tools.content.outputs import ContentBlock, ToolOutput, block_from_dict
+from agents_tools.errors import UserError
+from agents_tools.server.asgi import HttpError, json_kind, shown
+from agents_tools.server.run_manager import Verdict
+from agents_tools.ui.ag_ui.frames import path_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from agents_tools.ui.ag_ui.frames import Version
+
+__all__ = ["NO_RESULT", "RunInput", "answers_of", "items_of", "read_input", "verdicts_of"]
+
+Json = Mapping[str, Any]
+
+NO_RESULT = "The user interface gave no result for this call."
+NO_ANSWER = "Nobody has decided about this call."
+_ROLES = ("user", "assistant", "tool", "system", "developer", "activity", "reasoning")
+_BLOCKS = {"image": "image", "audio": "audio", "document": "file", "video": "file"}
+_SOURCES = {"data": "data", "url": "url", "file": "file_id"}
+_MOST_TOOLS = 128
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunInput:
+    """A request for a run, as an AG-UI client makes it.
+
+    Attributes:
+        thread_id: The conversation.
+        run_id: The id that the client gives the run.
+        messages: The conversation so far, as the client has it.
+        version: What the client understands, as far as it says.
+        tools: Tools that the client runs itself.
+        context: What the client tells of itself, as pairs of a description and a value.
+        resume: Answers to the questions with which the run before ended.
+    """
+
+    thread_id: str
+    run_id: str
+    messages: list[Json]
+    version: Version
+    tools: list[Json] = field(default_factory=list[Json])
+    context: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    resume: list[Json] = field(default_factory=list[Json])
+
+
+def read_input(body: Json) -> RunInput:
+    """Read a `RunAgentInput`.
+
+    Raises:
+        HttpError: Something in it is not as the protocol has it; the message says what and where.
+    """
+    messages = _objects(body, "messages", "messages", required=True)
+    for index, message in enumerate(messages):
+        _check_message(message, f"messages[{index}]")
+    tools = _objects(body, "tools", "tools")
+    if len(tools) > _MOST_TOOLS:
+        raise HttpError(422, f"tools: there are {len(tools)}; {_MOST_TOOLS} is the most.")
+    props: object = body.get("forwardedProps")  # where clients before 1.0 can put their answers
+    elsewhere = body.get("resume") is None and isinstance(props, Mapping)
+    context = _objects(body, "context", "context")
+    return RunInput(
+        thread_id=_text(body, "threadId", "threadId"),
+        run_id=_text(body, "runId", "runId"),
+        messages=messages,
+        version=_version(body.get("protocolVersion")),
+        tools=tools,
+        context=[
+            (_text(one, "description", f"context[{at}]"), _text(one, "value", f"context[{at}]"))
+            for at, one in enumerate(context)
+        ],
+        resume=_objects(cast("Json", props) if elsewhere else body, "resume", "resume"),
+    )
+
+
+def items_of(given: RunInput, *, instructions: bool = False) -> list[Item]:
+    """Return the conversation that a client sends as items.
+
+    What agents inside of calls said is left out, and so is what is for display alone. Each call
+    has one answer: a client cannot have calls made by leaving the answer out.
+
+    Args:
+        given: What the client sent.
+        instructions: Whether messages of the roles system and developer are taken.
+
+    Raises:
+        HttpError: A part of a message is none.
+    """
+    items: list[Item] = []
+    if given.context:
+        lines = [f"- {description}: {value}" for description, value in given.context]
+        told = "What the user interface says of itself:\n" + "\n".join(lines)
+        items.append(MessageInputItem(content=told))
+    answers: dict[str, tuple[str, Json]] = {}
+    for index, message in enumerate(given.messages):
+        if message["role"] == "tool":
+            answers.setdefault(message["toolCallId"], (f"messages[{index}]", message))
+    called: set[str] = set()
+    for index, message in enumerate(given.messages):
+        role, place = message["role"], f"messages[{index}]"
+        if "subagentRunId" in message:
+            continue
+        if role == "user" or (instructions and role in {"system", "developer"}):
+            content = _content(message["content"], f"{place}.content")
+            items.append(MessageInputItem(content=content, role=role))
+        elif role == "assistant":
+            items.extend(_said(message, answers, called))
+    return items
+
+
+def answers_of(given: RunInput) -> dict[str, ToolOutput]:
+    """Return what the client's own tools have answered, by the ids of their calls.
+
+    Raises:
+        HttpError: A part of an answer is none.
+    """
+    answers: dict[str, ToolOutput] = {}
+    for index, message in enumerate(given.messages):
+        if message["role"] == "tool":
+            call_id = message["toolCallId"]
+            output = _output(call_id, "", (f"messages[{index}]", message)).output
+            answers["".join(path_of(call_id))] = output
+    return answers
+
+
+def verdicts_of(given: RunInput) -> list[Verdict]:
+    """Return what a person decided about the calls that wait.
+
+    Raises:
+        HttpError: An answer is none.
+    """
+    verdicts: list[Verdict] = []
+    for index, entry in enumerate(given.resume):
+        place = f"resume[{index}]"
+        path = path_of(_text(entry, "interruptId", place))
+        payload: object = entry.get("payload")
+        status = entry.get("status")
+        if status not in {"resolved", "cancelled"}:
+            raise HttpError(422, f"{place}.status: expected resolved or cancelled.")
+        if isinstance(payload, bool):
+            payload = {"approved": payload}
+        if status == "cancelled":
+            payload = {"approved": False, "message": NO_ANSWER}
+        if not isinstance(payload, Mapping):
+            raise HttpError(
+                422,
+                f'{place}.payload: expected {{"approved": true or false}}, got '
+                f"{json_kind(payload)}.",
+            )
+        answer = cast("Json", payload)
+        read = {
+            "call_id": path[-1],
+            "path": path,
+            "approve": answer.get("approved"),
+            "message": answer.get("message"),
+            "arguments": answer.get("arguments"),
+        }
+        verdicts.append(Verdict.read(read, place))
+    return verdicts
+
+
+def _said(
+    message: Json, answers: Mapping[str, tuple[str, Json]], called: set[str]
+) -> Sequence[Item]:
+    """Return what an assistant said: its text, its calls and their answers."""
+    said: list[Item] = []
+    if message.get("content"):
+        said.append(MessageOutputItem(text=message["content"]))
+    outputs: list[Item] = []
+    for call in message.get("toolCalls") or ():
+        path = path_of(call["id"])
+        if len(path) > 1 or call["id"] in called:
+            continue
+        called.add(call["id"])
+        name = call["function"]["name"]
+        call_id = "".join(path)
+        said.append(
+            ToolCallItem(call_id=call_id, name=name, arguments=call["function"]["arguments"])
+        )
+        outputs.append(_output(call_id, name, answers.get(call["id"])))
+    return said + outputs
+
+
+def _output(call_id: str, name: str, answer: tuple[str, Json] | None) -> ToolCallOutputItem:
+    if answer is None:
+        return ToolCallOutputItem(call_id=call_id, name=name, output=NO_RESULT, status="cancelled")
+    place, message = answer
+    failed = message.get("error") is not None
+    output = _content(message["content"], f"{place}.content") or str(message.get("error") or "")
+    return ToolCallOutputItem(
+        call_id=call_id, name=name, output=output, status="tool_error" if failed else "ok"
+    )
+
+
+def _version(declared: object) -> Version:
+    """Read what the client says that it speaks; those before 1.0 say nothing."""
+    major = declared.partition(".")[0] if isinstance(declared, str) else ""
+    return "1.0" if major.isascii() and major.isdigit() and major.strip("0") else "0.x"
+
+
+# --- single fields
+
+
+def _check_message(message: Json, place: str) -> None:
+    role = message.get("role")
+    if role not in _ROLES:
+        raise HttpError(
+            422, f"{place}.role: expected one of {', '.join(_ROLES)}; got {shown(role)}."
+        )
+    _text(message, "id", place)
+    if role == "tool":
+        _text(message, "toolCallId", place)
+    if role == "assistant":
+        if message.get("content") is not None:
+            _text(message, "content", place)
+        for index, call in enumerate(_objects(message, "toolCalls", f"{place}.toolCalls")):
+            at = f"{place}.toolCalls[{index}]"
+            _text(call, "id", at)
+            function = call.get("function")
+            if not isinstance(function, Mapping):
+                raise HttpError(422, f"{at}.function: expected an object.")
+            for name in ("name", "arguments"):
+                _text(cast("Json", function), name, f"{at}.function")
+    elif role in {"system", "developer", "reasoning"}:
+        _text(message, "content", place)
+    elif role in {"user", "tool"} and not isinstance(message.get("content"), (str, list)):
+        raise HttpError(
+            422,
+            f"{place}.content: expected a text or a list of parts, got "
+            f"{json_kind(message.get('content'))}.",
+        )
+
+
+def _content(content: str | list[Any], place: str) -> str | list[ContentBlock]:
+    if isinstance(content, str):
+        return content
+    return [_block(part, f"{place}[{index}]") for index, part in enumerate(content)]
+
+
+def _block(part: object, place: str) -> ContentBlock:
+    given = cast("Json", part if isinstance(part, Mapping) else {})
+    kind = given.get("type")
+    block: dict[str, Any]
+    if kind == "text":
+        block = {"type": "text", "text": _text(given, "text", place)}
+    elif kind == "binary":  # what clients before 1.0 send
+        mime = str(given.get("mimeType", ""))
+        major = mime.partition("/")[0]
+        block = {
+            "type": major if major in {"image", "audio"} else "file",
+            "mime_type": mime,
+            **{ours: given[name] for name, ours in _BINARY if given.get(name) is not None},
+        }
+    elif kind in _BLOCKS and isinstance(given.get("source"), Mapping):
+        source = cast("Json", given["source"])
+        ours = _SOURCES.get(str(source.get("type")))
+        if ours is None:
+            raise HttpError(422, f"{place}.source.type: expected data, url or file.")
+        block = {"type": _BLOCKS[kind], ours: _text(source, "value", f"{place}.source")}
+        if source.get("mimeType") is not None:
+            block["mime_type"] = _text(source, "mimeType", f"{place}.source")
+    else:
+        raise HttpError(422, f"{place}: expected a part of type text, image, audio or document.")
+    if block["type"] != "file":
+        block.pop("filename", None)
+    try:
+        return block_from_dict(block)
+    except UserError as error:
+        raise HttpError(422, f"{place}: {error}") from None
+
+
+_BINARY = (("data", "data"), ("url", "url"), ("id", "file_id"), ("filename", "filename"))
+
+
+def _text(given: Json, name: str, place: str) -> str:
+    value: object = given.get(name)
+    if not isinstance(value, str):
+        where = place if place == name else f"{place}.{name}"
+        raise HttpError(422, f"{where}: expected a text, got {json_kind(value)}.")
+    return value
+
+
+def _objects(given: Json, name: str, place: str, *, required: bool = False) -> list[Json]:
+    value: object = given.get(name)
+    if value is None and not required:
+        return []
+    if not isinstance(value, list):
+        raise HttpError(422, f"{place}: expected a list, got {json_kind(value)}.")
+    for index, one in enumerate(cast("list[object]", value)):
+        if not isinstance(one, Mapping):
+            raise HttpError(422, f"{place}[{index}]: expected an object, got {json_kind(one)}.")
+    return cast("list[Json]", value)

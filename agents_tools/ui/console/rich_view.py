@@ -1,0 +1,299 @@
+"""A run on a terminal: the tree of its agents and calls, drawn again while they work."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from rich.console import Console, ConsoleOptions, Group, RenderResult
+from rich.live import Live
+from rich.text import Text
+
+from agents_tools.events.kinds import NotifyStreamEvent, RawResponseStreamEvent, ToolArtifactEvent
+from agents_tools.text.escape import safe_text, shorten
+from agents_tools.ui._format import described, progressed, seconds
+from agents_tools.ui._terminal import can_show, is_terminal, marks
+from agents_tools.ui.console.run_tree import (
+    Node,
+    RunTree,
+    arguments_shown,
+    costs,
+    ended_in_words,
+    is_retry,
+    retried,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+    from typing import TextIO
+
+    from agents_tools.content.usage import Usage
+    from agents_tools.events.base import Event
+
+__all__ = ["RichRun"]
+
+_STYLES = {"debug": "dim", "success": "green", "warning": "yellow", "error": "red"}
+_BAR = 24
+_TEXT_LINES = 8
+"""How many lines of what the answering model writes are shown; of the others, fewer."""
+_LEAST_WIDTH = 20
+_MINUTE = 60
+_SEEN = 10_000
+"""How much of a long text is looked at for its last lines."""
+_MOMENT = 0.05
+"""Seconds that are not worth telling."""
+
+
+_screens: dict[int, RichRun] = {}
+"""Which tree is drawn on a stream."""
+
+
+class _TreeDrawing(Live):
+    def refresh(self) -> None:
+        """Draw again; a terminal that has gone is no trouble."""
+        with contextlib.suppress(OSError, ValueError):
+            super().refresh()
+
+
+class RichRun:
+    """Shows a run as a tree that grows; leaves the tree as it was in the end.
+
+    Args:
+        agent: The agent that runs, where that is known.
+        stream: Where it is drawn; standard error by default.
+    """
+
+    def __init__(self, agent: str = "", stream: TextIO | None = None) -> None:
+        self._console = Console(
+            file=stream, stderr=stream is None, highlight=False, emoji=False, markup=False
+        )
+        self._tree = RunTree(agent)
+        # Asked for now: while Rich draws, it stands before standard error itself.
+        shown_on = sys.stderr if stream is None else stream
+        self._good, self._bad = marks(shown_on)
+        fine = can_show("⠋├─└│━╸→·…⏸", shown_on)
+        self._spinner = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏" if fine else "|/-\\"
+        self._guides = ("├─ ", "└─ ", "│  ") if fine else ("|- ", "`- ", "|  ")
+        self._full, self._half, self._empty = ("━", "╸", "─") if fine else ("#", "#", "-")
+        self._arrow, self._dot, self._pause = ("→", " · ", "⏸") if fine else ("->", ", ", "?")
+        self._lock = threading.RLock()  # of the tree; never held while the console is used
+        self._live: Live | None = None
+        self._is_aside = False
+
+    def open(self) -> None:
+        """Begin to draw."""
+        if self._live is None and not self._is_aside and self._has_screen():
+            self._live = _TreeDrawing(
+                self,
+                console=self._console,
+                transient=True,
+                refresh_per_second=12,
+                vertical_overflow="crop",
+            )
+            with contextlib.suppress(OSError, ValueError):
+                self._live.start()
+
+    def _has_screen(self) -> bool:
+        """Take the screen, unless another tree is drawn there: it is shown in the end, then."""
+        return _screens.setdefault(id(self._console.file), self) is self
+
+    def _leave_screen(self) -> None:
+        for key in [key for key, owner in _screens.items() if owner is self]:
+            del _screens[key]
+
+    def hear(self, event: Event) -> None:
+        """Take an event; it is seen when the tree is drawn the next time."""
+        with self._lock:
+            node = self._tree.update(event)
+            match event:
+                case NotifyStreamEvent():
+                    self._tree.add_lines(node, event, node.lines_of(event))
+                case ToolArtifactEvent():
+                    node.noted.append(("success", described(event)))
+                case RawResponseStreamEvent():
+                    if is_retry(event):
+                        node.noted.append(("warning", retried(event.data)))
+                case _:
+                    pass
+
+    def count(self, path: tuple[str, ...], usage: Usage) -> None:
+        """Take what one answer of a model has used."""
+        with self._lock:
+            self._tree.count(path, usage)
+
+    @contextlib.contextmanager
+    def aside(self) -> Generator[None]:
+        """Take the tree from the screen for a question."""
+        live, self._live = self._live, None
+        self._is_aside = True
+        if live is not None:
+            live.stop()
+        try:
+            yield
+        finally:
+            self._is_aside = False
+            self.open()
+
+    def close(self, status: str, duration: float) -> None:
+        """Leave the tree as it is in the end; a terminal that has gone is no trouble."""
+        with contextlib.suppress(OSError, ValueError):
+            live, self._live = self._live, None
+            if live is not None:
+                live.stop()
+            self._leave_screen()
+            with self._lock:
+                self._tree.close(status, duration)
+                lines = list(self._lines(self._console.width))
+            for line in lines:
+                self._console.print(line, soft_wrap=True)
+            if is_terminal(sys.stdout):
+                self._console.print()  # the answer stands apart
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Draw the tree: what Rich asks for twelve times a second."""
+        del console
+        width, height = options.max_width, max(4, options.size.height - 1)
+        with self._lock:
+            lines = list(self._lines(width))
+            if len(lines) > height:
+                lines = list(self._lines(width, brief=True))
+        if len(lines) > height:
+            first, rest = lines[0], lines[2 - height :]
+            above = len(lines) - len(rest) - 1
+            lines = [first, Text(f"   … {above} lines above", "dim"), *rest]
+        yield Group(*lines)
+
+    # --- lines
+
+    def _lines(self, width: int, *, brief: bool = False) -> Iterator[Text]:
+        """Yield the whole tree; `brief` leaves out what is inside of calls that have ended."""
+        root = self._tree.root
+        if root.name:
+            yield self._row(root, "", width)
+            yield from self._below(root, "", width, brief=brief)
+            return
+        if root.left_out:
+            yield _left_out(root, "", width)
+        for call in root.parts:  # no agent runs: a tool was called
+            if isinstance(call, Node):
+                yield self._row(call, "", width)
+                yield from self._below(call, "", width, brief=brief)
+
+    def _below(self, node: Node, guides: str, width: int, *, brief: bool) -> Iterator[Text]:
+        if brief and not node.is_open:
+            return
+        branch, corner, trunk = self._guides
+        room = max(_LEAST_WIDTH, width - len(guides) - len(trunk))
+        leaves = self._leaves(node, room, brief=brief)
+        count = len(node.parts) + bool(leaves)
+        if node.left_out:
+            yield _left_out(node, guides + branch, width)
+        for number, part in enumerate(node.parts, start=1):
+            here, further = (corner, " " * len(trunk)) if number == count else (branch, trunk)
+            if isinstance(part, Node):
+                yield self._row(part, guides + here, width)
+                yield from self._below(part, guides + further, width, brief=brief)
+            else:
+                text = " ".join(part.split())
+                yield _cut(Text.assemble((guides + here, "dim"), (text, "italic")), width)
+        for number, leaf in enumerate(leaves):
+            before = guides + (corner if node.parts and number == 0 else " " * len(trunk))
+            yield _cut(Text.assemble((before, "dim"), leaf), width)
+
+    def _leaves(self, node: Node, width: int, *, brief: bool) -> list[Text]:
+        """Return what stands below the calls of a node: what it says and how far it is."""
+        leaves = [
+            Text(f"! {line}" if level != "success" else line, _STYLES.get(level, ""))
+            for level, line in node.noted
+        ]
+        if not node.is_open:
+            return leaves
+        leaves += [
+            Text(line, _STYLES.get(level, "dim"))
+            for level, line in list(node.said)[-1 if brief else 0 :]
+            if level not in {"warning", "error"}
+        ]
+        if node.tail:
+            leaves.append(Text(safe_text(node.tail[-_SEEN:])[-width:], "dim"))
+        if node.progress is not None:
+            leaves.append(self._bar(node, min(_BAR, width // 2)))
+        if node.thought:
+            thought = " ".join(safe_text(node.thought[-_SEEN:]).split())
+            leaves.append(Text(thought[-width:], "dim italic"))
+        if text := node.text or ("" if node.moved else node.held):
+            most = 3 if node.path else _TEXT_LINES
+            written = safe_text(text[-_SEEN:]).expandtabs(4).split("\n")
+            lines = [line for line in written if line.strip()]
+            wrapped = [part for line in lines[-most:] for part in self._wrapped(line, width)]
+            leaves += wrapped[-most:]
+        return leaves
+
+    def _wrapped(self, line: str, width: int) -> list[Text]:
+        return list(Text(line[-width * _TEXT_LINES :]).wrap(self._console, width))
+
+    def _row(self, node: Node, guides: str, width: int) -> Text:
+        """Return the line of a node: mark, name, arguments, result, cost."""
+        row = Text.assemble((guides, "dim"), self._mark(node), " ", (node.name, "bold"))
+        if node.agent is not None and node.path and node.agent != node.name:
+            row.append(f" {self._arrow} {node.agent}", "cyan")
+        facts = self._dot.join(self._facts(node))
+        room = max(_LEAST_WIDTH, width - len(facts) - 2)
+        if node.path and node.arguments.strip(" {}"):
+            left = max(10, (room - row.cell_len) // (2 if node.result else 1) - 2)
+            row.append(f" {shorten(arguments_shown(node.arguments), left)}", "dim")
+        if node.result and not node.is_open and node.status != "cancelled":
+            style = "" if node.status == "ok" else "red"
+            row.append(f" {self._arrow} ", "dim")
+            row.append(" ".join(node.result.split()), style)
+        row = _cut(row, room)
+        return row.append(f"  {facts}", "dim") if facts else row
+
+    def _mark(self, node: Node) -> Text:
+        if node.status in {"waiting", "interrupted"}:
+            return Text(self._pause, "yellow")
+        if node.status == "written":
+            return Text("…" if self._pause == "⏸" else ".", "cyan")
+        if node.is_open:
+            return Text(self._spinner[int(time.monotonic() * 10) % len(self._spinner)], "cyan")
+        return Text(self._good, "green") if node.status == "ok" else Text(self._bad, "red")
+
+    def _facts(self, node: Node) -> list[str]:
+        if node.status == "written":
+            return []
+        took = seconds(node.took)
+        if node.status == "waiting":
+            told = ["waits for approval"]
+        elif node.is_open:
+            told = [f"{node.took:.1f} s" if node.took < _MINUTE else took]
+        elif node.status == "ok":
+            told = [took] if node.took >= _MOMENT or not node.path else []
+        else:
+            told = [f"{ended_in_words(node.status)} {took}"]
+        return told + costs(self._tree.usage(node), requests=not node.path)
+
+    def _bar(self, node: Node, columns: int) -> Text:
+        progress = node.progress
+        if progress is None or not progress.total:
+            return Text("" if progress is None else progressed(progress))
+        part = min(1.0, max(0.0, progress.current / progress.total))
+        halves = round(2 * columns * part)
+        bar = self._full * (halves // 2) + self._half * (halves % 2)
+        return Text.assemble(
+            (bar, "green" if part == 1 else "cyan"),
+            (self._empty * (columns - len(bar)), "dim"),
+            f" {progressed(progress)}",
+        )
+
+
+def _left_out(node: Node, guides: str, width: int) -> Text:
+    told = f"{node.left_out:,} call{'' if node.left_out == 1 else 's'} before"
+    return _cut(Text(f"{guides}{told}", "dim"), width)
+
+
+def _cut(line: Text, width: int) -> Text:
+    line.truncate(width, overflow="ellipsis")
+    line.no_wrap = True
+    return line

@@ -1,0 +1,355 @@
+"""The ASGI application for `useChat` of the Vercel AI SDK."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from agents_tools.agents.agent import Agent
+from agents_tools.errors import UserTypeError, UserValueError
+from agents_tools.server.asgi import (
+    AsgiApp,
+    HttpError,
+    respond_empty,
+    respond_json,
+    respond_stream,
+    shown,
+)
+from agents_tools.server.run_manager import ActiveRun, OnDisconnect, RunManager, Verdict, runs_for
+from agents_tools.ui.vercel.encoder import VERSIONS, VercelEncoder
+from agents_tools.ui.vercel.messages import items_of, posted
+from agents_tools.ui.vercel.text import DONE, HEADERS, frame
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Sequence
+
+    from agents_tools.agents.config import RunConfig
+    from agents_tools.events.base import Event
+    from agents_tools.persistence import EventStore
+    from agents_tools.server.asgi import Handler, HttpRequest, Send
+    from agents_tools.server.http_security import TokenVerifier
+    from agents_tools.ui.vercel.encoder import Version
+    from agents_tools.ui.vercel.messages import PostedMessages
+    from agents_tools.ui.vercel.text import Chunk
+
+__all__ = ["app", "frames_of"]
+
+_KEY: Final = "vercel"
+_LISTENER: Final = ("max_concurrency", "body_timeout", "required_scopes")
+_PAUSE: Final = 0.05
+"""The seconds without an event after which the encoder sends what it holds back."""
+
+_RESEND_PERIOD: Final = 60.0
+"""How long a message that was sent completely can be fetched again, in seconds."""
+
+
+def app(
+    agent: Agent[Any, Any],
+    *,
+    version: Version = 7,
+    preliminary: bool = False,
+    max_turns: int | None = 10,
+    store: EventStore | None = None,
+    on_disconnect: OnDisconnect | None = None,
+    heartbeat: float | None = 15.0,
+    host: str = "127.0.0.1",
+    auth: str | TokenVerifier | None = None,
+    allowed_hosts: Sequence[str] = (),
+    allowed_origins: Sequence[str] = (),
+    max_body: int = 16 << 20,
+    run_config: RunConfig | None = None,
+    context: Callable[[HttpRequest], Any] | None = None,
+    errors: Literal["hide", "show"] = "hide",
+    runs: RunManager | None = None,
+    **limits: Any,
+) -> AsgiApp:
+    """Create an ASGI application for `useChat` of the Vercel AI SDK.
+
+    - `POST /` accepts the request of `useChat` and streams the answer.
+    - `GET /{chat}/stream` streams the current message again from its start; 204 if there is none.
+    - `POST /{chat}/stop` cancels the run, also where a closed connection does not.
+
+    The page sends the history of the chat with every request, so trust it no more than the user of
+    the page; pass values that must not be forged with `context`. Approvals are not read from the
+    history: a waiting run is kept on the server, and a decision applies to the call and the
+    arguments that were shown.
+
+    Args:
+        agent: The agent that answers.
+        version: The major version of the npm package `ai` in the page: 5, 6 or 7.
+        preliminary: Whether streamed text of a tool is shown as its output until the result comes.
+        max_turns: The largest number of model calls for one answer.
+        store: Stores the events of the runs, so that they survive a restart of the process.
+        on_disconnect: What happens to a run when its last page disconnects: `cancel`, or `detach`
+            to continue. The default is `detach` with a store, `cancel` otherwise.
+        heartbeat: The seconds without data after which a comment is sent; `None` to send none.
+        host: The address that the server listens on. Addresses other than loopback need `auth`.
+        auth: A bearer token or a token verifier.
+        allowed_hosts: Accepted values of the Host header, besides loopback.
+        allowed_origins: Origins of other web pages that can call the app.
+        max_body: The largest body of a request in bytes: a chat with its images.
+        run_config: The settings of the runs.
+        context: Returns the application's object for tools from the request; sync or async.
+        errors: Whether the page gets all messages of errors (`show`) or the library's only.
+        runs: A shared `RunManager`. Close it yourself; by default the app has its own.
+        **limits: `max_concurrency`, `body_timeout` and `required_scopes` of the listener;
+            `keep_runs`, `keep_for`, `max_running` and `secrets` of `RunManager`.
+
+    Raises:
+        UserError: An argument is invalid.
+    """
+    _check_arguments(agent, version)
+    listener = {name: limits.pop(name) for name in _LISTENER if name in limits}
+    manager = runs_for(
+        runs,
+        store=store,
+        on_disconnect=on_disconnect,
+        run_config=run_config,
+        context=context,
+        errors=errors,
+        **limits,
+    )
+    manager.offer(agent, max_turns=max_turns)
+    chats = _Chats(agent, manager, version, preliminary, max_turns, heartbeat)
+    return AsgiApp(
+        chats.routes(),
+        on_start=manager.restore if runs is None else None,
+        on_stop=manager.aclose if runs is None else None,
+        host=host,
+        auth=auth,
+        allowed_hosts=allowed_hosts,
+        allowed_origins=allowed_origins,
+        max_body=max_body,
+        name="vercel.app",
+        **listener,
+    )
+
+
+def _check_arguments(agent: object, version: int) -> None:
+    if not isinstance(agent, Agent):
+        raise UserTypeError(f"vercel.app(agent): expected an Agent, got {type(agent).__name__}.")
+    if version not in VERSIONS:
+        raise UserValueError(f"vercel.app(version=): expected 5, 6 or 7, got {version!r:.60}.")
+
+
+@dataclass(slots=True)
+class _IncomingMessage:
+    """The message of the chat that a run writes.
+
+    Attributes:
+        id: The id of the message in the chat.
+        sent_before: The id of the last event that earlier responses have sent.
+        delivered: The id of the last event of a response that was sent completely.
+    """
+
+    id: str
+    sent_before: int = -1
+    delivered: int = -1
+
+
+class _Chats:
+    """The request handlers of the app."""
+
+    def __init__(
+        self,
+        agent: Agent[Any, Any],
+        runs: RunManager,
+        version: Version,
+        preliminary: bool,
+        max_turns: int | None,
+        heartbeat: float | None,
+    ) -> None:
+        self._agent = agent
+        self._runs = runs
+        self._version: Version = version
+        self._preliminary = preliminary
+        self._max_turns = max_turns
+        self._heartbeat = heartbeat
+
+    def routes(self) -> dict[tuple[str, str], Handler]:
+        """Return the handlers by method and path."""
+        return {
+            ("POST", "/"): self.post,
+            ("GET", "/{chat}/stream"): self.resume,
+            ("POST", "/{chat}/stop"): self.stop,
+        }
+
+    async def post(self, request: HttpRequest, send: Send) -> None:
+        """Start a run, or continue a run that waits for approval."""
+        message = posted(await request.json_object())
+        if message.answers:
+            live = await self._decide(message, request)
+        else:
+            live = await self._start(message, request)
+        await self._respond(live, request, send, after=_message(live).sent_before)
+
+    async def resume(self, request: HttpRequest, send: Send) -> None:
+        """Stream a message again from its start, unless the page has all of it."""
+        live = await self._newest(request)
+        if live is None or _is_delivered(live):
+            await respond_empty(send)
+            return
+        await self._respond(live, request, send, after=-1)
+
+    async def stop(self, request: HttpRequest, send: Send) -> None:
+        """Cancel the run of a chat."""
+        live = await self._newest(request)
+        is_stopped = live is not None and live.cancel("stopped by the user")
+        await respond_json(send, {"stopped": is_stopped})
+
+    async def _newest(self, request: HttpRequest) -> ActiveRun | None:
+        live = await self._runs.find_newest(request.params["chat"])
+        return live if live is not None and _KEY in live.meta else None
+
+    async def _start(self, posted: PostedMessages, request: HttpRequest) -> ActiveRun:
+        items = items_of(posted.messages)
+        context = await self._runs.context_of(request)
+        await self._runs.restore()
+        return self._runs.start(
+            self._agent,
+            items,
+            thread_id=posted.chat_id,
+            context=context,
+            max_turns=self._max_turns,
+            meta={_KEY: {"message_id": posted.message_id}},
+            weight=len(await request.body()),
+        )
+
+    async def _decide(self, posted: PostedMessages, request: HttpRequest) -> ActiveRun:
+        """Pass the decisions of the user to a waiting run.
+
+        The page sends all decisions of the message, also earlier ones. Those are ignored.
+        """
+        first = posted.answers[0]
+        live = await self._runs.find(first.run_id)
+        if live is None or live.thread_id != posted.chat_id or _KEY not in live.meta:
+            raise HttpError(
+                409,
+                f"The run that requested approval {shown(first.approval_id)} does not exist any "
+                "more, so it cannot continue. Send the message again.",
+            )
+        await self._runs.lend_context(live, request)
+        open_calls = {(*item.path, item.call_id) for item in live.interruptions}
+        verdicts = [
+            Verdict(
+                call_id=answer.path[-1],
+                approve=answer.approved,
+                path=answer.path,
+                message=answer.reason,
+            )
+            for answer in posted.answers
+            if answer.run_id == live.id and answer.path in open_calls
+        ]
+        if verdicts:
+            after = live.stream.last_id
+            live.decide(verdicts)
+            _message(live).sent_before = after
+        return live
+
+    async def _respond(
+        self, live: ActiveRun, request: HttpRequest, send: Send, *, after: int
+    ) -> None:
+        # `errors="show"` is safe: the run has already hidden the messages that must be hidden.
+        encoder = VercelEncoder(
+            self._version,
+            message_id=_message(live).id,
+            run_id=live.id,
+            preliminary=self._preliminary,
+            errors="show",
+        )
+        frames = frames_of(live, encoder, after=after)
+        with live.watching():
+            await respond_stream(
+                request.receive, send, frames, headers=HEADERS, heartbeat=self._heartbeat
+            )
+
+
+async def frames_of(
+    live: ActiveRun, encoder: VercelEncoder, *, after: int = -1
+) -> AsyncGenerator[bytes]:
+    """Yield the frames of a run's message as the run emits events.
+
+    Args:
+        live: The run.
+        encoder: A new encoder.
+        after: The id of the last event that the page has; its frames are not sent again.
+    """
+    last, is_started = -1, after < 0
+    async with (
+        aclosing(live.events()) as events,
+        aclosing(_with_pauses(events, encoder)) as paused_events,
+    ):
+        async for event in paused_events:
+            if event is None:
+                yield _encode(encoder.flush())
+                continue
+            last = event.id
+            chunks = encoder.encode(event)
+            if event.id <= after:
+                continue
+            if not is_started:
+                chunks, is_started = [*encoder.restart(), *chunks], True
+            if chunks:
+                yield _encode(chunks)
+    end = [] if is_started else encoder.restart()
+    yield _encode([*end, *encoder.close()]) + DONE.encode()
+    message = _message(live)
+    message.delivered = max(message.delivered, last)
+
+
+def _message(live: ActiveRun) -> _IncomingMessage:
+    """Return the state of the message that a run writes."""
+    message: _IncomingMessage | None = live.notes.get(_KEY)
+    if message is None:
+        meta: Any = live.meta.get(_KEY) or {}
+        message = _IncomingMessage(meta.get("message_id") or f"msg_{live.id.removeprefix('run_')}")
+        live.notes[_KEY] = message
+    return message
+
+
+def _is_delivered(live: ActiveRun) -> bool:
+    """Return whether the page probably has the whole message.
+
+    A message that was sent completely may not have arrived: the connection can break before the
+    end. So it counts as read only after a minute. Sending it again does no harm, because the page
+    replaces the message with the same id.
+    """
+    if live.running or not live.is_over(_message(live).delivered):
+        return False
+    return live.ended is None or time.time() - live.ended > _RESEND_PERIOD
+
+
+def _encode(chunks: list[Chunk]) -> bytes:
+    return "".join(frame(chunk) for chunk in chunks).encode()
+
+
+async def _with_pauses(
+    events: AsyncGenerator[Event], encoder: VercelEncoder
+) -> AsyncGenerator[Event | None]:
+    """Yield events, and `None` after a pause while the encoder holds back chunks."""
+    next_event: asyncio.Task[Event] | None = None
+    try:
+        while True:
+            if encoder.pending:
+                next_event = asyncio.ensure_future(_next(events))
+                done, _ = await asyncio.wait({next_event}, timeout=_PAUSE)
+                if not done:
+                    yield None
+                event, next_event = await next_event, None
+            else:
+                event = await anext(events)
+            yield event
+    except StopAsyncIteration:
+        return
+    finally:
+        if next_event is not None and not next_event.done():
+            next_event.cancel()
+            with suppress(asyncio.CancelledError, StopAsyncIteration):
+                await next_event
+
+
+async def _next(events: AsyncGenerator[Event]) -> Event:
+    return await anext(events)

@@ -1,0 +1,223 @@
+"""The calls of the agent itself, as tool parts of the message, and the approvals they wait for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
+
+from agents_tools.text.escape import safe_text
+from agents_tools.text.secrets import mask
+from agents_tools.ui.vercel.text import (
+    LATEST,
+    SERVED,
+    WITH_APPROVALS,
+    given,
+    parsed,
+    shown,
+    wire_id,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from agents_tools.ui.vercel.text import Chunk
+
+__all__ = ["ToolPart", "ToolParts", "approval_id", "text_of"]
+
+
+class ToolPart:
+    """A tool part of the message, as the client has it.
+
+    Attributes:
+        id: The id of the call on the wire.
+        name: The tool.
+        state: How far it is: its input is being written, complete, waits for an approval, or the
+            call has its output.
+        input: What the tool is called with.
+        written: The pieces of the input so far.
+        unsent: Those that were not sent yet.
+        sent: When the last ones were.
+        approval: The id of the question that a person is asked, if one is.
+        answered: Whether that person has answered.
+        step: The step of the message that it belongs to.
+    """
+
+    def __init__(self, path: tuple[str, ...], name: str, step: int) -> None:
+        self.step: Final = step
+        self.id: Final = wire_id(path)
+        self.name = safe_text(name)
+        self.state: Literal["writing", "input", "approval", "done"] = "writing"
+        self.input: Any = None
+        self.written: list[str] = []
+        self.unsent = ""
+        self.sent = 0.0
+        self.approval: str | None = None
+        self.answered = False
+
+
+class ToolParts:
+    """The tool parts of one message.
+
+    Args:
+        version: The major version of the SDK that reads.
+        interval: The least time between two pieces of one input, in seconds: with each the client
+            parses all that came before.
+
+    Attributes:
+        step: The number of the step that the message is in.
+    """
+
+    def __init__(self, version: int, interval: float) -> None:
+        self._version = version
+        self._interval = interval
+        self._parts: dict[tuple[str, ...], ToolPart] = {}
+        self.step = 0
+
+    def get(self, path: tuple[str, ...]) -> ToolPart | None:
+        """Return the part of a call."""
+        return self._parts.get(path)
+
+    def open(self) -> Iterator[ToolPart]:
+        """Return the parts of calls that have no output."""
+        return (part for part in self._parts.values() if part.state != "done")
+
+    @property
+    def waits(self) -> bool:
+        """Return whether a person is asked for something."""
+        return any(part.state == "approval" and not part.answered for part in self._parts.values())
+
+    def begin(self, path: tuple[str, ...], name: str) -> list[Chunk]:
+        """Say that the model begins to write a call."""
+        part = self._parts[path] = ToolPart(path, name, self.step)
+        head = {"type": "tool-input-start", "toolCallId": part.id, "toolName": part.name}
+        return [{**head, **SERVED}]
+
+    def write(self, path: tuple[str, ...], delta: str, now: float) -> list[Chunk]:
+        """Say a piece of the input, or keep it for the next time."""
+        part = self._parts.get(path)
+        if part is None or part.state != "writing":
+            return []
+        part.written.append(delta)
+        part.unsent += delta
+        if part.sent and now - part.sent < self._interval:
+            return []
+        text, part.unsent, part.sent = safe_text(part.unsent), "", now
+        return [{"type": "tool-input-delta", "toolCallId": part.id, "inputTextDelta": text}]
+
+    def called(self, path: tuple[str, ...], name: str, value: Any) -> list[Chunk]:
+        """Say the whole input of a call, unless it was said."""
+        part = self._parts.get(path)
+        if part is None:
+            part = self._parts[path] = ToolPart(path, name, self.step)
+        if part.state != "writing":
+            return []
+        part.state, part.input = "input", value
+        return [self._input(part)]
+
+    def ask(self, path: tuple[str, ...], question: str, about: Mapping[str, Any]) -> list[Chunk]:
+        """Ask a person whether the call may be made.
+
+        Args:
+            path: The call.
+            question: The id of the question.
+            about: What else is known of the call. Where the question is no data part of ours there
+                is no room for it: the first releases of all versions refuse fields of later ones.
+        """
+        part = self._parts[path]
+        part.state, part.approval, part.answered = "approval", question, False
+        if self._version < WITH_APPROVALS:
+            return [self._data_approval(part, "requested", about)]
+        head = {"type": "tool-approval-request", "approvalId": question, "toolCallId": part.id}
+        return [head]
+
+    def answer(self, path: tuple[str, ...], *, approved: bool, reason: str = "") -> list[Chunk]:
+        """Return what the person answered."""
+        part = self._parts.get(path)
+        if part is None or part.approval is None or part.answered:
+            return []
+        part.answered = True
+        if self._version < WITH_APPROVALS:
+            return [self._data_approval(part, "approved" if approved else "denied", {})]
+        if self._version < LATEST:  # there is no chunk for it: the output tells
+            return []
+        told = given(reason=mask(safe_text(reason)) or None)
+        kind = "tool-approval-response"
+        return [{"type": kind, "approvalId": part.approval, "approved": approved, **told}]
+
+    def done(self, path: tuple[str, ...], status: str, output: Any) -> list[Chunk]:
+        """Say the output of a call, or why it has none."""
+        part = self._parts[path]
+        if part.state == "done":
+            return []
+        denied = status == "denied" and part.approval is not None
+        reason = text_of(output) if denied else ""
+        chunks = self.answer(path, approved=not denied, reason=reason)
+        part.state = "done"
+        if status == "ok":
+            shape = {"type": "tool-output-available", "toolCallId": part.id}
+            return [*chunks, {**shape, "output": shown(output), **SERVED}]
+        if denied and self._version >= WITH_APPROVALS:
+            return [*chunks, {"type": "tool-output-denied", "toolCallId": part.id}]
+        return [*chunks, self._failed(part, status, text_of(output))]
+
+    def end(self, part: ToolPart, why: str) -> list[Chunk]:
+        """Close a part whose call has no output and will have none."""
+        chunks: list[Chunk] = []
+        status = "cancelled"
+        if part.state == "writing":
+            part.input, status = parsed("".join(part.written)), "invalid_args"
+            if self._version < WITH_APPROVALS:
+                chunks = [self._input(part)]
+        part.state = "done"
+        return [*chunks, self._failed(part, status, why)]
+
+    def forget(self) -> list[ToolPart]:
+        """Drop what the model began to write, and give it."""
+        written = {path: part for path, part in self._parts.items() if part.state == "writing"}
+        for path in written:
+            del self._parts[path]
+        return list(written.values())
+
+    def _input(self, part: ToolPart) -> Chunk:
+        head = {"type": "tool-input-available", "toolCallId": part.id, "toolName": part.name}
+        return {**head, "input": part.input, **SERVED}
+
+    def _failed(self, part: ToolPart, status: str, why: str) -> Chunk:
+        text = mask(safe_text(why)) or status
+        # Of a part in an earlier step this chunk would make a second one, and the first releases of
+        # version 5 refuse it.
+        known = self._version >= WITH_APPROVALS
+        if status == "invalid_args" and known and part.step == self.step:
+            return {
+                "type": "tool-input-error",
+                "toolCallId": part.id,
+                "toolName": part.name,
+                "input": part.input if part.input is not None else {},
+                "errorText": text,
+                **SERVED,
+            }
+        head = {"type": "tool-output-error", "toolCallId": part.id}
+        return {**head, "errorText": text, **SERVED}
+
+    def _data_approval(self, part: ToolPart, state: str, about: Mapping[str, Any]) -> Chunk:
+        data = {
+            "approvalId": part.approval,
+            "callId": part.id,
+            "toolName": part.name,
+            "input": part.input,
+            "state": state,
+            **about,
+        }
+        return {"type": "data-agents-tool-approval", "id": part.approval, "data": data}
+
+
+def approval_id(run_id: str, path: Sequence[str]) -> str:
+    """Name the question about a call, so that no other run of the chat has one of the same name."""
+    return f"{run_id}/{wire_id(path)}"
+
+
+def text_of(output: Any) -> str:
+    """Return the text of what a call answered, which may be content blocks."""
+    if isinstance(output, str):
+        return output
+    blocks = cast("list[Any]", output) if isinstance(output, list) else []
+    return "\n".join(block["text"] for block in blocks if block.get("type") == "text")

@@ -1,0 +1,122 @@
+"""The types of public parameters, and the errors for values of wrong types."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import griffe
+import pytest
+
+from agents_tools import Agent, RunConfig, UserError, function_tool, policies
+from tests.public_modules import ROOT, public_modules
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+def _public_parameters() -> Iterator[tuple[str, str]]:
+    """Yield the path and the annotation of each parameter of the public API."""
+    package = griffe.load("agents_tools", search_paths=[ROOT.parent])
+    seen: set[str] = set()
+    for path, names in public_modules().items():
+        module = package[path.partition(".")[2]] if "." in path else package
+        for name in names:
+            member: Any = module.members.get(name)
+            if member is None:
+                continue
+            found = member.final_target if member.is_alias else member
+            if found.path in seen:
+                continue
+            seen.add(found.path)
+            methods = [
+                one
+                for key, one in getattr(found, "members", {}).items()
+                if not one.is_alias
+                and one.is_function
+                and (not key.startswith("_") or key in {"__init__", "__call__"})
+            ]
+            for function in methods if found.is_class else [found] if found.is_function else []:
+                for parameter in function.parameters if not function.overloads else ():
+                    if parameter.name not in {"self", "cls"}:
+                        yield f"{function.path}({parameter.name})", str(parameter.annotation)
+
+
+def test_few_public_parameters_accept_anything_without_saying_so() -> None:
+    parameters = list(_public_parameters())
+    untyped = [path for path, annotation in parameters if annotation in {"Any", "None"}]
+    assert len(untyped) < 0.03 * len(parameters), untyped
+
+
+def _double(number: int) -> int:
+    """Double a number."""
+    return 2 * number
+
+
+_tool = function_tool(_double)
+_wrong: Any = "never"
+_MISTAKES: dict[str, Callable[[], Any]] = {
+    "Tool '_double': option is_enabled= expects a boolean, or a function": lambda: function_tool(
+        _double, is_enabled=_wrong
+    ),
+    "Tool '_double': option strict_mode= expects True or False": lambda: function_tool(
+        _double, strict_mode=_wrong
+    ),
+    "Tool '_double': option docstring_style= expects 'google'": lambda: function_tool(
+        _double, docstring_style=_wrong
+    ),
+    "Tool '_double': option metadata= expects a dictionary": lambda: _tool.with_(metadata=_wrong),
+    "Tool '_double': option annotations= expects ToolAnnotations": lambda: _tool.with_(
+        annotations=_wrong
+    ),
+    "Tool '_double': option failure_error_function= expects a func": lambda: _tool.with_(
+        failure_error_function=_wrong
+    ),
+    "Agent 'a': model_settings= expects ModelSettings": lambda: Agent("a", model_settings=_wrong),
+    "Agent 'a': hooks= expects AgentHooks or RunHooks": lambda: Agent("a", hooks=_wrong),
+    "Agent 'a': tools= expects a list of tools": lambda: Agent("a", tools=_tool),  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+    r"as_tool(streaming=...) of agent 'a' expects True or False": lambda: Agent("a").as_tool(
+        streaming=_wrong
+    ),
+    r"as_tool(on_stream=...) of agent 'a' expects a function": lambda: Agent("a").as_tool(
+        on_stream=_wrong
+    ),
+    "RunConfig(model_settings=...) expects ModelSettings": lambda: RunConfig(model_settings=_wrong),
+    "cache(ttl=...) is not valid": lambda: policies.cache(ttl=_wrong),
+    "limit(concurrent=...) is not valid": lambda: policies.limit(concurrent=_wrong),
+}
+
+
+@pytest.mark.parametrize("message", _MISTAKES)
+def test_a_value_of_a_wrong_type_is_refused_where_it_is_written(message: str) -> None:
+    with pytest.raises(UserError) as caught:
+        _MISTAKES[message]()
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "cache",
+        "exclusive",
+        "hide",
+        "isolate",
+        "limit",
+        "repair_json",
+        "retry",
+        "timeout",
+        "truncate",
+    ],
+)
+@pytest.mark.parametrize("target", [_double, _tool], ids=["function", "tool"])
+def test_a_policy_without_its_parentheses_says_so(name: str, target: Any) -> None:
+    with pytest.raises(UserError) as caught:
+        getattr(policies, name)(target)
+    assert str(caught.value) == (
+        f"policies.{name} expects its options in parentheses, got '_double'. Write "
+        f"@policies.{name}(...) above @function_tool."
+    )
+
+
+def test_a_policy_below_the_decorator_is_refused_at_once() -> None:
+    with pytest.raises(UserError, match=r"<policy timeout\(3\)> is below @function_tool"):
+        function_tool(policies.timeout(3))
