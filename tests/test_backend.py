@@ -30,7 +30,7 @@ from agents_tools.execution import (
     run_on,
 )
 from agents_tools.execution.protocol import CallLog, ended
-from agents_tools.testing.backends import BACKEND_TOOLS, BackendContract
+from agents_tools.testing import BACKEND_TOOLS, BackendContract
 from tests import isolated_tools as tools
 from tests.scale import IS_FULL
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agents_tools.concurrency import bridge as _bridge
-from agents_tools.concurrency.bridge import call_async_from_sync, run_sync
+from agents_tools.concurrency.bridge import run_sync
 from agents_tools.concurrency.threads import run_in_thread
 from agents_tools.errors import (
     ToolCancelledError,
@@ -32,6 +32,7 @@ from agents_tools.errors import (
     UserTypeError,
     UserValueError,
 )
+from agents_tools.mcp import call_async_from_sync
 from tests.waiting import BOUND
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given, strategies as st
 
+from agents_tools import listen
 from agents_tools.errors import UserError, UserTypeError
 from agents_tools.events import (
     ActionEvent,
@@ -27,12 +28,13 @@ from agents_tools.events import (
     ToolProgressEvent,
     ToolStreamEndEvent,
     ToolStreamStartEvent,
+    bind,
     channel as _channel,
     wakeup as _wakeup,
 )
 from agents_tools.events.base import stamp
 from agents_tools.events.channel import Channel
-from agents_tools.events.listener import Listener, bind, current_listeners, listen
+from agents_tools.events.listener import Listener, current_listeners
 from tests.waiting import comes
 
 if TYPE_CHECKING:

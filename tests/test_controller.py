@@ -13,8 +13,7 @@ import pytest
 
 from agents_tools import Agent, function_tool
 from agents_tools.agents import ModelRequest
-from agents_tools.builtin.finish import FinishTool
-from agents_tools.builtin.think import ThinkTool
+from agents_tools.builtin import FinishTool, ThinkTool
 from agents_tools.classes.event_types import (
     AgentDelegateAction,
     AgentDelegateObservation,

@@ -15,12 +15,11 @@ from typing import Any, Literal
 import pytest
 from hypothesis import given, strategies as st
 
+from agents_tools import FuncDocumentation, generate_func_documentation
 from agents_tools.schema.docstring import (
     Docstring,
     DocstringStyle,
-    FuncDocumentation,
     docstring_of,
-    generate_func_documentation,
     parse_docstring,
     resolve_doc_type,
 )

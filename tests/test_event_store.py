@@ -14,7 +14,7 @@ from agents_tools.concurrency.future import batched_wakeups
 from agents_tools.errors import UserTypeError
 from agents_tools.events import TEXT, Event, MessageEvent, field
 from agents_tools.persistence import EventFilter, MemoryEventStore, PendingFuture
-from agents_tools.testing.stores import EventStoreContract, StoreLawError
+from agents_tools.testing import EventStoreContract, StoreLawError
 
 BOUND = 45.0
 

@@ -19,8 +19,7 @@ from typing import Any
 import httpx
 import pytest
 
-from agents_tools.testing.ag_ui import check_ag_ui
-from agents_tools.testing.vercel import check_vercel
+from agents_tools.testing import check_ag_ui, check_vercel
 from tests.programs import CHROMIUM
 
 ROOT = Path(__file__).parents[1]

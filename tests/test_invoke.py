@@ -37,7 +37,7 @@ from agents_tools import (
 )
 from agents_tools.concurrency import watch_loop
 from agents_tools.errors import ToolLostError, ToolOverloadedError
-from agents_tools.text.secrets import forget_secret
+from agents_tools.text import forget_secret
 from agents_tools.tool import current_context
 
 

@@ -38,6 +38,7 @@ from pydantic import (
 )
 from pydantic.dataclasses import dataclass as pydantic_dataclass
 
+from agents_tools import register_secret
 from agents_tools.content import (
     ContentBlock,
     ToolOutputAudio,
@@ -51,7 +52,7 @@ from agents_tools.content import (
 from agents_tools.content.json_value import to_json
 from agents_tools.content.outputs import block_from_dict, truncate_output
 from agents_tools.errors import UserError, UserTypeError, UserValueError
-from agents_tools.text.secrets import forget_secret, register_secret
+from agents_tools.text import forget_secret
 
 VIEW: Any = types.MappingProxyType({"b": 1})
 PNG = b"\x89PNG\r\n\x1a\n\x00"

@@ -30,7 +30,7 @@ from agents_tools.events import Event, MessageEvent, NotifyStreamEvent
 from agents_tools.persistence import PendingFuture, RedisEventStore
 from agents_tools.persistence.redis.batches import RedisAppend
 from agents_tools.persistence.stream import EventStream
-from agents_tools.testing.stores import EventStoreContract
+from agents_tools.testing import EventStoreContract
 from tests.programs import find
 from tests.waiting import until
 

@@ -12,10 +12,10 @@ import pytest
 from pydantic import Field, SecretStr, create_model
 from typing_extensions import TypedDict, Unpack
 
-from agents_tools import ModelBehaviorError, function_tool
+from agents_tools import ModelBehaviorError, ensure_strict_json_schema, function_tool
 from agents_tools.errors import UserError
 from agents_tools.schema import function_schema
-from agents_tools.schema.strict import ANTHROPIC_STRICT, ensure_strict_json_schema, to_strict
+from agents_tools.schema.strict import ANTHROPIC_STRICT, to_strict
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -19,9 +19,10 @@ import pytest
 from hypothesis import given, strategies as st
 from pydantic import SecretBytes, SecretStr
 
+from agents_tools import register_secret
 from agents_tools.errors import UserTypeError, UserValueError
-from agents_tools.text import secrets as _secrets
-from agents_tools.text.secrets import MASK, forget_secret, mask, mask_json, register_secret
+from agents_tools.text import forget_secret, secrets as _secrets
+from agents_tools.text.secrets import MASK, mask, mask_json
 from tests.pace import at_most
 from tests.scale import LARGE
 

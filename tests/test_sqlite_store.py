@@ -26,6 +26,7 @@ from agents_tools.events import (
     TEXT,
     Event,
     EventSource,
+    FieldType,
     MessageEvent,
     NullEvent,
     Origin,
@@ -34,12 +35,11 @@ from agents_tools.events import (
     field,
 )
 from agents_tools.events.base import stamp
-from agents_tools.events.field_types import FieldType
 from agents_tools.persistence import EventFilter, EventStore, SQLiteEventStore, UnknownEvent
 from agents_tools.persistence.sqlite.query import Range, stored_rows
 from agents_tools.persistence.sqlite.recovery import salvage
 from agents_tools.persistence.sqlite.schema import APPLICATION, MIGRATIONS
-from agents_tools.testing.stores import EventStoreContract
+from agents_tools.testing import EventStoreContract
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -22,7 +22,7 @@ from urllib.parse import quote, quote_plus
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from agents_tools import Agent, RunConfig, Runner, ToolContext, function_tool
+from agents_tools import Agent, RunConfig, Runner, ToolContext, function_tool, register_secret
 from agents_tools.errors import (
     EventConflictError,
     EventStoreFullError,
@@ -33,6 +33,7 @@ from agents_tools.events import (
     ErrorEvent,
     Event,
     EventSource,
+    FieldType,
     GapEvent,
     MessageEvent,
     NotifyStreamEvent,
@@ -48,13 +49,12 @@ from agents_tools.events import (
     field,
     register_event,
 )
-from agents_tools.events.field_types import FieldType
 from agents_tools.persistence import MemoryEventStore, PendingFuture, SQLiteEventStore
 from agents_tools.persistence.stream import EventStream
 from agents_tools.persistence.stream.log_tail import LogTail
 from agents_tools.persistence.stream.size_limit import LARGEST
 from agents_tools.testing import ScriptedModel, check_events, tool_call
-from agents_tools.text.secrets import forget_secret, register_secret
+from agents_tools.text import forget_secret
 from tests.waiting import comes, until
 
 BOUND = 10.0

@@ -10,14 +10,10 @@ import pytest
 from inline_snapshot import snapshot
 from pydantic import BaseModel, Field, RootModel
 
+from agents_tools import ensure_strict_json_schema
 from agents_tools.errors import UserError
 from agents_tools.schema.references import check_limits
-from agents_tools.schema.strict import (
-    ANTHROPIC_STRICT,
-    OPENAI_STRICT,
-    ensure_strict_json_schema,
-    to_strict,
-)
+from agents_tools.schema.strict import ANTHROPIC_STRICT, OPENAI_STRICT, to_strict
 
 
 class Node(BaseModel):

@@ -13,9 +13,10 @@ from typing import Any, NoReturn
 import pytest
 from hypothesis import given, strategies as st
 
-from agents_tools.text import escape as _text
+from agents_tools import register_secret
+from agents_tools.text import escape as _text, forget_secret
 from agents_tools.text.escape import describe_value, escape_for_model, safe_text, shorten
-from agents_tools.text.secrets import MASK, forget_secret, mask, register_secret
+from agents_tools.text.secrets import MASK, mask
 from tests.pace import at_most
 from tests.scale import LARGE
 

@@ -19,16 +19,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agents_tools.concurrency import threads as _threads
-from agents_tools.concurrency.bridge import call_async_from_sync, run_sync
+from agents_tools.concurrency import configure_threads, threads as _threads
+from agents_tools.concurrency.bridge import run_sync
 from agents_tools.concurrency.threads import (
     ThreadException,
     abandoned_jobs,
-    configure_threads,
     run_in_thread,
     thread_stats,
 )
 from agents_tools.errors import ToolOverloadedError, UserTypeError, UserValueError
+from agents_tools.mcp import call_async_from_sync
 from tests.waiting import BOUND, comes
 
 if TYPE_CHECKING:

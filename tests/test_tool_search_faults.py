@@ -21,6 +21,7 @@ from agents_tools import (
     UserError,
     function_tool,
     listen,
+    to_anthropic,
 )
 from agents_tools.agents import RunState
 from agents_tools.policies import (
@@ -35,7 +36,6 @@ from agents_tools.policies import (
 from agents_tools.testing import ScriptedModel, tool_call
 from agents_tools.toolset import Toolset, tool_search
 from agents_tools.toolset.search import SearchIndex
-from agents_tools.wire.anthropic import to_anthropic
 from tests.mcp.test_server import LEGACY, reached
 from tests.test_tool_search import TOOLS, create_issue, done, found, outputs, search, weather
 from tests.test_toolset import Source, made, names

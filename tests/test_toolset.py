@@ -8,9 +8,19 @@ from typing import Any
 
 import pytest
 
-from agents_tools import Agent, FunctionTool, Runner, ToolContext, UserError, function_tool
+from agents_tools import (
+    Agent,
+    FunctionTool,
+    Runner,
+    ToolContext,
+    UserError,
+    function_tool,
+    to_anthropic,
+    to_openai_chat,
+    to_openai_responses,
+)
 from agents_tools.agents import WebSearchTool
-from agents_tools.builtin.think import ThinkTool
+from agents_tools.builtin import ThinkTool
 from agents_tools.cli.target import load_tools
 from agents_tools.mcp import MCPToolManager, mcp_server
 from agents_tools.policies import needs_approval, rename, timeout, with_metadata
@@ -18,9 +28,6 @@ from agents_tools.registry import ToolRegistry
 from agents_tools.testing import ScriptedModel, tool_call
 from agents_tools.tool import function_tools
 from agents_tools.toolset import Toolset, token_report, tool_search
-from agents_tools.wire.anthropic import to_anthropic
-from agents_tools.wire.openai_chat import to_openai_chat
-from agents_tools.wire.openai_responses import to_openai_responses
 from tests.mcp.test_server import LEGACY, reached
 
 
@@ -579,7 +586,7 @@ async def test_the_tools_of_a_toolset_are_built_when_the_agent_is_made() -> None
 
 async def test_frameworks_take_a_search() -> None:
     """In proxy mode the two tools are ordinary ones, and what they call is validated as ever."""
-    from agents_tools.export.langchain import to_langchain
+    from agents_tools.export import to_langchain
 
     search, call = to_langchain(tool_search(read_file, write_file))
     assert "read_file" in str(await search.ainvoke({"query": "read"}))

@@ -8,16 +8,19 @@ from typing import Any
 
 import pytest
 
-from agents_tools import ToolAnnotations
+from agents_tools import (
+    ToolAnnotations,
+    to_anthropic,
+    to_bedrock,
+    to_gemini,
+    to_mcp,
+    to_openai_chat,
+    to_openai_responses,
+)
 from agents_tools.errors import UserError
-from agents_tools.schema.strict import StrictFallbackWarning
-from agents_tools.wire.anthropic import to_anthropic
-from agents_tools.wire.bedrock import to_bedrock
+from agents_tools.schema import StrictFallbackWarning
 from agents_tools.wire.decode import decoder
-from agents_tools.wire.gemini import to_gemini
-from agents_tools.wire.mcp import output_is_wrapped, to_mcp
-from agents_tools.wire.openai_chat import to_openai_chat
-from agents_tools.wire.openai_responses import to_openai_responses
+from agents_tools.wire.mcp import output_is_wrapped
 from agents_tools.wire.project import project
 from tests.wire.tools import tool
 

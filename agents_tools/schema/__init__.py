@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         function_schema as function_schema,
     )
     from agents_tools.schema.strict import (
+        StrictFallbackWarning as StrictFallbackWarning,
         ensure_strict_json_schema as ensure_strict_json_schema,
     )
 
@@ -30,6 +31,9 @@ __getattr__, __dir__, __all__ = lazy_exports(
             "FuncDocumentation",
             "generate_func_documentation",
         ),
-        "strict": ("ensure_strict_json_schema",),
+        "strict": (
+            "StrictFallbackWarning",
+            "ensure_strict_json_schema",
+        ),
     },
 )

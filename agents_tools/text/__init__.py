@@ -11,12 +11,15 @@ if TYPE_CHECKING:
         JsonLimits as JsonLimits,
         configure_json_limits as configure_json_limits,
     )
-    from agents_tools.text.secrets import register_secret as register_secret
+    from agents_tools.text.secrets import (
+        forget_secret as forget_secret,
+        register_secret as register_secret,
+    )
 
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
         "json_limits": ("JsonLimits", "configure_json_limits"),
-        "secrets": ("register_secret",),
+        "secrets": ("forget_secret", "register_secret"),
     },
 )

@@ -16,8 +16,8 @@ from agents_tools import (
     ToolCallItem,
     function_tool,
     streaming_tool,
+    to_openai_responses,
 )
-from agents_tools.wire.openai_responses import to_openai_responses
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from inline_snapshot import snapshot
 
+from agents_tools.builtin import GlobAction, GlobExecutor, GlobObservation, GlobTool
 from agents_tools.builtin._paths import ConfinedWorkspace
-from agents_tools.builtin.glob import GlobAction, GlobExecutor, GlobObservation, GlobTool
 from agents_tools.errors import ToolError, UserError
 from tests.waiting import BOUND
 

@@ -18,13 +18,19 @@ from typing import Any
 
 import pytest
 
+from agents_tools import get_default_tools
+from agents_tools.builtin import (
+    FileEditorAction,
+    FileEditorExecutor,
+    FileEditorObservation,
+    GlobAction,
+    GlobExecutor,
+    GrepAction,
+    GrepExecutor,
+    GrepTool,
+    Sandbox,
+)
 from agents_tools.builtin._paths import ConfinedWorkspace, WorkspacePath
-from agents_tools.builtin.file_editor.definition import FileEditorAction, FileEditorObservation
-from agents_tools.builtin.file_editor.executor import FileEditorExecutor
-from agents_tools.builtin.glob import GlobAction, GlobExecutor
-from agents_tools.builtin.grep import GrepAction, GrepExecutor, GrepTool
-from agents_tools.builtin.presets import get_default_tools
-from agents_tools.builtin.sandbox import Sandbox
 from agents_tools.errors import UserError
 from tests.waiting import BOUND, until
 

@@ -20,16 +20,16 @@ from typing import Any
 import pytest
 
 from agents_tools import UserError
-from agents_tools.builtin import _bubblewrap, _process_tree as _processes
-from agents_tools.builtin._paths import DEFAULT_PROTECTED
-from agents_tools.builtin._process_tree import MARKER
-from agents_tools.builtin.sandbox import (
-    _TEMPORARY,
+from agents_tools.builtin import (
     Limits,
     Sandbox,
-    SandboxedProcess,
+    _bubblewrap,
+    _process_tree as _processes,
     sandbox_report,
 )
+from agents_tools.builtin._paths import DEFAULT_PROTECTED
+from agents_tools.builtin._process_tree import MARKER
+from agents_tools.builtin.sandbox import _TEMPORARY, SandboxedProcess
 from agents_tools.concurrency import process_reaper as _guardian
 from tests.waiting import until
 

@@ -14,13 +14,8 @@ from types import SimpleNamespace
 import pytest
 from inline_snapshot import snapshot
 
-from agents_tools.builtin.task_tracker import (
-    Task,
-    TaskTrackerAction,
-    TaskTrackerExecutor,
-    TaskTrackerObservation,
-    TaskTrackerTool,
-)
+from agents_tools.builtin import TaskTrackerAction, TaskTrackerObservation, TaskTrackerTool
+from agents_tools.builtin.task_tracker import Task, TaskTrackerExecutor
 
 
 def plan(*titles: str) -> TaskTrackerAction:

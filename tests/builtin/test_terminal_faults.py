@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from agents_tools.builtin.sandbox import Limits, Sandbox, sandbox_report
+from agents_tools.builtin import Limits, Sandbox, sandbox_report
 from agents_tools.builtin.terminal import TerminalAction, TerminalExecutor, TerminalObservation
 from agents_tools.errors import UserError
 from tests.scale import IS_FULL

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from agents_tools import Agent, Runner, UserError
-from agents_tools.builtin.finish import FinishAction, FinishObservation, FinishTool
-from agents_tools.builtin.think import THINK_DESCRIPTION, ThinkAction, ThinkTool
+from agents_tools.builtin import FinishAction, FinishObservation, FinishTool, ThinkAction, ThinkTool
+from agents_tools.builtin.think import THINK_DESCRIPTION
 from agents_tools.testing import ScriptedModel, tool_call
 
 

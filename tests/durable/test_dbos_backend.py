@@ -19,7 +19,7 @@ pytest.importorskip("dbos")
 
 from agents_tools.execution import ToolBackend
 from agents_tools.persistence.durable import DBOSBackend
-from agents_tools.testing.backends import BackendContract
+from agents_tools.testing import BackendContract
 from tests.durable.lite import needs_dbos_on_sqlite
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from agents_tools.persistence.durable.dbos import serve_worker
-from agents_tools.testing.backends import BACKEND_TOOLS
+from agents_tools.testing import BACKEND_TOOLS
 
 
 def main() -> None:

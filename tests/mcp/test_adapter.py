@@ -17,11 +17,12 @@ from agents_tools import (
     ToolOutputImage,
     ToolOutputText,
     ToolResult,
+    to_mcp,
 )
 from agents_tools.content.json_value import to_json
-from agents_tools.mcp.client.adapter import MCPToolError, function_tool_of, result_of
+from agents_tools.mcp import MCPToolError
+from agents_tools.mcp.client.adapter import function_tool_of, result_of
 from agents_tools.testing import call_tool
-from agents_tools.wire.mcp import to_mcp
 
 DATA = base64.b64encode(b"\x89PNG").decode()
 SUM: dict[str, Any] = {

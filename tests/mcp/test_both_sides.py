@@ -31,10 +31,10 @@ from agents_tools import (
     UserError,
     function_tool,
     streaming_tool,
+    to_mcp,
 )
 from agents_tools.mcp import MCPToolManager, mcp_server
 from agents_tools.testing import ScriptedModel, call_tool, tool_call
-from agents_tools.wire.mcp import to_mcp
 from tests.mcp.small import listening
 from tests.scale import IS_FULL
 

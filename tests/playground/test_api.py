@@ -32,7 +32,7 @@ from agents_tools.persistence import MemoryEventStore, PendingFuture, SQLiteEven
 from agents_tools.persistence.stream import LEFT_OUT
 from agents_tools.policies import needs_approval
 from agents_tools.testing import ScriptedModel, tool_call
-from agents_tools.text.secrets import forget_secret
+from agents_tools.text import forget_secret
 from agents_tools.tool import function_tools
 from tests.playground.client import BOUND, playing
 

@@ -10,6 +10,7 @@ from hypothesis import given, strategies as st
 
 from agents_tools import NotifyStreamEvent, ToolStreamStartEvent, UserError, function_tool, listen
 from agents_tools.policies import (
+    ArgTransform,
     input_guardrail,
     needs_approval,
     repair_json,
@@ -17,7 +18,6 @@ from agents_tools.policies import (
     transform,
 )
 from agents_tools.policies._repair import _load_repair, _repaired
-from agents_tools.policies._transform import ArgTransform
 
 
 @repair_json()

@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 from hypothesis import example, given, strategies as st
 
+from agents_tools.builtin import GlobAction, GlobExecutor, GrepAction, GrepExecutor
 from agents_tools.builtin._search.patterns import PatternError, path_filter
-from agents_tools.builtin.glob import GlobAction, GlobExecutor
-from agents_tools.builtin.grep import GrepAction, GrepExecutor
 from agents_tools.errors import ToolError
 
 needs_ripgrep = pytest.mark.external("rg")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agents_tools.mcp import MCPBackend
-from agents_tools.testing.backends import BackendContract
+from agents_tools.testing import BackendContract
 from tests.remote.running import WorkerProcess
 from tests.scale import IS_FULL
 

@@ -24,7 +24,7 @@ from agents_tools import (
     streaming_tool,
 )
 from agents_tools.mcp import serve_async
-from agents_tools.testing.backends import BACKEND_TOOLS
+from agents_tools.testing import BACKEND_TOOLS
 from tests.waiting import comes
 
 

@@ -25,7 +25,7 @@ from agents_tools import (
     ToolExecutor,
     ToolSpec,
 )
-from agents_tools.builtin.glob import GlobTool
+from agents_tools.builtin import GlobTool
 from agents_tools.builtin.terminal import TerminalTool
 from agents_tools.content import Usage
 from agents_tools.conversation import LLM, Agent, Conversation, LLMConvertibleEvent

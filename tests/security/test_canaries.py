@@ -31,7 +31,7 @@ from agents_tools.persistence.stream import EventStream
 from agents_tools.policies import needs_approval
 from agents_tools.telemetry import JsonFormatter, instrument, log_calls, write_chrome_trace
 from agents_tools.testing import ScriptedModel, tool_call
-from agents_tools.text.secrets import forget_secret
+from agents_tools.text import forget_secret
 from agents_tools.ui import ag_ui, console, ndjson, sse, vercel
 from tests.playground.client import playing
 from tests.security.planted import (

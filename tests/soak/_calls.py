@@ -26,6 +26,7 @@ from agents_tools import (
     function_tool,
     listen,
     notify,
+    register_secret,
     streaming_tool,
 )
 from agents_tools.policies import (
@@ -38,7 +39,7 @@ from agents_tools.policies import (
     truncate,
 )
 from agents_tools.testing import ScriptedModel, check_events, tool_call
-from agents_tools.text.secrets import forget_secret, register_secret
+from agents_tools.text import forget_secret
 
 __all__ = ["CALLS", "BrokenError", "Kind"]
 

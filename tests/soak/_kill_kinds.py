@@ -18,8 +18,7 @@ from random import Random
 from typing import Any
 
 from agents_tools.execution import ProcessBackend, run_on
-from agents_tools.mcp import MCPToolManager
-from agents_tools.mcp.remote.backend import MCPBackend
+from agents_tools.mcp import MCPBackend, MCPToolManager
 from agents_tools.persistence import SQLiteEventStore
 from tests import isolated_tools, test_store_faults as stores
 from tests.durable import kills as durable

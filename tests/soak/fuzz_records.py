@@ -22,8 +22,7 @@ from agents_tools.mcp import ToolPins
 from agents_tools.mcp.config import load_config
 from agents_tools.persistence import SQLiteEventStore
 from agents_tools.policies import needs_approval
-from agents_tools.testing import ScriptedModel, ToolRecorder, tool_call
-from agents_tools.testing.recording import RecordedCall
+from agents_tools.testing import RecordedCall, ScriptedModel, ToolRecorder, tool_call
 from tests.soak._made_cases import Cases
 from tests.soak._made_texts import a_bomb, spoiled_text, spoiled_value, written
 from tests.soak.campaign import Budget, Outcome

@@ -13,7 +13,7 @@ import jsonschema
 import jsonschema_rs
 
 from agents_tools import FunctionTool, ModelBehaviorError, UserError, function_tool
-from agents_tools.schema.strict import StrictFallbackWarning
+from agents_tools.schema import StrictFallbackWarning
 from agents_tools.wire.project import PROVIDERS, Projection, project
 from tests.soak import _made_shapes
 from tests.soak._made_cases import Cases

@@ -22,8 +22,7 @@ from agents_tools import (
     function_tool,
 )
 from agents_tools.content import MessageInputItem
-from agents_tools.testing import ScriptedModel, tool_call
-from agents_tools.testing.ag_ui import check_ag_ui
+from agents_tools.testing import ScriptedModel, check_ag_ui, tool_call
 from agents_tools.ui import ag_ui
 from tests.ui.scenarios import SCENARIOS, add, drop, wait_for_ever
 from tests.ui.web import Exchange, served

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agents_tools.testing.ag_ui import AgUiStreamError, assert_agui, check_ag_ui
+from agents_tools.testing import AgUiStreamError, assert_agui, check_ag_ui
 from tests.ui.ag_ui_cases import BEGIN, BROKEN, END, GOOD, Case
 
 OLD: dict[str, tuple[Any, ...]] = {

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agents_tools.testing.ag_ui import AgUiStreamError, check_ag_ui
+from agents_tools.testing import AgUiStreamError, check_ag_ui
 from tests.conformance.ui import ag_ui
 from tests.ui.ag_ui_cases import BROKEN, GOOD
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from agents_tools.testing.vercel import VercelStreamError, check_vercel
+from agents_tools.testing import VercelStreamError, check_vercel
 from tests.conformance.ui import vercel
 from tests.ui.test_vercel_checker import BAD, BAD_IN_7, GOOD
 

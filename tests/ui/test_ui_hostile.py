@@ -21,8 +21,7 @@ from agents_tools import (
 from agents_tools.events import RunFinishedEvent, ToolArtifactEvent
 from agents_tools.policies import needs_approval
 from agents_tools.server.safe_json import written
-from agents_tools.testing import ScriptedModel, tool_call
-from agents_tools.testing.ag_ui import check_ag_ui
+from agents_tools.testing import ScriptedModel, check_ag_ui, tool_call
 from agents_tools.ui import ag_ui, ndjson, sse, vercel
 from tests.ui.web import Exchange, ask
 

@@ -15,9 +15,7 @@ from agents_tools.persistence import MemoryEventStore, SQLiteEventStore
 from agents_tools.policies import needs_approval
 from agents_tools.server.run_manager import RunManager
 from agents_tools.server.run_records import ProcessIdentity, record_of
-from agents_tools.testing import ScriptedModel, tool_call
-from agents_tools.testing.ag_ui import check_ag_ui
-from agents_tools.testing.vercel import check_vercel
+from agents_tools.testing import ScriptedModel, check_ag_ui, check_vercel, tool_call
 from agents_tools.ui import ag_ui, vercel
 from tests.ui.web import Exchange, ask
 

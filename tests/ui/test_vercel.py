@@ -42,8 +42,7 @@ from agents_tools.events import (
     ToolAttemptEvent,
 )
 from agents_tools.server.run_manager import RunManager
-from agents_tools.testing import ScriptedModel, tool_call
-from agents_tools.testing.vercel import check_vercel
+from agents_tools.testing import ScriptedModel, check_vercel, tool_call
 from agents_tools.ui import vercel
 from agents_tools.ui.vercel.asgi_app import frames_of
 from tests.ui.scenarios import (

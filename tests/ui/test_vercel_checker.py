@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agents_tools.testing.vercel import VercelStreamError, assert_vercel, check_vercel
+from agents_tools.testing import VercelStreamError, assert_vercel, check_vercel
 
 START: dict[str, Any] = {"type": "start", "messageId": "m"}
 FINISH: dict[str, Any] = {"type": "finish", "finishReason": "stop"}

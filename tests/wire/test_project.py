@@ -14,15 +14,18 @@ import pytest
 from inline_snapshot import snapshot
 from pydantic import Field
 
+from agents_tools import (
+    to_anthropic,
+    to_bedrock,
+    to_gemini,
+    to_mcp,
+    to_openai_chat,
+    to_openai_responses,
+)
 from agents_tools.errors import UserError
-from agents_tools.schema.strict import StrictFallbackWarning
-from agents_tools.wire.anthropic import to_anthropic
-from agents_tools.wire.bedrock import to_bedrock
+from agents_tools.schema import StrictFallbackWarning
 from agents_tools.wire.decode import unchanged
-from agents_tools.wire.gemini import to_gemini
-from agents_tools.wire.mcp import to_mcp
-from agents_tools.wire.openai_chat import raise_hosted_unsupported, to_openai_chat
-from agents_tools.wire.openai_responses import to_openai_responses
+from agents_tools.wire.openai_chat import raise_hosted_unsupported
 from agents_tools.wire.project import PROVIDERS, project
 from tests.wire.tools import five_tools, of_fields, tool
 

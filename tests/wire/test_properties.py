@@ -13,14 +13,10 @@ import pytest
 from hypothesis import example, given, strategies as st
 from pydantic import BaseModel, TypeAdapter, create_model
 
+from agents_tools import ensure_strict_json_schema
 from agents_tools.errors import UserError
-from agents_tools.schema.strict import (
-    ANTHROPIC_STRICT,
-    OPENAI_STRICT,
-    StrictFallbackWarning,
-    ensure_strict_json_schema,
-    to_strict,
-)
+from agents_tools.schema import StrictFallbackWarning
+from agents_tools.schema.strict import ANTHROPIC_STRICT, OPENAI_STRICT, to_strict
 from agents_tools.wire.compact import FULL_JSON_SCHEMA, CompactForm, compact
 from agents_tools.wire.decode import decoder
 from agents_tools.wire.project import PROVIDERS, project

@@ -10,13 +10,17 @@ import pytest
 from inline_snapshot import snapshot
 from pydantic import BaseModel, RootModel, TypeAdapter
 
-from agents_tools import FunctionTool, ToolAnnotations
-from agents_tools.wire.anthropic import to_anthropic
-from agents_tools.wire.bedrock import to_bedrock
-from agents_tools.wire.gemini import to_gemini
-from agents_tools.wire.mcp import output_is_wrapped, to_mcp
-from agents_tools.wire.openai_chat import to_openai_chat
-from agents_tools.wire.openai_responses import to_openai_responses
+from agents_tools import (
+    FunctionTool,
+    ToolAnnotations,
+    to_anthropic,
+    to_bedrock,
+    to_gemini,
+    to_mcp,
+    to_openai_chat,
+    to_openai_responses,
+)
+from agents_tools.wire.mcp import output_is_wrapped
 from tests.wire.tools import five_tools, tool
 
 Tool = FunctionTool[..., Any]

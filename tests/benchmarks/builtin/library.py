@@ -6,9 +6,8 @@ import json
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
+from agents_tools.builtin import GlobAction, GlobExecutor, GrepAction, GrepExecutor
 from agents_tools.builtin.file_editor import FileEditorAction, FileEditorExecutor
-from agents_tools.builtin.glob import GlobAction, GlobExecutor
-from agents_tools.builtin.grep import GrepAction, GrepExecutor
 from agents_tools.builtin.terminal import TerminalAction, TerminalExecutor
 from agents_tools.registry import ToolRegistry, ToolSpec
 
