@@ -1,9 +1,4 @@
-"""`python -m tools.house`: the five numbers that are looked at before each release.
-
-They say how much of the package a reader has to hold in mind at once, and what using it costs:
-lengths of functions without docstrings and signatures, modules that import each other in a circle,
-files of the package that a small run enters, modules that its import loads.
-"""
+"""Five numbers about the size and the cost of the package: `python -m tools.code_size`."""
 
 from __future__ import annotations
 
@@ -21,13 +16,13 @@ import grimp
 import agents_tools
 from tests.test_loop_weight import entered_by_a_small_run
 
-__all__ = ["figures", "lengths", "loaded", "tied"]
+__all__ = ["figures", "function_lengths", "import_cycle", "loaded_modules"]
 
 PACKAGE = Path(agents_tools.__file__).parent
 
 
-def lengths() -> list[tuple[int, str]]:
-    """Give the lines of each function's body with where it stands, shortest first."""
+def function_lengths() -> list[tuple[int, str]]:
+    """Return the number of lines of each function's body and its place, shortest first."""
     return sorted(
         (length, f"{path.relative_to(PACKAGE.parent)} {name}")
         for path in PACKAGE.rglob("*.py")
@@ -43,8 +38,8 @@ def _bodies(tree: ast.Module) -> Iterator[tuple[int, str]]:
                 yield (body[-1].end_lineno or 0) - body[0].lineno + 1, node.name
 
 
-def tied() -> list[str]:
-    """Give the modules of a circle of imports, those at first use included."""
+def import_cycle() -> list[str]:
+    """Return the modules of an import cycle, imports inside functions included."""
     graph = grimp.build_graph("agents_tools", exclude_type_checking_imports=True)
     imports = {one: graph.find_modules_directly_imported_by(one) for one in graph.modules}
     try:
@@ -54,37 +49,39 @@ def tied() -> list[str]:
     return []
 
 
-def loaded() -> int:
-    """Count the modules that importing the package adds to those of a bare Python."""
+def loaded_modules() -> int:
+    """Count the modules that importing the package loads in addition to those of Python."""
     code = (
-        "import sys; bare = set(sys.modules); import agents_tools; "
-        "print(len(set(sys.modules) - bare))"
+        "import sys; before = set(sys.modules); import agents_tools; "
+        "print(len(set(sys.modules) - before))"
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.PIPE)
     return int(done.stdout)
 
 
 def figures() -> dict[str, int]:
-    """Give the five, each with what it counts."""
-    found = [length for length, _ in lengths()]
+    """Return the five numbers by their description."""
+    lengths = [length for length, _ in function_lengths()]
     return {
-        "lines of the longest function": found[-1],
-        "lines that nine of ten functions have at most": round(
-            statistics.quantiles(found, n=10)[-1]
-        ),
-        "modules tied in a circle of imports": len(tied()),
-        "files that a run of two turns with one tool enters": len(
+        "lines of the longest function": lengths[-1],
+        "lines of a function, 90th percentile": round(statistics.quantiles(lengths, n=10)[-1]),
+        "modules in an import cycle": len(import_cycle()),
+        "files that a run of two turns with one tool executes": len(
             asyncio.run(entered_by_a_small_run())
         ),
-        "modules that `import agents_tools` loads": loaded(),
+        "modules that `import agents_tools` loads": loaded_modules(),
     }
 
 
 def main() -> None:
-    """Print the five, and where to look first."""
+    """Print the numbers and the longest functions."""
     print("\n".join(f"| {what} | {number} |" for what, number in figures().items()))
-    print("\nLongest functions:", *(f"{n:4} {where}" for n, where in lengths()[:-6:-1]), sep="\n")
-    print("\nTied:", *(tied() or ["none"]))
+    print(
+        "\nLongest functions:",
+        *(f"{n:4} {name}" for n, name in function_lengths()[:-6:-1]),
+        sep="\n",
+    )
+    print("\nImport cycle:", *(import_cycle() or ["none"]))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The numbers that are published of the package itself are true."""
+"""The published numbers about the package are true."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tools import house
+from tools import code_size
 
 PUBLISHED = {
     what: int(number)
@@ -17,12 +17,12 @@ PUBLISHED = {
 }
 
 
-def test_no_number_is_larger_than_what_is_published() -> None:
-    """A change that makes one larger says so in the table; `python -m tools.house` counts them."""
-    counted = house.figures()
+def test_no_number_is_larger_than_the_published_one() -> None:
+    """A change that increases one updates the table; `python -m tools.code_size` counts them."""
+    counted = code_size.figures()
     assert set(counted) == set(PUBLISHED)
     larger = {what: number for what, number in counted.items() if number > PUBLISHED[what]}
-    assert larger == {}, house.lengths()[-3:]
+    assert larger == {}, code_size.function_lengths()[-3:]
 
 
 def test_a_body_is_counted_without_its_signature_and_docstring(
@@ -32,5 +32,5 @@ def test_a_body_is_counted_without_its_signature_and_docstring(
     (tmp_path / "package" / "one.py").write_text(
         'def one(\n    a: int,\n) -> int:\n    """Count."""\n    a += 1\n    return a\n'
     )
-    monkeypatch.setattr(house, "PACKAGE", tmp_path / "package")
-    assert house.lengths() == [(2, "package/one.py one")]
+    monkeypatch.setattr(code_size, "PACKAGE", tmp_path / "package")
+    assert code_size.function_lengths() == [(2, "package/one.py one")]
