@@ -72,8 +72,8 @@ class Channel(SingleReader):
         self._closed = False
         self._dropped = 0
         self._is_incompressible = False  # a full queue without droppable events
-        self._gap: GapEvent | None = None
-        self._stalled: tuple[int, int] | None = None
+        self._gap: GapEvent | None = None  # counts the events dropped from an incompressible queue
+        self._stalled: tuple[int, int] | None = None  # the reader's position at the last timeout
         self._next_turn = 0.0
 
     @property

@@ -100,7 +100,7 @@ def _latest_progress(events: list[Event]) -> list[Event]:
 
 
 def _append_delta(before: Event, delta: Event) -> Event | None:
-    """Return two deltas of the same text as one; `None` if they do not belong together."""
+    """Return two deltas of the same text as one; `None` if they cannot be merged."""
     if before.origin != delta.origin or before.__class__ is not delta.__class__:
         return None
     if isinstance(before, NotifyStreamEvent) and isinstance(delta, NotifyStreamEvent):
