@@ -409,7 +409,7 @@ class Event(metaclass=EventClass):
         return hash((self.type, self.id, self.seq))
 
     def __repr__(self) -> str:
-        """Return a short description of the payload and the place of the event."""
+        """Return a short description of the payload and the envelope."""
         shown = [
             f"{slot.name}={_short_repr(value)}"
             for slot, value in _payload(self)

@@ -21,8 +21,8 @@ __all__ = [
     "conflict_error",
     "is_confirmed",
     "is_dead_process",
+    "mark_unconfirmed",
     "text_of",
-    "unconfirmed",
 ]
 
 T = TypeVar("T")
@@ -122,7 +122,7 @@ def is_confirmed(command: tuple[Any, ...], reply: Any) -> bool:
     return confirmed >= command[1]
 
 
-def unconfirmed(job: RedisAppend, answer: Any, reply: Any) -> Any:
+def mark_unconfirmed(job: RedisAppend, answer: Any, reply: Any) -> Any:
     """Return the answer for a stored batch that the disk or the replicas did not confirm."""
     if isinstance(answer, Exception) or not job.sync or answer[0] != b"ok":
         return answer

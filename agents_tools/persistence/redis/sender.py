@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
-from agents_tools.persistence.redis.batches import is_confirmed, text_of, unconfirmed
+from agents_tools.persistence.redis.batches import is_confirmed, mark_unconfirmed, text_of
 from agents_tools.persistence.redis.scripts import APPEND
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class RedisSender:
         for command, reply in zip(confirm, replies[len(jobs) :], strict=True):
             if not is_confirmed(command, reply):
                 answers = [
-                    unconfirmed(job, answer, reply)
+                    mark_unconfirmed(job, answer, reply)
                     for job, answer in zip(jobs, answers, strict=True)
                 ]
         return answers

@@ -50,7 +50,7 @@ class LogLocks:
             if file is None:
                 file = _files[self._path] = _LockFile(self._path)
             try:
-                taken = file.take(_byte_of(sid))
+                taken = file.take(_lock_offset(sid))
             finally:
                 if not file.held:
                     file.close()
@@ -66,7 +66,7 @@ class LogLocks:
                 return
             self._held.remove(sid)
             file = _files[self._path]
-            file.give_back(_byte_of(sid))
+            file.give_back(_lock_offset(sid))
             if not file.held:
                 file.close()
                 del _files[self._path]
@@ -98,7 +98,7 @@ class _LockFile:
             os.close(self._file)
 
 
-def _byte_of(sid: str) -> int:
+def _lock_offset(sid: str) -> int:
     """Return the offset of the byte that a log locks.
 
     It comes from 55 bits of a hash, so two logs practically never share a byte.

@@ -79,7 +79,7 @@ def with_gaps(events: list[Event], first: int, end: int) -> list[Event]:
 
 
 def gap(dropped: int, id: int, near: Event | None) -> GapEvent:
-    """Return the event that stands for dropped events, with the id of the last of them."""
+    """Return the event that replaces dropped events, with the id of the last one."""
     if near is None:
         return GapEvent(dropped).replace(id=id)
     return GapEvent(dropped).replace(id=id, timestamp=near.timestamp)

@@ -23,7 +23,7 @@ Policy: TypeAlias = Literal["block", "coalesce", "drop_oldest"]
 """What happens when a reader is slow: senders wait, display events are merged, or dropped."""
 
 BATCH: Final = 256
-"""The number of events that a reader takes at a time."""
+"""The number of events that a reader gets at a time."""
 
 PAGE: Final = 1000
 """The number of events that are read from a store at a time."""
@@ -117,7 +117,7 @@ class EventLog:
             self._retained += [one for one in old if one.id >= behind and not one.droppable]
         else:
             self._retained = []
-        self._events = self._events[surplus:]  # a new list: readers may hold the old one
+        self._events = self._events[surplus:]  # a new list: readers can hold the old one
         self._window = (first, self._events)
 
     def _needed(self, cursor: Cursor) -> int | None:

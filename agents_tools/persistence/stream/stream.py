@@ -83,7 +83,7 @@ class EventStream:
         keep: Which events are stored: `durable` for durable events and the start and end of runs,
             `all` for every event.
         window: The number of recent events that are kept in memory.
-        secrets: Values that are masked in this stream, by name, besides the registered ones.
+        secrets: Values that are masked in this stream, by name, in addition to the registered ones.
         on_error: Called with an exception of a callback or of the store, the event (or `None`) and
             the name of the failed part.
         read_only: Follow a log that another process or stream writes. Publishing is refused.
@@ -140,7 +140,7 @@ class EventStream:
         self._log = EventLog(first, last, window=window, store=store, unsaved=unsaved)
         self._lock = self._log.lock
         self._closed = False
-        self._is_refusing = read_only  # whether nothing may be published
+        self._is_refusing = read_only  # whether publishing is refused
         self._is_appending = False
         self._deferred: deque[Event] = deque()
         self._subscriptions = Subscriptions(self._report, self._publish_note)
