@@ -730,11 +730,11 @@ def test_a_block_is_read_back_as_it_was_written(block: ContentBlock) -> None:
     [
         (
             {"type": "video", "url": "a"},
-            'Content block type unknown: expected one of text, image, audio, file, got "video".',
+            'Content block type is unknown: expected one of text, image, audio, file, got "video".',
         ),
         (
             {"text": "a"},
-            "Content block type unknown: expected one of text, image, audio, file, got null",
+            "Content block type is unknown: expected one of text, image, audio, file, got null",
         ),
         (
             {"type": "text", "text": "a", "size": 1},

@@ -385,7 +385,7 @@ def test_a_server_that_forgot_is_noticed(shared: Server) -> None:
         store.append([said("a")]).result(10)
         client.delete(*client.keys("agents_tools:*:forgotten"))
         for _ in range(2):
-            assert "has lost what it had acknowledged" in str(fails(store.append([said("b")])))
+            assert "has lost 1 acknowledged batches" in str(fails(store.append([said("b")])))
         assert texts(store) == []
 
 
@@ -468,7 +468,9 @@ def test_an_unsafe_server_is_told_of_once(shared: Server, caplog: pytest.LogCapt
     with contextlib.closing(RedisEventStore(shared.url, "unsafe")) as store:
         for text in "ab":
             store.append([said(text)], durability="sync").result(10)
-    warned = [record for record in caplog.records if "may be lost with the power" in record.message]
+    warned = [
+        record for record in caplog.records if "can be lost in a power failure" in record.message
+    ]
     version = tuple(map(int, shared.client().info("server")["redis_version"].split(".")[:2]))
     assert len(warned) == (1 if version < (7, 2) else 0)
 
@@ -477,7 +479,7 @@ def test_replicas_that_do_not_answer_are_told(shared: Server) -> None:
     """Honesty: the events are there, and whether they are safe is not known."""
     store = RedisEventStore(shared.url, "replicas", replicas=1, timeout=0.4)
     with contextlib.closing(store):
-        assert "did not say in time that they are safe" in str(
+        assert "did not confirm the sync in time" in str(
             fails(store.append([said("a")], durability="sync"))
         )
         store.append([said("b")]).result(10)
@@ -489,7 +491,7 @@ def test_waiting_for_one_log_does_not_keep_another_waiting(shared: Server) -> No
     reader, writer = RedisEventStore(shared.url, "first"), RedisEventStore(shared.url, "second")
     with contextlib.closing(reader), contextlib.closing(writer):
         first = reader.wait(-1)
-        until(lambda: reader._server.waiter._asked is not None)  # pyright: ignore[reportPrivateUsage]
+        until(lambda: reader._server.waiter._polled is not None)  # pyright: ignore[reportPrivateUsage]
         second = reader.session("second").wait(-1)
         writer.append([said("a")]).result(10)
         assert second.result(3) == 0  # the request that was under way would have gone on for longer
@@ -597,7 +599,7 @@ def test_a_batch_is_not_doubled_when_the_one_before_it_was_given_up(
     with contextlib.closing(store):
         store.append([said("a")]).result(10)
         inner = store._server  # pyright: ignore[reportPrivateUsage]
-        whole, sent = inner.sending.send, list[int]()
+        whole, sent = inner.log_sender.send, list[int]()
 
         def broken(jobs: list[RedisAppend]) -> list[Any]:
             replies = whole(jobs)
@@ -606,7 +608,7 @@ def test_a_batch_is_not_doubled_when_the_one_before_it_was_given_up(
                 raise redis.ConnectionError("the answer was lost")
             return replies
 
-        monkeypatch.setattr(inner.sending, "send", broken)
+        monkeypatch.setattr(inner.log_sender, "send", broken)
         written = [json.dumps(said(text).to_dict()) for text in "bc"]
         log, now = store._log, time.monotonic()  # pyright: ignore[reportPrivateUsage]
         jobs = [
@@ -636,14 +638,14 @@ def test_what_a_server_refuses_says_what_helps(server: Server) -> None:
         refused = fails(reader.append([said("b")]))
         reader.close()
         assert isinstance(refused, EventStoreFullError)
-        assert "Allow it to the user (ACL SETUSER)" in str(refused)
-        with pytest.raises(EventStoreError, match="Give user and password") as caught:
+        assert "Grant the permission (ACL SETUSER)" in str(refused)
+        with pytest.raises(EventStoreError, match="Pass the user and the password") as caught:
             RedisEventStore(server.url.replace("://", "://reader:wr0ng@"), timeout=2)
         assert "wr0ng" not in str(caught.value)
         admin.execute_command("REPLICAOF", "127.0.0.1", "1")
         refused = fails(store.append([said("b")]))
         assert isinstance(refused, EventStoreFullError)
-        assert "give the address of the server that it copies" in str(refused)
+        assert "Pass the address of its primary server" in str(refused)
         admin.execute_command("REPLICAOF", "NO", "ONE")
         assert texts(store) == ["a"]
 

@@ -33,7 +33,7 @@ VALUE = "p@ss/w+rd ünd=so"
 def _clean(monkeypatch: pytest.MonkeyPatch) -> None:
     """Start each test without registered secrets."""
     monkeypatch.setattr(_secrets, "_registered", {})
-    monkeypatch.setattr(_secrets, "_forms_now", ())
+    monkeypatch.setattr(_secrets, "_current_forms", ())
 
 
 @pytest.fixture

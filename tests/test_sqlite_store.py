@@ -728,7 +728,7 @@ def test_a_store_may_be_closed_where_events_were_read(path: Path) -> None:
         store.close()
         closed.set()
 
-    pending = store._shared.readers.begin(read)
+    pending = store._shared.readers.submit(read)
     pending.add_done_callback(close)  # while it is still reading: called in that thread
     reading.set()
     assert closed.wait(PATIENCE)

@@ -74,7 +74,7 @@ class MessageOutputItem:
 
     Attributes:
         text: The text.
-        refusal: The reason of a refusal; `text` is then empty.
+        refusal: The reason for a refusal; `text` is then empty.
         id: The id of the provider.
         agent: The name of the agent that wrote the message.
         provider_data: Data that only the provider understands, under the name of the provider.

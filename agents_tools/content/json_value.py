@@ -83,8 +83,14 @@ _TOO_DEEP = f"The result is nested more than {_MAX_DEPTH} levels deep. Return a 
 
 
 def serialize(value: Any, serializer: SchemaSerializer | None, *, is_unread: bool) -> str:
-    """Return a value as JSON; `is_unread` tells that it contains iterators."""
-    # A serializer consumes iterators, even endless ones, so it gets none that is unread.
+    """Return a value as JSON.
+
+    Args:
+        value: The value.
+        serializer: A prebuilt serializer for the type of the value.
+        is_unread: Whether the value contains iterators, as far as they were searched for.
+    """
+    # A serializer reads iterators to their end, and some are endless, so it does not get them.
     if not is_unread and (data := _try_serializer(value, serializer)) is not None:
         return data.decode()
     try:
@@ -122,7 +128,7 @@ def _holds_iterator(value: Any, levels: int) -> bool:
 
 
 def types_of(members: Collection[Any]) -> Collection[Any]:
-    """Return the distinct types of some values; usually there is at most one."""
+    """Return the distinct types of values."""
     for member in members:
         first = exact_type(member)
         same = countOf(map(exact_type, members), first) == len(members)
@@ -141,7 +147,7 @@ def hold_iterator(kinds: Collection[Any], members: Collection[Any], levels: int)
 
 
 exact_type: Callable[[object], Any] = type
-"""`type`, under a name from which type checkers conclude nothing."""
+"""`type`, typed so that type checkers do not narrow the result."""
 
 
 def is_iterator(kind: Any) -> bool:
@@ -150,7 +156,11 @@ def is_iterator(kind: Any) -> bool:
 
 
 def read_iterator(iterator: Iterator[Any], where: str) -> list[Any]:
-    """Return the items of an iterator, or refuse one with too many items."""
+    """Return the items of an iterator.
+
+    Raises:
+        UnserializableOutput: The iterator has too many items.
+    """
     items = list(islice(iterator, _MAX_ITEMS + 1))
     if len(items) <= _MAX_ITEMS:
         return items
@@ -188,7 +198,7 @@ class _JsonConverter:
     """Convert a value that no serializer supports to JSON values, and track the location.
 
     Args:
-        is_unread: Whether the iterators of the value are unread: no serializer was tried before.
+        is_unread: Whether the iterators of the value are unread, because no serializer was tried.
     """
 
     def __init__(self, *, is_unread: bool) -> None:
@@ -241,9 +251,7 @@ class _JsonConverter:
         names = _field_names(value, kind)
         if names is not None:
             return self._convert_members((name, getattr(value, name)) for name in names)
-        if issubclass(
-            kind, IOBase
-        ):  # also an iterator of lines, but a file is never meant as a list
+        if issubclass(kind, IOBase):  # a file is an iterator of lines, but not meant as a list
             self._refuse_value(kind)
         if issubclass(kind, Iterator):
             return self._convert_items(self._read_iterator(value))

@@ -172,7 +172,7 @@ class ToolOutputFileContent(_Media):
 
 
 ContentBlock: TypeAlias = ToolOutputText | ToolOutputImage | ToolOutputAudio | ToolOutputFileContent
-"""A content block of a result."""
+"""A content block of a message or a result."""
 
 ToolOutput: TypeAlias = str | list[ContentBlock]
 """The output of a call for the model: text or content blocks."""
@@ -230,8 +230,8 @@ def to_output(value: Any, serializer: SchemaSerializer | None = None) -> ToolOut
         return [ToolOutputFileContent(data=bytes(value))]
     result = as_tool_result(value)
     if result is not None:
-        seen = result.structured if result.content is None else result.content
-        return to_output(seen, serializer)
+        content = result.structured if result.content is None else result.content
+        return to_output(content, serializer)
     if issubclass(kind, _LISTS):
         return _convert_list(value, serializer)
     if is_iterator(kind):
@@ -280,24 +280,26 @@ def block_from_dict(data: Mapping[str, Any]) -> ContentBlock:
     """
     values = dict(data)
     name: object = values.pop("type", None)
-    found = next((block for block in _BLOCKS if block.type == name), None)
-    if found is None:
+    block_type = next((block for block in _BLOCKS if block.type == name), None)
+    if block_type is None:
         known = ", ".join(block.type for block in _BLOCKS)
         raise UserValueError(
-            f"Content block type unknown: expected one of {known}, got {describe_value(name)}."
+            f"Content block type is unknown: expected one of {known}, got {describe_value(name)}."
         )
-    unknown = sorted(values.keys() - {field.name for field in fields(found)})
+    unknown = sorted(values.keys() - {field.name for field in fields(block_type)})
     if unknown:
         raise UserValueError(
-            f"A content block of type {found.type} has no field {describe_value(unknown[0])}. "
+            f"A content block of type {block_type.type} has no field {describe_value(unknown[0])}. "
             "Remove it."
         )
     try:
         if values.get("data") is not None:
             values["data"] = binascii.a2b_base64(values["data"], strict_mode=True)
-        return found(**values)
+        return block_type(**values)
     except (ValueError, TypeError) as error:
-        raise UserValueError(f"A content block of type {found.type} is invalid: {error}") from error
+        raise UserValueError(
+            f"A content block of type {block_type.type} is invalid: {error}"
+        ) from error
 
 
 # Blocks

@@ -163,7 +163,7 @@ class EventClass(type):
             (slot, slot.field_type) for slot in fields if slot.field_type
         )
         if own:
-            _complete(created, namespace)
+            _add_methods(created, namespace)
         return created
 
     @property
@@ -187,9 +187,9 @@ new_event: Final = object.__new__
 _EventT = TypeVar("_EventT", bound="Event")
 
 
-def _complete(cls: EventClass, namespace: Mapping[str, object]) -> None:
+def _add_methods(cls: EventClass, namespace: Mapping[str, object]) -> None:
     """Add the methods that depend on the fields, except those that the class defines itself."""
-    methods: dict[str, object] = {"__init__": _constructor(cls), "__copy__": _copier(cls)}
+    methods: dict[str, object] = {"__init__": _init_method(cls), "__copy__": _copy_method(cls)}
     if cls.__event_payload__:
         methods["stamped"] = Event.stamped
     for key in methods.keys() - namespace.keys():
@@ -203,7 +203,7 @@ def _tuple_getter(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
     return lambda event: tuple(getattr(event, name) for name in names)
 
 
-def _constructor(cls: EventClass) -> Callable[..., None]:
+def _init_method(cls: EventClass) -> Callable[..., None]:
     payload = [(slot.set, field_type.accepts) for slot, field_type in cls.__event_payload__]
     defaults = [(slot.set, slot.default) for slot in cls.__event_slots__ if slot.field_type is None]
 
@@ -245,7 +245,7 @@ def _bind_arguments(
     return tuple(values)
 
 
-def _copier(cls: EventClass) -> Callable[[Any], Any]:
+def _copy_method(cls: EventClass) -> Callable[[Any], Any]:
     read = _tuple_getter([slot.name for slot in cls.__event_slots__])
     setters = [slot.set for slot in cls.__event_slots__]
 
@@ -409,9 +409,9 @@ class Event(metaclass=EventClass):
         return hash((self.type, self.id, self.seq))
 
     def __repr__(self) -> str:
-        """Return a short description of the payload and the place of the event."""
+        """Return a short description of the payload and the envelope."""
         shown = [
-            f"{slot.name}={_brief(value)}"
+            f"{slot.name}={_short_repr(value)}"
             for slot, value in _payload(self)
             if slot.default is REQUIRED or value != slot.default
         ]
@@ -452,8 +452,8 @@ def _identity(event: Event) -> tuple[object, ...]:
     return (event.id, event.seq, micros_of(event.timestamp), event.cause, event.origin)
 
 
-def _brief(value: object) -> str:
-    """Return the repr of a payload value, shortened to one line."""
+def _short_repr(value: object) -> str:
+    """Return the repr of a payload value, truncated."""
     text = repr(value[: MAX_SHOWN + 1] if isinstance(value, (str, bytes)) else value)
     return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 1]}…"
 

@@ -1,6 +1,6 @@
 """A bounded queue of events with one reader and writers in any thread.
 
-Delivering an event needs no lock: writers append to one deque, and the reader takes batches from
+Delivering an event needs no lock: writers append to one deque, and the reader removes batches from
 it. Only taking a batch, waking a waiter and making room in a full queue need the lock.
 """
 
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
 __all__ = ["Channel"]
 
 SEND_TIMEOUT: Final = 5.0
-"""How long a writer waits for a reader that takes no events, in seconds."""
+"""How long a writer waits for a reader that does not read, in seconds."""
 
 _TURN_INTERVAL: Final = 0.001
 """How long a writer can hold the event loop before the reader gets a turn, in seconds."""
 
 _BATCH: Final = 64
-"""The number of events that the reader takes at a time."""
+"""The number of events that the reader gets at a time."""
 
 _MAX_BATCHES: Final = 16
-"""The number of batches that the reader takes before it lets other tasks run."""
+"""The number of batches that the reader gets before other tasks run."""
 
 _set_attribute: Final = object.__setattr__  # events are frozen for type checkers
 
@@ -52,7 +52,7 @@ class Channel(SingleReader):
     Args:
         maxsize: The largest number of events in the queue, besides the batch that the reader has
             taken. Events that are not droppable are accepted even when the queue is full.
-        patience: How long `send` waits for a reader that takes no events, in seconds.
+        patience: How long `send` waits for a reader that does not read, in seconds.
     """
 
     def __init__(self, maxsize: int = 1024, *, patience: float = SEND_TIMEOUT) -> None:
@@ -72,8 +72,8 @@ class Channel(SingleReader):
         self._closed = False
         self._dropped = 0
         self._is_incompressible = False  # a full queue without droppable events
-        self._gap: GapEvent | None = None
-        self._stalled: tuple[int, int] | None = None
+        self._gap: GapEvent | None = None  # counts the events dropped from an incompressible queue
+        self._stalled: tuple[int, int] | None = None  # the reader's position at the last timeout
         self._next_turn = 0.0
 
     @property

@@ -438,7 +438,7 @@ class AgentStateChangedEvent(Event):
 
     Args:
         state: The new state.
-        reason: The reason of the change.
+        reason: The reason for the change.
     """
 
     type = "agent_state_changed_event"

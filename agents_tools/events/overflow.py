@@ -20,7 +20,7 @@ def shorten_queue(events: list[Event], size: int) -> tuple[list[Event], int]:
     Artifacts are dropped last. Gaps do not count.
 
     Returns:
-        The events that are left, with a `GapEvent` where events were dropped, and the number of
+        The remaining events, with a `GapEvent` where events were dropped, and the number of
         dropped events.
     """
     from agents_tools.events.kinds import GapEvent, ToolArtifactEvent
@@ -50,7 +50,7 @@ def count_events(events: list[Event]) -> int:
 
 
 def gap_after(dropped: int, last: Event) -> GapEvent:
-    """Return the event that stands for dropped events, at the position of the last of them."""
+    """Return the event that replaces dropped events, at the position of the last one."""
     from agents_tools.events.kinds import GapEvent
 
     return GapEvent(dropped).replace(seq=last.seq, timestamp=last.timestamp)

@@ -1,4 +1,4 @@
-"""Where what carries traces is let in; empty, and free, until something is."""
+"""The hook for carrying trace context to other processes. Without a tracer it does nothing."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["TraceHooks", "set_tracing", "trace_carrier", "traced"]
+__all__ = ["TraceHooks", "continue_trace", "set_tracing", "trace_carrier"]
 
 
 class TraceHooks:
-    """Carries what is traced here to where a call continues, in another process or machine."""
+    """Carries the trace context of a call to the process that runs the call."""
 
     def carrier(self) -> dict[str, str]:
-        """Return the headers that say where this is in a trace, as in W3C Trace Context."""
+        """Return the current trace context as headers of W3C Trace Context."""
         raise NotImplementedError
 
     def entered(self, carrier: Mapping[str, str]) -> AbstractContextManager[Any]:
-        """Go on in the trace that a carrier tells of, for as long as a block lasts."""
+        """Return a context manager that continues the trace of a carrier."""
         raise NotImplementedError
 
 
@@ -27,18 +27,18 @@ _tracing: TraceHooks | None = None
 
 
 def set_tracing(tracing: TraceHooks | None) -> None:
-    """Say who carries traces; no one for `None`."""
-    global _tracing  # noqa: PLW0603 - the process has one
+    """Set the hooks of this process, or remove them with `None`."""
+    global _tracing  # noqa: PLW0603 - one per process
     _tracing = tracing
 
 
 def trace_carrier() -> dict[str, str]:
-    """Return the headers that go with a call to where it runs; none where nothing is traced."""
+    """Return the trace headers to send with a call; empty if nothing is traced."""
     return {} if _tracing is None else _tracing.carrier()
 
 
-def traced(carrier: Mapping[str, str]) -> AbstractContextManager[Any]:
-    """Go on in the trace that came with a call."""
+def continue_trace(carrier: Mapping[str, str]) -> AbstractContextManager[Any]:
+    """Return a context manager that continues the trace of the headers of a call."""
     if _tracing is None or not carrier:
         return nullcontext()
     return _tracing.entered(carrier)

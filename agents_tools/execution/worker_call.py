@@ -16,7 +16,7 @@ from agents_tools.content.outputs import as_tool_result
 from agents_tools.errors import Interruption, UserError
 from agents_tools.events.channel import Channel
 from agents_tools.events.kinds import NullEvent, ToolStreamEndEvent, ToolStreamStartEvent
-from agents_tools.events.trace_hooks import traced
+from agents_tools.events.trace_hooks import continue_trace
 from agents_tools.execution.protocol import CallLog, ended
 from agents_tools.text.escape import shorten, type_name
 from agents_tools.text.secrets import MASK, mask_registered
@@ -202,7 +202,7 @@ class Execution:
 
     async def _call(self) -> CallOutcome:
         try:
-            with traced(self._envelope.trace):
+            with continue_trace(self._envelope.trace):
                 return await self._tool.call(self._context, self._envelope.arguments)
         finally:
             self._channel.close()

@@ -33,11 +33,11 @@ class MemoryEventStore:
         sid: The name of the log.
     """
 
-    def __init__(self, sid: str = "default", *, _place: _SharedState | None = None) -> None:
+    def __init__(self, sid: str = "default", *, _parent_state: _SharedState | None = None) -> None:
         self.sid = sid
-        self._shared = _place or _SharedState()
+        self._shared = _parent_state or _SharedState()
         self._log = self._shared.log(sid)
-        self._root = _place is None
+        self._root = _parent_state is None
         self._closed = False
         self._waiting: dict[PendingFuture[int], int] = {}
         self._log.readers.append(self)
@@ -118,7 +118,7 @@ class MemoryEventStore:
         """Return another log of the same memory."""
         with self._shared.lock:
             self._check_open()
-            return MemoryEventStore(sid, _place=self._shared)
+            return MemoryEventStore(sid, _parent_state=self._shared)
 
     def sessions(self) -> PendingFuture[list[SessionInfo]]:
         """List the logs that hold events."""

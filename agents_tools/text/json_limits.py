@@ -39,7 +39,7 @@ _USUAL_DEPTH = 64
 
 
 class _SafeLengths:
-    """The lengths up to which a text cannot exceed any limit.
+    """The lengths up to which a text needs no check, because it cannot exceed any limit.
 
     Attributes:
         flat: The length for a text whose types rule out deep nesting.
@@ -89,7 +89,7 @@ def configure_json_limits(limits: JsonLimits) -> JsonLimits:
 
 
 def check_bounds(text: str, limits: JsonLimits | None = None) -> None:
-    """Raise a `JsonFault` if a text exceeds a limit.
+    """Raise `JsonFault` if a text exceeds a limit.
 
     Counting characters is fast and rules out most violations; only a text that could exceed a
     limit is examined further. The syntax is not checked, so text that is not JSON can pass.
@@ -120,14 +120,14 @@ def may_hold_more_keys(text: str, count: int) -> bool:
     if text.count('":') > count or " :" in text:
         return True
     # Other whitespace before a colon is rare, and a search for one character is ten times faster.
-    for space in "\n\t\r":  # noqa: SIM110 - every nested call comes through here
+    for space in "\n\t\r":  # noqa: SIM110 - a hot path
         if space in text and space + ":" in text:
             return True
     return False
 
 
 def check_keys(text: str) -> None:
-    """Raise a `JsonFault` if an object in the text repeats a key."""
+    """Raise `JsonFault` if an object in the text repeats a key."""
     import json
 
     try:
@@ -174,6 +174,6 @@ def _raise_duplicate(keys: list[str]) -> NoReturn:
     seen: set[str] = set()
     for key in keys:
         if key in seen:
-            raise JsonFault("duplicate_key", f'the key "{key[:60]}" is given twice in one object')
+            raise JsonFault("duplicate_key", f'the key "{key[:60]}" occurs twice in one object')
         seen.add(key)
     raise AssertionError

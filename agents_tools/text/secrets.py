@@ -30,6 +30,7 @@ __all__ = [
     "Form",
     "Span",
     "View",
+    "find_form",
     "forget_secret",
     "forms_of",
     "guard_logs",
@@ -39,10 +40,9 @@ __all__ = [
     "mask_json",
     "mask_registered",
     "mask_registered_json",
-    "places_of",
     "register_secret",
     "registered_forms",
-    "revealed",
+    "secret_bytes",
     "views",
 ]
 
@@ -72,7 +72,7 @@ def register_secret(value: str | bytes | HiddenValue) -> None:
         UserTypeError: The value has another type.
         UserValueError: The value has fewer than 6 or more than 32,768 bytes.
     """
-    secret = _revealed(value)
+    secret = secret_bytes(value)
     if not SHORTEST <= len(secret) <= LONGEST:
         raise UserValueError(
             f"A secret has an invalid size: expected {SHORTEST} to {LONGEST:,} bytes, got "
@@ -88,7 +88,7 @@ def register_secret(value: str | bytes | HiddenValue) -> None:
 
 def forget_secret(value: str | bytes | HiddenValue) -> None:
     """Stop masking a registered value; a value that is not registered is ignored."""
-    secret = _revealed(value)
+    secret = secret_bytes(value)
     with _lock:
         _registered.pop(secret, None)
         _refresh()
@@ -104,45 +104,45 @@ def mask(text: str) -> str:
     """
     spans = list(_spans(text))
     if "%" in text:
-        view = _decoded(text, _PERCENT, _percent_decoded)
+        view = _decode(text, _PERCENT, _decode_percent)
         spans += _spans_in_view(view, _spans)
-    if "\\" in text and _forms_now:
-        view = _decoded(text, _BACKSLASH, _backslash_decoded)
+    if "\\" in text and _current_forms:
+        view = _decode(text, _BACKSLASH, _decode_escape)
         spans += _spans_in_view(view, _registered_spans)
-        twice = _decoded(view[0], _BACKSLASH, _backslash_decoded)
+        twice = _decode(view[0], _BACKSLASH, _decode_escape)
         inner = _spans_in_view(twice, _registered_spans)
         spans += [(view[1][start], view[1][end]) for start, end in inner]
-    return _without(text, spans) if spans else text
+    return _mask_spans(text, spans) if spans else text
 
 
 def has_secrets() -> bool:
     """Return whether any secret is registered."""
-    return bool(_forms_now)
+    return bool(_current_forms)
 
 
 def mask_registered(text: str) -> str:
     """Replace the registered secrets in a text with `***`, but not texts that look like secrets."""
-    if not _forms_now:
+    if not _current_forms:
         return text
     spans = list(_registered_spans(text))
     for view in views(text):
         spans += _spans_in_view(view, _registered_spans)
-    return _without(text, spans) if spans else text
+    return _mask_spans(text, spans) if spans else text
 
 
 def mask_encoded(text: str) -> str:
     """Replace only those registered secrets in a text that are percent-encoded or escaped."""
-    if not _forms_now:
+    if not _current_forms:
         return text
     plain = set(_registered_spans(text))
     spans = [span for view in views(text) for span in _spans_in_view(view, _registered_spans)]
     spans = [span for span in spans if span not in plain]
-    return _without(text, spans) if spans else text
+    return _mask_spans(text, spans) if spans else text
 
 
 def mask_registered_json(value: Any) -> Any:
     """Return a copy of a JSON value with registered secrets masked, in keys and numbers too."""
-    if not _forms_now:
+    if not _current_forms:
         return value
     if isinstance(value, str):
         return mask_registered(value)
@@ -161,7 +161,7 @@ def mask_json(value: Any) -> Any:
     kept, except that `bytes` are masked too. Values nested more than 200 levels deep are masked
     as a whole.
     """
-    return _masked(value, _MAX_DEPTH, named=False)
+    return _mask_value(value, _MAX_DEPTH, named=False)
 
 
 # --- log records
@@ -176,10 +176,10 @@ def guard_logs() -> None:
     import logging
 
     for name in _LOGGERS:
-        logging.getLogger(name).addFilter(_masked_record)
+        logging.getLogger(name).addFilter(_mask_record)
 
 
-def _masked_record(record: LogRecord) -> bool:
+def _mask_record(record: LogRecord) -> bool:
     """Mask the secrets in a record; a record without secrets is not changed."""
     try:
         message = record.getMessage()
@@ -193,9 +193,7 @@ def _masked_record(record: LogRecord) -> bool:
 
         trace = "".join(format_exception(*record.exc_info)).rstrip("\n")
         masked = mask(trace)
-        if (
-            masked != trace
-        ):  # handlers write the text instead of the exception, which has the secret
+        if masked != trace:  # handlers write the text instead of the exception with the secret
             record.exc_info, record.exc_text = None, masked
     return True
 
@@ -211,29 +209,25 @@ In base64 the characters next to the text can encode a part of the secret.
 
 _lock = threading.Lock()
 _registered: dict[bytes, tuple[Form, ...]] = {}
-_forms_now: tuple[Form, ...] = ()  # replaced as a whole, so that reading needs no lock
+_current_forms: tuple[Form, ...] = ()  # replaced as a whole, so that reading needs no lock
 
 
 def _refresh() -> None:
-    global _forms_now  # noqa: PLW0603 - the registry is the state of this module
-    _forms_now = tuple({form: None for forms in _registered.values() for form in forms})
+    global _current_forms  # noqa: PLW0603 - the registry is the state of this module
+    _current_forms = tuple({form: None for forms in _registered.values() for form in forms})
 
 
 def registered_forms() -> tuple[Form, ...]:
     """Return the forms of all registered secrets; a new tuple after every change."""
-    return _forms_now
+    return _current_forms
 
 
-def revealed(value: str | bytes | HiddenValue) -> bytes:
+def secret_bytes(value: object) -> bytes:
     """Return a secret as bytes, without the whitespace around it.
 
     Raises:
         UserTypeError: The value is not text, bytes or an object with `get_secret_value()`.
     """
-    return _revealed(value)
-
-
-def _revealed(value: object) -> bytes:
     if not isinstance(value, str | bytes) and hasattr(value, "get_secret_value"):
         value = cast("HiddenValue", value).get_secret_value()
     if isinstance(value, str):
@@ -294,12 +288,12 @@ def _spans(text: str) -> Iterator[Span]:
 
 
 def _registered_spans(text: str) -> Iterator[Span]:
-    for form in _forms_now:
+    for form in _current_forms:
         if form[0] in text:
-            yield from places_of(text, form)
+            yield from find_form(text, form)
 
 
-def places_of(text: str, form: Form) -> Iterator[Span]:
+def find_form(text: str, form: Form) -> Iterator[Span]:
     """Yield the span of each occurrence of a form, with the characters to mask around it."""
     secret, before, after = form
     size = len(secret)
@@ -309,7 +303,7 @@ def places_of(text: str, form: Form) -> Iterator[Span]:
         start = text.find(secret, start + size)
 
 
-def _without(text: str, spans: list[Span]) -> str:
+def _mask_spans(text: str, spans: list[Span]) -> str:
     pieces: list[str] = []
     done = 0
     for start, end in sorted(spans):
@@ -332,9 +326,9 @@ _BACKSLASH = r"(?s)\\(?:u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2}|.)"
 def views(text: str) -> Iterator[View]:
     """Yield the text with percent-encoding decoded, and the text with backslash escapes decoded."""
     if "%" in text:
-        yield _decoded(text, _PERCENT, _percent_decoded)
+        yield _decode(text, _PERCENT, _decode_percent)
     if "\\" in text:
-        yield _decoded(text, _BACKSLASH, _backslash_decoded)
+        yield _decode(text, _BACKSLASH, _decode_escape)
 
 
 def _spans_in_view(view: View, find: Callable[[str], Iterator[Span]]) -> list[Span]:
@@ -342,7 +336,7 @@ def _spans_in_view(view: View, find: Callable[[str], Iterator[Span]]) -> list[Sp
     return [(positions[start], positions[end]) for start, end in find(text)] if positions else []
 
 
-def _decoded(text: str, pattern: str, decode: Callable[[str], Iterator[tuple[str, int]]]) -> View:
+def _decode(text: str, pattern: str, decode: Callable[[str], Iterator[tuple[str, int]]]) -> View:
     """Return the text with the matches of a pattern decoded; empty if nothing matches."""
     from array import array
 
@@ -365,12 +359,12 @@ def _decoded(text: str, pattern: str, decode: Callable[[str], Iterator[tuple[str
     return "".join(pieces), positions
 
 
-def _percent_decoded(run: str) -> Iterator[tuple[str, int]]:
+def _decode_percent(run: str) -> Iterator[tuple[str, int]]:
     for char in bytes.fromhex(run.replace("%", "")).decode("utf-8", "surrogateescape"):
         yield char, 3 * len(char.encode("utf-8", "surrogateescape"))
 
 
-def _backslash_decoded(escape: str) -> Iterator[tuple[str, int]]:
+def _decode_escape(escape: str) -> Iterator[tuple[str, int]]:
     kind = escape[1]
     if len(escape) > 2:  # noqa: PLR2004 - more than a backslash and a letter: a code
         yield chr(int.from_bytes(bytes.fromhex(escape[2:]))), len(escape)
@@ -381,12 +375,12 @@ def _backslash_decoded(escape: str) -> Iterator[tuple[str, int]]:
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
 
 
-# What looks like a secret
+# Patterns of texts that look like a secret
 #
-# Each shape comes with its marks, lowercase texts one of which must be there; looking for them
-# first is what makes masking cheap. A group, where there is one, is the secret part. A pattern
-# takes linear time: it is anchored to its mark, and a repetition is possessive, bounded, or ends
-# the match; it never takes the start of another match before it fails.
+# Each pattern has marks in lowercase. A text without a mark cannot match, and the search for marks
+# is fast. If a pattern has a group, the group is the secret. Patterns take linear time: each is
+# anchored to its mark, and a repetition is possessive, bounded or at the end. A failing match never
+# consumes the start of another match.
 
 
 def _token(start: str, rest: str) -> str:
@@ -403,7 +397,7 @@ _NAMES = (
 )
 _EQUALS = r"""\\{0,2}["']?[ \t]{0,8}[:=]{1,2}>?[ \t]{0,8}+"""
 _SCHEME = r"(?:(?:bearer|basic|digest|negotiate|token|apikey)[ \t]{1,4})?"
-# Words that stand behind the name of an argument in messages and signatures.
+# Words that follow the name of an argument in messages and signatures.
 _NO_VALUES = (
     r"(?!(?:a|an|the|is|are|was|not|must|should|may|can|expected|required|missing|unknown|invalid"
     r"|unexpected|input|field|value|got|optional|any|str|string|int|integer|bool|none|null|true"
@@ -462,7 +456,7 @@ def _shapes(text: str) -> Iterator[Span]:
 
 
 def _private_keys(text: str) -> Iterator[Span]:
-    """Find PEM blocks; one whose end was cut off reaches to the end of the text."""
+    """Yield the spans of PEM blocks. A block without its end extends to the end of the text."""
     start = _compiled("-----BEGIN [A-Z0-9 ]{0,32}PRIVATE KEY[A-Z ]{0,8}-----")
     body = _compiled(r"(?:\s|\\[nr])*+(?:[A-Za-z0-9+/=]{16}|[A-Z][A-Za-z-]{2,15}:)")
     match = start.search(text)
@@ -476,7 +470,7 @@ def _private_keys(text: str) -> Iterator[Span]:
         elif body.match(text, end):
             yield begin, len(text)
             return
-        else:  # the words alone, and no block ends after them
+        else:  # only the words, without a block
             return
         match = start.search(text, end)
 
@@ -501,15 +495,15 @@ def _all_base64(data: bytes) -> Iterator[Form]:
 
 
 def _encoded_shapes(text: str) -> Iterator[Span]:
-    """Find the runs of base64 that look like a secret when decoded."""
+    """Yield the runs of base64 that look like a secret when decoded."""
     for match in _compiled(_BASE64_RUN).finditer(text):
         run = match[0].rstrip("=").replace("-", "+").replace("_", "/")
-        if any(core in run for core in _base64_marks()) and any(map(_is_shape, _readings(run))):
+        if any(core in run for core in _base64_marks()) and any(map(_is_shape, _decode_run(run))):
             yield match.span()
 
 
-def _readings(run: str) -> Iterator[str]:
-    """Decode base64 that may have other letters in front of it."""
+def _decode_run(run: str) -> Iterator[str]:
+    """Yield decodings of base64 with up to three other characters before it."""
     for skip in range(4):
         size = len(run) - skip
         size -= size % 4 == 1
@@ -527,13 +521,13 @@ _MAX_DEPTH = 200
 _LONGEST_NUMBER = 1 << 12
 
 
-def _masked(value: Any, depth: int, *, named: bool) -> Any:
+def _mask_value(value: Any, depth: int, *, named: bool) -> Any:
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
         return MASK if named and value else mask(value)
     if isinstance(value, bytes):
-        return MASK.encode() if named and value else _masked_bytes(value)
+        return MASK.encode() if named and value else _mask_bytes(value)
     if isinstance(value, int | float):
         return MASK if named or _is_secret_number(value) else value
     if not isinstance(value, Mapping | list | tuple):
@@ -542,20 +536,20 @@ def _masked(value: Any, depth: int, *, named: bool) -> Any:
         return MASK
     container = cast("Any", value)
     if isinstance(value, Mapping):
-        return _masked_object(container, depth - 1)
-    items = [_masked(item, depth - 1, named=named) for item in container]
+        return _mask_object(container, depth - 1)
+    items = [_mask_value(item, depth - 1, named=named) for item in container]
     return items if isinstance(value, list) else tuple(items)
 
 
-def _masked_object(value: Mapping[Any, Any], depth: int) -> dict[Any, Any]:
+def _mask_object(value: Mapping[Any, Any], depth: int) -> dict[Any, Any]:
     masked: dict[Any, Any] = {}
     count = 1
     for key, member in value.items():
-        name = _masked(key, depth, named=False)
+        name = _mask_value(key, depth, named=False)
         while name in masked:  # two keys that hold secrets must not become one
             count += 1
             name = f"{MASK} ({count})"
-        masked[name] = _masked(member, depth, named=_names_secret(key))
+        masked[name] = _mask_value(member, depth, named=_names_secret(key))
     return masked
 
 
@@ -563,7 +557,7 @@ def _names_secret(key: Any) -> bool:
     return isinstance(key, str) and bool(_compiled(rf"(?i)(?:{_NAMES}|cookie)\Z").search(key))
 
 
-def _masked_bytes(value: bytes) -> bytes:
+def _mask_bytes(value: bytes) -> bytes:
     return mask(value.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
 

@@ -533,7 +533,7 @@ def test_every_logger_of_the_package_is_guarded() -> None:
     import re
 
     import agents_tools
-    from agents_tools.text.secrets import _LOGGERS, _masked_record, guard_logs
+    from agents_tools.text.secrets import _LOGGERS, _mask_record, guard_logs
 
     used: set[str] = set()
     for path in Path(agents_tools.__file__).parent.rglob("*.py"):
@@ -542,7 +542,7 @@ def test_every_logger_of_the_package_is_guarded() -> None:
     guard_logs()
     guard_logs()
     for name in used:
-        assert logging.getLogger(name).filters.count(_masked_record) == 1
+        assert logging.getLogger(name).filters.count(_mask_record) == 1
 
 
 _PLAIN = """

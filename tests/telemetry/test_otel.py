@@ -30,7 +30,7 @@ from agents_tools.agents.config import hooks_of_all_runs
 from agents_tools.content import Usage
 from agents_tools.errors import ModelError
 from agents_tools.events.listener import current_listeners
-from agents_tools.events.trace_hooks import trace_carrier, traced
+from agents_tools.events.trace_hooks import continue_trace, trace_carrier
 from agents_tools.policies import retry, timeout
 from agents_tools.telemetry import instrument
 from agents_tools.testing import ScriptedModel, tool_call
@@ -358,7 +358,7 @@ async def test_a_trace_goes_on_elsewhere_from_its_carrier() -> None:
         with tracer.start_as_current_span("here"):
             carrier = trace_carrier()
         assert set(carrier) == {"traceparent"}
-        with traced(carrier):
+        with continue_trace(carrier):
             await add.invoke(a=1, b=1)
         assert not trace.get_current_span().get_span_context().is_valid
     assert collected.tree() == ["here", "here > execute_tool add"]

@@ -119,7 +119,7 @@ async def test_credentials_are_no_headers_of_a_request() -> None:
         (b'{"a": 1,\n"b": }', "(line 2, column 6)"),
         (b"\xff", "The body is not UTF-8: byte 0"),
         (b'{"a": NaN}', "NaN is not a JSON number"),
-        (b'{"a": 1, "a": 2}', 'the key "a" is given twice'),
+        (b'{"a": 1, "a": 2}', 'the key "a" occurs twice'),
         (b"[" * 100 + b"]" * 100, "nested more than 64 levels deep"),
         (b"[" + b"1," * 100_001 + b"1]", "at most 100,000 are accepted"),
         (b"1" * 5_000, "a number has more than 4,300 digits"),

@@ -1,4 +1,4 @@
-"""What is on its way into a Redis server, and what the server has answered."""
+"""The state of logs and pending writes, and the replies of a Redis server."""
 
 from __future__ import annotations
 
@@ -18,44 +18,57 @@ __all__ = [
     "RedisAppend",
     "RedisLog",
     "WriteJob",
-    "conflict",
-    "has_died",
+    "conflict_error",
     "is_confirmed",
+    "is_dead_process",
+    "mark_unconfirmed",
     "text_of",
-    "unsafe",
 ]
 
 T = TypeVar("T")
 
 
 class RedisLog:
-    """What this program knows of one log."""
+    """The state of one log in this process.
+
+    Attributes:
+        sid: The name.
+        keys: The keys of the stream, the state and the lease.
+        token: The id of this writer.
+        last: The id of the last event.
+        used_id: The largest id in use, also by events that are not stored.
+        reserved: The largest id that is reserved in the server.
+        acked: The number of batches of this writer that the server has acknowledged.
+        abandoned: The number of later batches that the server can have, although their futures
+            have failed.
+        is_invalid: Whether another writer took the log over, or the server lost events.
+        dead_holder: The token of a dead process whose lease can be taken.
+    """
 
     def __init__(self, sid: str, prefix: str) -> None:
         self.sid = sid
         self.keys = [f"{prefix}:{part}:{sid}" for part in ("log", "state", "lease")]
-        self.refused = False  # whether it was taken over, or has lost something
-        self.stolen = ""  # the writer whose lease may be taken
-        self.renew()
-        self.forget()
+        self.is_invalid = False
+        self.dead_holder = ""
+        self.reset_writer()
+        self.reset()
 
-    def renew(self) -> None:
-        """Be another writer: what this one has written counts no more."""
+    def reset_writer(self) -> None:
+        """Become a new writer, which has not written any batch."""
         self.token = f"{uuid.uuid4().hex}@{socket.gethostname()}:{os.getpid()}"
         self.reserved = INVALID_ID
-        self.acked = 0  # how many batches of this writer the server has, as far as is known
-        self.given_up = 0  # how many more it may have, for which nobody waits any more
+        self.acked = self.abandoned = 0
 
-    def forget(self) -> None:
-        """Begin again."""
+    def reset(self) -> None:
+        """Reset the state, because the log is new or was deleted."""
         self.last = INVALID_ID
-        self.given = INVALID_ID
+        self.used_id = INVALID_ID
         self.reserved = INVALID_ID
-        self.acked = self.given_up = 0
+        self.acked = self.abandoned = 0
 
 
 class WriteJob(Generic[T]):
-    """Something to do for which somebody waits."""
+    """An operation with its deadline and the future of its caller."""
 
     def __init__(self, work: Callable[[], T], until: float) -> None:
         self.work = work
@@ -64,36 +77,36 @@ class WriteJob(Generic[T]):
 
 
 class RedisAppend(NamedTuple):
-    """Events on their way into a log."""
+    """Events to append to a log. `arguments` has the id and the JSON of each event."""
 
     log: RedisLog
-    written: list[Any]
+    arguments: list[Any]
     expect_seq: int | None
     sync: bool
     pending: PendingFuture[int]
     until: float
 
 
-def conflict(log: RedisLog, address: str, code: str, facts: list[str]) -> EventStoreError:
-    """Return why a batch was refused."""
+def conflict_error(log: RedisLog, address: str, code: str, facts: list[str]) -> EventStoreError:
+    """Return the error for a batch that the script refused with a code."""
     where = f"The log {log.sid!r} at {address}"
     store = f"{address} {log.sid}"
     if code == "lost":
         return EventStoreError(
-            f"{where} has lost what it had acknowledged ({facts[0]} batches): the server was "
-            "restarted without its last events, or somebody deleted the log. Nothing more is "
-            "written to it; open it anew to go on with what is there.",
+            f"{where} has lost {facts[0]} acknowledged batches: the server was restarted without "
+            "its last events, or the log was deleted. No more events are written to it. Open the "
+            "log again to continue with the remaining events.",
             store=store,
         )
-    told = {
-        "held": f"is being written by {facts[0].partition('@')[2]}, which has it for another "
-        f"{facts[-1]} ms after its last event. Read it, or write under another sid.",
-        "taken": f"was taken over by {facts[0].partition('@')[2]}. Open it anew to go on.",
-        "count": f"holds {facts[0]} events, which is not what was expected: somebody else has "
-        "written to it. Read what is new and try again.",
+    problems = {
+        "held": f"is being written by {facts[0].partition('@')[2]}, whose lease ends in "
+        f"{facts[-1]} ms if it stores no more events. Only read the log, or use another sid.",
+        "taken": f"was taken over by {facts[0].partition('@')[2]}. Open it again to continue.",
+        "count": f"has another writer: expect_seq does not match its {facts[0]} events. "
+        "Read the new events and try again.",
         "id": f"already has the id {facts[0]}: expected at least {facts[-1]}. Append new events.",
     }
-    return EventConflictError(f"{where} {told[code]}", store=store)
+    return EventConflictError(f"{where} {problems[code]}", store=store)
 
 
 def text_of(value: Any) -> str:
@@ -105,19 +118,19 @@ def is_confirmed(command: tuple[Any, ...], reply: Any) -> bool:
     """Return whether a reply confirms its command."""
     if isinstance(reply, Exception):
         return False
-    had: int = reply[0] if command[0] == "WAITAOF" else reply
-    return had >= command[1]
+    confirmed: int = reply[0] if command[0] == "WAITAOF" else reply
+    return confirmed >= command[1]
 
 
-def unsafe(job: RedisAppend, answer: Any, reply: Any) -> Any:
-    """Return the answer that a batch was stored, but perhaps not for ever."""
+def mark_unconfirmed(job: RedisAppend, answer: Any, reply: Any) -> Any:
+    """Return the answer for a stored batch that the disk or the replicas did not confirm."""
     if isinstance(answer, Exception) or not job.sync or answer[0] != b"ok":
         return answer
     return ["unsafe", answer[1], repr(reply)]
 
 
-def has_died(holder: str) -> bool:
-    """Return whether a writer was a process of this machine that is no more."""
+def is_dead_process(holder: str) -> bool:
+    """Return whether a writer was a process of this machine that has ended."""
     host, _, number = holder.partition("@")[2].rpartition(":")
     if os.name != "posix" or host != socket.gethostname() or not number.isdecimal():
         return False

@@ -1,4 +1,4 @@
-"""What a Redis server and its address are called, and what its errors mean for a log."""
+"""Translate errors of a Redis server, and format its address without credentials."""
 
 from __future__ import annotations
 
@@ -9,62 +9,62 @@ from agents_tools.errors import EventStoreCorruptError, EventStoreError, EventSt
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["address_of", "refusal", "without_password"]
+__all__ = ["address_of", "refusal_error", "without_password"]
 
 _REMEDIES: Final[tuple[tuple[tuple[str, ...], type[EventStoreError], str], ...]] = (
     (
         ("AuthenticationError", "NOAUTH", "WRONGPASS"),
         EventStoreError,
-        "Give user and password in the address: redis://user:password@host:6379/0.",
+        "Pass the user and the password in the address: redis://user:password@host:6379/0.",
     ),
     (
         ("OutOfMemoryError", "OOM", "command not allowed when used"),
         EventStoreFullError,
-        "Give it more memory (maxmemory), or bound the logs with maxlen= or ttl=.",
+        "Give the server more memory (maxmemory), or limit the logs with maxlen= or ttl=.",
     ),
     (
         ("ReadOnlyError", "READONLY", "read only replica"),
         EventStoreFullError,
-        "It is a replica: give the address of the server that it copies.",
+        "The server is a replica. Pass the address of its primary server.",
     ),
     (
         ("NoPermissionError", "NOPERM"),
         EventStoreFullError,
-        "Allow it to the user (ACL SETUSER), or give another one in the address.",
+        "Grant the permission (ACL SETUSER), or pass another user in the address.",
     ),
-    (("MISCONF",), EventStoreFullError, "Look at the disk and the log of the server."),
-    (("NOREPLICAS",), EventStoreFullError, "Look at its replicas."),
+    (("MISCONF",), EventStoreFullError, "Check the disk and the log of the server."),
+    (("NOREPLICAS",), EventStoreFullError, "Check the replicas of the server."),
     (
         ("WRONGTYPE",),
         EventStoreCorruptError,
-        "Something else writes under these keys: use another prefix=.",
+        "Another program writes to these keys. Use another prefix=.",
     ),
-    (("nknown command", "nknown Redis command"), EventStoreError, "It has to be Redis 5 or newer."),
+    (("nknown command", "nknown Redis command"), EventStoreError, "Use Redis 5 or later."),
 )
-"""What an error is known by, what it is here, and what helps."""
+"""For each kind of error: class names or parts of its text, the store error, and the remedy."""
 
 
-def refusal(error: Exception, address: str) -> EventStoreError:
-    """Return the error for what a server refuses.
+def refusal_error(error: Exception, address: str) -> EventStoreError:
+    """Return the store error for a command that the server refused.
 
     Args:
-        error: What the package `redis` has raised.
+        error: The error that the package `redis` raised.
         address: The address of the server.
     """
-    text = str(error)
-    known = " ".join([*(kind.__name__ for kind in type(error).__mro__), text])
-    for signs, kind, remedy in _REMEDIES:
-        if any(sign in known for sign in signs):
-            return kind(f"Redis at {address} refuses: {text} {remedy}", store=address)
-    return EventStoreError(f"Redis at {address} refuses: {text}", store=address)
+    text = str(error).rstrip(".")
+    searched = " ".join([*(kind.__name__ for kind in type(error).__mro__), text])
+    for markers, kind, remedy in _REMEDIES:
+        if any(marker in searched for marker in markers):
+            return kind(f"Redis at {address} refused a command: {text}. {remedy}", store=address)
+    return EventStoreError(f"Redis at {address} refused a command: {text}.", store=address)
 
 
 def address_of(settings: Mapping[str, Any], *, is_secure: bool) -> str:
-    """Return where a server is, without who may use it.
+    """Return the address of a server without user and password.
 
     Args:
         settings: The settings of the connections.
-        is_secure: Whether they use TLS.
+        is_secure: Whether the connections use TLS.
     """
     if path := settings.get("path"):
         return f"unix://{path}"
@@ -73,6 +73,6 @@ def address_of(settings: Mapping[str, Any], *, is_secure: bool) -> str:
 
 
 def without_password(url: str) -> str:
-    """Return an address as it may be shown, whatever is wrong with it."""
+    """Return an address without its credentials, also if it is invalid."""
     scheme, separator, rest = url.rpartition("://")
     return scheme + separator + rest.rpartition("@")[2]

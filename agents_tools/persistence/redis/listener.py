@@ -1,4 +1,4 @@
-"""Listens to several logs of a Redis server at once."""
+"""Wait for events of several logs of a Redis server in one request."""
 
 from __future__ import annotations
 
@@ -17,54 +17,56 @@ __all__ = ["PATIENCE", "RedisListener"]
 logger = logging.getLogger("agents_tools")
 
 PATIENCE: Final = 5_000
-"""How long one request waits for new events, in milliseconds; then it is made again."""
+"""How long one request waits for new events, in milliseconds, before it is repeated."""
 
 
 class RedisListener:
-    """Waits for new events of logs, in one request for all of them.
+    """Waits for new events of several logs. An extra stream of the server ends the wait early.
 
     Args:
         client: A client whose requests do not wait.
-        listener: A client whose requests may wait for `PATIENCE`.
-        prefix: What the names of all keys begin with.
-        address: The address, for errors.
-        ending: Set when the store is closed.
+        listener: A client whose requests can wait for `PATIENCE`.
+        prefix: The prefix of all keys.
+        address: The address, for log messages.
+        closing: Set when the store is closed.
     """
 
     def __init__(
-        self, client: Any, listener: Any, prefix: str, address: str, ending: threading.Event
+        self, client: Any, listener: Any, prefix: str, address: str, closing: threading.Event
     ) -> None:
         self._client = client
         self._listener = listener
         self._address = address
-        self._ending = ending
-        self._heard = "0-0"
-        self._bell = f"{prefix}:bell:{uuid.uuid4().hex}"
+        self._closing = closing
+        self._last_signal = "0-0"
+        self._signal_key = f"{prefix}:bell:{uuid.uuid4().hex}"
 
-    def ask(self, asked: Mapping[Any, int]) -> dict[Any, int]:
-        """Wait a while for logs to have events beyond the ids beside them; give those that have."""
-        streams = {log.keys[0]: f"{after + 1}-0" for log, after in asked.items()}
+    def poll(self, after_ids: Mapping[Any, int]) -> dict[Any, int]:
+        """Wait for events of logs with larger ids than these; return the newest ids that came."""
+        streams = {log.keys[0]: f"{after + 1}-0" for log, after in after_ids.items()}
         try:
-            answer = self._listener.xread(
-                {self._bell: self._heard, **streams}, count=1, block=PATIENCE
+            reply = self._listener.xread(
+                {self._signal_key: self._last_signal, **streams}, count=1, block=PATIENCE
             )
-            heard = {key.decode(): entries[-1][0].decode() for key, entries in answer or ()}
-            self._heard = heard.get(self._bell, self._heard)
-            news = [log for log in asked if log.keys[0] in heard]
-            pages = [self._listener.xrevrange(log.keys[0], count=1) for log in news]
-            return {log: id_of(page[0]) for log, page in zip(news, pages, strict=True) if page}
-        except Exception as error:  # noqa: BLE001 - whoever waits goes on waiting, whatever it is
-            if not self._ending.wait(0.1):
-                logger.debug("Waiting at %s is begun anew: %s", self._address, error)
+            newest = {key.decode(): entries[-1][0].decode() for key, entries in reply or ()}
+            self._last_signal = newest.get(self._signal_key, self._last_signal)
+            changed = [log for log in after_ids if log.keys[0] in newest]
+            pages = [self._listener.xrevrange(log.keys[0], count=1) for log in changed]
+            return {log: id_of(page[0]) for log, page in zip(changed, pages, strict=True) if page}
+        except Exception as error:  # noqa: BLE001 - the waiter polls again after any error
+            if not self._closing.wait(0.1):
+                logger.debug(
+                    "Waiting for events at %s failed and is retried: %s", self._address, error
+                )
             return {}
 
-    def ring(self) -> None:
-        """End what `ask` is doing now or does next."""
+    def wake(self) -> None:
+        """End the current or the next call of `poll`."""
         pipe = self._client.pipeline(transaction=False)
-        pipe.xadd(self._bell, {"": ""}, maxlen=1)
-        pipe.expire(self._bell, 60)
+        pipe.xadd(self._signal_key, {"": ""}, maxlen=1)
+        pipe.expire(self._signal_key, 60)
         pipe.execute()
 
-    def leave(self) -> None:
-        """End what `ask` is doing for good."""
+    def stop(self) -> None:
+        """End the current call of `poll` by closing its connection."""
         self._listener.connection_pool.disconnect()

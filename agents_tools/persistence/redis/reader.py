@@ -1,4 +1,4 @@
-"""Reads logs of events in a Redis server, each time in one attempt."""
+"""Read logs from a Redis server, without retries."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ if TYPE_CHECKING:
 __all__ = ["RedisReader", "id_of"]
 
 PAGE: Final = 1_000
-"""Events are read so many at a time."""
+"""The number of events to read at a time."""
 _LAST: Final = 2**53
+"""The largest id. The numbers of the Lua scripts are exact only up to here."""
 
 
 class RedisReader:
-    """The logs of a server, for those who read them.
+    """Reads the logs of a server.
 
     Args:
-        client: A client of the package `redis` that gives bytes.
-        prefix: What the names of all keys begin with.
+        client: A client of the package `redis` that returns bytes.
+        prefix: The prefix of all keys.
         address: The address, for errors.
     """
 
@@ -41,11 +42,11 @@ class RedisReader:
         """The key of the names of all logs."""
         return f"{self._prefix}:logs"
 
-    def look(self, log: RedisLog) -> None:
-        """Learn how far a log is."""
+    def refresh(self, log: RedisLog) -> None:
+        """Read the last and the reserved id of a log."""
         last, reserved = self._client.hmget(log.keys[1], "last", "reserved")
         log.last = int(last or INVALID_ID)
-        log.given = max(log.given, log.last, int(reserved or INVALID_ID))
+        log.used_id = max(log.used_id, log.last, int(reserved or INVALID_ID))
 
     def read(
         self,
@@ -56,21 +57,21 @@ class RedisReader:
         reverse: bool,
         where: EventFilter | None,
     ) -> list[Event]:
-        """Read events, a page at a time."""
-        found: list[Event] = []
+        """Return events, read a page at a time."""
+        result: list[Event] = []
         low, high = max(after, INVALID_ID) + 2, _LAST if before is None else before
-        while low <= high and (limit is None or len(found) < limit):
-            count = PAGE if limit is None or where is not None else min(PAGE, limit - len(found))
+        while low <= high and (limit is None or len(result) < limit):
+            count = PAGE if limit is None or where is not None else min(PAGE, limit - len(result))
             if reverse:
                 page = self._client.xrevrange(log.keys[0], f"{high}-0", f"{low}-0", count)
             else:
                 page = self._client.xrange(log.keys[0], f"{low}-0", f"{high}-0", count)
             events = [self._event(log, *entry) for entry in page]
-            found += events if where is None else filter(where.accepts, events)
+            result += events if where is None else filter(where.accepts, events)
             if len(page) < count:
                 break
             low, high = (low, events[-1].id) if reverse else (events[-1].id + 2, high)
-        return found if limit is None else found[: max(limit, 0)]
+        return result if limit is None else result[: max(limit, 0)]
 
     def sessions(self) -> list[SessionInfo]:
         """List the logs that hold events."""
@@ -83,13 +84,13 @@ class RedisReader:
             pipe.xrevrange(key, count=1)
             pipe.memory_usage(key)
         replies = pipe.execute()
-        found: list[SessionInfo] = []
-        for place, sid in enumerate(sids):
-            events, first, last, size = replies[4 * place : 4 * place + 4]
+        infos: list[SessionInfo] = []
+        for n, sid in enumerate(sids):
+            events, first, last, size = replies[4 * n : 4 * n + 4]
             if events and first and last:
                 log = RedisLog(sid, self._prefix)
                 ends = [self._event(log, *entries[0]) for entries in (first, last)]
-                found.append(
+                infos.append(
                     SessionInfo(
                         sid=sid,
                         events=events,
@@ -99,16 +100,16 @@ class RedisReader:
                         size=size or 0,
                     )
                 )
-        return found
+        return infos
 
-    def _event(self, log: RedisLog, place: bytes, fields: dict[bytes, bytes]) -> Event:
+    def _event(self, log: RedisLog, entry_id: bytes, fields: dict[bytes, bytes]) -> Event:
         try:
             wire = json.loads(fields[b"event"])
-            return event_of({**wire, "id": id_of((place,))})
+            return event_of({**wire, "id": id_of((entry_id,))})
         except (KeyError, TypeError, ValueError) as error:
             raise EventStoreCorruptError(
-                f"The entry {place.decode()} of {log.keys[0]!r} at {self._address} is not an event "
-                f"({error}). Another program writes to this key: use another prefix.",
+                f"The entry {entry_id.decode()} of {log.keys[0]!r} at {self._address} is not an "
+                f"event ({error}). Another program writes to this key: use another prefix.",
                 store=self._address,
             ) from None
 

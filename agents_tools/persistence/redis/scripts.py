@@ -1,4 +1,4 @@
-"""What runs inside a Redis server, so that nothing comes between its parts."""
+"""The Lua scripts that a Redis server runs. Each script is atomic."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ __all__ = ["APPEND", "RELEASE", "RESERVE"]
 
 APPEND = """
 -- KEYS: log, state, lease, names
--- ARGV: token, token whose lease may be taken, lease ms, number, acknowledged, expected count or
---       '', longest log or 0, ttl ms or 0, name of the log, greatest id given, then for each
---       event its id and its JSON
+-- ARGV: token, token whose lease can be taken, lease ms, number of the batch, acknowledged
+--       batches, expected count or '', maxlen or 0, ttl ms or 0, name of the log, largest used
+--       id, then the id and the JSON of each event
 local log, state, lease = KEYS[1], KEYS[2], KEYS[3]
 local token, number, acked = ARGV[1], tonumber(ARGV[4]), tonumber(ARGV[5])
 local holder = redis.call('GET', lease)
 if holder and holder ~= token and holder ~= ARGV[2] then
   return {'held', holder, redis.call('PTTL', lease)}
 end
-local known = redis.call('HMGET', state, 'writer', 'batch', 'count', 'last', 'reserved')
-local own = known[1] == token
-local batch = own and tonumber(known[2]) or 0
+local saved = redis.call('HMGET', state, 'writer', 'batch', 'count', 'last', 'reserved')
+local own = saved[1] == token
+local batch = own and tonumber(saved[2]) or 0
 if acked > batch then
-  if known[1] and not own then return {'taken', known[1]} end
+  if saved[1] and not own then return {'taken', saved[1]} end
   return {'lost', acked - batch}
 end
-local count, last = tonumber(known[3] or 0), tonumber(known[4] or -1)
+local count, last = tonumber(saved[3] or 0), tonumber(saved[4] or -1)
 if number <= batch then return {'ok', tonumber(redis.call('HGET', state, number % 256))} end
 if number > batch + 1 then return {'gap'} end
 if ARGV[6] ~= '' and tonumber(ARGV[6]) ~= count then return {'count', count} end
 local ids, reserved = {}, tonumber(ARGV[10])
-if not own then reserved = math.max(reserved, tonumber(known[5] or -1)) end
+if not own then reserved = math.max(reserved, tonumber(saved[5] or -1)) end
 for i = 11, #ARGV, 2 do
   local id = tonumber(ARGV[i])
   if id == -1 then
@@ -38,11 +38,11 @@ for i = 11, #ARGV, 2 do
   ids[#ids + 1], last = id, id
 end
 for i, id in ipairs(ids) do
-  local place, json = string.format('%.0f-0', id + 1), ARGV[10 + 2 * i]
+  local entry, json = string.format('%.0f-0', id + 1), ARGV[10 + 2 * i]
   if ARGV[7] == '0' then
-    redis.call('XADD', log, place, 'event', json)
+    redis.call('XADD', log, entry, 'event', json)
   else
-    redis.call('XADD', log, 'MAXLEN', '~', ARGV[7], place, 'event', json)
+    redis.call('XADD', log, 'MAXLEN', '~', ARGV[7], entry, 'event', json)
   end
 end
 redis.call('HSET', state, 'writer', token, 'batch', number, 'count', count + #ids,
@@ -55,9 +55,12 @@ if ARGV[8] ~= '0' then
 end
 return {'ok', last}
 """
-"""Appends one batch, once: a batch that comes again because its answer was lost is recognised by
-its number, and told the id it ended with. Numbers have no gap, so that nothing overtakes a batch
-that was refused."""
+"""Append a batch once.
+
+A batch that is sent again because its reply was lost is recognized by its number, and the script
+returns the last id of the first attempt. The numbers of stored batches have no gaps, so no batch is
+stored before an earlier one that was refused.
+"""
 
 RESERVE = """
 -- KEYS: state; ARGV: id
@@ -67,10 +70,10 @@ end
 """
 
 RELEASE = """
--- KEYS: state, lease; ARGV: token, greatest id that was given
+-- KEYS: state, lease; ARGV: token, largest used id
 if redis.call('GET', KEYS[2]) == ARGV[1] then
   redis.call('HSET', KEYS[1], 'reserved', ARGV[2])
   redis.call('DEL', KEYS[2])
 end
 """
-"""Lets the next writer in at once, and gives back the ids that were reserved and not used."""
+"""Release the lease, and the ids that were reserved but not used."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
-from agents_tools.persistence.redis.batches import is_confirmed, text_of, unsafe
+from agents_tools.persistence.redis.batches import is_confirmed, mark_unconfirmed, text_of
 from agents_tools.persistence.redis.scripts import APPEND
 
 if TYPE_CHECKING:
@@ -16,22 +16,22 @@ __all__ = ["RedisSender"]
 logger = logging.getLogger("agents_tools")
 
 LEASE: Final = 30_000
-"""How long a writer that says nothing more keeps others out, in milliseconds."""
-_CONFIRMS: Final = (7, 2)
-"""The version of Redis that says when its disk has something."""
+"""How long a lease lasts after the last batch of its writer, in milliseconds."""
+_WAITAOF_VERSION: Final = (7, 2)
+"""The first version of Redis with WAITAOF, which waits until events are on disk."""
 
 
 class RedisSender:
-    """The way of batches into the logs of a server.
+    """Sends batches to the logs of a server.
 
     Args:
-        client: A client of the package `redis` that gives bytes.
+        client: A client of the package `redis` that returns bytes.
         names: The key of the names of all logs.
-        trim: The longest log and how long one is kept in milliseconds; 0 for no bound.
-        replicas: How many replicas have to have what is `sync`.
-        timeout: How long one attempt may take, in seconds.
+        trim: `maxlen`, and `ttl` in milliseconds; 0 for no limit.
+        replicas: The number of replicas that must confirm a `sync` batch.
+        timeout: The time limit of one attempt, in seconds.
         address: The address, for errors.
-        refused: What is raised for a command that the server refuses.
+        response_error: The class of the errors for commands that the server refuses.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class RedisSender:
         replicas: int,
         timeout: float,
         address: str,
-        refused: type[Exception],
+        response_error: type[Exception],
     ) -> None:
         self._client = client
         self._names = names
@@ -50,28 +50,28 @@ class RedisSender:
         self._replicas = replicas
         self._timeout = timeout
         self._address = address
-        self._refused = refused
+        self._response_error = response_error
         self._script = ""
         self._confirm: list[tuple[Any, ...]] | None = None
 
     def forget_script(self) -> None:
-        """Load the script again: the server has forgotten it."""
+        """Load the script again at the next attempt, because the server has lost it."""
         self._script = ""
 
     def send(self, jobs: list[RedisAppend]) -> list[Any]:
-        """Send batches at once, and give the answers."""
-        script = self._script or self._loaded()
-        for log in {job.log: None for job in jobs if job.log.given_up}:
-            self._make_sure(log)
-        confirm = self._how_to_confirm() if any(job.sync for job in jobs) else []
+        """Send batches in one pipeline, and return an answer or an error for each."""
+        script = self._script or self._load_script()
+        for log in {job.log: None for job in jobs if job.log.abandoned}:
+            self._recover_acked(log)
+        confirm = self._confirm_commands() if any(job.sync for job in jobs) else []
         numbers: dict[RedisLog, int] = {}
         pipe = self._client.pipeline(transaction=False)
         for job in jobs:
             log = job.log
             number = numbers[log] = numbers.get(log, log.acked) + 1
             expected = "" if job.expect_seq is None else job.expect_seq
-            facts = [log.token, log.stolen, LEASE, number, log.acked, expected, *self._trim]
-            facts += [log.sid, log.given, *job.written]
+            facts = [log.token, log.dead_holder, LEASE, number, log.acked, expected, *self._trim]
+            facts += [log.sid, log.used_id, *job.arguments]
             pipe.evalsha(script, 4, *log.keys, self._names, *facts)
         for command in confirm:
             pipe.execute_command(*command)
@@ -80,52 +80,55 @@ class RedisSender:
         for command, reply in zip(confirm, replies[len(jobs) :], strict=True):
             if not is_confirmed(command, reply):
                 answers = [
-                    unsafe(job, answer, reply) for job, answer in zip(jobs, answers, strict=True)
+                    mark_unconfirmed(job, answer, reply)
+                    for job, answer in zip(jobs, answers, strict=True)
                 ]
         return answers
 
-    def _loaded(self) -> str:
+    def _load_script(self) -> str:
         self._script = self._client.script_load(APPEND)
         return self._script
 
-    def _make_sure(self, log: RedisLog) -> None:
-        """Learn whether the server has a batch of which it was not heard any more."""
+    def _recover_acked(self, log: RedisLog) -> None:
+        """Count the abandoned batches that the server has stored."""
         writer, batch, last = self._client.hmget(log.keys[1], "writer", "batch", "last")
         if writer == log.token.encode():
-            # Beyond those that were given up there may be some that are sent again, as themselves.
-            log.acked = max(log.acked, min(int(batch), log.acked + log.given_up))
+            # The server can also have later batches. They are sent again with their own numbers.
+            log.acked = max(log.acked, min(int(batch), log.acked + log.abandoned))
             log.last = max(log.last, int(last))
-        log.given_up = 0
+        log.abandoned = 0
 
-    def _how_to_confirm(self) -> list[tuple[Any, ...]]:
-        """Return what asks the server whether events are safe, after they were sent."""
+    def _confirm_commands(self) -> list[tuple[Any, ...]]:
+        """Return the commands that confirm a `sync` batch after it was sent."""
         if self._confirm is None:
-            within = round(1_000 * self._timeout / 2)
+            wait_ms = round(1_000 * self._timeout / 2)
             commands: list[tuple[Any, ...]] = []
-            if not self._is_always_safe():
-                commands.append(("WAITAOF", 1, 0, within))
+            if not self._needs_no_confirm():
+                commands.append(("WAITAOF", 1, 0, wait_ms))
             if self._replicas:
-                commands.append(("WAIT", self._replicas, within))
+                commands.append(("WAIT", self._replicas, wait_ms))
             self._confirm = commands
         return self._confirm
 
-    def _is_always_safe(self) -> bool:
-        """Return whether nothing has to be asked, or nothing can be."""
+    def _needs_no_confirm(self) -> bool:
+        """Return whether WAITAOF is not necessary, or not possible."""
         try:
-            found = self._client.config_get("append*")
-            settings = {text_of(key): text_of(value) for key, value in found.items()}
+            config = self._client.config_get("append*")
+            settings = {text_of(key): text_of(value) for key, value in config.items()}
             version = text_of(self._client.info("server")["redis_version"])
-        except self._refused as error:  # a server whose settings may not be seen
-            logger.warning("Whether %s keeps events is not known: %s", self._address, error)
+        except self._response_error as error:  # this user cannot read the settings
+            logger.warning(
+                "Cannot check whether %s stores events on disk: %s", self._address, error
+            )
             return True
         on = settings.get("appendonly") == "yes"
         if on and settings.get("appendfsync") == "always":
             return True
-        if on and tuple(map(int, version.split(".")[:2])) >= _CONFIRMS:
+        if on and tuple(map(int, version.split(".")[:2])) >= _WAITAOF_VERSION:
             return False
         logger.warning(
-            "Events for %s are to be 'sync', and may be lost with the power of the server: it "
-            "has appendonly=%s, appendfsync=%s, and is version %s. Set appendfsync always.",
+            "Events with durability='sync' can be lost in a power failure of %s: it has "
+            "appendonly=%s, appendfsync=%s and version %s. Set appendfsync always.",
             *(self._address, settings.get("appendonly"), settings.get("appendfsync"), version),
         )
         return True

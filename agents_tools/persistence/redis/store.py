@@ -41,11 +41,11 @@ from agents_tools.persistence.redis.batches import (
     RedisAppend,
     RedisLog,
     WriteJob,
-    conflict,
-    has_died,
+    conflict_error,
+    is_dead_process,
     text_of,
 )
-from agents_tools.persistence.redis.errors import address_of, refusal, without_password
+from agents_tools.persistence.redis.errors import address_of, refusal_error, without_password
 from agents_tools.persistence.redis.listener import PATIENCE, RedisListener
 from agents_tools.persistence.redis.reader import RedisReader
 from agents_tools.persistence.redis.scripts import RELEASE, RESERVE
@@ -68,7 +68,7 @@ logger = logging.getLogger("agents_tools")
 BLOCK: Final = 1_000
 """The number of ids that are reserved at a time."""
 
-_AWAY: Final = (_redis.ConnectionError, _redis.TimeoutError, OSError)
+_UNREACHABLE: Final = (_redis.ConnectionError, _redis.TimeoutError, OSError)
 """The errors that mean that the server cannot be reached, or is still loading its data."""
 
 
@@ -142,12 +142,12 @@ class RedisEventStore:
     def next_id(self) -> int:
         """The id of the next event, larger than all stored and reserved ids."""
         self._refresh()
-        return max(self._log.last, self._log.given) + 1
+        return max(self._log.last, self._log.used_id) + 1
 
     def _refresh(self) -> None:
-        if self._log.acked or self._is_shut():  # this store is the writer
+        if self._log.acked or self._is_closed():  # this store is the writer
             return
-        refresh = self._read(partial(self._server.reading.look, self._log))
+        refresh = self._read(partial(self._server.log_reader.refresh, self._log))
         try:
             refresh.result(min(1.0, self._server.timeout))
         except (TimeoutError, EventStoreError):
@@ -169,15 +169,15 @@ class RedisEventStore:
             return PendingFuture.failed(error)
         sync = durability == "sync"
         job = RedisAppend(self._log, written, expect_seq, sync, pending, self._server.deadline())
-        if self._is_shut() or not self._server.writer.submit(job):
-            return PendingFuture.failed(self._is_closed())
+        if self._is_closed() or not self._server.writer.submit(job):
+            return PendingFuture.failed(self._closed_error())
         return pending
 
     def reserve(self, id: int, /) -> None:
         """Mark ids up to this one as used. The server reserves a block of ids at a time."""
         log = self._log
-        log.given = max(log.given, id)
-        if id > log.reserved and not self._is_shut():
+        log.used_id = max(log.used_id, id)
+        if id > log.reserved and not self._is_closed():
             log.reserved = (id // BLOCK + 1) * BLOCK
             self._server.writer.submit(
                 WriteJob(partial(self._server.reserve, log, log.reserved), self._server.deadline())
@@ -194,13 +194,13 @@ class RedisEventStore:
     ) -> PendingFuture[list[Event]]:
         """Return events in the order of their ids."""
         return self._read(
-            partial(self._server.reading.read, self._log, after, before, limit, reverse, where)
+            partial(self._server.log_reader.read, self._log, after, before, limit, reverse, where)
         )
 
     def wait(self, after: int, /) -> PendingFuture[int]:
         """Wait for an event with a larger id, from any process."""
-        if self._is_shut():
-            return PendingFuture.failed(self._is_closed())
+        if self._is_closed():
+            return PendingFuture.failed(self._closed_error())
         if self._log.last > after:
             return PendingFuture.now(self._log.last)
         waiter = self._server.waiter
@@ -214,21 +214,21 @@ class RedisEventStore:
 
     def session(self, sid: str, /) -> RedisEventStore:
         """Return another log of the same server."""
-        if self._is_shut():
-            raise self._is_closed()
+        if self._is_closed():
+            raise self._closed_error()
         return RedisEventStore("", sid, _server=self._server)
 
     def sessions(self) -> PendingFuture[list[SessionInfo]]:
         """List the logs that hold events, sorted by name."""
-        return self._read(self._server.reading.sessions)
+        return self._read(self._server.log_reader.sessions)
 
     def delete(self, sid: str, /) -> PendingFuture[None]:
         """Delete a log with all its events."""
-        if self._is_shut():
-            return PendingFuture.failed(self._is_closed())
+        if self._is_closed():
+            return PendingFuture.failed(self._closed_error())
         job: WriteJob[None] = WriteJob(partial(self._server.delete, sid), self._server.deadline())
         if not self._server.writer.submit(job):
-            return PendingFuture.failed(self._is_closed())
+            return PendingFuture.failed(self._closed_error())
         return job.pending
 
     def close(self) -> None:
@@ -239,7 +239,7 @@ class RedisEventStore:
         elif not self._closed:
             self._closed = True
             for pending in list(self._waiting):
-                pending.fail(self._is_closed())
+                pending.fail(self._closed_error())
             if not self._root:
                 job: WriteJob[None] = WriteJob(
                     partial(self._server.release, self._log), self._server.deadline()
@@ -252,14 +252,14 @@ class RedisEventStore:
 
     def _read(self, work: Callable[[], T]) -> PendingFuture[T]:
         job: WriteJob[T] = WriteJob(work, self._server.deadline())
-        if self._is_shut() or not self._server.reader.submit(job):
-            return PendingFuture.failed(self._is_closed())
+        if self._is_closed() or not self._server.reader.submit(job):
+            return PendingFuture.failed(self._closed_error())
         return job.pending
 
-    def _is_shut(self) -> bool:
+    def _is_closed(self) -> bool:
         return self._closed or self._server.process != os.getpid()
 
-    def _is_closed(self) -> EventStoreError:
+    def _closed_error(self) -> EventStoreError:
         address = self._server.address
         text = f"The log {self.sid!r} at {address} is closed."
         if not self._closed and self._server.process != os.getpid():
@@ -289,10 +289,10 @@ class _RedisServer:
         self.timeout = timeout
         self._prefix = prefix
         self._client = _client(pool, timeout)
-        self.reading = RedisReader(self._client, prefix, self.address)
-        self.sending = RedisSender(
+        self.log_reader = RedisReader(self._client, prefix, self.address)
+        self.log_sender = RedisSender(
             self._client,
-            self.reading.names,
+            self.log_reader.names,
             [maxlen or 0, round(1_000 * ttl) if ttl else 0],
             replicas,
             timeout,
@@ -302,13 +302,13 @@ class _RedisServer:
         self._listener = _client(pool, max(timeout, 2 * PATIENCE / 1_000))
         self._logs: dict[str, RedisLog] = {}
         self._lock = threading.Lock()
-        self._ending = threading.Event()
-        self._gone: Exception | None = None  # why the last attempt did not reach the server
+        self._closing = threading.Event()
+        self._last_error: Exception | None = None  # why the server is unreachable
         self.writer: WorkerThread[Any] = WorkerThread("agents-tools-redis-writer", self._write)
-        self.reader: WorkerThread[Any] = WorkerThread("agents-tools-redis-reader", self._do_all)
-        listening = RedisListener(self._client, self._listener, prefix, self.address, self._ending)
-        self._ring = listening.ring
-        self.waiter = LogWaiter(listening.ask, self._wake, listening.leave, self._is_closed)
+        self.reader: WorkerThread[Any] = WorkerThread("agents-tools-redis-reader", self._run_jobs)
+        listener = RedisListener(self._client, self._listener, prefix, self.address, self._closing)
+        self._wake_listener = listener.wake
+        self.waiter = LogWaiter(listener.poll, self._wake, listener.stop, self._closed_error)
 
     def deadline(self) -> float:
         """Return the deadline of an operation that begins now."""
@@ -318,10 +318,10 @@ class _RedisServer:
         """Return the state of a log, read from the server if this store is not its writer."""
         with self._lock:
             log = self._logs.get(sid)
-            if log is None or log.refused:
+            if log is None or log.is_invalid:
                 log = self._logs[sid] = RedisLog(sid, self._prefix)
         if not log.acked:
-            self._tried(partial(self.reading.look, log), time.monotonic())
+            self._retry(partial(self.log_reader.refresh, log), time.monotonic())
         return log
 
     def close(self) -> None:
@@ -331,7 +331,7 @@ class _RedisServer:
             self.writer.submit(WriteJob(partial(self.release, log), until))
         self.writer.end()
         self.reader.end()
-        self._ending.set()
+        self._closing.set()
         self.waiter.end()
         self._client.connection_pool.disconnect()
         self._listener.connection_pool.disconnect()
@@ -342,8 +342,8 @@ class _RedisServer:
         """Delete a log."""
         log = self._logs.get(sid) or RedisLog(sid, self._prefix)
         self._client.delete(*log.keys)
-        self._client.srem(self.reading.names, sid)
-        log.forget()
+        self._client.srem(self.log_reader.names, sid)
+        log.reset()
 
     def reserve(self, log: RedisLog, id_: int) -> None:
         """Reserve ids up to this one."""
@@ -351,40 +351,40 @@ class _RedisServer:
 
     def release(self, log: RedisLog) -> None:
         """Release the lease, so that another writer need not wait for its end."""
-        if not log.refused and (log.acked or log.reserved != INVALID_ID):
-            self._client.eval(RELEASE, 2, *log.keys[1:], log.token, max(log.given, log.last))
-            log.renew()
+        if not log.is_invalid and (log.acked or log.reserved != INVALID_ID):
+            self._client.eval(RELEASE, 2, *log.keys[1:], log.token, max(log.used_id, log.last))
+            log.reset_writer()
 
     def _wake(self) -> None:
-        self.writer.submit(WriteJob(self._ring, self.deadline()))
+        self.writer.submit(WriteJob(self._wake_listener, self.deadline()))
 
     # --- work of the threads
 
-    def _do_all(self, jobs: list[WriteJob[Any]]) -> None:
+    def _run_jobs(self, jobs: list[WriteJob[Any]]) -> None:
         for job in jobs:
-            if self._is_too_late(job):
+            if self._expire(job):
                 continue
             try:
-                job.pending.resolve(self._tried(job.work, job.until))
+                job.pending.resolve(self._retry(job.work, job.until))
             except Exception as error:  # noqa: BLE001 - raised by the future
                 job.pending.fail(error)
 
-    def _tried(self, work: Callable[[], T], until: float) -> T:
+    def _retry(self, work: Callable[[], T], until: float) -> T:
         """Run an operation, and retry it while the server is unreachable."""
         delay = 0.01
         while True:
             try:
                 done = work()
             except _redis.AuthenticationError as error:
-                raise self._refusal(error) from error
-            except _AWAY as error:
-                self._gone = error
+                raise self._response_error(error) from error
+            except _UNREACHABLE as error:
+                self._last_error = error
                 if time.monotonic() + delay >= until:
-                    raise self._away(error) from error
+                    raise self._unreachable_error(error) from error
             except _redis.RedisError as error:
-                raise self._refusal(error) from error
+                raise self._response_error(error) from error
             else:
-                self._gone = None
+                self._last_error = None
                 return done
             time.sleep(delay)
             delay = min(2 * delay, 0.5)
@@ -397,95 +397,97 @@ class _RedisServer:
                 continue
             self._send(appends)
             appends = []
-            self._do_all([job])
+            self._run_jobs([job])
         self._send(appends)
 
     def _send(self, jobs: list[RedisAppend]) -> None:
         """Send batches until each is acknowledged. Those past their deadline fail."""
         delay = 0.01
-        jobs = [job for job in jobs if not self._is_too_late(job)]
+        jobs = [job for job in jobs if not self._expire(job)]
         while jobs:
             away: Exception | None = None
             try:
-                replies = self.sending.send(jobs)
-            except _AWAY as error:
+                replies = self.log_sender.send(jobs)
+            except _UNREACHABLE as error:
                 away, replies = error, [error] * len(jobs)
             except Exception as error:  # noqa: BLE001 - raised by the future
                 replies = [error] * len(jobs)
-            self._gone = away
-            answered = [self._is_settled(*pair) for pair in zip(jobs, replies, strict=True)]
+            self._last_error = away
+            answered = [self._settle(*pair) for pair in zip(jobs, replies, strict=True)]
             left = [job for job, done in zip(jobs, answered, strict=True) if not done]
             if len(left) == len(jobs):
-                left = self._in_time(left, away, delay)
+                left = self._wait_to_retry(left, away, delay)
                 delay = min(2 * delay, 0.5)
             jobs = left
 
-    def _is_too_late(self, job: WriteJob[Any] | RedisAppend) -> bool:
+    def _expire(self, job: WriteJob[Any] | RedisAppend) -> bool:
         """Fail a job whose deadline has passed while the server is unreachable."""
-        if self._gone is None or time.monotonic() < job.until:
+        if self._last_error is None or time.monotonic() < job.until:
             return False
-        job.pending.fail(self._away(self._gone))
+        job.pending.fail(self._unreachable_error(self._last_error))
         return True
 
-    def _in_time(
+    def _wait_to_retry(
         self, jobs: list[RedisAppend], away: Exception | None, delay: float
     ) -> list[RedisAppend]:
         """Wait, and return the batches that can be sent again."""
         now = time.monotonic()
         first = next((n for n, job in enumerate(jobs) if now + delay < job.until), len(jobs))
-        kept = jobs[first:]  # the order of the batches must not change
+        remaining = jobs[first:]  # the order of the batches must not change
         for job in jobs[:first]:
-            job.log.given_up += 1
-            job.pending.fail(self._away(away))
-        if kept:
+            job.log.abandoned += 1
+            job.pending.fail(self._unreachable_error(away))
+        if remaining:
             time.sleep(delay)
-        return kept
+        return remaining
 
     # --- replies
 
-    def _is_settled(self, job: RedisAppend, reply: Any) -> bool:
+    def _settle(self, job: RedisAppend, reply: Any) -> bool:
         """Resolve the future of a batch; return `False` if the batch must be sent again."""
         if isinstance(reply, Exception):
             if isinstance(reply, NoScriptError):
-                self.sending.forget_script()
+                self.log_sender.forget_script()
                 return False
-            if isinstance(reply, _AWAY) and not isinstance(reply, _redis.AuthenticationError):
+            if isinstance(reply, _UNREACHABLE) and not isinstance(
+                reply, _redis.AuthenticationError
+            ):
                 return False
-            job.pending.fail(self._refusal(reply))
+            job.pending.fail(self._response_error(reply))
             return True
         log = job.log
         code, *facts = (text_of(part) for part in reply)
         if code == "gap":
             return False
-        if code == "held" and has_died(facts[0]):
-            log.stolen = facts[0]
+        if code == "held" and is_dead_process(facts[0]):
+            log.dead_holder = facts[0]
             return False
         if code not in {"ok", "unsafe"}:
-            log.refused = log.refused or code in {"taken", "lost"}
-            job.pending.fail(conflict(log, self.address, code, facts))
+            log.is_invalid = log.is_invalid or code in {"taken", "lost"}
+            job.pending.fail(conflict_error(log, self.address, code, facts))
             return True
         log.acked += 1
         log.last = max(log.last, int(facts[0]))
         if code == "ok":
             job.pending.resolve(log.last)
         else:
-            why = f"{self.address} has the events, but did not say in time that they are safe"
-            job.pending.fail(EventStoreError(f"{why} ({facts[1]}).", store=self.address))
-        self.waiter.seen(log)
+            problem = f"{self.address} has stored the events, but did not confirm the sync in time"
+            job.pending.fail(EventStoreError(f"{problem} ({facts[1]}).", store=self.address))
+        self.waiter.notify(log)
         return True
 
-    def _is_closed(self) -> EventStoreError:
+    def _closed_error(self) -> EventStoreError:
         return EventStoreError(f"The store at {self.address} is closed.", store=self.address)
 
-    def _away(self, error: Exception | None) -> EventStoreError:
+    def _unreachable_error(self, error: Exception | None) -> EventStoreError:
         return EventStoreError(
             f"Redis at {self.address} could not be reached within {self.timeout:g} s "
             f"({error or 'no reply'}). Check the address and that the server is running.",
             store=self.address,
         )
 
-    def _refusal(self, error: Exception) -> Exception:
-        return refusal(error, self.address) if isinstance(error, _redis.RedisError) else error
+    def _response_error(self, error: Exception) -> Exception:
+        return refusal_error(error, self.address) if isinstance(error, _redis.RedisError) else error
 
 
 def _pool_of(url: Any) -> Any:

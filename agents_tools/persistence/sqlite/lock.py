@@ -1,7 +1,8 @@
-"""Who may write to a log: one at a time, held by a lock that the kernel frees when it ends.
+"""The lease of a log: a file lock, so that only one process at a time writes to the log.
 
-The locks are bytes of a file beside the store, one for each log. They belong to the process, so
-what this process holds is noted here as well.
+Each log locks one byte of a file next to the store. The kernel releases the locks of a process that
+ends. File locks do not exclude other stores of the same process, so this module tracks the leases
+of this process.
 """
 
 from __future__ import annotations
@@ -19,11 +20,14 @@ __all__ = ["LogLocks"]
 _SUFFIX: Final = "-lease"
 _lock = threading.Lock()
 _files: Final[dict[str, _LockFile]] = {}
-"""The lock files that this process has open: each once, for closing one again would free all."""
+"""The lock files that this process has open.
+
+Each is open only once, because closing any descriptor of a file releases all its locks.
+"""
 
 
 class LogLocks:
-    """The leases that one opened store holds.
+    """The leases that one open store holds.
 
     Args:
         path: The file of the store.
@@ -34,7 +38,7 @@ class LogLocks:
         self._held: set[str] = set()
 
     def take(self, sid: str) -> bool:
-        """Take the lease of a log; `False` if somebody else has it.
+        """Take the lease of a log; return `False` if another writer has it.
 
         Raises:
             OSError: The lock file cannot be written.
@@ -46,7 +50,7 @@ class LogLocks:
             if file is None:
                 file = _files[self._path] = _LockFile(self._path)
             try:
-                taken = file.take(_place_of(sid))
+                taken = file.take(_lock_offset(sid))
             finally:
                 if not file.held:
                     file.close()
@@ -56,82 +60,85 @@ class LogLocks:
             return taken
 
     def give_back(self, sid: str) -> None:
-        """Let others write to a log."""
+        """Release the lease of a log. A lease that this store does not hold is ignored."""
         with _lock:
             if sid not in self._held:
                 return
             self._held.remove(sid)
             file = _files[self._path]
-            file.give_back(_place_of(sid))
+            file.give_back(_lock_offset(sid))
             if not file.held:
                 file.close()
                 del _files[self._path]
 
     def forget(self) -> None:
-        """Hold nothing any more: this is the child of the process that does."""
+        """Drop all leases in a forked child, without releasing those of the parent."""
         self._held.clear()
 
 
 class _LockFile:
     def __init__(self, path: str) -> None:
-        mode = stat.S_IMODE(os.stat(path.removesuffix(_SUFFIX)).st_mode) & 0o666  # noqa: PTH116 - a lock file has few needs
+        mode = stat.S_IMODE(os.stat(path.removesuffix(_SUFFIX)).st_mode) & 0o666  # noqa: PTH116 - no Path needed
         self._file = os.open(path, os.O_RDWR | os.O_CREAT, mode)
         self.held: set[int] = set()
 
-    def take(self, place: int) -> bool:
-        if place in self.held or not _lock_byte(self._file, place):
+    def take(self, offset: int) -> bool:
+        if offset in self.held or not _lock_byte(self._file, offset):
             return False
-        self.held.add(place)
+        self.held.add(offset)
         return True
 
-    def give_back(self, place: int) -> None:
-        self.held.discard(place)
+    def give_back(self, offset: int) -> None:
+        self.held.discard(offset)
         with contextlib.suppress(OSError):
-            _unlock_byte(self._file, place)
+            _unlock_byte(self._file, offset)
 
     def close(self) -> None:
         with contextlib.suppress(OSError):
             os.close(self._file)
 
 
-def _place_of(sid: str) -> int:
-    """Return the byte that stands for a log; that two have the same does not happen."""
+def _lock_offset(sid: str) -> int:
+    """Return the offset of the byte that a log locks.
+
+    It comes from 55 bits of a hash, so two logs practically never share a byte.
+    """
     return int.from_bytes(sha256(sid.encode("utf-8", "surrogatepass")).digest()[:7], "big") >> 1
 
 
 if sys.platform == "win32":
 
-    def _lock_byte(file: int, place: int) -> bool:
+    def _lock_byte(file: int, offset: int) -> bool:
         import msvcrt
 
-        os.lseek(file, place, os.SEEK_SET)
+        os.lseek(file, offset, os.SEEK_SET)
         try:
             msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
         except OSError:
             return False
         return True
 
-    def _unlock_byte(file: int, place: int) -> None:
+    def _unlock_byte(file: int, offset: int) -> None:
         import msvcrt
 
-        os.lseek(file, place, os.SEEK_SET)
+        os.lseek(file, offset, os.SEEK_SET)
         msvcrt.locking(file, msvcrt.LK_UNLCK, 1)
 
 else:
 
-    def _lock_byte(file: int, place: int) -> bool:
+    def _lock_byte(file: int, offset: int) -> bool:
         fcntl = _fcntl()
         if fcntl is None:
-            return True  # nobody else: there are no processes here
+            return True  # a platform without processes has no other writer
         try:
-            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, offset)
         except (BlockingIOError, PermissionError):
             return False
         return True
 
-    def _unlock_byte(file: int, place: int) -> None:
+    def _unlock_byte(file: int, offset: int) -> None:
         if (fcntl := _fcntl()) is not None:
-            fcntl.lockf(file, fcntl.LOCK_UN, 1, place)
+            fcntl.lockf(file, fcntl.LOCK_UN, 1, offset)
 
     def _fcntl() -> Any:
         try:
@@ -142,8 +149,8 @@ else:
 
 
 def _after_fork() -> None:
-    """Start again in a child: the locks are those of the parent."""
-    global _lock  # noqa: PLW0603 - the parent may have held it at that moment
+    """Reset in a forked child, because the locks belong to the parent."""
+    global _lock  # noqa: PLW0603 - the parent can hold it at that moment
     _lock = threading.Lock()
     for file in _files.values():
         file.close()

@@ -1,4 +1,4 @@
-"""Reading from the file of a store: a few threads with a connection each, beside the writer."""
+"""Read from the file of a store, in a pool of threads with a connection each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from agents_tools.concurrency.future import PendingFuture
 from agents_tools.errors import EventStoreError
-from agents_tools.persistence.sqlite.errors import explaining
+from agents_tools.persistence.sqlite.errors import translate_errors
 
 if TYPE_CHECKING:
     import sqlite3
@@ -26,31 +26,31 @@ _NAME: Final = "agents-tools-store-reader"
 
 
 class Readers:
-    """Reads from a file; any thread may ask.
+    """Reads from the file of a store. All methods can be called in any thread.
 
     Args:
-        place: The file.
+        database: The file to read.
     """
 
-    def __init__(self, place: DatabaseFile) -> None:
-        self._place = place
+    def __init__(self, database: DatabaseFile) -> None:
+        self._database = database
         self._connections: deque[sqlite3.Connection] = deque()
         self._threads: ThreadPoolExecutor | None = None
         self._closed = False
 
-    def begin(self, read: Callable[[sqlite3.Connection], T]) -> PendingFuture[T]:
-        """Read in a thread of its own."""
+    def submit(self, read: Callable[[sqlite3.Connection], T]) -> PendingFuture[T]:
+        """Run a read in a thread of the pool."""
         if self._closed:
-            return PendingFuture.failed(self._is_closed())
+            return PendingFuture.failed(self._closed_error())
         if self._threads is None:
             self._threads = ThreadPoolExecutor(_THREADS, _NAME)
         try:
-            return PendingFuture(self._threads.submit(self.look, read))
-        except RuntimeError:  # closed in this moment, or the interpreter ends
-            return PendingFuture.failed(self._is_closed())
+            return PendingFuture(self._threads.submit(self.run, read))
+        except RuntimeError:  # closed concurrently, or the interpreter is shutting down
+            return PendingFuture.failed(self._closed_error())
 
-    def look(self, read: Callable[[sqlite3.Connection], T]) -> T:
-        """Read in this thread.
+    def run(self, read: Callable[[sqlite3.Connection], T]) -> T:
+        """Run a read in the calling thread.
 
         Raises:
             EventStoreError: The file cannot be read, or is not the one that was opened.
@@ -60,42 +60,42 @@ class Readers:
 
     @contextmanager
     def connection(self) -> Generator[sqlite3.Connection]:
-        """Lend a connection for reading."""
-        place = self._place
+        """Yield a connection for reading, and return it to the pool afterwards."""
+        database = self._database
         if self._closed:
-            raise self._is_closed()
-        place.check()
-        with explaining(place.path, place.timeout):
+            raise self._closed_error()
+        database.check()
+        with translate_errors(database.path, database.timeout):
             try:
                 connection = self._connections.pop()
             except IndexError:
-                connection = place.open(read_only=True)
+                connection = database.open_connection(read_only=True)
             try:
                 yield connection
             finally:
-                if self._is_over():
-                    place.shut(connection)
+                if self._is_closed():
+                    database.close_connection(connection)
                 else:
                     self._connections.append(connection)
 
     def close(self) -> None:
-        """Finish what is being read, and let go of the file."""
+        """Wait for the running reads and close the connections."""
         self._closed = True
         if self._threads is not None:
-            # One of these threads may be the one that closes: it tells those who waited for it.
+            # A callback can close the store in one of these threads, which cannot wait for itself.
             self._threads.shutdown(wait=not threading.current_thread().name.startswith(_NAME))
         while self._connections:
-            self._place.shut(self._connections.pop())
+            self._database.close_connection(self._connections.pop())
 
     def after_fork(self) -> None:
         """Reset after a fork: the child owns neither the threads nor the connections."""
         self._connections = deque()
         self._threads = None
 
-    def _is_over(self) -> bool:
+    def _is_closed(self) -> bool:
         return self._closed
 
-    def _is_closed(self) -> EventStoreError:
+    def _closed_error(self) -> EventStoreError:
         return EventStoreError(
-            f"The event store {self._place.path} is closed.", store=self._place.path
+            f"The event store {self._database.path} is closed.", store=self._database.path
         )

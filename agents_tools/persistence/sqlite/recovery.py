@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from agents_tools.errors import EventStoreError
-from agents_tools.persistence.sqlite.errors import MISREAD
+from agents_tools.persistence.sqlite.errors import BAD_VALUE_ERRORS
 from agents_tools.persistence.sqlite.query import fetch_blob
 from agents_tools.persistence.sqlite.rows import LARGE, event_of_row
 from agents_tools.persistence.unknown_event import event_of
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["RecoveredEvents", "salvage"]
 
-_FURTHEST: Final = 40
-"""How far to search for the next readable row, in doublings."""
+_MAX_DOUBLINGS: Final = 40
+"""How often to double the distance when searching for the next readable row."""
 _ROW: Final = "SELECT n, log, id, body, large FROM event NOT INDEXED WHERE n >= ? ORDER BY n"
 _BODY: Final = re.compile(rb'\{"id":\d+,"v":\d+,"type":"')
 
@@ -62,10 +62,10 @@ def salvage(path: str) -> RecoveredEvents:
         try:
             with closing(sqlite3.connect(copy, isolation_level=None)) as connection:
                 _read_tables(connection, recovered)
-        except (sqlite3.Error, *MISREAD) as error:
+        except (sqlite3.Error, *BAD_VALUE_ERRORS) as error:
             recovered.problems.append(f"the tables cannot be read ({error})")
         if not recovered.events:
-            _carve([file, journal], recovered)
+            _scan_bytes([file, journal], recovered)
     for events in recovered.events.values():
         events.sort(key=lambda event: event.id)
     return recovered
@@ -118,10 +118,10 @@ def _rows(
             recovered.problems.append(f"rows from {after} on cannot be read ({error})")
         else:
             return
-        onward = _readable_from(connection, after)
-        if onward is None:
+        next_row = _readable_from(connection, after)
+        if next_row is None:
             return
-        after = onward
+        after = next_row
 
 
 def _readable_from(connection: sqlite3.Connection, bad: int) -> int | None:
@@ -133,7 +133,7 @@ def _readable_from(connection: sqlite3.Connection, bad: int) -> int | None:
         except sqlite3.Error:
             return False
 
-    good = next((n for k in range(_FURTHEST) if is_readable(n := bad + (1 << k))), None)
+    good = next((n for k in range(_MAX_DOUBLINGS) if is_readable(n := bad + (1 << k))), None)
     while good is not None and good - bad > 1:
         middle = (good + bad) // 2
         if is_readable(middle):
@@ -144,6 +144,7 @@ def _readable_from(connection: sqlite3.Connection, bad: int) -> int | None:
 
 
 def _without_large(body: object) -> Event | None:
+    """Return the event with the beginnings of its large texts; `None` if it is not JSON."""
     try:
         wire = json.loads(cast("str", body))
     except (TypeError, ValueError):
@@ -151,7 +152,7 @@ def _without_large(body: object) -> Event | None:
     return event_of(cast("dict[str, Any]", wire)) if isinstance(wire, dict) else None
 
 
-def _carve(files: list[Path], recovered: RecoveredEvents) -> None:
+def _scan_bytes(files: list[Path], recovered: RecoveredEvents) -> None:
     """Search the bytes of the files for events whose JSON is complete within one page."""
     seen: dict[int, Event] = {}
     decoder = json.JSONDecoder()
@@ -168,5 +169,5 @@ def _carve(files: list[Path], recovered: RecoveredEvents) -> None:
     if seen:
         recovered.events["salvaged"] = list(seen.values())
         recovered.problems.append(
-            "events were recovered in the bytes of the file; their sessions are lost"
+            "events were recovered from the bytes of the file; their sessions are unknown"
         )

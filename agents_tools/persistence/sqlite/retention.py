@@ -1,4 +1,4 @@
-"""Deleting logs and old events, a part at a time, and giving back the room that they took."""
+"""Delete logs and old events, a part at a time, and free their disk space."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from time import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agents_tools.errors import EventConflictError
-from agents_tools.persistence.sqlite.batch import who_writes
+from agents_tools.persistence.sqlite.batch import writer_conflict_message
 
 if TYPE_CHECKING:
     import sqlite3
@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 __all__ = ["Deletion", "Retention"]
 
 _PART: Final = 2_000
-"""Events deleted in one transaction: the writer goes on in between."""
+"""The number of events to delete in one transaction. Other jobs can run in between."""
 _PAGES: Final = 2_000
+"""The number of pages to free at a time."""
 
 
-class _LogFacts(NamedTuple):
+class _LogSummary(NamedTuple):
     key: int
     sid: str
     last: float | None
@@ -33,120 +34,122 @@ class Deletion:
     """Deletes one log.
 
     Args:
-        place: The file.
+        database: The file of the log.
         sid: The name of the log.
     """
 
-    def __init__(self, place: DatabaseFile, sid: str) -> None:
-        self._place = place
+    def __init__(self, database: DatabaseFile, sid: str) -> None:
+        self._database = database
         self._sid: str | None = sid
-        self._sweep = _Sweep()
+        self._cleanup = _Cleanup()
 
     def step(self, connection: sqlite3.Connection) -> bool:
-        """Do a part; whether there is more to do."""
+        """Do a part of the work and return whether there is more to do."""
         if self._sid is None:
-            return self._sweep.step(connection)
+            return self._cleanup.step(connection)
         sid, self._sid = self._sid, None
-        with _TemporaryLease(self._place, sid) as free:
+        with _TemporaryLease(self._database, sid) as free:
             if not free:
-                why = who_writes(connection, self._place.path, sid)
-                raise EventConflictError(why, store=self._place.path)
-            _doom(connection, self._place, sid)
+                why = writer_conflict_message(connection, self._database.path, sid)
+                raise EventConflictError(why, store=self._database.path)
+            _detach_log(connection, self._database, sid)
         return True
 
 
 class Retention:
-    """Deletes what is too old or too much: whole logs that no one writes to first.
+    """Deletes events until the limits are met: first whole logs that are not open, then events.
 
     Args:
-        place: The file.
-        max_events: How many events to keep in all.
-        max_age: How old an event may be, in seconds; one without a time is not old.
-        max_bytes: How much the events may take.
+        database: The file of the logs.
+        max_events: The number of events to keep in all logs together.
+        max_age: The largest age of an event, in seconds. Events without a time have no age.
+        max_bytes: The largest size of the JSON of all events, in bytes.
     """
 
     def __init__(
         self,
-        place: DatabaseFile,
+        database: DatabaseFile,
         *,
         max_events: int | None,
         max_age: float | None,
         max_bytes: int | None,
     ) -> None:
-        self._place = place
+        self._database = database
         self._max_events = max_events
         self._max_bytes = max_bytes
-        self._oldest = None if max_age is None else time() - max_age
-        self._sweep = _Sweep()
+        self._min_time = None if max_age is None else time() - max_age
+        self._cleanup = _Cleanup()
         self._parts: list[Callable[[sqlite3.Connection], bool]] = [
-            self._doom_logs,
-            self._drop_old,
-            self._drop_most,
-            self._sweep.step,
+            self._delete_logs,
+            self._delete_old,
+            self._delete_excess,
+            self._cleanup.step,
         ]
         self.deleted = 0
 
     def step(self, connection: sqlite3.Connection) -> bool:
-        """Do a part; whether there is more to do."""
+        """Do a part of the work and return whether there is more to do."""
         if not self._parts[0](connection):
             del self._parts[0]
         return bool(self._parts)
 
-    def _doom_logs(self, connection: sqlite3.Connection) -> bool:
+    def _delete_logs(self, connection: sqlite3.Connection) -> bool:
         logs = _logs(connection)
         events, size = sum(log.events for log in logs), sum(log.size for log in logs)
         for log in logs:
-            old = self._oldest is not None and log.last is not None and log.last < self._oldest
-            if not old and not self._exceeded(events, size):
+            is_old = (
+                self._min_time is not None and log.last is not None and log.last < self._min_time
+            )
+            if not is_old and not self._exceeded(events, size):
                 continue
-            known = self._place.logs.get(log.sid)
-            if known is not None and known.handles:
+            state = self._database.logs.get(log.sid)
+            if state is not None and state.handles:
                 continue
-            with _TemporaryLease(self._place, log.sid) as free:
+            with _TemporaryLease(self._database, log.sid) as free:
                 if free:
-                    _doom(connection, self._place, log.sid)
+                    _detach_log(connection, self._database, log.sid)
                     events, size = events - log.events, size - log.size
                     self.deleted += log.events
         return False
 
-    def _drop_old(self, connection: sqlite3.Connection) -> bool:
-        """Drop old events from the logs that are left; newer ones may stand before older ones."""
-        if self._oldest is None:
+    def _delete_old(self, connection: sqlite3.Connection) -> bool:
+        """Delete old events from the remaining logs."""
+        if self._min_time is None:
             return False
         for log in _logs(connection):
-            first_kept = _first_kept(connection, log.key, self._oldest)
-            found = connection.execute(
+            old_end = _old_end(connection, log.key, self._min_time)
+            part_end = connection.execute(
                 "SELECT id FROM event WHERE log = ? AND id < ? ORDER BY id LIMIT 1 OFFSET ?",
-                (log.key, first_kept, _PART),
+                (log.key, old_end, _PART),
             ).fetchone()
-            end = first_kept if found is None else found[0]
-            with _TemporaryLease(self._place, log.sid) as free:
+            end = old_end if part_end is None else part_end[0]
+            with _TemporaryLease(self._database, log.sid) as free:
                 if free:
-                    self.deleted += _drop(connection, log.key, end)
-                    if found is not None:
+                    self.deleted += _delete_events(connection, log.key, end)
+                    if part_end is not None:
                         return True
         return False
 
-    def _drop_most(self, connection: sqlite3.Connection) -> bool:
-        """Drop the events that were stored first, until what is left is not too much."""
+    def _delete_excess(self, connection: sqlite3.Connection) -> bool:
+        """Delete the events that were stored first, until the limits are met."""
         logs = {log.key: log for log in _logs(connection)}
         events = sum(log.events for log in logs.values())
         size = sum(log.size for log in logs.values())
         ends: dict[int, int] = {}
         oldest = connection.execute("SELECT log, id, size FROM event ORDER BY n LIMIT ?", (_PART,))
-        for key, number, taken in oldest.fetchall():
+        for key, number, event_size in oldest.fetchall():
             if not self._exceeded(events, size):
                 break
             if key in logs:
-                events, size = events - 1, size - taken
+                events, size = events - 1, size - event_size
                 ends[key] = number + 1
-        dropped = 0
+        deleted = 0
         for key, end in ends.items():
-            with _TemporaryLease(self._place, logs[key].sid) as free:
+            with _TemporaryLease(self._database, logs[key].sid) as free:
                 if free:
-                    dropped += _drop(connection, key, end)
-        self.deleted += dropped
-        return dropped > 0 and self._exceeded(events, size)
+                    deleted += _delete_events(connection, key, end)
+        self.deleted += deleted
+        return deleted > 0 and self._exceeded(events, size)
 
     def _exceeded(self, events: int, size: int) -> bool:
         return (self._max_events is not None and events > self._max_events) or (
@@ -155,34 +158,35 @@ class Retention:
 
 
 class _TemporaryLease:
-    """Holds the lease of a log for a moment, if no other process writes to it."""
+    """A context that holds the lease of a log; its value is whether the lease is free."""
 
-    def __init__(self, place: DatabaseFile, sid: str) -> None:
-        self._leases = place.leases
+    def __init__(self, database: DatabaseFile, sid: str) -> None:
+        self._leases = database.leases
         self._sid = sid
-        known = place.logs.get(sid)
-        self._ours = known is not None and known.leased
+        state = database.logs.get(sid)
+        self._is_leased = state is not None and state.leased
 
     def __enter__(self) -> bool:
         return self._leases.take(self._sid)
 
     def __exit__(self, *exc: object) -> None:
-        if not self._ours:
+        if not self._is_leased:
             self._leases.give_back(self._sid)
 
 
-class _Sweep:
-    """Deletes the events of logs that are gone, then gives pages back to the disk."""
+class _Cleanup:
+    """Deletes the events of detached logs, then returns free pages to the file system."""
 
     def step(self, connection: sqlite3.Connection) -> bool:
-        gone = connection.execute("SELECT log FROM log WHERE sid IS NULL LIMIT 1").fetchone()
-        if gone is not None:
-            found = connection.execute(
-                "SELECT id FROM event WHERE log = ? ORDER BY id LIMIT 1 OFFSET ?", (gone[0], _PART)
+        detached = connection.execute("SELECT log FROM log WHERE sid IS NULL LIMIT 1").fetchone()
+        if detached is not None:
+            part_end = connection.execute(
+                "SELECT id FROM event WHERE log = ? ORDER BY id LIMIT 1 OFFSET ?",
+                (detached[0], _PART),
             ).fetchone()
-            _drop(connection, gone[0], found[0] if found else (1 << 63) - 1)
-            if found is None:
-                connection.execute("DELETE FROM log WHERE log = ? AND sid IS NULL", (gone[0],))
+            _delete_events(connection, detached[0], part_end[0] if part_end else (1 << 63) - 1)
+            if part_end is None:
+                connection.execute("DELETE FROM log WHERE log = ? AND sid IS NULL", (detached[0],))
             return True
         connection.execute(f"PRAGMA incremental_vacuum({_PAGES})").fetchall()
         if connection.execute("PRAGMA freelist_count").fetchone()[0]:
@@ -191,8 +195,11 @@ class _Sweep:
         return False
 
 
-def _logs(connection: sqlite3.Connection) -> list[_LogFacts]:
-    """Return the logs that hold events; first the one that was quiet for longest, by any clock."""
+def _logs(connection: sqlite3.Connection) -> list[_LogSummary]:
+    """Return the logs that hold events, in the order in which their last events were stored.
+
+    The order does not depend on the times of events, because clocks can differ.
+    """
     rows: list[tuple[Any, ...]] = connection.execute(
         "SELECT log, sid, last, next_position - first_position, size FROM log "
         "WHERE sid IS NOT NULL AND next_position > first_position ORDER BY "
@@ -200,38 +207,42 @@ def _logs(connection: sqlite3.Connection) -> list[_LogFacts]:
     ).fetchall()
     for row in rows:
         if not isinstance(row[1], str):
-            raise TypeError(f"{row[1]!r:.40} for the name of a session")
-    return [_LogFacts(*row) for row in rows]
+            raise TypeError(f"the name of a session is {row[1]!r:.40}")
+    return [_LogSummary(*row) for row in rows]
 
 
-def _first_kept(connection: sqlite3.Connection, log: int, oldest: float) -> int:
-    """Return the id up to which all events are old.
+def _old_end(connection: sqlite3.Connection, log: int, min_time: float) -> int:
+    """Return the id before which all events are old.
 
-    One without a time is as old as the next one.
+    An event without a time is as old as the next event. An old event after a newer one is kept.
     """
-    in_time = "INDEXED BY event_time WHERE log = ? AND time"
-    young = connection.execute(f"SELECT min(id) FROM event {in_time} >= ?", (log, oldest))  # noqa: S608 - ours
+    times = "INDEXED BY event_time WHERE log = ? AND time"
+    new = connection.execute(f"SELECT min(id) FROM event {times} >= ?", (log, min_time))  # noqa: S608 - ours
     old = connection.execute(
-        f"SELECT max(id) FROM event {in_time} > 0 AND time < ?",  # noqa: S608 - ours
-        (log, oldest),
+        f"SELECT max(id) FROM event {times} > 0 AND time < ?",  # noqa: S608 - ours
+        (log, min_time),
     )
     last_old = old.fetchone()[0]
-    first_young = young.fetchone()[0]
+    first_new = new.fetchone()[0]
     if last_old is None:
         return 0
-    return int(last_old + 1 if first_young is None else min(last_old + 1, first_young))
+    return int(last_old + 1 if first_new is None else min(last_old + 1, first_new))
 
 
-def _doom(connection: sqlite3.Connection, place: DatabaseFile, sid: str) -> None:
-    """Let a log be gone at once; its events are deleted afterwards."""
+def _detach_log(connection: sqlite3.Connection, database: DatabaseFile, sid: str) -> None:
+    """Make a log invisible. `_Cleanup` deletes its events afterwards."""
     connection.execute("UPDATE log SET sid = NULL WHERE sid = ?", (sid,))
-    known = place.logs.get(sid)
-    if known is not None:
-        known.reset()
+    state = database.logs.get(sid)
+    if state is not None:
+        state.reset()
 
 
-def _drop(connection: sqlite3.Connection, log: int, end: int) -> int:
-    """Delete the events of a log before an id, with the large texts that no one else needs."""
+def _delete_events(connection: sqlite3.Connection, log: int, end: int) -> int:
+    """Delete the events of a log before an id, and large texts that no other event uses.
+
+    Returns:
+        The number of deleted events.
+    """
     connection.execute("BEGIN IMMEDIATE")
     large = connection.execute(
         "SELECT DISTINCT digest FROM blob_use WHERE log = ? AND id < ?", (log, end)

@@ -1,9 +1,8 @@
-"""Events as rows: their JSON, the columns they are found by, and large texts kept apart.
+"""Convert events to rows: their JSON, the columns for queries, and separately stored large texts.
 
-A row has the whole wire form of its event as `body`, so that each row can be read alone. Texts of
-more than 64 KiB are kept once, under the hash of what they say. Where they belong in the body
-stands in a column of its own, never in the body: nothing that a payload says is taken for a
-reference.
+The `body` of a row is the wire form of its event, so each row can be read alone. A text of more
+than 64 KiB is stored once, under its hash. The column `large` holds the references to such texts.
+They are never in the body, so that no payload can be mistaken for a reference.
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ if TYPE_CHECKING:
 
     from agents_tools.events.base import Event
 
-__all__ = ["COLUMNS", "LARGE", "Blob", "EventRow", "drafted", "event_of_row"]
+__all__ = ["COLUMNS", "LARGE", "Blob", "EventRow", "event_of_row", "event_to_row"]
 
 LARGE: Final = 1 << 16
 """Texts with more bytes than this are stored separately."""
 
 _PREVIEW: Final = 200
 _PAYLOAD_STARTS: Final = 10
-"""How many fields of the wire form come before the payload."""
+"""The number of fields of the wire form before the payload."""
 
 Blob: TypeAlias = tuple[bytes, bytes]
 """The hash of a large text, and the text."""
@@ -42,28 +41,28 @@ COLUMNS: Final = (
 
 
 class EventRow(NamedTuple):
-    """An event that is ready to be stored, but for its place in the log."""
+    """A row without the values that depend on the log: the key, the id and the position."""
 
     id: int
     columns: tuple[Any, ...]
-    """What stands between `position` and `size`."""
+    """The values of the columns between `position` and `size`."""
     size: int
-    rest: str
-    """The body behind the id."""
+    body_tail: str
+    """The part of the body after the id."""
     large: str | None
     blobs: tuple[Blob, ...]
 
-    def row(self, log: int, id: int, position: int) -> tuple[Any, ...]:
-        """Return the row of the event at this place."""
-        _, columns, size, rest, large, _ = self
-        return (log, id, position, *columns, size, f'{{"id":{id},{rest}', large)
+    def to_values(self, log: int, id: int, position: int) -> tuple[Any, ...]:
+        """Return the values of `COLUMNS` for this id and position."""
+        _, columns, size, body_tail, large, _ = self
+        return (log, id, position, *columns, size, f'{{"id":{id},{body_tail}', large)
 
 
-def drafted(event: Event) -> EventRow:
+def event_to_row(event: Event) -> EventRow:
     """Convert an event to a row.
 
     Raises:
-        UserValueError: It has no JSON form.
+        UserValueError: The event has no JSON form.
     """
     wire = event.to_dict()
     del wire["id"]
@@ -92,12 +91,12 @@ def event_of_row(body: str, large: str | None, fetch: Callable[[bytes], bytes]) 
     """Return the event of a row.
 
     Args:
-        body: Its wire form.
-        large: Where large texts belong in it.
+        body: The wire form.
+        large: The references to large texts in it, as JSON.
         fetch: Returns a large text by its hash.
 
     Raises:
-        ValueError: The body is no JSON object.
+        ValueError: The body is not a JSON object.
     """
     wire = from_json(body)
     if not isinstance(wire, dict):
@@ -112,19 +111,19 @@ def event_of_row(body: str, large: str | None, fetch: Callable[[bytes], bytes]) 
 
 def _without_large(wire: dict[str, Any]) -> tuple[bytes, str | None, tuple[Blob, ...]]:
     """Move large texts out of a wire form, and then large fields if that is not enough."""
-    places: list[list[Any]] = []
+    references: list[list[Any]] = []
     blobs: dict[bytes, bytes] = {}
 
-    def keep(content: bytes, kind: str, path: tuple[str | int, ...]) -> None:
+    def store(content: bytes, kind: str, path: tuple[str | int, ...]) -> None:
         digest = sha256(content).digest()
         blobs[digest] = content
-        places.append([digest.hex(), kind, *path])
+        references.append([digest.hex(), kind, *path])
 
     def walk(value: Any, path: tuple[str | int, ...]) -> Any:
         if isinstance(value, str):
             if len(value) <= LARGE // 4 or len(content := value.encode()) <= LARGE:
                 return value
-            keep(content, "text", path)
+            store(content, "text", path)
             return value[:_PREVIEW]
         if isinstance(value, dict):
             members = cast("dict[str, Any]", value)
@@ -134,26 +133,26 @@ def _without_large(wire: dict[str, Any]) -> tuple[bytes, str | None, tuple[Blob,
             return [walk(item, (*path, n)) for n, item in enumerate(items)]
         return value
 
-    kept = cast("dict[str, Any]", walk(wire, ()))
-    body = to_json(kept)
+    small = cast("dict[str, Any]", walk(wire, ()))
+    body = to_json(small)
     if len(body) > LARGE:
-        for name in list(kept)[_PAYLOAD_STARTS - 1 :]:
-            if len(content := to_json(kept[name])) > LARGE:
-                keep(content, "json", (name,))
-                kept[name] = None
-        body = to_json(kept)
-    return body, json.dumps(places) if places else None, tuple(blobs.items())
+        for name in list(small)[_PAYLOAD_STARTS - 1 :]:
+            if len(content := to_json(small[name])) > LARGE:
+                store(content, "json", (name,))
+                small[name] = None
+        body = to_json(small)
+    return body, json.dumps(references) if references else None, tuple(blobs.items())
 
 
 def _restore(wire: dict[str, Any], large: str, fetch: Callable[[bytes], bytes]) -> None:
     """Insert large texts; whole fields first, because texts can belong inside them."""
-    places = cast("list[list[Any]]", json.loads(large))
-    for digest, kind, *path in sorted(places, key=lambda place: place[1]):
+    references = cast("list[list[Any]]", json.loads(large))
+    for digest, kind, *path in sorted(references, key=lambda reference: reference[1]):
         content = fetch(bytes.fromhex(digest))
-        inside: Any = wire
+        parent: Any = wire
         for step in path[:-1]:
-            inside = inside[step]
-        inside[path[-1]] = from_json(content) if kind == "json" else content.decode()
+            parent = parent[step]
+        parent[path[-1]] = from_json(content) if kind == "json" else content.decode()
 
 
 def _text_or_none(value: object) -> str | None:

@@ -9,7 +9,7 @@ from typing import Final
 from urllib.parse import quote
 
 from agents_tools.errors import EventStoreError, EventStoreFullError
-from agents_tools.persistence.sqlite.errors import damaged, explaining
+from agents_tools.persistence.sqlite.errors import corrupt_error, translate_errors
 
 __all__ = ["APPLICATION", "MIGRATIONS", "open_file"]
 
@@ -93,7 +93,7 @@ def open_file(
     if create and not read_only:
         _create(path)
     mode = "ro" if read_only else "rw"
-    with explaining(path, timeout):
+    with translate_errors(path, timeout):
         connection = _connect(path, mode, timeout)
         try:
             connection.execute("PRAGMA trusted_schema = OFF")
@@ -165,11 +165,11 @@ def _check_file(path: str, *, missing_is_fine: bool) -> None:
             store=path,
         ) from error
     if header and not header.startswith(_MAGIC):
-        raise damaged(
+        raise corrupt_error(
             f"{path} is not an event store: it is another kind of file, or damaged.", path
         )
     if header and len(header) < _HEADER:
-        raise damaged(f"{path} is damaged: it ends after {len(header)} bytes.", path)
+        raise corrupt_error(f"{path} is damaged: it ends after {len(header)} bytes.", path)
 
 
 def _migrate(connection: sqlite3.Connection, path: str, *, read_only: bool) -> None:
@@ -188,9 +188,8 @@ def _migrate(connection: sqlite3.Connection, path: str, *, read_only: bool) -> N
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
     connection.execute("BEGIN IMMEDIATE")
     try:
-        for script in MIGRATIONS[
-            _version(connection, path) :
-        ]:  # another process can have migrated it meanwhile
+        version = _version(connection, path)  # another process can have migrated it meanwhile
+        for script in MIGRATIONS[version:]:
             for statement in script.split(";"):
                 connection.execute(statement)
         connection.execute(f"PRAGMA application_id = {APPLICATION}")
@@ -217,7 +216,9 @@ def _version(connection: sqlite3.Connection, path: str) -> int:
         return int(version)
     tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     if application or version or tables:
-        raise damaged(f"{path} is not an event store: it holds data of another program.", path)
+        raise corrupt_error(
+            f"{path} is not an event store: it holds data of another program.", path
+        )
     return 0
 
 

@@ -17,7 +17,7 @@ from agents_tools.persistence.sqlite.connection import BLOCK, DatabaseFile, SQLi
 from agents_tools.persistence.sqlite.query import Range, count_events, read_events
 from agents_tools.persistence.sqlite.readers import Readers
 from agents_tools.persistence.sqlite.retention import Deletion, Retention
-from agents_tools.persistence.sqlite.rows import drafted
+from agents_tools.persistence.sqlite.rows import event_to_row
 from agents_tools.persistence.sqlite.schema import open_file
 from agents_tools.persistence.sqlite.watch import DatabaseWatch
 from agents_tools.persistence.sqlite.writer import DatabaseJob, DatabaseWriter
@@ -76,7 +76,7 @@ class SQLiteEventStore:
             self._shared = _SharedDatabase(
                 _checked_path(path), create, timeout, read_only=read_only
             )
-            self._finalizer = weakref.finalize(self, _end, self._shared)
+            self._finalizer = weakref.finalize(self, _close_database, self._shared)
         else:
             self._shared = _parent._shared  # noqa: SLF001 - of this class
         self._log = self._shared.log(sid)
@@ -84,28 +84,28 @@ class SQLiteEventStore:
     @property
     def path(self) -> str:
         """The path of the file."""
-        return self._shared.place.path
+        return self._shared.database.path
 
     @property
     def last_id(self) -> int:
         """The id of the newest stored event; -1 if there is none."""
         if self._log.leased or self._is_closed():
             return self._log.last_id
-        return self._shared.readers.look(self._stored_ids)[0]
+        return self._shared.readers.run(self._stored_ids)[0]
 
     @property
     def next_id(self) -> int:
         """The id of the next event. Reading it makes this store the writer, if possible."""
         if self._is_closed():
             return self._log.next_id
-        if not self._log.leased and not self._shared.writer.is_here:
+        if not self._log.leased and not self._shared.writer.is_current_thread:
             reserving: PendingFuture[int] = PendingFuture()
             with contextlib.suppress(EventStoreError, TimeoutError):
                 self._shared.put(ReserveRequest(log=self._log, pending=reserving))
-                reserving.result(self._shared.place.timeout)
+                reserving.result(self._shared.database.timeout)
         if self._log.leased:
             return self._log.next_id
-        return max(self._shared.readers.look(self._stored_ids)) + 1
+        return max(self._shared.readers.run(self._stored_ids)) + 1
 
     def append(
         self,
@@ -124,18 +124,18 @@ class SQLiteEventStore:
         """
         pending: PendingFuture[int] = PendingFuture()
         try:
-            drafts = [drafted(event) for event in events]
+            rows = [event_to_row(event) for event in events]
             self._check_open()
             job = AppendRequest(
                 log=self._log,
-                drafts=drafts,
+                rows=rows,
                 expected=expect_seq,
                 sync=durability == "sync",
                 pending=pending,
-                size=sum([draft.size for draft in drafts]),
+                size=sum([row.size for row in rows]),
             )
-            if drafts and drafts[-1].id != INVALID_ID:
-                self._log.begun[job] = drafts[-1].id
+            if rows and rows[-1].id != INVALID_ID:
+                self._log.unsettled[job] = rows[-1].id
             self._shared.put(job)
         except Exception as error:  # noqa: BLE001 - raised by the future
             pending.fail(error)
@@ -147,14 +147,14 @@ class SQLiteEventStore:
         The first block is written when the store gets the lease, for example in `next_id`.
         """
         log = self._log
-        log.asked = max(log.asked, id)
-        if log.asked + BLOCK // 2 > log.block and not log.asking:
-            log.asking = True
+        log.reserved_id = max(log.reserved_id, id)
+        if log.reserved_id + BLOCK // 2 > log.block_end and not log.is_reserving:
+            log.is_reserving = True
             try:
                 self._check_open()
                 self._shared.put(ReserveRequest(log=log, pending=PendingFuture()))
             except EventStoreError:
-                log.asking = False
+                log.is_reserving = False
 
     def read(
         self,
@@ -180,7 +180,7 @@ class SQLiteEventStore:
             return PendingFuture.failed(self._closed_error())
         path, sid = self.path, self.sid
         span = Range(after, before, reverse=reverse)
-        return self._shared.readers.begin(
+        return self._shared.readers.submit(
             lambda connection: read_events(connection, path, sid, span, limit, where)
         )
 
@@ -189,7 +189,7 @@ class SQLiteEventStore:
         if self._is_closed():
             return PendingFuture.failed(self._closed_error())
         sid, span = self.sid, Range(after, before)
-        return self._shared.readers.begin(lambda connection: count_events(connection, sid, span))
+        return self._shared.readers.submit(lambda connection: count_events(connection, sid, span))
 
     def wait(self, after: int, /) -> PendingFuture[int]:
         """Wait for an event with a larger id, from any process. The future can be cancelled."""
@@ -208,11 +208,11 @@ class SQLiteEventStore:
         """List the logs that hold events, sorted by name."""
         if self._is_closed():
             return PendingFuture.failed(self._closed_error())
-        return self._shared.readers.begin(_sessions)
+        return self._shared.readers.submit(_sessions)
 
     def delete(self, sid: str, /) -> PendingFuture[None]:
         """Delete a log and free its space. This fails while another process writes to it."""
-        return self._work(Deletion(self._shared.place, sid).step, lambda: None)
+        return self._submit_steps(Deletion(self._shared.database, sid).step, lambda: None)
 
     def retain(
         self,
@@ -236,9 +236,9 @@ class SQLiteEventStore:
             A future with the number of deleted events.
         """
         work = Retention(
-            self._shared.place, max_events=max_events, max_age=max_age, max_bytes=max_bytes
+            self._shared.database, max_events=max_events, max_age=max_age, max_bytes=max_bytes
         )
-        return self._work(work.step, lambda: work.deleted)
+        return self._submit_steps(work.step, lambda: work.deleted)
 
     def close(self) -> None:
         """Finish pending writes and close the log. The original store also closes the file."""
@@ -246,11 +246,9 @@ class SQLiteEventStore:
             self._finalizer()
         elif not self._is_closed():
             self._closed = True
-            self._shared.leave(self._log)
+            self._shared.release(self._log)
 
-    # --- inside -----------------------------------------------------------------------------------
-
-    def _work(
+    def _submit_steps(
         self, step: Callable[[sqlite3.Connection], bool], result: Callable[[], T]
     ) -> PendingFuture[T]:
         pending: PendingFuture[T] = PendingFuture()
@@ -295,14 +293,14 @@ class _SharedDatabase:
 
     def __init__(self, path: str, create: bool, timeout: float, *, read_only: bool) -> None:
         connection = open_file(path, create=create, read_only=read_only, timeout=timeout)
-        self.place = DatabaseFile(path, timeout, connection)
+        self.database = DatabaseFile(path, timeout, connection)
         self.read_only = read_only
         self.closed = False
         self._lock = threading.RLock()
-        self.readers = Readers(self.place)
-        self.writer = DatabaseWriter(self.place, self._stored)
-        self._watch = DatabaseWatch(self.readers, self._is_waited_for, self._look)
-        _all.add(self)
+        self.readers = Readers(self.database)
+        self.writer = DatabaseWriter(self.database, self._resolve_waits)
+        self._watch = DatabaseWatch(self.readers, self._needs_watch, self._check_waits)
+        _open_databases.add(self)
 
     def put(self, job: AppendRequest | ReserveRequest | DatabaseJob) -> None:
         """Submit a job to the writer.
@@ -312,65 +310,67 @@ class _SharedDatabase:
         """
         if self.read_only:
             raise EventStoreError(
-                f"{self.place.path} is read-only. Open it without read_only=True to write.",
-                store=self.place.path,
+                f"{self.database.path} is read-only. Open it without read_only=True to write.",
+                store=self.database.path,
             )
         self.writer.put(job)
 
     def log(self, sid: str) -> SQLiteLog:
         """Return the shared state of a log and count one more store."""
         with self._lock:
-            log = self.place.logs.get(sid)
+            log = self.database.logs.get(sid)
             if log is None:
-                log = self.place.logs[sid] = SQLiteLog(sid)
+                log = self.database.logs[sid] = SQLiteLog(sid)
             log.handles += 1
             return log
 
-    def leave(self, log: SQLiteLog) -> None:
+    def release(self, log: SQLiteLog) -> None:
         """Remove a store from a log. The last one releases the lease."""
         with self._lock:
             log.handles -= 1
             if log.handles:
                 return
-            self.place.logs.pop(log.sid, None)
+            self.database.logs.pop(log.sid, None)
             waiting = list(log.waiting)
             log.waiting.clear()
-        self._fail(waiting)
-        if not self.writer.has_begun:
+        self._fail_waits(waiting)
+        if not self.writer.has_started:
             return
         releasing: PendingFuture[None] = PendingFuture()
 
-        def release(connection: sqlite3.Connection) -> bool:
+        def release_lease(connection: sqlite3.Connection) -> bool:
             del connection
-            self.place.release(log)
+            self.database.release(log)
             return False
 
         with contextlib.suppress(EventStoreError):
-            self.put(DatabaseJob(step=release, pending=releasing))
-            if not self.writer.is_here:
+            self.put(DatabaseJob(step=release_lease, pending=releasing))
+            if not self.writer.is_current_thread:
                 releasing.result()
 
     def wait(
         self, log: SQLiteLog, after: int, look: Callable[[sqlite3.Connection], tuple[int, int]]
     ) -> PendingFuture[int]:
         """Wait for an event with a larger id."""
-        pending: PendingFuture[int] = PendingFuture(on_cancel=lambda: self._give_up(log, pending))
+        pending: PendingFuture[int] = PendingFuture(
+            on_cancel=lambda: self._discard_wait(log, pending)
+        )
         with self._lock:
             if log.leased and log.last_id > after:
                 return PendingFuture.now(log.last_id)
             log.waiting[pending] = after
         if not log.leased:
             try:
-                last = self.readers.look(look)[0]
+                last = self.readers.run(look)[0]
             except EventStoreError:
-                self._give_up(log, pending)
+                self._discard_wait(log, pending)
                 raise
             if last > after:
-                self._give_up(log, pending)
+                self._discard_wait(log, pending)
                 return PendingFuture.now(last)
-            self._watch.begin()
+            self._watch.start()
         if self.closed:
-            self._fail([pending])
+            self._fail_waits([pending])
         return pending
 
     def close(self) -> None:
@@ -379,23 +379,23 @@ class _SharedDatabase:
             if self.closed:
                 return
             self.closed = True
-            logs = list(self.place.logs.values())
+            logs = list(self.database.logs.values())
             waiting = [pending for log in logs for pending in log.waiting]
-        _all.discard(self)
+        _open_databases.discard(self)
         self._watch.close()
         self.readers.close()
         self.writer.close()
-        self._fail(waiting)
+        self._fail_waits(waiting)
 
     def after_fork(self) -> None:
         """Reset in a forked child process."""
         self._lock = threading.RLock()
-        self.place.after_fork()
+        self.database.after_fork()
         self.readers.after_fork()
         self.writer.after_fork()
         self._watch.after_fork()
 
-    def _stored(self, log: SQLiteLog, last: int) -> None:
+    def _resolve_waits(self, log: SQLiteLog, last: int) -> None:
         """Resolve the waits for events of a log up to this id."""
         with self._lock:
             due = [pending for pending, after in log.waiting.items() if last > after]
@@ -404,41 +404,41 @@ class _SharedDatabase:
         for pending in due:
             pending.resolve(last)
 
-    def _is_waited_for(self) -> bool:
+    def _needs_watch(self) -> bool:
         """Return whether a future waits for events of another process."""
         with self._lock:
-            return any(log.waiting and not log.leased for log in self.place.logs.values())
+            return any(log.waiting and not log.leased for log in self.database.logs.values())
 
-    def _look(self) -> None:
+    def _check_waits(self) -> None:
         """Check whether another process has stored events that a future waits for."""
         with self._lock:
-            logs = [log for log in self.place.logs.values() if log.waiting and not log.leased]
+            logs = [log for log in self.database.logs.values() if log.waiting and not log.leased]
         try:
-            stored = dict(self.readers.look(_last_ids)) if logs else {}
+            stored = dict(self.readers.run(_last_ids)) if logs else {}
         except EventStoreError as error:
             for log in logs:
                 with self._lock:
                     waiting = list(log.waiting)
                     log.waiting.clear()
-                self._fail(waiting, error)
+                self._fail_waits(waiting, error)
             return
         for log in logs:
-            self._stored(log, stored.get(log.sid, INVALID_ID))
+            self._resolve_waits(log, stored.get(log.sid, INVALID_ID))
 
-    def _give_up(self, log: SQLiteLog, pending: PendingFuture[int]) -> None:
+    def _discard_wait(self, log: SQLiteLog, pending: PendingFuture[int]) -> None:
         with self._lock:
             log.waiting.pop(pending, None)
 
-    def _fail(
+    def _fail_waits(
         self, waiting: Iterable[PendingFuture[int]], error: EventStoreError | None = None
     ) -> None:
-        path = self.place.path
+        path = self.database.path
         for pending in waiting:
             closed = EventStoreError(f"The event store {path} is closed.", store=path)
             pending.fail(error or closed)
 
 
-def _end(shared: _SharedDatabase) -> None:
+def _close_database(shared: _SharedDatabase) -> None:
     """Close a file whose stores were garbage-collected.
 
     This can run in a thread of the store itself, which must not wait for the other threads.
@@ -456,11 +456,11 @@ def _sessions(connection: sqlite3.Connection) -> list[SessionInfo]:
     )
     return [
         SessionInfo(sid=str(sid), events=events, first=first, last=last, last_id=last_id, size=size)
-        for sid, events, first, last, last_id, size in map(_checked, rows)
+        for sid, events, first, last, last_id, size in map(_check_numbers, rows)
     ]
 
 
-def _checked(row: tuple[Any, ...]) -> tuple[Any, ...]:
+def _check_numbers(row: tuple[Any, ...]) -> tuple[Any, ...]:
     """Raise `TypeError` if a row of a damaged file has a value that is not a number."""
     for value in row[1:]:
         if value is not None and not isinstance(value, (int, float)):
@@ -491,11 +491,11 @@ def _checked_path(path: str | os.PathLike[str]) -> str:
     return text
 
 
-_all: Final[weakref.WeakSet[_SharedDatabase]] = weakref.WeakSet()
+_open_databases: Final[weakref.WeakSet[_SharedDatabase]] = weakref.WeakSet()
 
 
 def _after_fork() -> None:
-    for shared in list(_all):
+    for shared in list(_open_databases):
         shared.after_fork()
 
 

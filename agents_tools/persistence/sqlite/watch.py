@@ -1,4 +1,4 @@
-"""Waiting for events that other processes store: a look at a counter of SQLite now and then."""
+"""Detect events that other processes store, by polling the change counter of SQLite."""
 
 from __future__ import annotations
 
@@ -15,34 +15,37 @@ if TYPE_CHECKING:
 
 __all__ = ["DatabaseWatch"]
 
-_SHORTEST: Final = 0.002
-_LONGEST: Final = 0.1
-"""Seconds between two looks: some ten microseconds each, ten times a second when it is quiet."""
-_SLOWER: Final = 1.3
+_MIN_PAUSE: Final = 0.002
+_MAX_PAUSE: Final = 0.1
+"""The pause between two polls, in seconds: the shortest after a change, and the longest.
+
+A poll costs about ten microseconds.
+"""
+_PAUSE_FACTOR: Final = 1.3
 
 
 class DatabaseWatch:
-    """Looks for changes by others while somebody waits for them.
+    """Polls a file for changes by other processes while a future waits for them.
 
     Args:
-        readers: Where to look.
-        wanted: Whether somebody waits for what another process may store.
-        changed: Called in the thread of the watch when there may be something.
+        readers: The readers of the file.
+        is_needed: Returns whether a future waits for events of another process.
+        on_change: Called in the thread of the watch when the file has changed or cannot be read.
     """
 
     def __init__(
-        self, readers: Readers, wanted: Callable[[], bool], changed: Callable[[], object]
+        self, readers: Readers, is_needed: Callable[[], bool], on_change: Callable[[], object]
     ) -> None:
         self._readers = readers
-        self._wanted = wanted
-        self._changed = changed
-        self._news = threading.Condition()
+        self._is_needed = is_needed
+        self._on_change = on_change
+        self._condition = threading.Condition()
         self._thread: threading.Thread | None = None
         self._closing = False
 
-    def begin(self) -> None:
-        """Look out from now on: somebody waits."""
-        with self._news:
+    def start(self) -> None:
+        """Start polling, because a future waits. Ignored after `close`."""
+        with self._condition:
             if self._closing:
                 return
             if self._thread is None:
@@ -50,48 +53,51 @@ class DatabaseWatch:
                     target=self._run, name="agents-tools-store-watch", daemon=True
                 )
                 self._thread.start()
-            self._news.notify()
+            self._condition.notify()
 
     def close(self) -> None:
-        """Look out no more."""
-        with self._news:
+        """Stop polling and wait for the thread."""
+        with self._condition:
             self._closing = True
-            self._news.notify()
+            self._condition.notify()
             thread = self._thread
         if thread is not None and thread is not threading.current_thread():
             thread.join()
 
     def after_fork(self) -> None:
-        """Start again in a child, which has no thread."""
-        self._news = threading.Condition()
+        """Reset in a forked child, which does not have the thread."""
+        self._condition = threading.Condition()
         self._thread = None
 
     def _run(self) -> None:
-        while self._is_wanted():
+        while self._wait_until_needed():
             try:
                 with self._readers.connection() as connection:
-                    self._look_out(connection.execute)
+                    self._poll(connection.execute)
             except EventStoreError:
-                self._changed()  # whoever is told finds out what is the matter
-                with self._news:
-                    self._news.wait(_LONGEST)
+                self._on_change()  # it reads the file itself and gets the error
+                with self._condition:
+                    self._condition.wait(_MAX_PAUSE)
 
-    def _look_out(self, execute: Callable[[str], sqlite3.Cursor]) -> None:
-        """Look at the counter of one connection until no one waits any more."""
-        pause, seen = _SHORTEST, None
-        while self._wanted() and not self._closing:
+    def _poll(self, execute: Callable[[str], sqlite3.Cursor]) -> None:
+        """Poll on one connection while a future waits.
+
+        `data_version` only changes when another connection writes.
+        """
+        pause, seen = _MIN_PAUSE, None
+        while self._is_needed() and not self._closing:
             version = execute("PRAGMA data_version").fetchone()
             if version != seen:
-                pause, seen = _SHORTEST, version
-                self._changed()
-            with self._news:
+                pause, seen = _MIN_PAUSE, version
+                self._on_change()
+            with self._condition:
                 if not self._closing:
-                    self._news.wait(pause)
-            pause = min(pause * _SLOWER, _LONGEST)
+                    self._condition.wait(pause)
+            pause = min(pause * _PAUSE_FACTOR, _MAX_PAUSE)
 
-    def _is_wanted(self) -> bool:
-        """Wait until somebody waits; `False` in the end."""
-        with self._news:
-            while not self._closing and not self._wanted():
-                self._news.wait()
+    def _wait_until_needed(self) -> bool:
+        """Wait until a future waits; return `False` after `close`."""
+        with self._condition:
+            while not self._closing and not self._is_needed():
+                self._condition.wait()
             return not self._closing

@@ -1,4 +1,4 @@
-"""The one thread that writes to the file of a store: whatever waits is committed together."""
+"""The thread that writes to the file of a store. It commits waiting requests together."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from agents_tools.concurrency.future import batched_wakeups
 from agents_tools.errors import EventStoreError
-from agents_tools.persistence.sqlite.batch import AppendRequest, Batch, ReserveRequest, give_up
-from agents_tools.persistence.sqlite.errors import MISREAD, explained
+from agents_tools.persistence.sqlite.batch import AppendRequest, Batch, ReserveRequest, fail_request
+from agents_tools.persistence.sqlite.errors import BAD_VALUE_ERRORS, store_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,18 +21,23 @@ if TYPE_CHECKING:
 
 __all__ = ["DatabaseJob", "DatabaseWriter"]
 
-_MOST_ROWS: Final = 4_096
-_MOST_BYTES: Final = 16 << 20
-_GATHER: Final = 0.0003
-"""Seconds to wait for as many as the last time, where they are synced: that takes about as long."""
+_MAX_ROWS: Final = 4_096
+_MAX_BYTES: Final = 16 << 20
+_GROUP_WAIT: Final = 0.0003
+"""How long to wait for as many requests as in the last synced transaction, in seconds.
+
+A sync takes about as long, so waiting for callers that append again saves syncs.
+"""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class DatabaseJob:
-    """Something else to do with the connection, alone.
+    """A job that uses the write connection outside the shared transactions.
 
     Attributes:
-        step: Does a part of it; whether there is more to do.
+        step: Does a part of the job and returns whether there is more to do.
+        pending: The future of the caller.
+        result: Returns the result for the future after the last step.
     """
 
     step: Callable[[sqlite3.Connection], bool]
@@ -44,33 +49,33 @@ Job: TypeAlias = AppendRequest | ReserveRequest | DatabaseJob
 
 
 class DatabaseWriter:
-    """Writes to a file, in a thread that begins with the first job.
+    """Writes to a file, in a thread that starts with the first job.
 
     Args:
-        place: The file, and what is known of its logs.
-        stored: Told of each log that has new events, and of its last id.
+        database: The file and the state of its logs.
+        on_stored: Called with each log that has new events, and its last id.
     """
 
-    def __init__(self, place: DatabaseFile, stored: Callable[[SQLiteLog, int], None]) -> None:
-        self._place = place
-        self._stored = stored
+    def __init__(self, database: DatabaseFile, on_stored: Callable[[SQLiteLog, int], None]) -> None:
+        self._database = database
+        self._on_stored = on_stored
         self._jobs: deque[Job] = deque()
-        self._news = threading.Condition()
+        self._condition = threading.Condition()
         self._thread: threading.Thread | None = None
         self._closing = False
-        self._together = 0  # how many were synced together the last time
-        self._wanted = 1  # how many jobs the thread waits for
+        self._group_size = 0  # the size of the last transaction, if it was synced
+        self._notify_at = 1  # the number of waiting jobs that wakes the thread
 
     def put(self, job: Job) -> None:
-        """Begin with a job, after those that came before.
+        """Queue a job.
 
         Raises:
             EventStoreError: The store is closed.
         """
-        with self._news:
+        with self._condition:
             if self._closing:
                 raise EventStoreError(
-                    f"The event store {self._place.path} is closed.", store=self._place.path
+                    f"The event store {self._database.path} is closed.", store=self._database.path
                 )
             self._jobs.append(job)
             if self._thread is None:
@@ -78,135 +83,140 @@ class DatabaseWriter:
                     target=self._run, name="agents-tools-store-writer", daemon=True
                 )
                 self._thread.start()
-            if len(self._jobs) >= self._wanted:
-                self._news.notify()
+            if len(self._jobs) >= self._notify_at:
+                self._condition.notify()
 
     @property
-    def has_begun(self) -> bool:
-        """Return whether there was anything to do yet."""
+    def has_started(self) -> bool:
+        """Return whether a job was ever queued."""
         return self._thread is not None
 
     @property
-    def is_here(self) -> bool:
-        """Return whether this is the thread that writes: nothing may wait for it there."""
+    def is_current_thread(self) -> bool:
+        """Return whether the caller runs in the writer thread, which must not wait for itself."""
         return self._thread is threading.current_thread()
 
     def close(self) -> None:
-        """Finish what was begun, let go of the file and end the thread."""
-        with self._news:
+        """Finish the queued jobs, close the file and end the thread."""
+        with self._condition:
             first, self._closing = not self._closing, True
-            self._news.notify()
+            self._condition.notify()
             thread = self._thread
         if thread is None:
             if first:
-                self._place.close()
-        elif not self.is_here:
+                self._database.close()
+        elif not self.is_current_thread:
             thread.join()
 
     # --- in the thread ----------------------------------------------------------------------------
 
     def _run(self) -> None:
-        while jobs := self._next():
+        while jobs := self._next_jobs():
             first = jobs[0]
             if isinstance(first, DatabaseJob):
-                self._do(first)
+                self._run_step(first)
             else:
                 self._commit([job for job in jobs if not isinstance(job, DatabaseJob)])
-        self._place.close()
+        self._database.close()
 
-    def _next(self) -> list[Job]:
-        """Wait for jobs; give as many as may be committed together, none in the end."""
-        with self._news:
-            if len(self._jobs) < self._together and not self._closing:
-                self._wanted = self._together  # those who were told together may come so again
-                self._news.wait(_GATHER)
-                self._wanted = 1
+    def _next_jobs(self) -> list[Job]:
+        """Wait for jobs; return those to commit together, or none after `close`."""
+        with self._condition:
+            if len(self._jobs) < self._group_size and not self._closing:
+                self._notify_at = self._group_size
+                self._condition.wait(_GROUP_WAIT)
+                self._notify_at = 1
             while not self._jobs and not self._closing:
-                self._news.wait()
-            taken: list[Job] = []
+                self._condition.wait()
+            group: list[Job] = []
             rows = size = 0
-            while self._jobs and rows < _MOST_ROWS and size < _MOST_BYTES:
+            while self._jobs and rows < _MAX_ROWS and size < _MAX_BYTES:
                 job = self._jobs[0]
                 if isinstance(job, DatabaseJob):
-                    return taken or [self._jobs.popleft()]
-                taken.append(self._jobs.popleft())
-                rows += len(job.drafts) if isinstance(job, AppendRequest) else 1
+                    return group or [self._jobs.popleft()]
+                group.append(self._jobs.popleft())
+                rows += len(job.rows) if isinstance(job, AppendRequest) else 1
                 size += job.size
-            return taken
+            return group
 
     def _commit(self, jobs: Sequence[AppendRequest | ReserveRequest]) -> None:
-        """Commit jobs together; if that fails, one by one up to the first that fails."""
-        failed = self._failure(jobs)
-        self._together = len(jobs) if any(job.sync for job in jobs) else 0
+        """Commit jobs together; if that fails, one by one.
+
+        After the first that fails alone, the others fail with the same error, because later events
+        must not be stored without earlier ones.
+        """
+        failed = self._try_commit(jobs)
+        self._group_size = len(jobs) if any(job.sync for job in jobs) else 0
         if failed is None:
             return
         if len(jobs) > 1:
             failed = None
         for job in jobs:
-            failed = failed or self._failure([job])
+            failed = failed or self._try_commit([job])
             if failed is not None:
-                give_up(job, failed)
+                fail_request(job, failed)
 
-    def _failure(self, jobs: Sequence[AppendRequest | ReserveRequest]) -> Exception | None:
+    def _try_commit(self, jobs: Sequence[AppendRequest | ReserveRequest]) -> Exception | None:
         try:
-            batch = self._stored_together(jobs)
-        except Exception as error:  # noqa: BLE001 - whoever waits for the outcome gets it
+            batch = self._write_batch(jobs)
+        except Exception as error:  # noqa: BLE001 - raised by the futures
             return error
         with batched_wakeups():
-            for log, last in batch.settle():
-                self._stored(log, last)
-            batch.tell()
+            for log, last in batch.update_logs():
+                self._on_stored(log, last)
+            batch.resolve()
         return None
 
-    def _stored_together(self, jobs: Sequence[AppendRequest | ReserveRequest]) -> Batch:
-        place = self._place
-        batch = Batch(place)
+    def _write_batch(self, jobs: Sequence[AppendRequest | ReserveRequest]) -> Batch:
+        database = self._database
+        batch = Batch(database)
         try:
-            connection = place.ready_to_write(sync=any(job.sync for job in jobs))
+            connection = database.write_connection(sync=any(job.sync for job in jobs))
             connection.execute("BEGIN IMMEDIATE")
             try:
                 for job in jobs:
                     batch.add(connection, job)
                 batch.write(connection)
                 connection.execute("COMMIT")
-                place.committed()
+                database.record_journal()
             except BaseException:
-                place.roll_back()
+                database.roll_back()
                 raise
-        except (sqlite3.Error, *MISREAD) as error:
-            raise explained(error, place.path, place.timeout) from error
+        except (sqlite3.Error, *BAD_VALUE_ERRORS) as error:
+            raise store_error(error, database.path, database.timeout) from error
         except OSError as error:
             raise EventStoreError(
-                f"{place.path} cannot be written ({error.strerror or error}). Nothing of this was "
-                "stored; once the cause is gone, it goes on.",
-                store=place.path,
+                f"{database.path} cannot be written ({error.strerror or error}). These events were "
+                "not stored. Fix the cause and try again.",
+                store=database.path,
             ) from error
         except OverflowError as error:
             raise EventStoreError(
-                f"{place.path}: an event is too large to be stored ({error}).", store=place.path
+                f"{database.path}: an event is too large to be stored ({error}).",
+                store=database.path,
             ) from error
         return batch
 
-    def _do(self, work: DatabaseJob) -> None:
-        """Do a part of the work; the rest comes after what waits now."""
+    def _run_step(self, work: DatabaseJob) -> None:
+        """Run one step of a job, and queue the job again if there is more."""
         try:
-            more = work.step(self._place.ready_to_write(sync=True))
-        except (sqlite3.Error, *MISREAD) as error:
-            self._place.roll_back()
-            work.pending.fail(explained(error, self._place.path, self._place.timeout))
-        except Exception as error:  # noqa: BLE001 - whoever waits for it gets it
-            self._place.roll_back()
+            more = work.step(self._database.write_connection(sync=True))
+        except (sqlite3.Error, *BAD_VALUE_ERRORS) as error:
+            self._database.roll_back()
+            work.pending.fail(store_error(error, self._database.path, self._database.timeout))
+        except Exception as error:  # noqa: BLE001 - raised by the future
+            self._database.roll_back()
             work.pending.fail(error)
         else:
             if more:
-                with self._news:
+                with self._condition:
                     self._jobs.append(work)
             else:
                 work.pending.resolve(work.result())
 
     def after_fork(self) -> None:
-        """Start again in a child, which has neither the thread nor what it was to do."""
+        """Reset in a forked child, which has neither the thread nor its jobs."""
         self._jobs.clear()
-        self._news = threading.Condition()
+        self._condition = threading.Condition()
         self._thread = None
-        self._together, self._wanted = 0, 1
+        self._group_size, self._notify_at = 0, 1

@@ -1,4 +1,4 @@
-"""The event stream of a session: numbers, stores and delivers events to every reader."""
+"""The event stream of a session. It numbers and stores events, and delivers them to readers."""
 
 from __future__ import annotations
 

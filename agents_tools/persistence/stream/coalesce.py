@@ -79,7 +79,7 @@ def with_gaps(events: list[Event], first: int, end: int) -> list[Event]:
 
 
 def gap(dropped: int, id: int, near: Event | None) -> GapEvent:
-    """Return the event that stands for dropped events, with the id of the last of them."""
+    """Return the event that replaces dropped events, with the id of the last one."""
     if near is None:
         return GapEvent(dropped).replace(id=id)
     return GapEvent(dropped).replace(id=id, timestamp=near.timestamp)
@@ -100,7 +100,7 @@ def _latest_progress(events: list[Event]) -> list[Event]:
 
 
 def _append_delta(before: Event, delta: Event) -> Event | None:
-    """Return two deltas of the same text as one; `None` if they do not belong together."""
+    """Return two deltas of the same text as one; `None` if they cannot be merged."""
     if before.origin != delta.origin or before.__class__ is not delta.__class__:
         return None
     if isinstance(before, NotifyStreamEvent) and isinstance(delta, NotifyStreamEvent):

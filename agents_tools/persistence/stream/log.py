@@ -23,7 +23,7 @@ Policy: TypeAlias = Literal["block", "coalesce", "drop_oldest"]
 """What happens when a reader is slow: senders wait, display events are merged, or dropped."""
 
 BATCH: Final = 256
-"""The number of events that a reader takes at a time."""
+"""The number of events that a reader gets at a time."""
 
 PAGE: Final = 1000
 """The number of events that are read from a store at a time."""
@@ -69,7 +69,7 @@ class EventLog:
         self.next_id = next_id
         self.last_id = last_id
         self.closed = False
-        self.cut = False  # whether readers end at once, without what they have not read
+        self.cut = False  # whether readers end at once and drop their unread events
         self.cursors: WeakSet[Cursor] = WeakSet()
         self.senders: list[Callable[[], Any]] = []
         self.waiting: dict[LogReader, None] = {}
@@ -81,7 +81,7 @@ class EventLog:
         self._limit = window + self._slack
         self._size = window
         self._retained: list[Event] = []
-        self.room = -1
+        self.room = -1  # `next_id` up to which no sender has to wait; -1 if it must be computed
 
     # --- writing, under the lock ------------------------------------------------------------------
 
@@ -117,7 +117,7 @@ class EventLog:
             self._retained += [one for one in old if one.id >= behind and not one.droppable]
         else:
             self._retained = []
-        self._events = self._events[surplus:]  # a new list: readers may hold the old one
+        self._events = self._events[surplus:]  # a new list: readers can hold the old one
         self._window = (first, self._events)
 
     def _needed(self, cursor: Cursor) -> int | None:
@@ -151,16 +151,16 @@ class EventLog:
     ) -> PendingFuture[EventRange]:
         """Read events from an id on that are not in memory, with gaps for those not stored."""
         end = self.first_id
-        kept = {event.id: event for event in (*self._retained, *self.unsaved())}
+        in_memory = {event.id: event for event in (*self._retained, *self.unsaved())}
         if self.store is None:
-            return PendingFuture.now((_merge([], kept, at, end, where, gaps=gaps), end))
+            return PendingFuture.now((_merge([], in_memory, at, end, where, gaps=gaps), end))
         done: PendingFuture[EventRange] = PendingFuture()
 
         def merge(read: PendingFuture[list[Event]]) -> None:
             try:
                 stored = read.result()
                 last = stored[-1].id + 1 if len(stored) == PAGE else end
-                done.resolve((_merge(stored, kept, at, last, where, gaps=gaps), last))
+                done.resolve((_merge(stored, in_memory, at, last, where, gaps=gaps), last))
             except Exception as error:  # noqa: BLE001 - raised to the waiting reader
                 done.fail(error)
 
@@ -212,7 +212,7 @@ def _rank(reader: LogReader) -> tuple[int, str, str]:
 
 def _merge(
     stored: list[Event],
-    kept: dict[int, Event],
+    in_memory: dict[int, Event],
     at: int,
     end: int,
     where: EventFilter | None,
@@ -221,7 +221,7 @@ def _merge(
 ) -> list[Event]:
     chosen = {
         key: event
-        for key, event in kept.items()
+        for key, event in in_memory.items()
         if at <= key < end and (where is None or where.accepts(event))
     }
     events = stored

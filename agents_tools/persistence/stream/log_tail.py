@@ -16,26 +16,26 @@ __all__ = ["LogTail"]
 
 
 class LogTail:
-    """Passes on new events of a store. It waits for futures, so it needs no thread or task.
+    """Passes on new events of a store. It uses callbacks of futures, so it needs no thread or task.
 
     Args:
         store: The store.
         after: The id after which it begins.
-        take: A weak reference to the function that receives the events.
-        end: A weak reference to the function that receives the error when reading fails.
+        receive: A weak reference to the function that receives the events.
+        fail: A weak reference to the function that receives the error when reading fails.
     """
 
     def __init__(
         self,
         store: EventStore,
         after: int,
-        take: Callable[[], Callable[[list[Event]], None] | None],
-        end: Callable[[], Callable[[Exception], None] | None],
+        receive: Callable[[], Callable[[list[Event]], None] | None],
+        fail: Callable[[], Callable[[Exception], None] | None],
     ) -> None:
         self._store = store
         self._after = after
-        self._take = take
-        self._end = end
+        self._get_receive = receive
+        self._get_fail = fail
         self._steps = self._follow()
         self._waiting: PendingFuture[Any] | None = None
         self._is_stopped = False
@@ -55,11 +55,11 @@ class LogTail:
         while True:
             newest: int = yield self._store.wait(self._after)
             events: list[Event] = yield self._store.read(self._after, limit=PAGE)
-            take = self._take()
-            if take is None:  # the stream does not exist any more
+            receive = self._get_receive()
+            if receive is None:  # the stream does not exist any more
                 return
             if events:
-                take(events)
+                receive(events)
             # Without events, the new ones were deleted meanwhile: do not wait for them again.
             self._after = events[-1].id if events else max(newest, self._after)
 
@@ -84,6 +84,6 @@ class LogTail:
             return None
 
     def _fail(self, error: BaseException) -> None:
-        end = self._end()
-        if end is not None and isinstance(error, Exception):
-            end(error)
+        fail = self._get_fail()
+        if fail is not None and isinstance(error, Exception):
+            fail(error)

@@ -25,7 +25,7 @@ from agents_tools.text.secrets import (
     SHORTEST,
     forms_of,
     registered_forms,
-    revealed,
+    secret_bytes,
 )
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ class _PendingText(NamedTuple):
 def _forms_of(secrets: Mapping[str, Any]) -> tuple[Form, ...]:
     forms: dict[Form, None] = {}
     for name, value in secrets.items():
-        secret = revealed(value)
+        secret = secret_bytes(value)
         if not secret:
             continue
         if not SHORTEST <= len(secret) <= LONGEST:

@@ -6,7 +6,7 @@ import re
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Final
 
-from agents_tools.text.secrets import MASK, places_of, views
+from agents_tools.text.secrets import MASK, find_form, views
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -62,7 +62,7 @@ class SecretMatcher:
             index up to which the text is sent, which is larger if a secret ends there.
         """
         spans = self._spans(text)
-        hold = self._find_hold(text, spans)
+        hold = self._hold_start(text, spans)
         end = max([shown, hold, *(last for start, last in spans if start < hold)])
         return _masked_part(text, spans, shown, end), hold, end
 
@@ -74,11 +74,11 @@ class SecretMatcher:
         size = len(text)
         spans = self._spans(text)
         for view, positions in ((text, range(size + 1)), *views(text)):
-            if positions and (start := self._find_half_secret(view)) is not None:
+            if positions and (start := self._half_secret_start(view)) is not None:
                 spans.append((positions[start], size))
         return _masked_part(text, sorted(spans), shown, size)
 
-    def _find_half_secret(self, text: str) -> int | None:
+    def _half_secret_start(self, text: str) -> int | None:
         """Return the index of an incomplete secret of at least half its length at the end."""
         size = len(text)
         for start in range(size):
@@ -104,20 +104,20 @@ class SecretMatcher:
                 return
         for form in self._forms:
             if form[0] in text:
-                yield from places_of(text, form)
+                yield from find_form(text, form)
 
-    def _find_hold(self, text: str, spans: list[Span]) -> int:
+    def _hold_start(self, text: str, spans: list[Span]) -> int:
         """Return the index from which the text could become a secret."""
         unfinished = _UNFINISHED_ESCAPE.search(text)
-        sure = text[: unfinished.start()] if unfinished else text
-        hold = min(len(sure), self._find_beginning(sure))
-        for decoded, positions in views(sure):
+        complete = text[: unfinished.start()] if unfinished else text
+        hold = min(len(complete), self._prefix_start(complete))
+        for decoded, positions in views(complete):
             if positions:
-                hold = min(hold, positions[self._find_beginning(decoded)])
+                hold = min(hold, positions[self._prefix_start(decoded)])
         # In base64, the next character can still belong to a secret that ends here.
         return min([hold, *(start for start, end in spans if end == len(text))])
 
-    def _find_beginning(self, text: str) -> int:
+    def _prefix_start(self, text: str) -> int:
         """Return the first index from which the text is the beginning of a form."""
         size = len(text)
         for start in range(max(0, size - self._longest + 1), size):

@@ -49,7 +49,7 @@ __all__ = ["EventStream"]
 
 _log = logging.getLogger("agents_tools")
 
-_all: Final[weakref.WeakSet[EventStream]] = weakref.WeakSet()
+_open_streams: Final[weakref.WeakSet[EventStream]] = weakref.WeakSet()
 
 _TURN_INTERVAL: Final = 0.001
 """How long a sender can hold the event loop before readers get a turn, in seconds."""
@@ -83,7 +83,7 @@ class EventStream:
         keep: Which events are stored: `durable` for durable events and the start and end of runs,
             `all` for every event.
         window: The number of recent events that are kept in memory.
-        secrets: Values that are masked in this stream, by name, besides the registered ones.
+        secrets: Values that are masked in this stream, by name, in addition to the registered ones.
         on_error: Called with an exception of a callback or of the store, the event (or `None`) and
             the name of the failed part.
         read_only: Follow a log that another process or stream writes. Publishing is refused.
@@ -140,7 +140,7 @@ class EventStream:
         self._log = EventLog(first, last, window=window, store=store, unsaved=unsaved)
         self._lock = self._log.lock
         self._closed = False
-        self._is_refusing = read_only  # whether nothing may be published
+        self._is_refusing = read_only  # whether publishing is refused
         self._is_appending = False
         self._deferred: deque[Event] = deque()
         self._subscriptions = Subscriptions(self._report, self._publish_note)
@@ -148,12 +148,12 @@ class EventStream:
         self._has_warned = False
         self._secrets: dict[str, str] = dict(secrets or {})
         self._masker = EventMasker(self._secrets)
-        _all.add(self)
+        _open_streams.add(self)
         self._tail: LogTail | None = None
         if read_only and store is not None:
             receive, fail = (
                 weakref.WeakMethod(self._receive_stored),
-                weakref.WeakMethod(self._tail_failed),
+                weakref.WeakMethod(self._on_tail_error),
             )
             self._tail = LogTail(store, last, receive, fail)
             self._tail.start()
@@ -331,7 +331,7 @@ class EventStream:
         If the callback is running, wait for it, but for a second at most. An unknown id is only
         logged.
         """
-        subscription = self._subscriptions.take(subscriber_id, callback_id)
+        subscription = self._subscriptions.remove(subscriber_id, callback_id)
         if subscription is None:
             _log.warning(
                 "%r has no callback %s/%s to unsubscribe.",
@@ -430,7 +430,7 @@ class EventStream:
         """
         until = None if timeout is None else monotonic() + timeout
         self._begin_close(drain=drain)
-        for one in self._subscriptions.ending(here=in_loop()):
+        for one in self._subscriptions.closable(here=in_loop()):
             if not _wait_until_drained(one, until):
                 one.stop(wait=False)
         if self._writer:
@@ -440,11 +440,11 @@ class EventStream:
         """Close like `close`, without blocking the event loop."""
         until = None if timeout is None else monotonic() + timeout
         self._begin_close(drain=drain)
-        for one in self._subscriptions.ending(here=False):
+        for one in self._subscriptions.closable(here=False):
             if not await _wait_until_drained_async(one, until):
                 one.stop(wait=False)
         if self._writer:
-            await _within(self._writer.flush(), until)
+            await _wait_until_done(self._writer.flush(), until)
 
     def __enter__(self) -> Self:
         """Return the stream itself."""
@@ -500,7 +500,7 @@ class EventStream:
                 if self._writer and self._is_stored(copy):
                     self._writer.add(copy)
                 if self._deferred:
-                    self._put_deferred()
+                    self._append_deferred()
                 if log.waiting:
                     woken = log.take_waiting()
             finally:
@@ -511,7 +511,7 @@ class EventStream:
             self._save(copy)
         return cast("Event", copy)
 
-    def _put_deferred(self) -> None:
+    def _append_deferred(self) -> None:
         while self._deferred:
             event = self._deferred.popleft()
             self._log.append(event)
@@ -578,7 +578,7 @@ class EventStream:
         for reader in woken:
             reader.wake()
 
-    def _tail_failed(self, error: Exception) -> None:
+    def _on_tail_error(self, error: Exception) -> None:
         """End after the events read so far, because the store is closed or cannot be read."""
         if not self._closed:
             self._report(error, None, "store")
@@ -599,13 +599,13 @@ class EventStream:
     def _report_store_error(self, error: Exception, event: Event | None) -> None:
         self._report(error, event, "store")
 
-    def _report(self, error: Exception, event: Event | None, who: str) -> None:
+    def _report(self, error: Exception, event: Event | None, part: str) -> None:
         self.errors.append(error)
-        _log.error("%r: %s failed: %s", self, who, error, exc_info=error)
+        _log.error("%r: %s failed: %s", self, part, error, exc_info=error)
         if self._on_error is None:
             return
         try:
-            self._on_error(error, event, who)
+            self._on_error(error, event, part)
         except Exception:  # noqa: BLE001 - an error in the hook must not stop delivery
             _log.exception("%r: on_error failed.", self)
 
@@ -636,7 +636,7 @@ class EventStream:
 
 
 def _after_fork() -> None:
-    for stream in list(_all):
+    for stream in list(_open_streams):
         stream._after_fork()  # pyright: ignore[reportPrivateUsage] # noqa: SLF001 - of this module
 
 
@@ -658,11 +658,13 @@ def _wait_until_drained(one: Subscription, until: float | None) -> bool:
     Also return `False` when the loop of the callback is closed.
     """
     while not one.drained.done():
-        left = _remaining(until)
+        seconds = _remaining(until)
         try:
-            one.drained.result(_CHECK_INTERVAL if left is None else min(left, _CHECK_INTERVAL))
+            one.drained.result(
+                _CHECK_INTERVAL if seconds is None else min(seconds, _CHECK_INTERVAL)
+            )
         except TimeoutError:
-            if left == 0.0 or one.is_dead():
+            if seconds == 0.0 or one.is_dead():
                 return False
     return True
 
@@ -672,17 +674,19 @@ async def _wait_until_drained_async(one: Subscription, until: float | None) -> b
     from asyncio import timeout
 
     while not one.drained.done():
-        left = _remaining(until)
+        seconds = _remaining(until)
         try:
-            async with timeout(_CHECK_INTERVAL if left is None else min(left, _CHECK_INTERVAL)):
+            async with timeout(
+                _CHECK_INTERVAL if seconds is None else min(seconds, _CHECK_INTERVAL)
+            ):
                 await one.drained
         except TimeoutError:
-            if left == 0.0 or one.is_dead():
+            if seconds == 0.0 or one.is_dead():
                 return False
     return True
 
 
-async def _within(pending: PendingFuture[None], until: float | None) -> None:
+async def _wait_until_done(pending: PendingFuture[None], until: float | None) -> None:
     from asyncio import timeout
 
     if pending.done():

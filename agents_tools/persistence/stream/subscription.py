@@ -47,14 +47,16 @@ class SubscriberReports(NamedTuple):
     on_failure: weakref.WeakMethod[Callable[[Subscription, Exception, Event | None], None]]
     on_detached: weakref.WeakMethod[Callable[[Subscription, str], None]]
 
-    def failed(self, subscription: Subscription, error: Exception, event: Event | None) -> None:
+    def report_failure(
+        self, subscription: Subscription, error: Exception, event: Event | None
+    ) -> None:
         """Report that the callback raised, or that events could not be read."""
         callback = self.on_failure()
         if callback is not None:
             callback(subscription, error, event)
 
-    def detached(self, subscription: Subscription, why: str) -> None:
-        """Report that the subscription ended by itself."""
+    def report_end(self, subscription: Subscription, why: str) -> None:
+        """Report that the subscription ended without `unsubscribe`."""
         callback = self.on_detached()
         if callback is not None:
             callback(subscription, why)
@@ -89,8 +91,8 @@ class Subscription:
         self._reports = reports
         self._max_failures = max_failures
         self._active = True
-        self._gate = Lock()
-        self._runner: object = None  # the thread that is in the callback
+        self._callback_lock = Lock()
+        self._callback_thread: object = None  # the thread that is in the callback
         cursor.start(self)
 
     @property
@@ -165,10 +167,10 @@ class Subscription:
         if not isinstance(error, Exception):  # SystemExit or the cancellation of an inner task
             error = RuntimeError(f"The callback raised {error!r}, which is not an Exception.")
         self.failures += 1
-        self._reports.failed(self, error, event)
+        self._reports.report_failure(self, error, event)
         if self.failures >= self._max_failures and self._active:
             self._active = False
-            self._reports.detached(self, f"it failed {self.failures} times in a row")
+            self._reports.report_end(self, f"it failed {self.failures} times in a row")
 
     def _wait_for_callback(self) -> None:
         raise NotImplementedError
@@ -186,9 +188,9 @@ class ThreadSubscription(Subscription):
 
     def after_fork(self) -> bool:
         """Forget the thread, which does not exist in the child, unless it has forked itself."""
-        if self._runner is current_thread():
+        if self._callback_thread is current_thread():
             return False
-        self._gate, self._wakeup, self._runner = Lock(), Lock(), None
+        self._callback_lock, self._wakeup, self._callback_thread = Lock(), Lock(), None
         self._wakeup.acquire()
         self._has_ended = True
         return self._active
@@ -203,7 +205,7 @@ class ThreadSubscription(Subscription):
         try:
             thread.start()
         except RuntimeError as error:  # no thread can be started: try again at the next event
-            self._reports.failed(self, error, None)
+            self._reports.report_failure(self, error, None)
             with self._log.lock:
                 self._has_ended = True
                 self._log.waiting[self] = None
@@ -224,9 +226,9 @@ class ThreadSubscription(Subscription):
                     events = events.result()
                     self._cursor.clear_pending()
             except Exception as error:  # noqa: BLE001 - the store cannot be read
-                self._reports.failed(self, error, None)
+                self._reports.report_failure(self, error, None)
                 self._active = False
-                self._reports.detached(self, "its next events cannot be read")
+                self._reports.report_end(self, "its next events cannot be read")
                 continue
             for event in events:
                 if not self._deliver(event):
@@ -247,17 +249,17 @@ class ThreadSubscription(Subscription):
         return self._wakeup.acquire()  # another thread is about to wake this one
 
     def _deliver(self, event: Event) -> bool:
-        with self._gate:
+        with self._callback_lock:
             if not self._active:
                 return False
-            self._runner = current_thread()
+            self._callback_thread = current_thread()
             try:
                 self._context.run(self._call, event)
                 self.failures = 0
             except BaseException as error:  # noqa: BLE001 - an error of the callback must not end the thread
                 self._record_failure(error, event)
             finally:
-                self._runner = None
+                self._callback_thread = None
         self._cursor.advance(event.id)
         return self._active
 
@@ -267,11 +269,11 @@ class ThreadSubscription(Subscription):
             call_async_from_sync(_await_result, result)
 
     def _wait_for_callback(self) -> None:
-        if self._runner is current_thread() or self.is_inside():
+        if self._callback_thread is current_thread() or self.is_inside():
             return
         patience = _LOOP_TIMEOUT if _runs_loop() else _CALLBACK_TIMEOUT
-        if self._gate.acquire(timeout=patience):
-            self._gate.release()
+        if self._callback_lock.acquire(timeout=patience):
+            self._callback_lock.release()
 
 
 class TaskSubscription(Subscription):
@@ -284,7 +286,7 @@ class TaskSubscription(Subscription):
         self._cursor.is_dead = self._loop.is_closed
 
     @property
-    def home(self) -> LoopReference:
+    def loop_reference(self) -> LoopReference:
         """The event loop on which the callback runs."""
         return self._loop
 
@@ -300,7 +302,7 @@ class TaskSubscription(Subscription):
 
     def _give_up(self, why: str) -> None:
         self._active = False
-        self._reports.detached(self, why)
+        self._reports.report_end(self, why)
         self._finish()
 
     def _start(self) -> None:
@@ -328,7 +330,7 @@ class TaskSubscription(Subscription):
                 if not events and self._pause():
                     return
         except Exception as error:  # noqa: BLE001 - the store cannot be read
-            self._reports.failed(self, error, None)
+            self._reports.report_failure(self, error, None)
             self._give_up("its next events cannot be read")
         except BaseException:
             self._give_up("its task was cancelled")

@@ -70,7 +70,7 @@ class Subscriptions:
         )
         return subscription
 
-    def take(self, subscriber_id: str, callback_id: str) -> Subscription | None:
+    def remove(self, subscriber_id: str, callback_id: str) -> Subscription | None:
         """Remove and return a subscription; `None` if there is none."""
         return self._subscriptions.pop((str(subscriber_id), callback_id), None)
 
@@ -78,7 +78,7 @@ class Subscriptions:
         """Return all subscriptions."""
         return list(self._subscriptions.values())
 
-    def ending(self, *, here: bool) -> list[Subscription]:
+    def closable(self, *, here: bool) -> list[Subscription]:
         """Return the subscriptions that `close` can wait for.
 
         This excludes the subscription whose callback calls `close`, and those that cannot run.
@@ -90,7 +90,7 @@ class Subscriptions:
             one
             for one in self.all()
             if not (one.is_inside() or one.is_dead())
-            and not (here and isinstance(one, TaskSubscription) and one.home.is_here())
+            and not (here and isinstance(one, TaskSubscription) and one.loop_reference.is_here())
         ]
 
     def after_fork(self) -> list[Subscription]:
