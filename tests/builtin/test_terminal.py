@@ -195,7 +195,7 @@ def test_the_session_may_stand_in_a_removed_directory(shell: Shell, tmp_path: Pa
     shell.run("exit 1")
     seen = shell.run("pwd")
     assert seen.text == f"{tmp_path}\n"
-    assert seen.notes[0].startswith(f"{tmp_path / 'gone'} is not there any more")
+    assert seen.notes[0].startswith(f"{tmp_path / 'gone'} does not exist anymore")
 
 
 def test_a_command_of_a_megabyte(shell: Shell) -> None:
