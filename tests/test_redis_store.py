@@ -150,7 +150,7 @@ def test_a_second_program_that_writes_is_refused(shared: Server) -> None:
         first.append([said("a")]).result(10)
         error = fails(second.append([said("b")]))
         assert isinstance(error, EventConflictError)
-        assert f"is being written by {os.uname().nodename}:{os.getpid()}" in str(error)
+        assert f"has another writer: {os.uname().nodename}:{os.getpid()}" in str(error)
         assert texts(second) == ["a"]
         first.close()
         with contextlib.closing(RedisEventStore(shared.url, "two")) as third:
@@ -468,7 +468,9 @@ def test_an_unsafe_server_is_told_of_once(shared: Server, caplog: pytest.LogCapt
     with contextlib.closing(RedisEventStore(shared.url, "unsafe")) as store:
         for text in "ab":
             store.append([said(text)], durability="sync").result(10)
-    warned = [record for record in caplog.records if "may be lost with the power" in record.message]
+    warned = [
+        record for record in caplog.records if "can be lost in a power failure" in record.message
+    ]
     version = tuple(map(int, shared.client().info("server")["redis_version"].split(".")[:2]))
     assert len(warned) == (1 if version < (7, 2) else 0)
 
@@ -477,7 +479,7 @@ def test_replicas_that_do_not_answer_are_told(shared: Server) -> None:
     """Honesty: the events are there, and whether they are safe is not known."""
     store = RedisEventStore(shared.url, "replicas", replicas=1, timeout=0.4)
     with contextlib.closing(store):
-        assert "did not say in time that they are safe" in str(
+        assert "did not confirm their durability in time" in str(
             fails(store.append([said("a")], durability="sync"))
         )
         store.append([said("b")]).result(10)
@@ -636,14 +638,14 @@ def test_what_a_server_refuses_says_what_helps(server: Server) -> None:
         refused = fails(reader.append([said("b")]))
         reader.close()
         assert isinstance(refused, EventStoreFullError)
-        assert "Allow it to the user (ACL SETUSER)" in str(refused)
-        with pytest.raises(EventStoreError, match="Give user and password") as caught:
+        assert "Allow the command for the user (ACL SETUSER)" in str(refused)
+        with pytest.raises(EventStoreError, match="Put user and password") as caught:
             RedisEventStore(server.url.replace("://", "://reader:wr0ng@"), timeout=2)
         assert "wr0ng" not in str(caught.value)
         admin.execute_command("REPLICAOF", "127.0.0.1", "1")
         refused = fails(store.append([said("b")]))
         assert isinstance(refused, EventStoreFullError)
-        assert "give the address of the server that it copies" in str(refused)
+        assert "pass the address of its primary server" in str(refused)
         admin.execute_command("REPLICAOF", "NO", "ONE")
         assert texts(store) == ["a"]
 

@@ -350,7 +350,7 @@ def test_a_disk_without_room_refuses_and_goes_on_when_there_is_some(small_disk: 
             kept += 1
         assert isinstance(error, EventStoreFullError)
         assert error.store == store.path
-        assert "no room left" in str(error)
+        assert "is full: the events were not stored" in str(error)
         assert numbers(store.read().result(PATIENCE)) == list(range(kept))
         filler.unlink()
         store.append([said(kept)]).result(PATIENCE)

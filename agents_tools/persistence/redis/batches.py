@@ -1,4 +1,4 @@
-"""What is on its way into a Redis server, and what the server has answered."""
+"""Batches sent to a Redis server, and its replies."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ T = TypeVar("T")
 
 
 class RedisLog:
-    """What this program knows of one log."""
+    """The state of one log in this process."""
 
     def __init__(self, sid: str, prefix: str) -> None:
         self.sid = sid
         self.keys = [f"{prefix}:{part}:{sid}" for part in ("log", "state", "lease")]
-        self.refused = False  # whether it was taken over, or has lost something
+        self.refused = False  # whether another writer took over, or the log lost events
         self.stolen = ""  # the writer whose lease may be taken
         self.renew()
         self.forget()
 
     def renew(self) -> None:
-        """Be another writer: what this one has written counts no more."""
+        """Become a new writer with its own token and counters."""
         self.token = f"{uuid.uuid4().hex}@{socket.gethostname()}:{os.getpid()}"
         self.reserved = INVALID_ID
-        self.acked = 0  # how many batches of this writer the server has, as far as is known
-        self.given_up = 0  # how many more it may have, for which nobody waits any more
+        self.acked = 0  # the known number of batches of this writer on the server
+        self.given_up = 0  # the number of abandoned batches that the server can also have
 
     def forget(self) -> None:
-        """Begin again."""
+        """Reset the state."""
         self.last = INVALID_ID
         self.given = INVALID_ID
         self.reserved = INVALID_ID
@@ -55,7 +55,7 @@ class RedisLog:
 
 
 class WriteJob(Generic[T]):
-    """Something to do for which somebody waits."""
+    """An operation with a waiting caller."""
 
     def __init__(self, work: Callable[[], T], until: float) -> None:
         self.work = work
@@ -64,7 +64,7 @@ class WriteJob(Generic[T]):
 
 
 class RedisAppend(NamedTuple):
-    """Events on their way into a log."""
+    """Events to append to a log."""
 
     log: RedisLog
     written: list[Any]
@@ -75,25 +75,25 @@ class RedisAppend(NamedTuple):
 
 
 def conflict(log: RedisLog, address: str, code: str, facts: list[str]) -> EventStoreError:
-    """Return why a batch was refused."""
+    """Return the error for a rejected batch."""
     where = f"The log {log.sid!r} at {address}"
     store = f"{address} {log.sid}"
     if code == "lost":
         return EventStoreError(
             f"{where} has lost what it had acknowledged ({facts[0]} batches): the server was "
-            "restarted without its last events, or somebody deleted the log. Nothing more is "
-            "written to it; open it anew to go on with what is there.",
+            "restarted without its last events, or the log was deleted. Open the log again to "
+            "continue with the events that remain.",
             store=store,
         )
-    told = {
-        "held": f"is being written by {facts[0].partition('@')[2]}, which has it for another "
-        f"{facts[-1]} ms after its last event. Read it, or write under another sid.",
-        "taken": f"was taken over by {facts[0].partition('@')[2]}. Open it anew to go on.",
-        "count": f"holds {facts[0]} events, which is not what was expected: somebody else has "
-        "written to it. Read what is new and try again.",
+    problems = {
+        "held": f"has another writer: {facts[0].partition('@')[2]}, whose lease ends in "
+        f"{facts[-1]} ms without a new event. Read the log, or write to another sid.",
+        "taken": f"was taken over by {facts[0].partition('@')[2]}. Open the log again to continue.",
+        "count": f"has {facts[0]} events, not the expected number: another writer has "
+        "appended to it. Read the new events and try again.",
         "id": f"already has the id {facts[0]}: expected at least {facts[-1]}. Append new events.",
     }
-    return EventConflictError(f"{where} {told[code]}", store=store)
+    return EventConflictError(f"{where} {problems[code]}", store=store)
 
 
 def text_of(value: Any) -> str:
@@ -110,14 +110,14 @@ def is_confirmed(command: tuple[Any, ...], reply: Any) -> bool:
 
 
 def unsafe(job: RedisAppend, answer: Any, reply: Any) -> Any:
-    """Return the answer that a batch was stored, but perhaps not for ever."""
+    """Return the answer for a batch that was stored without a confirmation of durability."""
     if isinstance(answer, Exception) or not job.sync or answer[0] != b"ok":
         return answer
     return ["unsafe", answer[1], repr(reply)]
 
 
 def has_died(holder: str) -> bool:
-    """Return whether a writer was a process of this machine that is no more."""
+    """Return whether a writer was a process of this machine that has ended."""
     host, _, number = holder.partition("@")[2].rpartition(":")
     if os.name != "posix" or host != socket.gethostname() or not number.isdecimal():
         return False

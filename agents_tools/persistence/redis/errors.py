@@ -1,4 +1,4 @@
-"""What a Redis server and its address are called, and what its errors mean for a log."""
+"""Convert errors of a Redis server, and format its address."""
 
 from __future__ import annotations
 
@@ -15,40 +15,40 @@ _REMEDIES: Final[tuple[tuple[tuple[str, ...], type[EventStoreError], str], ...]]
     (
         ("AuthenticationError", "NOAUTH", "WRONGPASS"),
         EventStoreError,
-        "Give user and password in the address: redis://user:password@host:6379/0.",
+        "Put user and password in the address: redis://user:password@host:6379/0.",
     ),
     (
         ("OutOfMemoryError", "OOM", "command not allowed when used"),
         EventStoreFullError,
-        "Give it more memory (maxmemory), or bound the logs with maxlen= or ttl=.",
+        "Increase its memory (maxmemory), or limit the logs with maxlen= or ttl=.",
     ),
     (
         ("ReadOnlyError", "READONLY", "read only replica"),
         EventStoreFullError,
-        "It is a replica: give the address of the server that it copies.",
+        "It is a replica: pass the address of its primary server.",
     ),
     (
         ("NoPermissionError", "NOPERM"),
         EventStoreFullError,
-        "Allow it to the user (ACL SETUSER), or give another one in the address.",
+        "Allow the command for the user (ACL SETUSER), or use another user in the address.",
     ),
-    (("MISCONF",), EventStoreFullError, "Look at the disk and the log of the server."),
-    (("NOREPLICAS",), EventStoreFullError, "Look at its replicas."),
+    (("MISCONF",), EventStoreFullError, "Check the disk and the log file of the server."),
+    (("NOREPLICAS",), EventStoreFullError, "Check its replicas."),
     (
         ("WRONGTYPE",),
         EventStoreCorruptError,
-        "Something else writes under these keys: use another prefix=.",
+        "Another program uses these keys: use another prefix=.",
     ),
-    (("nknown command", "nknown Redis command"), EventStoreError, "It has to be Redis 5 or newer."),
+    (("nknown command", "nknown Redis command"), EventStoreError, "Update it to Redis 5 or newer."),
 )
-"""What an error is known by, what it is here, and what helps."""
+"""The patterns of each error, its class in this package, and the remedy."""
 
 
 def refusal(error: Exception, address: str) -> EventStoreError:
-    """Return the error for what a server refuses.
+    """Return the store error for an error reply of the server.
 
     Args:
-        error: What the package `redis` has raised.
+        error: The exception of the package `redis`.
         address: The address of the server.
     """
     text = str(error)
@@ -60,7 +60,7 @@ def refusal(error: Exception, address: str) -> EventStoreError:
 
 
 def address_of(settings: Mapping[str, Any], *, is_secure: bool) -> str:
-    """Return where a server is, without who may use it.
+    """Return the address of a server without credentials.
 
     Args:
         settings: The settings of the connections.
@@ -73,6 +73,6 @@ def address_of(settings: Mapping[str, Any], *, is_secure: bool) -> str:
 
 
 def without_password(url: str) -> str:
-    """Return an address as it may be shown, whatever is wrong with it."""
+    """Return an address without its password, also if the address is invalid."""
     scheme, separator, rest = url.rpartition("://")
     return scheme + separator + rest.rpartition("@")[2]

@@ -1,4 +1,4 @@
-"""Listens to several logs of a Redis server at once."""
+"""Wait for new events in several logs of a Redis server at once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["PATIENCE", "RedisListener"]
 logger = logging.getLogger("agents_tools")
 
 PATIENCE: Final = 5_000
-"""How long one request waits for new events, in milliseconds; then it is made again."""
+"""The maximum wait of one request for new events, in milliseconds; then it is repeated."""
 
 
 class RedisListener:
@@ -25,8 +25,8 @@ class RedisListener:
 
     Args:
         client: A client whose requests do not wait.
-        listener: A client whose requests may wait for `PATIENCE`.
-        prefix: What the names of all keys begin with.
+        listener: A client whose requests can wait for `PATIENCE`.
+        prefix: The prefix of all keys.
         address: The address, for errors.
         ending: Set when the store is closed.
     """
@@ -42,7 +42,7 @@ class RedisListener:
         self._bell = f"{prefix}:bell:{uuid.uuid4().hex}"
 
     def ask(self, asked: Mapping[Any, int]) -> dict[Any, int]:
-        """Wait a while for logs to have events beyond the ids beside them; give those that have."""
+        """Wait for events after the id of each log, and return the logs with new events."""
         streams = {log.keys[0]: f"{after + 1}-0" for log, after in asked.items()}
         try:
             answer = self._listener.xread(
@@ -53,18 +53,18 @@ class RedisListener:
             news = [log for log in asked if log.keys[0] in heard]
             pages = [self._listener.xrevrange(log.keys[0], count=1) for log in news]
             return {log: id_of(page[0]) for log, page in zip(news, pages, strict=True) if page}
-        except Exception as error:  # noqa: BLE001 - whoever waits goes on waiting, whatever it is
+        except Exception as error:  # noqa: BLE001 - callers continue to wait after any error
             if not self._ending.wait(0.1):
-                logger.debug("Waiting at %s is begun anew: %s", self._address, error)
+                logger.debug("Waiting at %s is restarted: %s", self._address, error)
             return {}
 
     def ring(self) -> None:
-        """End what `ask` is doing now or does next."""
+        """Interrupt the current or next `ask`."""
         pipe = self._client.pipeline(transaction=False)
         pipe.xadd(self._bell, {"": ""}, maxlen=1)
         pipe.expire(self._bell, 60)
         pipe.execute()
 
     def leave(self) -> None:
-        """End what `ask` is doing for good."""
+        """Interrupt `ask` permanently."""
         self._listener.connection_pool.disconnect()

@@ -1,4 +1,4 @@
-"""Reads logs of events in a Redis server, each time in one attempt."""
+"""Read event logs from a Redis server, each time in one attempt."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 __all__ = ["RedisReader", "id_of"]
 
 PAGE: Final = 1_000
-"""Events are read so many at a time."""
+"""The number of events of one read."""
 _LAST: Final = 2**53
 
 
 class RedisReader:
-    """The logs of a server, for those who read them.
+    """Reads the logs of a server.
 
     Args:
-        client: A client of the package `redis` that gives bytes.
-        prefix: What the names of all keys begin with.
+        client: A client of the package `redis` that returns bytes.
+        prefix: The prefix of all keys.
         address: The address, for errors.
     """
 
@@ -38,11 +38,11 @@ class RedisReader:
 
     @property
     def names(self) -> str:
-        """The key of the names of all logs."""
+        """The key of the set of log names."""
         return f"{self._prefix}:logs"
 
     def look(self, log: RedisLog) -> None:
-        """Learn how far a log is."""
+        """Read the newest id of a log."""
         last, reserved = self._client.hmget(log.keys[1], "last", "reserved")
         log.last = int(last or INVALID_ID)
         log.given = max(log.given, log.last, int(reserved or INVALID_ID))

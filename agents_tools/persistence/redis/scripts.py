@@ -1,4 +1,4 @@
-"""What runs inside a Redis server, so that nothing comes between its parts."""
+"""Scripts that run atomically inside a Redis server."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ if ARGV[8] ~= '0' then
 end
 return {'ok', last}
 """
-"""Appends one batch, once: a batch that comes again because its answer was lost is recognised by
-its number, and told the id it ended with. Numbers have no gap, so that nothing overtakes a batch
-that was refused."""
+"""Appends one batch exactly once: a batch that is sent again after a lost reply is recognized by
+its number, and its last id is returned. Numbers have no gaps, so that no batch overtakes a rejected
+one."""
 
 RESERVE = """
 -- KEYS: state; ARGV: id
@@ -73,4 +73,4 @@ if redis.call('GET', KEYS[2]) == ARGV[1] then
   redis.call('DEL', KEYS[2])
 end
 """
-"""Lets the next writer in at once, and gives back the ids that were reserved and not used."""
+"""Releases the lease and the ids that were reserved but not used."""

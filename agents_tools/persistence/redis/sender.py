@@ -1,4 +1,4 @@
-"""Sends batches of events to a Redis server, each time in one attempt."""
+"""Send batches of events to a Redis server, each time in one attempt."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ __all__ = ["RedisSender"]
 logger = logging.getLogger("agents_tools")
 
 LEASE: Final = 30_000
-"""How long a writer that says nothing more keeps others out, in milliseconds."""
+"""The duration of the lease after the last event of a writer, in milliseconds."""
 _CONFIRMS: Final = (7, 2)
-"""The version of Redis that says when its disk has something."""
+"""The version of Redis that confirms that data is on disk."""
 
 
 class RedisSender:
-    """The way of batches into the logs of a server.
+    """Sends batches to the logs of a server.
 
     Args:
-        client: A client of the package `redis` that gives bytes.
-        names: The key of the names of all logs.
-        trim: The longest log and how long one is kept in milliseconds; 0 for no bound.
-        replicas: How many replicas have to have what is `sync`.
-        timeout: How long one attempt may take, in seconds.
+        client: A client of the package `redis` that returns bytes.
+        names: The key of the set of log names.
+        trim: The maximum length of a log, and its time to live in milliseconds; 0 for no limit.
+        replicas: The number of replicas that must have a `sync` batch.
+        timeout: The time limit of one attempt, in seconds.
         address: The address, for errors.
-        refused: What is raised for a command that the server refuses.
+        refused: The exception class for a command that the server rejects.
     """
 
     def __init__(
@@ -55,11 +55,11 @@ class RedisSender:
         self._confirm: list[tuple[Any, ...]] | None = None
 
     def forget_script(self) -> None:
-        """Load the script again: the server has forgotten it."""
+        """Load the script again, because the server has dropped it."""
         self._script = ""
 
     def send(self, jobs: list[RedisAppend]) -> list[Any]:
-        """Send batches at once, and give the answers."""
+        """Send batches in one request, and return the replies."""
         script = self._script or self._loaded()
         for log in {job.log: None for job in jobs if job.log.given_up}:
             self._make_sure(log)
@@ -89,16 +89,16 @@ class RedisSender:
         return self._script
 
     def _make_sure(self, log: RedisLog) -> None:
-        """Learn whether the server has a batch of which it was not heard any more."""
+        """Check whether the server has a batch whose reply was lost."""
         writer, batch, last = self._client.hmget(log.keys[1], "writer", "batch", "last")
         if writer == log.token.encode():
-            # Beyond those that were given up there may be some that are sent again, as themselves.
+            # Batches after the abandoned ones are sent again under their own numbers.
             log.acked = max(log.acked, min(int(batch), log.acked + log.given_up))
             log.last = max(log.last, int(last))
         log.given_up = 0
 
     def _how_to_confirm(self) -> list[tuple[Any, ...]]:
-        """Return what asks the server whether events are safe, after they were sent."""
+        """Return the commands that ask the server to confirm durability."""
         if self._confirm is None:
             within = round(1_000 * self._timeout / 2)
             commands: list[tuple[Any, ...]] = []
@@ -110,13 +110,13 @@ class RedisSender:
         return self._confirm
 
     def _is_always_safe(self) -> bool:
-        """Return whether nothing has to be asked, or nothing can be."""
+        """Return whether a confirmation is unnecessary or impossible."""
         try:
             found = self._client.config_get("append*")
             settings = {text_of(key): text_of(value) for key, value in found.items()}
             version = text_of(self._client.info("server")["redis_version"])
-        except self._refused as error:  # a server whose settings may not be seen
-            logger.warning("Whether %s keeps events is not known: %s", self._address, error)
+        except self._refused as error:  # a server that hides its settings
+            logger.warning("The durability settings of %s are unknown: %s", self._address, error)
             return True
         on = settings.get("appendonly") == "yes"
         if on and settings.get("appendfsync") == "always":
@@ -124,8 +124,8 @@ class RedisSender:
         if on and tuple(map(int, version.split(".")[:2])) >= _CONFIRMS:
             return False
         logger.warning(
-            "Events for %s are to be 'sync', and may be lost with the power of the server: it "
-            "has appendonly=%s, appendfsync=%s, and is version %s. Set appendfsync always.",
+            "'sync' events for %s can be lost in a power failure of the server: it "
+            "has appendonly=%s, appendfsync=%s, and version %s. Set appendfsync always.",
             *(self._address, settings.get("appendonly"), settings.get("appendfsync"), version),
         )
         return True

@@ -469,7 +469,7 @@ class _RedisServer:
         if code == "ok":
             job.pending.resolve(log.last)
         else:
-            why = f"{self.address} has the events, but did not say in time that they are safe"
+            why = f"{self.address} has the events, but did not confirm their durability in time"
             job.pending.fail(EventStoreError(f"{why} ({facts[1]}).", store=self.address))
         self.waiter.seen(log)
         return True

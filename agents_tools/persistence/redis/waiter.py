@@ -1,4 +1,4 @@
-"""Waiting for new events of several logs at once, in one thread."""
+"""Wait for new events of several logs at once, in one thread."""
 
 from __future__ import annotations
 
@@ -14,21 +14,20 @@ __all__ = ["LogWaiter", "WatchedLog"]
 
 
 class WatchedLog(Protocol):
-    """A log, as far as whoever waits has to know it."""
+    """The attributes of a log that the waiter uses."""
 
     last: int
 
 
 class LogWaiter:
-    """Holds who waits, and asks for all of them at once while somebody does.
+    """Waits for new events for all waiting callers in one thread.
 
     Args:
-        ask: Waits a while for a log to have an event beyond the id that stands beside it, and
-            gives the logs that have, with their newest ids. It ends early after `wake`, and when
-            it is told to `leave`.
-        wake: Ends what `ask` is doing now or does next; never waits.
-        leave: Ends what `ask` is doing for good.
-        closed: Returns the error for those who wait at the end.
+        ask: Waits for an event after the id of each log, and returns the logs with new events
+            and their newest ids. `wake` and `leave` interrupt it.
+        wake: Interrupts the current or next `ask`; never waits.
+        leave: Interrupts `ask` permanently.
+        closed: Returns the error for callers that still wait at the end.
     """
 
     def __init__(
@@ -49,7 +48,7 @@ class LogWaiter:
         self._ended = False
 
     def add(self, log: WatchedLog, pending: PendingFuture[int], after: int) -> None:
-        """Let somebody wait for an event of a log with a greater id."""
+        """Register a future for an event of a log with a larger id."""
         with self._changed:
             ended = self._ended
             if not ended:
@@ -58,7 +57,7 @@ class LogWaiter:
         if ended:
             pending.fail(self._closed())
             return
-        self.seen(log)  # it may have come meanwhile
+        self.seen(log)  # the event can exist already
         if asked is not None and (log not in asked or asked[log] > after):
             self._wake()
 
@@ -72,7 +71,7 @@ class LogWaiter:
         self._changed.notify()
 
     def discard(self, log: WatchedLog, pending: PendingFuture[int]) -> None:
-        """Forget somebody who has given up."""
+        """Remove a future whose caller has stopped waiting."""
         with self._changed:
             waiting = self._wanted.get(log, {})
             waiting.pop(pending, None)
@@ -80,7 +79,7 @@ class LogWaiter:
                 self._wanted.pop(log, None)
 
     def seen(self, log: WatchedLog) -> None:
-        """Tell those who waited for what a log has now."""
+        """Resolve the futures for the events that a log has now."""
         with self._changed:
             waiting = self._wanted.get(log, {})
             due = [pending for pending, after in waiting.items() if log.last > after]

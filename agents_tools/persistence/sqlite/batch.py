@@ -121,7 +121,7 @@ class Batch:
         if self._blobs:
             connection.executemany("INSERT OR IGNORE INTO blob VALUES (?, ?)", self._blobs.items())
             connection.executemany("INSERT OR IGNORE INTO blob_use VALUES (?, ?, ?)", self._uses)
-        told = connection.executemany(
+        updated = connection.executemany(
             "UPDATE log SET last_id = ?, next_position = ?, reserved = max(reserved, ?), "
             "first = coalesce(first, ?), last = coalesce(?, last), size = size + ? "
             "WHERE log = ? AND next_position = ?",
@@ -133,7 +133,7 @@ class Batch:
                 for one in self._states.values()
             ],
         )
-        if told.rowcount != len(self._states):
+        if updated.rowcount != len(self._states):
             self._forget()
 
     def _forget(self) -> NoReturn:

@@ -26,16 +26,16 @@ class SQLiteLog:
 
     Attributes:
         sid: Its name.
-        handles: How many stores of this process are open for it.
-        leased: Whether this process writes to it; only then the rest is known.
+        handles: The number of open stores of this process for it.
+        leased: Whether this process writes to it; the other attributes are valid only then.
         key: Its number in the tables.
         last_id: The id of its last event.
-        position: Where its next event goes.
-        begun: Appends that are not settled yet, with the greatest id that was given to them.
-        asked: The greatest id that somebody uses for an event that is not stored.
-        block: The greatest id that is set aside in the file.
-        asking: Whether more are being set aside.
-        waiting: Those who wait for an event with a greater id than this.
+        position: The position of its next event.
+        begun: Pending appends, with their largest assigned id.
+        asked: The largest id in use for an event that is not stored.
+        block: The largest id that is reserved in the file.
+        asking: Whether a reservation is pending.
+        waiting: The futures that wait for an event with a larger id.
     """
 
     def __init__(self, sid: str) -> None:
@@ -65,12 +65,12 @@ class SQLiteLog:
 
 
 class DatabaseFile:
-    """The file. What changes it belongs to the thread that writes.
+    """The database file. Only the writer thread changes it.
 
     Args:
         path: The file.
         timeout: How long to wait for other programs, in seconds.
-        connection: A connection for writing; `None` where nothing may be written.
+        connection: A connection for writing; `None` for a read-only store.
     """
 
     def __init__(self, path: str, timeout: float, connection: sqlite3.Connection | None) -> None:
@@ -137,7 +137,7 @@ class DatabaseFile:
             self._journal = _identity(f"{self.path}-wal")
 
     def roll_back(self) -> None:
-        """Roll back after an error, which leaves it open what is on the disk."""
+        """Roll back after an error, which leaves the state of the disk unknown."""
         self._doubtful = True
         connection = self._connection
         if connection is None:
@@ -194,10 +194,8 @@ class DatabaseFile:
     def _rewrite(self, connection: sqlite3.Connection) -> None:
         """Restart the journal after a failure.
 
-        What a disk says afterwards is not to be trusted.
-
-        A write or a sync that failed may have left a part of the journal behind that is only
-        believed to be on the disk. Everything is carried over to the file, which is synced.
+        After a failed write or sync, the cache can contain a part of the journal that is not on
+        disk. Therefore the whole journal is copied to the file, which is synced.
         """
         busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
         if busy:

@@ -1,7 +1,7 @@
-"""Who may write to a log: one at a time, held by a lock that the kernel frees when it ends.
+"""The leases of logs: one writer at a time, with a lock that the kernel releases at process end.
 
-The locks are bytes of a file beside the store, one for each log. They belong to the process, so
-what this process holds is noted here as well.
+Each log locks one byte of a file next to the store. The locks belong to the process, so the leases
+within this process are recorded here as well.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ __all__ = ["LogLocks"]
 _SUFFIX: Final = "-lease"
 _lock = threading.Lock()
 _files: Final[dict[str, _LockFile]] = {}
-"""The lock files that this process has open: each once, for closing one again would free all."""
+"""The open lock files of this process, each open once: a close releases all locks of a file."""
 
 
 class LogLocks:
-    """The leases that one opened store holds.
+    """The leases of one open store.
 
     Args:
         path: The file of the store.
@@ -34,7 +34,7 @@ class LogLocks:
         self._held: set[str] = set()
 
     def take(self, sid: str) -> bool:
-        """Take the lease of a log; `False` if somebody else has it.
+        """Take the lease of a log; return `False` if another writer has it.
 
         Raises:
             OSError: The lock file cannot be written.
@@ -56,7 +56,7 @@ class LogLocks:
             return taken
 
     def give_back(self, sid: str) -> None:
-        """Let others write to a log."""
+        """Release the lease of a log."""
         with _lock:
             if sid not in self._held:
                 return
@@ -68,13 +68,13 @@ class LogLocks:
                 del _files[self._path]
 
     def forget(self) -> None:
-        """Hold nothing any more: this is the child of the process that does."""
+        """Forget all leases in a forked child; they belong to the parent."""
         self._held.clear()
 
 
 class _LockFile:
     def __init__(self, path: str) -> None:
-        mode = stat.S_IMODE(os.stat(path.removesuffix(_SUFFIX)).st_mode) & 0o666  # noqa: PTH116 - a lock file has few needs
+        mode = stat.S_IMODE(os.stat(path.removesuffix(_SUFFIX)).st_mode) & 0o666  # noqa: PTH116 - as text
         self._file = os.open(path, os.O_RDWR | os.O_CREAT, mode)
         self.held: set[int] = set()
 
@@ -95,7 +95,7 @@ class _LockFile:
 
 
 def _place_of(sid: str) -> int:
-    """Return the byte that stands for a log; that two have the same does not happen."""
+    """Return the byte of a log, from a hash without realistic collisions."""
     return int.from_bytes(sha256(sid.encode("utf-8", "surrogatepass")).digest()[:7], "big") >> 1
 
 
@@ -122,7 +122,7 @@ else:
     def _lock_byte(file: int, place: int) -> bool:
         fcntl = _fcntl()
         if fcntl is None:
-            return True  # nobody else: there are no processes here
+            return True  # this platform has no other processes
         try:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
         except (BlockingIOError, PermissionError):
@@ -142,8 +142,8 @@ else:
 
 
 def _after_fork() -> None:
-    """Start again in a child: the locks are those of the parent."""
-    global _lock  # noqa: PLW0603 - the parent may have held it at that moment
+    """Reset in a forked child; the locks belong to the parent."""
+    global _lock  # noqa: PLW0603 - another thread of the parent can have held it
     _lock = threading.Lock()
     for file in _files.values():
         file.close()

@@ -1,4 +1,4 @@
-"""Reading events out of the tables, by the index that has the least to look at."""
+"""Read events from the tables with the most selective index."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
 __all__ = ["Range", "count_events", "fetch_blob", "read_events", "stored_rows"]
 
 Row: TypeAlias = tuple[int, int, str, "str | None"]
-"""Id, position, body, and where large texts belong."""
+"""Id, position, body, and the places of large texts."""
 
 _LAST: Final = (1 << 63) - 1
 _MICRO: Final = 2e-6
-"""Times are compared exactly when an event was read; its JSON has whole microseconds."""
+"""The tolerance for times, which are stored in microseconds and compared exactly after the read."""
 
 
 class Range:
-    """Which ids, and which end first.
+    """A range of ids and its order.
 
     Args:
-        after: Only greater ones.
-        before: Only smaller ones.
-        reverse: The greatest first.
+        after: Only larger ids.
+        before: Only smaller ids.
+        reverse: Whether the largest id comes first.
     """
 
     __slots__ = ("after", "before", "reverse")
@@ -53,10 +53,10 @@ def read_events(
     limit: int | None,
     where: EventFilter | None,
 ) -> list[Event]:
-    """Return the events of a log that are meant.
+    """Return the matching events of a log.
 
     Raises:
-        EventStoreCorruptError: One of them cannot be read, or one is missing between them.
+        EventStoreCorruptError: An event cannot be read or is missing.
     """
     log = connection.execute("SELECT log FROM log WHERE sid = ?", (sid,)).fetchone()
     events: list[Event] = []
@@ -83,9 +83,9 @@ def read_events(
 
 
 def _may_be(where: EventFilter | None) -> bool:
-    """Return whether there can be events that are meant.
+    """Return whether any event can match the filter.
 
-    No row has half of a letter, or a longer id.
+    Rows contain no lone surrogates and no longer ids.
     """
     if where is None:
         return True
@@ -111,7 +111,7 @@ def count_events(connection: sqlite3.Connection, sid: str, span: Range) -> int:
 def stored_rows(
     connection: sqlite3.Connection, log: int, span: Range, where: EventFilter | None
 ) -> Iterator[Row]:
-    """Return the rows that may be meant, one after the other; the filter has the last word."""
+    """Yield candidate rows in order; the caller applies the filter."""
     after, before = span.after, span.before
     if where is not None and (where.since is not None or where.until is not None):
         first, last = _ids_at(connection, log, where)
@@ -136,7 +136,7 @@ def fetch_blob(connection: sqlite3.Connection, digest: bytes) -> bytes:
     """Return a large text.
 
     Raises:
-        LookupError: It is not there.
+        LookupError: It is missing.
     """
     found = connection.execute("SELECT content FROM blob WHERE digest = ?", (digest,)).fetchone()
     if found is None:
@@ -146,26 +146,26 @@ def fetch_blob(connection: sqlite3.Connection, digest: bytes) -> bytes:
 
 
 def _searches(where: EventFilter | None) -> list[tuple[str, str, tuple[Any, ...]]]:
-    """Return which index to walk through with which conditions.
+    """Return the indexes to scan, with their conditions.
 
-    With several types, one for each.
+    With several types, one scan for each.
     """
     if where is None:
         return [("event_id", "", ())]
-    told: list[tuple[str, Any]] = [
+    equal: list[tuple[str, Any]] = [
         ("cause", where.cause),
         ("call", where.tool_call_id),
         ("run", where.run_id),
         ("tool", where.tool_name),
         ("hidden", None if where.hidden is None else int(where.hidden)),
     ]
-    told = [(column, value) for column, value in told if value is not None]
-    conditions = "".join(f" AND {column} = ?" for column, _ in told)
-    values = tuple(value for _, value in told)
+    equal = [(column, value) for column, value in equal if value is not None]
+    conditions = "".join(f" AND {column} = ?" for column, _ in equal)
+    values = tuple(value for _, value in equal)
     if where.sources is not None:
         conditions += f" AND source IN ({_marks(where.sources)})"
         values += tuple(str(source) for source in where.sources)
-    narrow = next((column for column, _ in told if column in {"cause", "call", "run"}), None)
+    narrow = next((column for column, _ in equal if column in {"cause", "call", "run"}), None)
     if where.types is None:
         return [(f"event_{narrow or 'id'}", conditions, values)]
     if narrow is not None:
@@ -176,9 +176,9 @@ def _searches(where: EventFilter | None) -> list[tuple[str, str, tuple[Any, ...]
 
 
 def _ids_at(connection: sqlite3.Connection, log: int, where: EventFilter) -> tuple[int | None, int]:
-    """Return the first and the last id of a time; in between there may be others.
+    """Return the smallest and the largest id in a time range; ids between can be outside it.
 
-    Clocks go back.
+    Clocks can run backwards.
     """
     since = -1.0 if where.since is None else where.since - _MICRO
     until = 1e300 if where.until is None else where.until + _MICRO

@@ -1,4 +1,4 @@
-"""Reading from the file of a store: a few threads with a connection each, beside the writer."""
+"""Read from the file of a store in a few threads with their own connections."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NAME: Final = "agents-tools-store-reader"
 
 
 class Readers:
-    """Reads from a file; any thread may ask.
+    """Reads from a file, for callers in any thread.
 
     Args:
         place: The file.
@@ -39,7 +39,7 @@ class Readers:
         self._closed = False
 
     def begin(self, read: Callable[[sqlite3.Connection], T]) -> PendingFuture[T]:
-        """Read in a thread of its own."""
+        """Read in a separate thread."""
         if self._closed:
             return PendingFuture.failed(self._is_closed())
         if self._threads is None:
@@ -60,7 +60,7 @@ class Readers:
 
     @contextmanager
     def connection(self) -> Generator[sqlite3.Connection]:
-        """Lend a connection for reading."""
+        """Borrow a connection for reading."""
         place = self._place
         if self._closed:
             raise self._is_closed()
@@ -79,10 +79,10 @@ class Readers:
                     self._connections.append(connection)
 
     def close(self) -> None:
-        """Finish what is being read, and let go of the file."""
+        """Finish pending reads, and close the connections."""
         self._closed = True
         if self._threads is not None:
-            # One of these threads may be the one that closes: it tells those who waited for it.
+            # A reader thread can call `close` from a callback and must not wait for itself.
             self._threads.shutdown(wait=not threading.current_thread().name.startswith(_NAME))
         while self._connections:
             self._place.shut(self._connections.pop())

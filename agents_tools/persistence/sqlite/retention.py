@@ -1,4 +1,4 @@
-"""Deleting logs and old events, a part at a time, and giving back the room that they took."""
+"""Delete logs and old events in steps, and return their pages to the disk."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Deletion", "Retention"]
 
 _PART: Final = 2_000
-"""Events deleted in one transaction: the writer goes on in between."""
+"""The number of events deleted in one transaction, so that the writer continues in between."""
 _PAGES: Final = 2_000
 
 
@@ -56,13 +56,13 @@ class Deletion:
 
 
 class Retention:
-    """Deletes what is too old or too much: whole logs that no one writes to first.
+    """Deletes events above the limits of age, number or size; idle logs as a whole first.
 
     Args:
         place: The file.
-        max_events: How many events to keep in all.
-        max_age: How old an event may be, in seconds; one without a time is not old.
-        max_bytes: How much the events may take.
+        max_events: The maximum number of events.
+        max_age: The maximum age of an event, in seconds; events without a time have no age.
+        max_bytes: The maximum total size of the events.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class Retention:
         return False
 
     def _drop_old(self, connection: sqlite3.Connection) -> bool:
-        """Drop old events from the logs that are left; newer ones may stand before older ones."""
+        """Drop old events from the remaining logs, which are not sorted by time."""
         if self._oldest is None:
             return False
         for log in _logs(connection):
@@ -128,7 +128,7 @@ class Retention:
         return False
 
     def _drop_most(self, connection: sqlite3.Connection) -> bool:
-        """Drop the events that were stored first, until what is left is not too much."""
+        """Drop the events that were stored first until the rest is within the limits."""
         logs = {log.key: log for log in _logs(connection)}
         events = sum(log.events for log in logs.values())
         size = sum(log.size for log in logs.values())
@@ -155,7 +155,7 @@ class Retention:
 
 
 class _TemporaryLease:
-    """Holds the lease of a log for a moment, if no other process writes to it."""
+    """Takes the lease of a log temporarily, if no other process writes to it."""
 
     def __init__(self, place: DatabaseFile, sid: str) -> None:
         self._leases = place.leases
@@ -172,7 +172,7 @@ class _TemporaryLease:
 
 
 class _Sweep:
-    """Deletes the events of logs that are gone, then gives pages back to the disk."""
+    """Deletes the events of deleted logs, then returns pages to the disk."""
 
     def step(self, connection: sqlite3.Connection) -> bool:
         gone = connection.execute("SELECT log FROM log WHERE sid IS NULL LIMIT 1").fetchone()
@@ -192,7 +192,7 @@ class _Sweep:
 
 
 def _logs(connection: sqlite3.Connection) -> list[_LogFacts]:
-    """Return the logs that hold events; first the one that was quiet for longest, by any clock."""
+    """Return the logs with events, the least recently written first, independent of clocks."""
     rows: list[tuple[Any, ...]] = connection.execute(
         "SELECT log, sid, last, next_position - first_position, size FROM log "
         "WHERE sid IS NOT NULL AND next_position > first_position ORDER BY "
@@ -207,7 +207,7 @@ def _logs(connection: sqlite3.Connection) -> list[_LogFacts]:
 def _first_kept(connection: sqlite3.Connection, log: int, oldest: float) -> int:
     """Return the id up to which all events are old.
 
-    One without a time is as old as the next one.
+    An event without a time is as old as the next one.
     """
     in_time = "INDEXED BY event_time WHERE log = ? AND time"
     young = connection.execute(f"SELECT min(id) FROM event {in_time} >= ?", (log, oldest))  # noqa: S608 - ours
@@ -223,7 +223,7 @@ def _first_kept(connection: sqlite3.Connection, log: int, oldest: float) -> int:
 
 
 def _doom(connection: sqlite3.Connection, place: DatabaseFile, sid: str) -> None:
-    """Let a log be gone at once; its events are deleted afterwards."""
+    """Mark a log as deleted; its events are deleted afterwards."""
     connection.execute("UPDATE log SET sid = NULL WHERE sid = ?", (sid,))
     known = place.logs.get(sid)
     if known is not None:
@@ -231,7 +231,7 @@ def _doom(connection: sqlite3.Connection, place: DatabaseFile, sid: str) -> None
 
 
 def _drop(connection: sqlite3.Connection, log: int, end: int) -> int:
-    """Delete the events of a log before an id, with the large texts that no one else needs."""
+    """Delete the events of a log before an id, with large texts that become unused."""
     connection.execute("BEGIN IMMEDIATE")
     large = connection.execute(
         "SELECT DISTINCT digest FROM blob_use WHERE log = ? AND id < ?", (log, end)

@@ -1,9 +1,8 @@
-"""Events as rows: their JSON, the columns they are found by, and large texts kept apart.
+"""Events as rows: their JSON, the indexed columns, and large texts stored separately.
 
-A row has the whole wire form of its event as `body`, so that each row can be read alone. Texts of
-more than 64 KiB are kept once, under the hash of what they say. Where they belong in the body
-stands in a column of its own, never in the body: nothing that a payload says is taken for a
-reference.
+A row contains the whole wire form of its event as `body`, so each row can be read alone. Texts of
+more than 64 KiB are stored once, under their hash. Their places in the body are in a separate
+column, so no content of a payload can be mistaken for a reference.
 """
 
 from __future__ import annotations
@@ -42,14 +41,14 @@ COLUMNS: Final = (
 
 
 class EventRow(NamedTuple):
-    """An event that is ready to be stored, but for its place in the log."""
+    """An event that is ready to be stored, without its place in the log."""
 
     id: int
     columns: tuple[Any, ...]
-    """What stands between `position` and `size`."""
+    """The columns between `position` and `size`."""
     size: int
     rest: str
-    """The body behind the id."""
+    """The body after the id."""
     large: str | None
     blobs: tuple[Blob, ...]
 
@@ -93,11 +92,11 @@ def event_of_row(body: str, large: str | None, fetch: Callable[[bytes], bytes]) 
 
     Args:
         body: Its wire form.
-        large: Where large texts belong in it.
+        large: The places of large texts in it.
         fetch: Returns a large text by its hash.
 
     Raises:
-        ValueError: The body is no JSON object.
+        ValueError: The body is not a JSON object.
     """
     wire = from_json(body)
     if not isinstance(wire, dict):

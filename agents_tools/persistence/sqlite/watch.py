@@ -22,12 +22,12 @@ _SLOWER: Final = 1.3
 
 
 class DatabaseWatch:
-    """Looks for changes by others while somebody waits for them.
+    """Watches for changes by other processes while a caller waits for them.
 
     Args:
         readers: Where to look.
-        wanted: Whether somebody waits for what another process may store.
-        changed: Called in the thread of the watch when there may be something.
+        wanted: Returns whether a caller waits for events of another process.
+        changed: Called in the thread of the watch after a possible change.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class DatabaseWatch:
         self._closing = False
 
     def begin(self) -> None:
-        """Look out from now on: somebody waits."""
+        """Start to watch, because a caller waits."""
         with self._news:
             if self._closing:
                 return
@@ -72,12 +72,12 @@ class DatabaseWatch:
                 with self._readers.connection() as connection:
                     self._look_out(connection.execute)
             except EventStoreError:
-                self._changed()  # whoever is told finds out what is the matter
+                self._changed()  # the callee reports the error
                 with self._news:
                     self._news.wait(_LONGEST)
 
     def _look_out(self, execute: Callable[[str], sqlite3.Cursor]) -> None:
-        """Look at the counter of one connection until no one waits any more."""
+        """Poll the change counter of one connection while callers wait."""
         pause, seen = _SHORTEST, None
         while self._wanted() and not self._closing:
             version = execute("PRAGMA data_version").fetchone()
@@ -90,7 +90,7 @@ class DatabaseWatch:
             pause = min(pause * _SLOWER, _LONGEST)
 
     def _is_wanted(self) -> bool:
-        """Wait until somebody waits; `False` in the end."""
+        """Wait for a waiting caller; return `False` after `close`."""
         with self._news:
             while not self._closing and not self._wanted():
                 self._news.wait()

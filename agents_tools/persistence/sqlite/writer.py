@@ -24,7 +24,7 @@ __all__ = ["DatabaseJob", "DatabaseWriter"]
 _MOST_ROWS: Final = 4_096
 _MOST_BYTES: Final = 16 << 20
 _GATHER: Final = 0.0003
-"""Seconds to wait for as many as the last time, where they are synced: that takes about as long."""
+"""Seconds to wait for as many synced jobs as in the last batch; a sync takes about as long."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -47,7 +47,7 @@ class DatabaseWriter:
     """Writes to a file, in a thread that begins with the first job.
 
     Args:
-        place: The file, and what is known of its logs.
+        place: The file and the state of its logs.
         stored: Told of each log that has new events, and of its last id.
     """
 
@@ -88,11 +88,11 @@ class DatabaseWriter:
 
     @property
     def is_here(self) -> bool:
-        """Return whether this is the thread that writes: nothing may wait for it there."""
+        """Return whether this is the writer thread, which must not wait for itself."""
         return self._thread is threading.current_thread()
 
     def close(self) -> None:
-        """Finish what was begun, let go of the file and end the thread."""
+        """Finish pending jobs, close the file and end the thread."""
         with self._news:
             first, self._closing = not self._closing, True
             self._news.notify()
@@ -115,10 +115,12 @@ class DatabaseWriter:
         self._place.close()
 
     def _next(self) -> list[Job]:
-        """Wait for jobs; give as many as may be committed together, none in the end."""
+        """Wait for jobs, and return those to commit together; return none after `close`."""
         with self._news:
             if len(self._jobs) < self._together and not self._closing:
-                self._wanted = self._together  # those who were told together may come so again
+                self._wanted = (
+                    self._together
+                )  # callers that were resolved together can return together
                 self._news.wait(_GATHER)
                 self._wanted = 1
             while not self._jobs and not self._closing:
@@ -150,7 +152,7 @@ class DatabaseWriter:
     def _failure(self, jobs: Sequence[AppendRequest | ReserveRequest]) -> Exception | None:
         try:
             batch = self._stored_together(jobs)
-        except Exception as error:  # noqa: BLE001 - whoever waits for the outcome gets it
+        except Exception as error:  # noqa: BLE001 - raised by the futures
             return error
         with batched_wakeups():
             for log, last in batch.settle():
@@ -178,7 +180,7 @@ class DatabaseWriter:
         except OSError as error:
             raise EventStoreError(
                 f"{place.path} cannot be written ({error.strerror or error}). Nothing of this was "
-                "stored; once the cause is gone, it goes on.",
+                "stored. Fix the cause and try again.",
                 store=place.path,
             ) from error
         except OverflowError as error:
@@ -188,13 +190,13 @@ class DatabaseWriter:
         return batch
 
     def _do(self, work: DatabaseJob) -> None:
-        """Do a part of the work; the rest comes after what waits now."""
+        """Do a part of the work; the rest follows the jobs that wait now."""
         try:
             more = work.step(self._place.ready_to_write(sync=True))
         except (sqlite3.Error, *MISREAD) as error:
             self._place.roll_back()
             work.pending.fail(explained(error, self._place.path, self._place.timeout))
-        except Exception as error:  # noqa: BLE001 - whoever waits for it gets it
+        except Exception as error:  # noqa: BLE001 - raised by the future
             self._place.roll_back()
             work.pending.fail(error)
         else:
@@ -205,7 +207,7 @@ class DatabaseWriter:
                 work.pending.resolve(work.result())
 
     def after_fork(self) -> None:
-        """Start again in a child, which has neither the thread nor what it was to do."""
+        """Reset in a forked child, which has neither the thread nor its jobs."""
         self._jobs.clear()
         self._news = threading.Condition()
         self._thread = None
