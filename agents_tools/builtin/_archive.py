@@ -1,4 +1,4 @@
-"""Unpacks an archive from a stranger: plain files, in plain folders, and not more than expected."""
+"""Unpack an untrusted archive: regular files and folders only, with limits on number and size."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MOST_FILES = 2_000
 MOST_BYTES = 100 * 1024 * 1024
 MOST_RATIO = 100
 _FREE_OF_RATIO = 64 * 1024
-"""Bytes that a file may always unpack to: small files of little content are nothing to fear."""
+"""The unpacked size up to which the compression ratio is not checked."""
 _CHUNK = 64 * 1024
 _LONGEST_NAME = 255
 _BAD = (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError)
@@ -37,7 +37,7 @@ _KINDS = (NotImplementedError, ValueError, *_BAD)
 
 
 class ArchiveError(UserValueError):
-    """An archive that is not unpacked; the message says which member it is, and why."""
+    """A rejected archive; the message names the member and the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,13 +55,13 @@ def unpack(archive: Path, into: Path, *, max_bytes: int = MOST_BYTES) -> None:
     """Unpack an archive into an empty directory.
 
     Args:
-        archive: A `.zip`, `.tar`, `.tar.gz` or `.tar.bz2`; what it is says its content.
+        archive: A `.zip`, `.tar`, `.tar.gz` or `.tar.bz2` file; its content decides the format.
         into: The directory.
-        max_bytes: The most that all files may have together.
+        max_bytes: The maximum total size of all files.
 
     Raises:
-        ArchiveError: It is none, or one of its members is refused; what has been unpacked by then
-            is the caller's to remove.
+        ArchiveError: The file is not an archive, or a member is rejected. The caller removes the
+            files unpacked so far.
     """
     try:
         packed = _packed_size(archive, max_bytes)
@@ -81,7 +81,7 @@ def _packed_size(archive: Path, most: int) -> int:
 
 
 class _Extraction:
-    """The unpacking of one archive, and what has been counted so far."""
+    """The extraction of one archive, with its counters."""
 
     def __init__(self, archive: Path, root: Root, packed: int, most: int) -> None:
         self._archive = archive.name
@@ -106,28 +106,28 @@ class _Extraction:
                 self._write(member, path)
 
     def _checked(self, member: _Member) -> list[str]:
-        """Return the parts of a member's name, if nothing is wrong with it."""
+        """Return the parts of a member's name after validation."""
         name = member.name
         if member.refusal is not None:
             raise self._refused(member, member.refusal)
         if not name or "\0" in name or "\\" in name or ":" in name or not name.isprintable():
-            raise self._refused(member, "its name holds a character that no file should have")
+            raise self._refused(member, "its name contains a forbidden character")
         if name.startswith("/"):
             raise self._refused(member, "its path is absolute")
         parts = [part for part in name.split("/") if part not in {"", "."}]
         if ".." in parts:
-            raise self._refused(member, "its path leads upwards")
+            raise self._refused(member, "its path contains '..'")
         if any(
             len(os.fsencode(part)) > _LONGEST_NAME or part != part.rstrip(". ") for part in parts
         ):
             raise self._refused(member, "its name is too long, or ends with a dot or a blank")
         if len(parts) > _LONGEST_NAME // 8:
-            raise self._refused(member, "it lies too deep")
+            raise self._refused(member, "it is nested too deeply")
         self._check_clash(member, parts)
         return parts
 
     def _check_clash(self, member: _Member, parts: list[str]) -> None:
-        """Refuse what another file system would take for the same name as one before."""
+        """Reject a name that equals a previous one on other file systems."""
         for length in range(1, len(parts) + 1):
             path = "/".join(parts[:length])
             is_directory = member.is_directory or length < len(parts)
@@ -188,18 +188,18 @@ def _members(archive: Path, stack: contextlib.ExitStack, most: int) -> Iterator[
 
 
 class _LimitedReader:
-    """A file that refuses to give more than so many bytes, whatever they are for."""
+    """A file that raises an error after a maximum number of bytes."""
 
     def __init__(self, file: IO[bytes], most: int) -> None:
         self._file = file
         self._left = most
 
     def read(self, size: int) -> bytes:
-        """Read on."""
+        """Read the next bytes."""
         data = self._file.read(min(size, self._left + 1))
         self._left -= len(data)
         if self._left < 0:
-            raise ArchiveError("The archive unpacks to more than it may.")
+            raise ArchiveError("The archive unpacks to more bytes than allowed.")
         return data
 
 
@@ -213,7 +213,7 @@ def _zip_members(archive: zipfile.ZipFile) -> Iterator[_Member]:
         elif info.flag_bits & 0x1:
             refusal = "it is encrypted"
         elif info.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
-            refusal = "it is packed in an unusual way"
+            refusal = "its compression method is not supported"
         yield _Member(
             name=info.orig_filename,
             is_directory=info.is_dir(),

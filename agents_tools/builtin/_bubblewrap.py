@@ -1,4 +1,4 @@
-"""The command line of bubblewrap, which gives a program its own view of files and processes."""
+"""The command line of bubblewrap, which runs a program in its own namespaces."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ __all__ = ["Mount", "command", "find", "takes_descriptors", "why_it_fails"]
 _PROGRAM = "bwrap"
 _PATIENCE = 10.0
 _KEPT_IN_RUN = ("/run/current-system", "/run/opengl-driver")
-"""Where some systems have their programs; the rest of `/run` is sockets of services."""
+"""Directories below `/run` with programs of some systems; the rest of `/run` is sockets."""
 _RESOLVER = "/run/systemd/resolve"
 _ROOTS_OWN = ("CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID")
-"""What root keeps: to work with the files of others, where it may write at all."""
+"""The capability that root keeps: access to files of other users in writable directories."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """One thing that is put into the view of files.
+    """One mount of the sandbox.
 
     Attributes:
-        target: Where it is seen.
-        source: What is seen there: a path, or the descriptor of a directory or file.
+        target: The path in the sandbox.
+        source: The source: a path, or the descriptor of a directory or file.
         writable: Whether it can be written.
     """
 
@@ -38,7 +38,7 @@ class Mount:
     writable: bool = False
 
     def arguments(self) -> list[str]:
-        """Return it as bubblewrap has it."""
+        """Return the options of bubblewrap for the mount."""
         option = "--bind" if self.writable else "--ro-bind"
         if isinstance(self.source, int):
             return [f"{option}-fd", str(self.source), self.target]
@@ -46,14 +46,14 @@ class Mount:
 
 
 def find(path: str, outside: Sequence[Path]) -> tuple[str | None, str]:
-    """Look for the program where the command cannot replace it.
+    """Find the program in a directory that the command cannot write.
 
     Args:
         path: The directories to look in, as in the variable `PATH`.
-        outside: Directories that the command may write.
+        outside: Directories that the command can write.
 
     Returns:
-        Its real path, if there is one, and otherwise the reason.
+        Its real path or `None`, and the reason for `None`.
     """
     reason = (
         "the program bwrap is not on PATH. Install bubblewrap "
@@ -67,7 +67,7 @@ def find(path: str, outside: Sequence[Path]) -> tuple[str | None, str]:
         if not any(real.is_relative_to(one) for one in outside):
             return str(real), ""
         reason = (
-            f"{real} is inside of the workspace, where the command could replace it. "
+            f"{real} is inside the workspace, where the command could replace it. "
             "Install bubblewrap for the whole system."
         )
     return None, reason
@@ -75,7 +75,7 @@ def find(path: str, outside: Sequence[Path]) -> tuple[str | None, str]:
 
 @functools.cache
 def why_it_fails(program: str) -> str:
-    """Try it once, and give the reason why it does not work here; empty where it does.
+    """Run bubblewrap once, and return the reason why it does not work; empty if it works.
 
     Args:
         program: What `find` gave.
@@ -113,7 +113,7 @@ def _remedy(said: str) -> str:
 
 @functools.cache
 def takes_descriptors(program: str) -> bool:
-    """Return whether directories can be given by descriptor, so that no one can swap them.
+    """Return whether bubblewrap can mount descriptors, which prevents races.
 
     Args:
         program: What `find` gave.
@@ -145,9 +145,9 @@ def command(
     Args:
         program: What `find` gave.
         argv: The program and its arguments.
-        mounts: What it sees, later ones over earlier ones.
-        cwd: Where it starts.
-        network: Whether it has the network of this machine; otherwise a loopback of its own.
+        mounts: Its mounts; later ones hide earlier ones.
+        cwd: Its working directory.
+        network: Whether it has the network of this machine; otherwise only its own loopback.
         seccomp: A descriptor with a filter of system calls.
     """
     options = ["--unshare-pid", "--unshare-ipc", "--die-with-parent", "--new-session"]
@@ -163,7 +163,7 @@ def command(
         options += mount.arguments()
     options += ["--dev", "/dev", "--proc", "/proc"]
     if os.geteuid() == 0:
-        options += ["--remount-ro", "/proc"]  # or root sets what the kernel runs for all
+        options += ["--remount-ro", "/proc"]  # otherwise root can change kernel settings
     hidden = Path("/run").is_dir() and not any(mount.target == "/run" for mount in others)
     if hidden:
         options += _run(network=network)
@@ -175,7 +175,7 @@ def command(
 
 
 def _run(*, network: bool) -> list[str]:
-    """Hide `/run`: through the sockets in there, services would do what the command may not."""
+    """Hide `/run`, whose sockets would let services act for the command."""
     kept = [*_KEPT_IN_RUN, *([_RESOLVER] if network else [])]
     shown = [word for path in kept for word in ("--ro-bind-try", path, path)]
     return ["--tmpfs", "/run", *shown]

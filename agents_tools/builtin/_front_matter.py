@@ -1,7 +1,7 @@
-"""Reads the front matter of a file: the YAML between two lines `---` at its start.
+"""Read the front matter of a file: the YAML between two lines `---` at its start.
 
-PyYAML reads it (extra `skills`), held to what is JSON as well: a file from a stranger has no use
-for tags, for anchors that unfold to gigabytes, and for `no` as a truth value.
+PyYAML (extra `skills`) reads it, restricted to JSON values: untrusted files need no tags, no
+anchors, which can expand to gigabytes, and no `no` as a boolean.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def read_front_matter(text: str) -> tuple[dict[str, Any], str]:
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     lines = text.split("\n")
     if lines[0].rstrip() != "---":
-        raise FrontMatterError("line 1: the file has to start with a line `---`")
+        raise FrontMatterError("line 1: the file must start with a line `---`")
     end = next((at for at, line in enumerate(lines) if at and line.rstrip() == "---"), None)
     if end is None:
         raise FrontMatterError("the line `---` that ends the front matter is missing")
@@ -54,8 +54,7 @@ def _fields(text: str) -> dict[str, Any]:
         yaml: Any = import_module("yaml")
     except ImportError:
         raise UserError(
-            "Skills have front matter in YAML, which takes PyYAML to be read: "
-            'pip install "agents-tools[skills]".'
+            'Skills require PyYAML for their front matter: pip install "agents-tools[skills]".'
         ) from None
     try:
         fields = _loader(yaml)(text).get_single_data()
@@ -68,19 +67,19 @@ def _fields(text: str) -> dict[str, Any]:
     if fields is None:
         return {}
     if not isinstance(fields, dict):
-        raise FrontMatterError(f"line 2: it has to be fields, not {describe_value(fields)}")
+        raise FrontMatterError(f"line 2: expected fields, got {describe_value(fields)}")
     return cast("dict[str, Any]", fields)
 
 
 def _reason(problem: str | None) -> str:
     if problem == "mapping values are not allowed here":
-        return "a text with a colon and a blank in it has to stand in quotes"
-    return problem or "it is no YAML"
+        return "a text that contains a colon and a space must be quoted"
+    return problem or "it is not YAML"
 
 
 @functools.cache
 def _loader(yaml: Any) -> Any:
-    """Make PyYAML's safe loader read what is JSON, and refuse what is more."""
+    """Return a safe loader that accepts only JSON values."""
 
     def refused(at: Any, why: str) -> Exception:
         return yaml.MarkedYAMLError(None, None, why, at.start_mark)
@@ -96,7 +95,7 @@ def _loader(yaml: Any) -> Any:
         def compose_node(self, parent: Any, index: Any) -> Any:
             event = self.peek_event()
             if event.anchor is not None:
-                raise refused(event, "anchors and aliases are not read")
+                raise refused(event, "anchors and aliases are not supported")
             self._depth += 1
             if self._depth > _DEEPEST:
                 raise refused(event, "it is nested too deeply")
@@ -106,13 +105,13 @@ def _loader(yaml: Any) -> Any:
                 self._depth -= 1
 
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:
-            del deep  # always: nothing is left for later
+            del deep  # always deep: values are constructed immediately
             fields: dict[str, Any] = {}
             for key, value in node.value:
                 if not isinstance(key.value, str) or key.value == "<<":
-                    raise refused(key, "the name of a field is a text")
+                    raise refused(key, "the name of a field must be a text")
                 if key.value in fields:
-                    raise refused(key, f"the field {describe_value(key.value)} is there twice")
+                    raise refused(key, f"the field {describe_value(key.value)} is repeated")
                 fields[key.value] = self.construct_object(value, deep=True)
             return fields
 
@@ -128,4 +127,4 @@ _PLAIN = (
     ("int", r"-?(0|[1-9][0-9]{0,300})", list("-0123456789")),
     ("float", r"-?(0|[1-9][0-9]{0,300})(\.[0-9]+)?([eE][-+]?[0-9]+)?", list("-0123456789")),
 )
-"""What plain text means that is no text, and how it begins."""
+"""The plain texts that are not strings, with their first characters."""

@@ -1,4 +1,4 @@
-"""Landlock by system calls alone: a thread, and what it starts, writes in some directories only."""
+"""Landlock by system calls: a thread and its children can write only in some directories."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class _PathBeneath(ctypes.Structure):
 
 
 def abi() -> int:
-    """Return the version that the kernel has, 0 where there is none."""
+    """Return the version of the kernel, or 0 without Landlock."""
     if sys.platform != "linux":
         return 0
     try:
@@ -57,17 +57,17 @@ def abi() -> int:
 
 
 def make_ruleset(writable: Sequence[str], *, network: bool) -> int:
-    """Make the rules: writes beneath some paths only, signals to one's own processes only.
+    """Create a ruleset: writes only beneath some paths, signals only to own processes.
 
     Args:
-        writable: Directories and files; what does not exist is left out.
+        writable: Directories and files; missing ones are skipped.
         network: Whether TCP stays allowed.
 
     Returns:
         A descriptor for `restrict_thread`; the caller closes it.
 
     Raises:
-        OSError: The kernel does not take the rules.
+        OSError: The kernel rejects the rules.
     """
     version = abi()
     rules = _Ruleset(
@@ -87,13 +87,13 @@ def make_ruleset(writable: Sequence[str], *, network: bool) -> int:
 
 
 def restrict_thread(ruleset: int) -> None:
-    """Put the calling thread, and what it starts from now on, under the rules, for good.
+    """Restrict the calling thread and its future children permanently.
 
     Args:
-        ruleset: What `make_ruleset` gave.
+        ruleset: The result of `make_ruleset`.
 
     Raises:
-        OSError: The thread may not; it needs `no_new_privileges` first.
+        OSError: The kernel denies it; call `no_new_privileges` first.
     """
     _call(_RESTRICT, ctypes.c_int(ruleset), ctypes.c_uint32(0))
 

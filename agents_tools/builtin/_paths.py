@@ -1,9 +1,8 @@
-"""Opening files beneath a directory that no path, link or race leads out of.
+"""Open files beneath a directory; no path, link or race can lead outside.
 
-Paths are never compared as text with each other. A `Root` holds a descriptor of its directory, and
-every name is resolved from there: by the kernel (`openat2` with RESOLVE_BENEATH, Linux 5.6), or one
-component after the other without following links, where links are read and resolved by the same
-rules.
+Paths are never compared as text. A `Root` has a descriptor of its directory and resolves each name
+from there: with `openat2` and RESOLVE_BENEATH (Linux 5.6), or component by component without
+following links; a link is read and its target is resolved in the same way.
 """
 
 from __future__ import annotations
@@ -45,18 +44,18 @@ DEFAULT_PROTECTED = (
     ".vscode/mcp.json",
     ".cursor/mcp.json",
 )
-"""What is executed or decides what is executed later: read, but not written, by tools."""
+"""Files that are executed or decide what is executed later: tools can read but not write them."""
 
 _REPOSITORY = frozenset({"HEAD", "objects", "refs"})
-"""What makes a directory a repository to git, whatever the name of the directory."""
+"""The entries by which git recognizes a directory of any name as a repository."""
 _EXECUTED = frozenset({"commondir", "config", "config.worktree", "hooks", "modules", "worktrees"})
-"""What in a repository decides what git executes."""
+"""The entries of a repository that decide what git executes."""
 _MAX_LINKS = 40
 _MAX_PATH = 4096
 
 
-class PathNotAllowed(ToolError, ValueError):  # noqa: N818 - says what happened to the path
-    """A path that a tool may not use; the message says which, why, and what may be used."""
+class PathNotAllowed(ToolError, ValueError):  # noqa: N818 - names the state of the path
+    """A path that a tool must not use; the message contains the reason and a remedy."""
 
 
 class _Outside(PathNotAllowed):
@@ -64,7 +63,7 @@ class _Outside(PathNotAllowed):
 
 
 class Root:
-    """A directory that nothing opened through it is outside of.
+    """A directory that confines everything opened through it.
 
     Args:
         path: The directory.
@@ -80,12 +79,12 @@ class Root:
         except OSError as error:
             raise UserValueError(
                 f"The workspace {os.fspath(path)!r} cannot be used: {error.strerror}. "
-                "Give a directory that exists."
+                "Pass an existing directory."
             ) from None
         self.path = Path(real)
 
     def __repr__(self) -> str:
-        """Show which directory it is."""
+        """Return the directory as text."""
         return f"Root({str(self.path)!r})"
 
     def __enter__(self) -> Self:
@@ -113,14 +112,14 @@ class Root:
         return self._fd
 
     def open(self, path: str, flags: int = os.O_RDONLY, mode: int = 0o666) -> int:
-        """Open something beneath the directory.
+        """Open a path beneath the directory.
 
-        Links are followed as long as they stay beneath.
+        Links are followed as long as they stay beneath it.
 
         Args:
             path: Relative to the directory, `.` for itself.
             flags: As for `os.open`.
-            mode: The permissions of a file that is made.
+            mode: The permissions of a new file.
 
         Returns:
             A descriptor; the caller closes it.
@@ -136,32 +135,34 @@ class Root:
             except OSError as error:
                 if error.errno != errno.EXDEV:
                     raise
-        return self._walk(path, flags | _CLOEXEC, mode)  # also resolves absolute links that stay
+        return self._walk(
+            path, flags | _CLOEXEC, mode
+        )  # also resolves absolute links that stay beneath
 
     def open_parent(self, path: str, *, make: bool = False) -> tuple[int, str]:
-        """Open the directory that holds something, links resolved; its last name is left alone.
+        """Open the parent directory of a path, resolving links, except for the last name.
 
         Args:
             path: Relative to the directory.
-            make: Make the directories that are missing.
+            make: Create missing directories.
 
         Returns:
             A descriptor of the directory, which the caller closes, and the name in it.
 
         Raises:
-            PathNotAllowed: The path leads outside, or names no entry.
+            PathNotAllowed: The path leads outside, or has no last name.
             OSError: The directory cannot be opened or made.
         """
         _check_text(path)
         head, name = os.path.split(path.rstrip("/"))
         if name in {"", ".", ".."}:
-            raise PathNotAllowed(f"{_display_path(path)} names no file.")
+            raise PathNotAllowed(f"{_display_path(path)} is not the path of a file.")
         if make:
             self._make(head)
         return self.open(head or ".", os.O_RDONLY | _DIRECTORY), name
 
     def stat(self, path: str, *, follow: bool = True) -> os.stat_result:
-        """Return what something beneath the directory is.
+        """Return the status of a path beneath the directory.
 
         Args:
             path: Relative to the directory.
@@ -169,7 +170,7 @@ class Root:
 
         Raises:
             PathNotAllowed: The path leads outside.
-            OSError: It is not there.
+            OSError: It does not exist.
         """
         if follow or path in {"", "."}:
             fd = self.open(path, _PATH)
@@ -184,10 +185,10 @@ class Root:
             os.close(parent)
 
     def resolve(self, path: str) -> str:
-        """Return the path of something without links, relative to the directory.
+        """Return a path without links, relative to the directory.
 
         Args:
-            path: Relative to the directory; what it names need not exist, its parents neither.
+            path: Relative to the directory; it and its parents do not have to exist.
 
         Raises:
             PathNotAllowed: The path leads outside.
@@ -212,7 +213,7 @@ class Root:
                     os.close(parent)
 
     def _walk(self, path: str, flags: int, mode: int) -> int:
-        """Open without `openat2`: every component on its own, links resolved here."""
+        """Open a path without `openat2`: component by component, resolving links here."""
         with _Walk(self) as walk:
             exclusive = flags & os.O_CREAT and flags & os.O_EXCL
             follow = path.endswith("/") or not (flags & _NOFOLLOW or exclusive)
@@ -223,7 +224,7 @@ class Root:
 
 
 class _Walk:
-    """One resolution of a path, directory by directory, each held open while it is needed."""
+    """The resolution of one path, directory by directory, each kept open while needed."""
 
     def __init__(self, root: Root) -> None:
         self._root = root
@@ -239,16 +240,16 @@ class _Walk:
 
     @property
     def fd(self) -> int:
-        """The directory that has been reached."""
+        """The current directory."""
         return self._fds[-1] if self._fds else self._root.fd
 
     def to_the_last(self, path: str, *, follow: bool, missing: bool = False) -> str:
-        """Go to the directory of the last component, and give that component.
+        """Go to the directory of the last component, and return that component.
 
         Args:
             path: Relative to the root.
             follow: Whether a link at the end is resolved as well.
-            missing: Go on by name where a directory does not exist.
+            missing: Continue by name if a directory does not exist.
         """
         pending = path.split("/")[::-1]
         last = "."
@@ -275,7 +276,7 @@ class _Walk:
             os.close(self._fds.pop())
 
     def _down(self, name: str, *, missing: bool) -> None:
-        if len(self._fds) == len(self.names):  # otherwise a directory above is missing already
+        if len(self._fds) == len(self.names):  # otherwise a parent is missing already
             try:
                 flags = _PATH | _DIRECTORY | _NOFOLLOW | _CLOEXEC
                 self._fds.append(os.open(name, flags, dir_fd=self.fd))
@@ -305,7 +306,7 @@ class _Walk:
         parts = _parts(target)
         if parts[: len(own)] != own:
             raise _outside_error(path, self._root)
-        self._back_to_root()  # and by the same rules from there
+        self._back_to_root()  # and resolve the target from there
         return list(parts[len(own) :])
 
     def _back_to_root(self) -> None:
@@ -316,12 +317,12 @@ class _Walk:
 
 @dataclass(frozen=True, slots=True)
 class WorkspacePath:
-    """Where a path of a caller lies.
+    """The location of a path in a workspace.
 
     Attributes:
-        root: The directory it is beneath.
-        path: Its path from there, `.` for the directory itself.
-        shown: The path as people and models are told.
+        root: The directory that contains it.
+        path: The path from there, `.` for the directory itself.
+        shown: The path as shown in messages.
     """
 
     root: Root
@@ -339,7 +340,7 @@ class WorkspacePath:
             return self.root.open_parent(self.path, make=make)
 
     def stat(self, *, follow: bool = True) -> os.stat_result:
-        """Return what it is; see `Root.stat`."""
+        """Return its status; see `Root.stat`."""
         with self._as_given():
             return self.root.stat(self.path, follow=follow)
 
@@ -350,7 +351,7 @@ class WorkspacePath:
 
     @contextlib.contextmanager
     def _as_given(self) -> Generator[None, None, None]:
-        """Name the path in a refusal as the caller gave it."""
+        """Use the path of the caller in error messages."""
         try:
             yield
         except _Outside:
@@ -361,9 +362,10 @@ class ConfinedWorkspace:
     """The directories that tools may work in.
 
     Args:
-        working_dir: What relative paths start from; the current directory by default.
+        working_dir: The base of relative paths; the current directory by default.
         also: Further directories, reached by absolute paths.
-        protected: Names that tools may read but not write: what decides what is executed later.
+        protected: Names that tools can read but not write, since they decide what is executed
+            later.
 
     Raises:
         UserError: One of the directories does not exist.
@@ -386,7 +388,7 @@ class ConfinedWorkspace:
         ]
 
     def __repr__(self) -> str:
-        """Show the directories."""
+        """Return the directories as text."""
         return f"Workspace({', '.join(repr(str(root.path)) for root in self.roots)})"
 
     def __enter__(self) -> Self:
@@ -404,17 +406,17 @@ class ConfinedWorkspace:
 
     @property
     def working_dir(self) -> Path:
-        """What relative paths start from."""
+        """The base of relative paths."""
         return self.roots[0].path
 
     def locate(self, path: str | os.PathLike[str]) -> WorkspacePath:
-        """Return which directory a path is beneath, and where; nothing is opened.
+        """Return the location of a path in the workspace without opening it.
 
         Args:
             path: Absolute, or relative to the working directory.
 
         Raises:
-            PathNotAllowed: It is beneath none, or cannot be a path.
+            PathNotAllowed: It is outside the workspace, or not a valid path.
         """
         text = os.fspath(path)
         _check_text(text)
@@ -430,15 +432,15 @@ class ConfinedWorkspace:
         raise _outside_error(text, *self.roots)
 
     def open_writable_parent(self, place: WorkspacePath, *, make: bool = False) -> tuple[int, str]:
-        """Open the directory of a file that is about to be written, links to the file resolved.
+        """Open the directory of a file to write, resolving links to the file.
 
         Args:
-            place: Where the file is, or is to be.
-            make: Make the directories that are missing.
+            place: The location of the file, which does not have to exist.
+            make: Create missing directories.
 
         Returns:
-            A descriptor of the directory, which the caller closes, and the name in it. What has
-            the name now may have changed since: it is to be opened without following links.
+            A descriptor of the directory, which the caller closes, and the name in it. The entry
+            can change at any time: open it without following links.
 
         Raises:
             PathNotAllowed: The path leads outside, or the file is protected.
@@ -457,7 +459,7 @@ class ConfinedWorkspace:
         return parent, name
 
     def _check_protected(self, path: str, shown: str) -> None:
-        """Refuse what is protected, lies in it, or would be a file in place of its directory."""
+        """Raise an error for a protected path, its content, or a file in place of its directory."""
         parts = [_normalized_name(part) for part in path.split("/")]
         for name in self.protected:
             own = [_normalized_name(part) for part in name.split("/")]
@@ -468,13 +470,13 @@ class ConfinedWorkspace:
 
 def _protected_error(shown: str, what: str) -> PathNotAllowed:
     return PathNotAllowed(
-        f"{shown} may be read, but not written: {what} protected, because it decides what is "
-        "executed later. A person can change it."
+        f"{shown} is read-only: {what} protected, because it decides what is "
+        "executed later. Ask a person to change it."
     )
 
 
 def _check_repository(root: Root, path: str, shown: str) -> None:
-    """Refuse what git executes in a repository of any name, and what would make one around it."""
+    """Raise an error for files that git executes, and for files that would create a repository."""
     parts = path.split("/")
     for depth, part in enumerate(parts):
         name = _normalized_name(part)
@@ -503,7 +505,7 @@ def _is_in(directory: int, name: str) -> bool:
 
 
 def _goes_above(parts: Sequence[str]) -> bool:
-    """Return whether a path leaves, as it is written, the directory that it starts from."""
+    """Return whether a path, as written, leaves the directory that it starts from."""
     depth = 0
     for part in parts:
         depth += -1 if part == ".." else 1
@@ -513,13 +515,13 @@ def _goes_above(parts: Sequence[str]) -> bool:
 
 
 def _normalized_name(name: str) -> str:
-    """Return a name as the least particular of file systems compares it."""
+    """Return a name as the most lenient file system compares it."""
     name = unicodedata.normalize("NFKC", safe_text(name)).casefold()
     return name.split(":")[0].rstrip(". ") or name
 
 
 def _path_below(root: Root, directory: int) -> str:
-    """Return the path of an open directory from a root, as far as the system tells it."""
+    """Return the path of an open directory from a root, if the system reports it."""
     own, path = _path_of(root.fd), _path_of(directory)
     if own is None or path is None:
         return ""
@@ -528,15 +530,13 @@ def _path_below(root: Root, directory: int) -> str:
 
 def _check_text(path: str) -> None:
     if not path:
-        raise PathNotAllowed("The path is empty. Give the path of a file or directory.")
+        raise PathNotAllowed("The path is empty. Pass the path of a file or directory.")
     if "\0" in path:
-        raise PathNotAllowed(f"The path {_display_path(path)} holds a NUL character.")
+        raise PathNotAllowed(f"The path {_display_path(path)} contains a NUL character.")
     try:
         encoded = os.fsencode(path)
     except UnicodeEncodeError:
-        raise PathNotAllowed(
-            f"The path {_display_path(path)} holds half of a character (a lone surrogate)."
-        ) from None
+        raise PathNotAllowed(f"The path {_display_path(path)} contains a lone surrogate.") from None
     if len(encoded) >= _MAX_PATH:
         raise PathNotAllowed(
             f"The path {_display_path(path)} is too long (at most {_MAX_PATH:,} bytes)."
@@ -544,19 +544,17 @@ def _check_text(path: str) -> None:
 
 
 def _parts(path: str) -> tuple[str, ...]:
-    """Return the parts of an absolute path; several slashes at its start are as one."""
+    """Return the parts of an absolute path; several slashes at its start count as one."""
     return Path("/" + path.lstrip("/")).parts
 
 
 def _outside_error(path: str, *roots: Root) -> PathNotAllowed:
     allowed = " and ".join(str(root.path) for root in roots)
-    return _Outside(
-        f"{_display_path(path)} is outside of the workspace. Paths have to stay in {allowed}."
-    )
+    return _Outside(f"{_display_path(path)} is outside the workspace. Use a path in {allowed}.")
 
 
 def one_line(text: str) -> str:
-    """Write a name out in one line, so that it cannot pretend to be more than a name."""
+    """Escape a name to one line, so that it cannot imitate other output."""
     text = escape_for_model(text)
     return text if text.isprintable() else text.translate(_BREAKS)
 
@@ -570,7 +568,7 @@ def _display_path(path: str) -> str:
     return shorten(one_line(path), 200)
 
 
-# --- what the system offers
+# --- system calls
 
 _DIRECTORY = getattr(os, "O_DIRECTORY", 0)
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
@@ -579,7 +577,7 @@ _PATH = getattr(os, "O_PATH", os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
 
 
 def _path_of(fd: int) -> str | None:
-    """Return the real path of an open directory, where the system tells it."""
+    """Return the real path of an open directory, if the system reports it."""
     if sys.platform == "darwin":
         import fcntl
 
@@ -624,7 +622,7 @@ def _find_openat2() -> Callable[[int, str, int, int], int] | None:
             if fd >= 0:
                 return int(fd)
             number = ctypes.get_errno()
-            if number not in {errno.EAGAIN, errno.EINTR}:  # a rename went on meanwhile
+            if number not in {errno.EAGAIN, errno.EINTR}:  # a concurrent rename
                 break
         raise OSError(number, os.strerror(number), path)
 

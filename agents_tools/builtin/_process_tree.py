@@ -1,8 +1,7 @@
-"""Finding all processes that came from one, and ending them.
+"""Find and terminate all descendants of a process.
 
-On Linux they are found in `/proc` by their session, their parents and a variable in the
-environment that they inherit, so that a daemon is found as well. Elsewhere there is the process
-group.
+On Linux they are found in `/proc` by their session, their parents and an inherited environment
+variable, so that daemons are found too. Other systems use the process group.
 """
 
 from __future__ import annotations
@@ -22,20 +21,20 @@ if TYPE_CHECKING:
 __all__ = ["MARKER", "ProcessTree"]
 
 MARKER = "AGENTS_TOOLS_PROCESS"
-"""The variable by which descendants are known; its value is another for each start."""
+"""The variable that marks descendants; its value is unique for each start."""
 
 _PROC = "/proc"
 _TICK = 0.01
 _LONGEST_TICK = 0.05
 _AT_LEAST = 1.0
-"""Seconds that SIGKILL gets, however short the grace."""
+"""The minimum seconds for SIGKILL, in addition to the grace."""
 _GROWTH = 64
-"""Processes more than were told to end: the grace is used to make others, and is over."""
+"""If so many processes are started during the grace, SIGKILL follows immediately."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ProcessEntry:
-    """A line of the table of processes."""
+    """A row of the process table."""
 
     pid: int
     parent: int
@@ -46,13 +45,13 @@ class _ProcessEntry:
 
 
 class ProcessTree:
-    """A process and all that came from it.
+    """A process and its descendants.
 
     Args:
         process: The first one; it leads a session of its own.
         marker: The value of `MARKER` in its environment.
-        namespace: Whether it is the outer one of two that hold a PID namespace: all in there end
-            with it, and the two of them are not counted.
+        namespace: Whether it is the outer of the two processes of a PID namespace. They are not
+            counted, and all processes in the namespace end with them.
     """
 
     def __init__(
@@ -62,23 +61,23 @@ class ProcessTree:
         self._marker = f"{MARKER}={marker}".encode()
         self._namespace = namespace
         self._first = _read(process.pid) if _has_proc() else None
-        self._known: dict[int, int] = {}  # pid: when it started
+        self._known: dict[int, int] = {}  # pid: start time
         self._strangers: dict[int, int] = {}
         self._sessions = {process.pid: self._first.started if self._first else 0}
 
     def descendants(self) -> list[int]:
-        """Return the processes that run, without the first one, oldest first."""
+        """Return the running processes without the first one, oldest first."""
         helpers = self._helpers()
         return [pid for pid in self._alive() if pid not in helpers and pid != self._process.pid]
 
     def end(self, grace: float) -> int:
-        """End all of them: SIGTERM, and after the grace SIGKILL.
+        """Terminate all of them: SIGTERM, and SIGKILL after the grace.
 
         Args:
             grace: Seconds between the two.
 
         Returns:
-            How many were left.
+            The number of processes left.
         """
         if self._first is None:
             return self._end_group(grace)
@@ -91,10 +90,10 @@ class ProcessTree:
         self._reap()
         return len(self._alive())
 
-    # --- the two steps
+    # --- SIGTERM and SIGKILL
 
     def _ask(self, latest: float) -> None:
-        """Send SIGTERM to all, held while they are found, and wait for their ends."""
+        """Send SIGTERM to all, stopped during the search, and wait for their ends."""
         helpers = self._helpers()
         found = (
             [pid for pid in self._alive() if pid not in helpers]
@@ -129,7 +128,7 @@ class ProcessTree:
             tick = min(tick * 2, _LONGEST_TICK)
 
     def _hold(self, latest: float) -> list[int]:
-        """Stop all of them, again and again until no new one is found: what is held forks not."""
+        """Stop all of them until no new one is found: stopped processes cannot fork."""
         held: set[int] = set()
         while True:
             found = self._alive()
@@ -139,7 +138,7 @@ class ProcessTree:
             for group in {seen.group for pid in new if (seen := _read(pid)) is not None}:
                 if group > 1 and group != os.getpgrp():
                     with contextlib.suppress(OSError):
-                        os.killpg(group, signal.SIGSTOP)  # at once, also what is being forked
+                        os.killpg(group, signal.SIGSTOP)  # includes processes that are being forked
             self._signal(new, signal.SIGSTOP)
             held.update(new)
 
@@ -153,10 +152,10 @@ class ProcessTree:
     def _reap(self) -> None:
         self._process.poll()
 
-    # --- who belongs to it
+    # --- search
 
     def _alive(self) -> list[int]:
-        """Look through the table of processes."""
+        """Return the descendants from the process table."""
         if self._first is None:
             return [] if self._process.poll() is not None else [self._process.pid]
         table = _table(self._first.started)
@@ -189,12 +188,12 @@ class ProcessTree:
         environment = _environment(seen.pid)
         if self._marker in environment:
             return True
-        if any(environment):  # there is none while another program is being loaded
+        if any(environment):  # empty during exec
             self._strangers[seen.pid] = seen.started
         return False
 
     def _forget_sessions(self, table: dict[int, _ProcessEntry]) -> None:
-        """Leave out the sessions whose number somebody else has by now."""
+        """Forget the sessions whose number was reused."""
         for session, started in list(self._sessions.items()):
             leader = table.get(session)
             if leader is not None and leader.started != started:
@@ -205,14 +204,14 @@ class ProcessTree:
                 del self._sessions[session]
 
     def _helpers(self) -> set[int]:
-        """Return the two processes that hold the namespace."""
+        """Return the two processes of the namespace."""
         if not self._namespace or self._first is None:
             return set()
         first = self._process.pid
         children = [pid for pid in self._alive() if (seen := _read(pid)) and seen.parent == first]
         return {first, *children}
 
-    # --- elsewhere
+    # --- other systems
 
     def _end_group(self, grace: float) -> int:
         process = self._process
@@ -232,7 +231,7 @@ def _age(seen: _ProcessEntry) -> tuple[int, int]:
 
 
 def _group_alive(process: subprocess.Popen[bytes], number: int) -> bool:
-    """Send a signal to the group, and say whether there was anybody."""
+    """Send a signal to the group, and return whether it exists."""
     process.poll()
     try:
         os.killpg(process.pid, number)
@@ -257,7 +256,7 @@ def _has_proc() -> bool:
 
 
 def _table(since: int) -> dict[int, _ProcessEntry]:
-    """Return the processes that have started since a moment, this one left out."""
+    """Return the processes started since a time, without this one."""
     found = (_read(int(name)) for name in os.listdir(_PROC) if name.isdecimal())  # noqa: PTH208
     own = os.getpid()
     return {seen.pid: seen for seen in found if seen and seen.started >= since and seen.pid != own}

@@ -1,8 +1,8 @@
-"""Names in a workspace that a command sees, but cannot change, create or replace.
+"""Protect names in a workspace: a command sees them but cannot change, create or replace them.
 
-What is mounted cannot be renamed or removed, so every directory on the way to such a name is
-mounted on itself. A name that does not exist gets an empty placeholder meanwhile. Where that cannot
-be done, the directory above cannot be written at all, or nothing is started.
+A mount point cannot be renamed or removed, so each directory in the path of a protected name is
+mounted on itself. A missing name gets a temporary empty placeholder. If that fails, its directory
+is mounted read-only, or the command is not started.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ class Protection:
     """The mounts that protect names in some directories, and the placeholders for them.
 
     Args:
-        roots: The directories that can be written.
+        roots: The writable directories.
         names: Paths in them.
-        descriptors: Whether mounts are given by descriptor.
+        descriptors: Whether the mounts use descriptors.
 
     Attributes:
-        mounts: In the order they are made.
-        links: Names that are links, which nothing can be mounted on: they are not protected.
-        read_only: Directories that cannot be written, because a name in them cannot be mounted.
+        mounts: The mounts, in order.
+        links: Names that are links, which cannot be mount points and are not protected.
+        read_only: Directories mounted read-only, because a name in them cannot be mounted.
 
     Raises:
-        UserError: A name can be protected in no way.
+        UserError: A name cannot be protected.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Protection:
         self._fds: list[int] = []
         self._placeholders: list[_Placeholder] = []
         self._seen: dict[str, int | None] = {}
-        """Where in the mounts a path is; `None` is that of a link."""
+        """The index of the mount of a path; `None` for a link."""
         self._descriptors = descriptors
         try:
             with _lock:
@@ -70,12 +70,12 @@ class Protection:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Take the placeholders away."""
+        """Remove the placeholders."""
         self.close()
 
     @property
     def says(self) -> str:
-        """What is not as it should be, in plain words; empty where all is."""
+        """A description of the unprotected and read-only names; empty if there are none."""
         said: list[str] = []
         if self.links:
             said.append(f"Not protected, because they are links: {', '.join(self.links)}.")
@@ -86,16 +86,16 @@ class Protection:
 
     @property
     def fds(self) -> list[int]:
-        """The descriptors that the mounts name."""
+        """The descriptors of the mounts."""
         return self._fds
 
     def close_fds(self) -> None:
-        """Close the descriptors: the mounts are made."""
+        """Close the descriptors after the mounts were created."""
         while self._fds:
             os.close(self._fds.pop())
 
     def close(self) -> None:
-        """Take the placeholders away that no one else uses and no one has touched."""
+        """Remove the placeholders that are unused and unchanged."""
         self.close_fds()
         with _lock:
             while self._placeholders:
@@ -115,16 +115,16 @@ class Protection:
                 return
 
     def _get(self, root: Root, path: str, last: bool) -> int:
-        """Open what is there, or what is made in its place; others may do the same meanwhile."""
+        """Open an entry or create its placeholder; other processes can do the same concurrently."""
         for _ in range(_ATTEMPTS):
             with contextlib.suppress(FileNotFoundError):
                 return _open(root, path)
             with contextlib.suppress(FileExistsError):
                 return self._place(root, path, last)
-        raise OSError(errno.EAGAIN, "it comes and goes")
+        raise OSError(errno.EAGAIN, "it is created and removed repeatedly")
 
     def _seal(self, root: Root, above: str, path: str, error: Exception) -> None:
-        """Keep the directory above from being written, as what is in there cannot be mounted."""
+        """Make the parent directory read-only, since an entry in it cannot be mounted."""
         target = str(root.path / above)
         number = error.errno if isinstance(error, OSError) else None
         if _out_of_reach(root, above, number):
@@ -136,13 +136,13 @@ class Protection:
             said = error.strerror if isinstance(error, OSError) else str(error)
             raise UserValueError(
                 f"{root.path / path} cannot be protected from commands: {said}. "
-                "Remove the cause, or give names to protect that leave it out."
+                "Remove the cause, or omit the name from protected=."
             ) from None
         if target not in self.read_only:
             self.read_only.append(target)
 
     def _mount(self, root: Root, path: str, fd: int, *, last: bool) -> bool:
-        """Mount it on itself, and say whether there is more to protect in there."""
+        """Mount an entry on itself, and return whether there is more to protect in it."""
         with contextlib.ExitStack() as undo:
             undo.callback(os.close, fd)
             target = str(root.path / path)
@@ -165,9 +165,9 @@ class Protection:
             return passable
 
     def _place(self, root: Root, path: str, last: bool) -> int:
-        """Make what is missing: a file where git expects one of its own, otherwise a directory.
+        """Create a placeholder: a file if git expects a file, otherwise a directory.
 
-        An empty directory is nothing to git: what a command adds and commits is without it.
+        Git ignores empty directories, so a commit of the command does not contain it.
         """
         parent, name = root.open_parent(path)
         of_git = path.startswith(".git/") and "." in name[1:]
@@ -195,7 +195,7 @@ class Protection:
 
 @dataclass(frozen=True, slots=True)
 class _Placeholder:
-    """Something empty that was made here, used by one or more commands."""
+    """An empty entry created by this module, used by one or more commands."""
 
     key: tuple[int, int]
     parent: int
@@ -203,7 +203,7 @@ class _Placeholder:
     path: str
 
     def release(self) -> None:
-        """Take it away after the last one, if it is still what it was."""
+        """Remove it after the last use if it is unchanged."""
         try:
             _in_use[self.key] -= 1
             if _in_use[self.key] == 0:
@@ -219,7 +219,7 @@ class _Placeholder:
         if (now.st_dev, now.st_ino) != self.key:
             return
         if stat.S_ISDIR(now.st_mode):
-            os.rmdir(self.name, dir_fd=self.parent)  # an empty one only
+            os.rmdir(self.name, dir_fd=self.parent)  # only if it is empty
         elif self._is_untouched(now.st_size):
             os.unlink(self.name, dir_fd=self.parent)
 
@@ -236,11 +236,11 @@ class _Placeholder:
 
 _ATTEMPTS = 20
 _CONTENT = {"config": b"", "commondir": b".\n"}
-"""Names without a dot that are files, and what git has to find in there: an empty `commondir` is an
-error, and this one says what is so without it."""
+"""Names without a dot that are files, with their content: git rejects an empty `commondir`, and
+this content has the same effect as no file."""
 _lock = threading.Lock()
 _in_use: dict[tuple[int, int], int] = {}
-"""How many commands use a placeholder: with the name, their mounts on it would go."""
+"""The number of commands that use a placeholder: its removal would remove their mounts."""
 
 
 def _make_file(parent: int, name: str) -> int:
@@ -272,9 +272,9 @@ def _open(root: Root, path: str) -> int:
 
 
 def _out_of_reach(root: Root, path: str, number: int | None) -> bool:
-    """Return whether a command cannot do it either: it has no more rights than this process.
+    """Return whether the command cannot do it either, since it has the rights of this process.
 
-    What one may not do in a directory of one's own, one may allow oneself.
+    In its own directory, a command could change the permissions first.
     """
     if number == errno.EROFS:
         return True

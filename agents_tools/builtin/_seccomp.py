@@ -1,4 +1,4 @@
-"""What a thread gives up before it starts a program: privileges, capabilities, system calls."""
+"""Drop privileges, capabilities and system calls of a thread before it starts a program."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ __all__ = [
 ]
 
 LOCAL = tuple(int(getattr(socket, name, -1)) for name in ("AF_UNIX", "AF_NETLINK"))
-"""The families of sockets that do not leave the machine."""
+"""The socket families that stay on the machine."""
 NAMESPACED = (*LOCAL, int(socket.AF_INET), int(socket.AF_INET6))
-"""Those that do not leave a network namespace of one's own."""
+"""The socket families that stay in a network namespace."""
 
 _MACHINES = {  # name: (audit architecture, number of `socket`, number of `prlimit64`)
     "x86_64": (0xC000003E, 41, 302),
@@ -35,7 +35,7 @@ _MACHINES = {  # name: (audit architecture, number of `socket`, number of `prlim
 }
 _X32 = 0x40000000
 _IO_URING = (425, 426, 427)
-"""Setup, enter and register: a way to make sockets without the system call for it."""
+"""Setup, enter and register of io_uring, which can create sockets without `socket`."""
 
 _LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
 _NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16
@@ -58,12 +58,12 @@ def supported() -> bool:
 
 
 def filter_calls(*, families: Sequence[int] | None, own_limits: bool) -> bytes:
-    """Return the filter that some system calls do not come through.
+    """Return a filter that denies some system calls.
 
     Args:
-        families: The only ones of which sockets can be made, without io_uring; `None` is all.
-        own_limits: Whether the limits of other processes are out of reach; a process names
-            itself by 0 then.
+        families: The allowed socket families, without io_uring; `None` allows all.
+        own_limits: Whether to deny access to the limits of other processes; a process then
+            uses 0 for itself.
 
     Returns:
         A program for `install`, and for bubblewrap.
@@ -74,7 +74,7 @@ def filter_calls(*, families: Sequence[int] | None, own_limits: bool) -> bytes:
         _step(_EQUAL, 1, 0, architecture),
         _step(_RETURN, value=_REFUSE | errno.ENOSYS),
         _step(_LOAD, value=_NUMBER),
-        _step(_AT_LEAST, 0, 1, _X32),  # the same calls by other numbers
+        _step(_AT_LEAST, 0, 1, _X32),  # the same calls with other numbers
         _step(_RETURN, value=_REFUSE | errno.ENOSYS),
     ]
     if families is not None:
@@ -86,28 +86,28 @@ def filter_calls(*, families: Sequence[int] | None, own_limits: bool) -> bytes:
 
 
 def no_new_privileges() -> None:
-    """Let nothing that the calling thread starts gain privileges, by setuid programs or files."""
+    """Prevent children of the calling thread from gaining privileges by setuid programs."""
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
 
 
 def install(program: bytes) -> None:
-    """Put the calling thread, and what it starts from now on, under a filter.
+    """Install a filter for the calling thread and its future children.
 
     Args:
-        program: What `filter_calls` gave.
+        program: The result of `filter_calls`.
 
     Raises:
-        OSError: The kernel does not take it.
+        OSError: The kernel rejects it.
     """
     held = _Program(len(program) // 8, program)
     _prctl(_PR_SET_SECCOMP, _MODE_FILTER, ctypes.byref(held))
 
 
 def drop_capabilities(keep: Sequence[int]) -> None:
-    """Leave the calling thread only some of the capabilities that it has.
+    """Drop all capabilities of the calling thread except some.
 
     Args:
-        keep: Their numbers.
+        keep: The numbers of the capabilities to keep.
     """
     header = struct.pack("=Ii", _CAPABILITIES, 0)
     data = ctypes.create_string_buffer(24)
@@ -128,7 +128,7 @@ def _step(code: int, then: int = 0, otherwise: int = 0, value: int = 0) -> bytes
 
 
 def _when(call: int, allowed: Sequence[int], error: int) -> list[bytes]:
-    """Decide about a system call by its first argument; others continue behind."""
+    """Return the steps that decide on a system call by its first argument."""
     body = [
         _step(_LOAD, value=_FIRST_ARGUMENT),
         *_table([(value, _ALLOW) for value in allowed]),
@@ -138,7 +138,7 @@ def _when(call: int, allowed: Sequence[int], error: int) -> list[bytes]:
 
 
 def _table(rows: Sequence[tuple[int, int]]) -> list[bytes]:
-    """Return what stands beside the value that is loaded, or continue after the table."""
+    """Return steps that look up the loaded value in a table, or continue after it."""
     return [
         step
         for value, result in rows

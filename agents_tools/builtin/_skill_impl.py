@@ -1,4 +1,4 @@
-"""The executor of the skill tool: it shows skills and runs their scripts."""
+"""The executor of the skill tool."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ __all__ = ["SkillExecutor"]
 _MAX_REFERENCE_BYTES = 1024 * 1024
 _MAX_LISTED = 100
 _GRACE = 0.5
-"""Seconds in which what a script leaves running may still write to its output."""
+"""Seconds during which background processes of a script can still write output."""
 _NO_CACHE = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPYCACHEPREFIX": os.devnull}
-"""Compiled files beside a script would be run in its place, and nothing would show it."""
+"""Cached bytecode next to a script could be run unnoticed in its place."""
 
 
 class _SkillRequestError(Exception):
@@ -50,7 +50,7 @@ class _SkillRequestError(Exception):
 
 
 class SkillExecutor(ToolExecutor[SkillAction, SkillObservation]):
-    """Shows skills and runs their scripts.
+    """Executor that shows skills and runs their scripts.
 
     Args:
         registry: The skills.
@@ -158,7 +158,7 @@ class SkillExecutor(ToolExecutor[SkillAction, SkillObservation]):
         run = _ScriptRun(running, context, self._max_output)
         with self._lock:
             self._runs.add(run)
-            closed = self._closed  # while it was started: `close` has not seen it
+            closed = self._closed  # `close` was called during the start and missed it
         try:
             if closed or (context is not None and context.cancelled):
                 run.stop()
@@ -261,7 +261,7 @@ class _ScriptRun:
 
 
 class _BoundedOutput:
-    """Text of which the beginning and the end are kept."""
+    """The start and end of a text."""
 
     def __init__(self, most: int) -> None:
         self._head_room = most // 2
@@ -271,7 +271,7 @@ class _BoundedOutput:
         self._lost = 0
 
     def add(self, text: str) -> None:
-        """Put text at the end."""
+        """Append text."""
         room = self._head_room - len(self._head)
         self._head += text[:room]
         tail = self._tail + text[room:]
@@ -280,13 +280,13 @@ class _BoundedOutput:
         self._tail = tail[over:]
 
     def text(self) -> tuple[str, bool]:
-        """Return what is kept, and whether that is not all."""
+        """Return the text, and whether it is truncated."""
         if not self._lost:
             return self._head + self._tail, False
-        return f"{self._head}\n[… {self._lost:,} characters left out …]\n{self._tail}", True
+        return f"{self._head}\n[… {self._lost:,} characters omitted …]\n{self._tail}", True
 
 
-# --- what a model reads
+# --- observations
 
 
 def _observation(
@@ -335,7 +335,7 @@ def _info(skill: Skill) -> str:
 
 
 def _require_name(kind: str, name: str | None, available: list[str]) -> str:
-    """Return the full name of a reference or script, given with or without folder and suffix."""
+    """Return the full name of a reference or script; folder and suffix are optional."""
     if name is None:
         listed = ", ".join(available[:_MAX_LISTED]) or "none"
         raise _SkillRequestError(f"{kind}_name is missing. Available: {listed}.")

@@ -1,4 +1,4 @@
-"""What the tool of skills takes and what it gives."""
+"""The action and observation of the skill tool."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ class SkillAction(Action):
     )
     script_args: str | list[str] | None = Field(
         default=None,
-        description="For run_script: its arguments, best as a list. A text is split at blanks; "
-        "quotes hold words together.",
+        description="For run_script: its arguments, preferably a list. A text is split at spaces, "
+        "except within quotes.",
     )
 
 
 class SkillObservation(Observation):
-    """What a skill says, or what its script did.
+    """The content of a skill, or the result of its script.
 
     Attributes:
-        action: What was asked for.
-        skill_name: Of which skill.
-        exit_code: How the script ended; `None` if none was run or it was ended.
-        timed_out: Whether the script was ended because it took too long.
-        truncated: Whether not all of the text is there.
+        action: The action.
+        skill_name: The name of the skill.
+        exit_code: The exit code of the script; `None` if none was run or it was terminated.
+        timed_out: Whether the script was terminated at its timeout.
+        truncated: Whether the text is truncated.
     """
 
     action: Literal["get_info", "get_reference", "run_script"] = "get_info"

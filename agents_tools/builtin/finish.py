@@ -1,6 +1,6 @@
-"""A tool by which a model says that the task is over, and with what result.
+"""The finish tool: a model reports the end and the result of its task.
 
-The tool itself ends nothing: an agent ends on it if it is told to.
+The tool does not end the run itself; configure the agent to stop on it:
 
 ```python
 from agents_tools import Agent
@@ -13,9 +13,9 @@ agent = Agent(
 )
 ```
 
-The final output of the run is then the `FinishObservation`, with `result` and `success`; a task
-that was given up (`success=False`) ends it as well. Other calls of the same turn are run first.
-Without `tool_use_behavior` the model is asked again, and the run ends with its text as ever.
+The final output of the run is then the `FinishObservation`, with `result` and `success`, also for
+a failed task (`success=False`). Other calls of the same turn run first. Without
+`tool_use_behavior`, the run continues and ends with a text of the model as usual.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ __all__ = [
 ]
 
 FINISH_DESCRIPTION = """\
-Say that the task is over, and give its result.
+Report the end of the task and its result.
 
 Call it once, as the last call, when:
-- the task is done, and you have checked that it is; or
-- you cannot go on: then with success=false, and with what is missing.
-In `result` say what the user needs to know: the answer, what was changed, what is still open."""
+- the task is done and verified; or
+- you cannot continue: set success=false and name the obstacle.
+In `result`, include everything the user needs: the answer, the changes, and open points."""
 
 
 class FinishAction(Action):
@@ -62,11 +62,11 @@ class FinishAction(Action):
 
 
 class FinishObservation(Observation):
-    """How a task ended.
+    """The end of a task.
 
     Attributes:
         result: The final result or answer.
-        success: Whether the task was completed; `False` is no error of the call.
+        success: Whether the task was completed; `False` is not an error of the call.
     """
 
     result: str = ""
@@ -82,7 +82,7 @@ class FinishExecutor(ToolExecutor[FinishAction, FinishObservation]):
     """Return the result of the task."""
 
     def __call__(self, action: FinishAction, conversation: object = None) -> FinishObservation:
-        """Return how the task ended."""
+        """Return the observation."""
         del conversation
         return FinishObservation.from_text(
             action.result, result=action.result, success=action.success
@@ -90,7 +90,7 @@ class FinishExecutor(ToolExecutor[FinishAction, FinishObservation]):
 
 
 class FinishTool(ToolDefinition[FinishAction, FinishObservation]):
-    """Lets a model end a task with a result, done or given up."""
+    """Tool with which a model reports the end and result of a task."""
 
     name: ClassVar[str] = "finish"
 
@@ -103,7 +103,7 @@ class FinishTool(ToolDefinition[FinishAction, FinishObservation]):
             **params: Not supported.
 
         Raises:
-            ValueError: Parameters were given.
+            ValueError: Unknown parameters.
         """
         del conv_state
         if params:

@@ -1,4 +1,4 @@
-"""The `glob` tool: finds files by their names."""
+"""The `glob` tool: find files by name."""
 
 from __future__ import annotations
 
@@ -30,37 +30,37 @@ if TYPE_CHECKING:
 __all__ = ["GlobAction", "GlobExecutor", "GlobObservation", "GlobTool"]
 
 DESCRIPTION = """\
-Find files by a glob, the most recently changed first.
+Find files by a glob, newest first.
 
-* `*` and `?` stay within a name, `**` crosses directories, `[a-z]`, `[!a-z]` and `{a,b}` choose.
-* Without a slash the pattern is about names at any depth: `*.py`. With one it is about the path \
-from `path`: `src/**/*.ts`, `./*.md`.
-* Links are not followed. Hidden files and what .gitignore leaves out are not listed unless asked \
-for."""
+* Supports `*`, `?`, `**` (crosses directories), `[a-z]`, `[!a-z]` and `{a,b}`.
+* Without a slash, the pattern matches names at any depth: `*.py`. With a slash, it matches the \
+path relative to `path`: `src/**/*.ts`, `./*.md`.
+* Links are not followed. Hidden and ignored files are omitted unless `hidden` or `no_ignore` is \
+set."""
 
 
 class GlobAction(Action):
-    """Which files to find."""
+    """The files to find."""
 
     pattern: str = Field(
         min_length=1,
         max_length=4_096,
-        description="The glob that the files match, for example '**/*.py' or '*.{ts,tsx}'.",
+        description="The glob, for example '**/*.py' or '*.{ts,tsx}'.",
     )
-    path: str = Field(default=".", description="The directory to look in.")
-    hidden: bool = Field(default=False, description="Also files and directories named '.…'.")
-    no_ignore: bool = Field(default=False, description="Also what .gitignore leaves out.")
-    limit: int = Field(default=100, ge=1, le=1_000, description="How many files at most.")
-    offset: int = Field(default=0, ge=0, description="How many files to pass over.")
+    path: str = Field(default=".", description="The directory to search.")
+    hidden: bool = Field(default=False, description="Include hidden files ('.…').")
+    no_ignore: bool = Field(default=False, description="Include files that .gitignore excludes.")
+    limit: int = Field(default=100, ge=1, le=1_000, description="The maximum number of files.")
+    offset: int = Field(default=0, ge=0, description="The number of files to skip.")
 
 
 class GlobObservation(Observation):
-    """The files that were found.
+    """The matching files.
 
     Attributes:
-        files: Their paths, relative to the working directory, the most recently changed first.
-        count: How many there are in all.
-        truncated: Whether there are more behind these.
+        files: Their paths, relative to the working directory, newest first.
+        count: The total number of matches.
+        truncated: Whether more follow after these.
     """
 
     files: list[str] = Field(default_factory=list[str])
@@ -69,30 +69,28 @@ class GlobObservation(Observation):
 
 
 class GlobExecutor(SearchExecutor[GlobAction, GlobObservation]):
-    """Finds files; the arguments are those of `SearchExecutor`.
+    """Executor that finds files; the arguments are those of `SearchExecutor`.
 
-    Here `auto` never runs ripgrep: looking the times of the files up takes longer than listing
-    them, and is part of listing them without it.
+    Here `auto` never runs ripgrep: the walk reads the file times anyway, and reading them
+    separately takes longer than the list itself.
     """
 
     def __call__(self, action: GlobAction, conversation: object = None) -> GlobObservation:
         """Find files.
 
         Args:
-            action: Which.
+            action: The files to find.
             conversation: Not used.
 
         Raises:
-            ToolError: The path or the pattern is none, or it took too long.
+            ToolError: The path or the pattern is invalid, or the search took too long.
         """
         del conversation
         with self._call() as running:
             path, pattern = self._split(action)
             scope = Scope(self.workspace, path, hidden=action.hidden, no_ignore=action.no_ignore)
             if scope.is_file:
-                raise ToolError(
-                    f"{scope.shown} is a file. Give the directory that it is in as path."
-                )
+                raise ToolError(f"{scope.shown} is a file. Pass its directory as path.")
             meant = scope.filter(pattern)
             found = [(-time, scope.name(path)) for path, time in self._found(scope, meant, running)]
         found.sort()
@@ -104,7 +102,7 @@ class GlobExecutor(SearchExecutor[GlobAction, GlobObservation]):
         pattern = action.pattern
         if ".." in pattern.split("/"):
             raise ToolError(
-                f"The pattern {as_line(pattern)!r} leads upwards. Give the directory to look in as "
+                f"The pattern {as_line(pattern)!r} contains '..'. Pass the directory to search as "
                 "path, and a pattern without '..'."
             )
         if not pattern.startswith("/"):
@@ -132,7 +130,7 @@ class GlobExecutor(SearchExecutor[GlobAction, GlobObservation]):
 def _walk_files(
     scope: Scope, meant: Callable[[str], bool], running: SearchContext
 ) -> Iterator[tuple[str, int]]:
-    """Walk the directory, and give the files that are meant with their times."""
+    """Walk the directory, and yield the matching files with their times."""
     found = 0
     for path, entry in scope.walk(running):
         if not meant(path):
@@ -140,7 +138,7 @@ def _walk_files(
         try:
             time = entry.stat(follow_symlinks=False).st_mtime_ns
         except OSError:
-            continue  # gone meanwhile
+            continue  # removed in the meantime
         found += 1
         running.tell(found, None, "files found")
         yield path, time
@@ -149,7 +147,7 @@ def _walk_files(
 def _with_times(
     scope: Scope, paths: Iterable[str], running: SearchContext
 ) -> Iterator[tuple[str, int]]:
-    """Look the times of files up, directory by directory, beneath the root."""
+    """Yield the files with their times, directory by directory, beneath the root."""
     directory, fd = None, -1
     try:
         for path in sorted(paths, key=posixpath.split):
@@ -169,7 +167,7 @@ def _with_times(
 
 
 def _reopen(scope: Scope, directory: str, before: int) -> int:
-    """Open a directory in place of another; -1 where it cannot be."""
+    """Close a directory and open another; return -1 if it cannot be opened."""
     if before >= 0:
         os.close(before)
     try:
@@ -198,11 +196,11 @@ def _observation(files: list[str], count: int, action: GlobAction) -> GlobObserv
 
 
 _MAX_CHARACTERS = 60_000
-"""How many characters of names one answer holds."""
+"""The maximum number of characters of names in one result."""
 
 
 class GlobTool(ToolDefinition[GlobAction, GlobObservation]):
-    """Finds files by their names."""
+    """Tool that finds files by name."""
 
     name: ClassVar[str] = "glob"
 
@@ -221,9 +219,9 @@ class GlobTool(ToolDefinition[GlobAction, GlobObservation]):
 
         Args:
             conv_state: The conversation, whose working directory is the default.
-            working_dir: The directory to look in.
+            working_dir: The directory to search.
             executor: The executor; a new one by default.
-            workspace: The directories to look in, instead of `working_dir`.
+            workspace: The directories to search, instead of `working_dir`.
             engine: As for `GlobExecutor`.
             description: A description for models that replaces the default.
         """

@@ -1,4 +1,4 @@
-"""The `grep` tool: finds lines by a regular expression."""
+"""The `grep` tool: find lines by a regular expression."""
 
 from __future__ import annotations
 
@@ -30,18 +30,19 @@ if TYPE_CHECKING:
 __all__ = ["GrepAction", "GrepExecutor", "GrepMatch", "GrepObservation", "GrepTool"]
 
 DESCRIPTION = """\
-Find lines by a regular expression (the syntax of Rust and ripgrep: no look-around, no \
-back-references), ordered by path.
+Find lines by a regular expression (Rust syntax: no look-around, no \
+back-references), sorted by path.
 
 * Lines are searched one by one: a pattern never matches across lines.
-* `include` says which files, by a glob: `*.py`, `src/**/*.{ts,tsx}`, `!*.md`.
-* `output`: `content` gives the lines, `files` the paths, `count` how many lines match in each.
-* Binary files and links are passed over; hidden files and what .gitignore leaves out as well, \
-unless asked for."""
+* `include` selects files by a glob: `*.py`, `src/**/*.{ts,tsx}`, `!*.md`.
+* `output`: `content` returns the lines, `files` the paths, `count` the number of matching lines \
+for each file.
+* Binary files and links are skipped. Hidden and ignored files are skipped unless `hidden` or \
+`no_ignore` is set."""
 
 
 class GrepAction(Action):
-    """What to search for, and where."""
+    """The search to perform."""
 
     pattern: str = Field(
         min_length=1,
@@ -53,36 +54,36 @@ class GrepAction(Action):
         default=None,
         min_length=1,
         max_length=4_096,
-        description="Only files that match this glob, which starts at `path`.",
+        description="Only files that match this glob, relative to `path`.",
     )
     output: Literal["content", "files", "count"] = Field(
         default="content",
-        description="What to give: lines, paths of files, or numbers of lines for each file.",
+        description="The result: lines, file paths, or the number of lines for each file.",
     )
     ignore_case: bool = Field(default=False, description="Whether 'a' also matches 'A'.")
     context: int = Field(default=0, ge=0, le=50, description="Lines to show around each match.")
     before: int | None = Field(
-        default=None, ge=0, le=50, description="Lines to show in front, instead of `context`."
+        default=None, ge=0, le=50, description="Lines to show before, instead of `context`."
     )
     after: int | None = Field(
-        default=None, ge=0, le=50, description="Lines to show behind, instead of `context`."
+        default=None, ge=0, le=50, description="Lines to show after, instead of `context`."
     )
-    literal: bool = Field(default=False, description="Whether `pattern` is just a text.")
-    hidden: bool = Field(default=False, description="Also files and directories named '.…'.")
-    no_ignore: bool = Field(default=False, description="Also what .gitignore leaves out.")
-    limit: int = Field(default=100, ge=1, le=1_000, description="How many results at most.")
-    offset: int = Field(default=0, ge=0, description="How many results to pass over.")
+    literal: bool = Field(default=False, description="Whether `pattern` is literal text.")
+    hidden: bool = Field(default=False, description="Include hidden files ('.…').")
+    no_ignore: bool = Field(default=False, description="Include files that .gitignore excludes.")
+    limit: int = Field(default=100, ge=1, le=1_000, description="The maximum number of results.")
+    offset: int = Field(default=0, ge=0, description="The number of results to skip.")
 
 
 class GrepMatch(BaseModel):
-    """One line that matches.
+    """One matching line.
 
     Attributes:
         path: The file, relative to the working directory.
-        line_number: Which line it is, counted from 1.
-        line: The line; one of more than 400 characters is cut around what matches.
-        before: The lines in front that were asked for.
-        after: The lines behind that were asked for.
+        line_number: The line number, from 1.
+        line: The line; above 400 characters, truncated around the match.
+        before: The requested lines before it.
+        after: The requested lines after it.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -95,14 +96,14 @@ class GrepMatch(BaseModel):
 
 
 class GrepObservation(Observation):
-    """What was found.
+    """The results of a search.
 
     Attributes:
         matches: The lines, ordered by path and number, if the output is `content`.
-        files: The files that are shown, ordered by path.
-        counts: How many lines match in each file, if the output is `count`.
-        count: How many results there are in all: lines for `content`, otherwise files.
-        truncated: Whether there are more behind these.
+        files: The shown files, ordered by path.
+        counts: The number of matching lines for each file, if the output is `count`.
+        count: The total number of results: lines for `content`, otherwise files.
+        truncated: Whether more follow after these.
     """
 
     matches: list[GrepMatch] = Field(default_factory=list[GrepMatch])
@@ -113,17 +114,17 @@ class GrepObservation(Observation):
 
 
 class GrepExecutor(SearchExecutor[GrepAction, GrepObservation]):
-    """Searches files; the arguments are those of `SearchExecutor`."""
+    """Executor that searches files; the arguments are those of `SearchExecutor`."""
 
     def __call__(self, action: GrepAction, conversation: object = None) -> GrepObservation:
-        """Search.
+        """Search files.
 
         Args:
-            action: For what, and where.
+            action: The search.
             conversation: Not used.
 
         Raises:
-            ToolError: The path or a pattern is none, or it took too long.
+            ToolError: The path or a pattern is invalid, or the search took too long.
         """
         del conversation
         with self._call() as running:
@@ -152,7 +153,7 @@ class GrepExecutor(SearchExecutor[GrepAction, GrepObservation]):
     def _candidates(
         self, action: GrepAction, scope: Scope, running: SearchContext
     ) -> dict[str, int | None]:
-        """Return the files that may match, and how many lines do where ripgrep has counted."""
+        """Return the candidate files, with their numbers of matching lines if ripgrep counted."""
         if self.program is not None:
             options = [*SEARCH, *["--ignore-case"] * action.ignore_case]
             options += ["--fixed-strings"] * action.literal
@@ -161,15 +162,14 @@ class GrepExecutor(SearchExecutor[GrepAction, GrepObservation]):
                 found = scope.ripgrep(self.program, options, running)
                 return {path: int(count) for path, count in found}
             except RipgrepRefused:
-                pass  # the pattern is valid: what ripgrep does not know is searched without it
+                pass  # the pattern is valid: search without a ripgrep that rejects it
         return {path: None for path, _ in scope.walk(running)}
 
 
 class _ResultPage:
-    """Collects the results that one answer shows, and counts the others.
+    """Collects the results to show, and counts the others.
 
-    What is shown was read here, beneath the workspace, whoever found it; what is only counted may
-    have been counted by ripgrep.
+    All shown lines are read here, beneath the workspace; ripgrep provides only paths and counts.
     """
 
     def __init__(
@@ -187,7 +187,7 @@ class _ResultPage:
         self._lines: list[str] = []
 
     def add(self, path: str, count: int | None) -> None:
-        """Take a file, which is opened only if its content is needed."""
+        """Add a file, which is opened only if its content is needed."""
         self._running.check()
         if count is not None:
             results = count if self._action.output == "content" else 1
@@ -197,7 +197,7 @@ class _ResultPage:
         self.take(path)
 
     def take(self, path: str) -> FileLines:
-        """Search a file, and show what of it belongs on the page."""
+        """Search a file, and add its results on this page."""
         from agents_tools.builtin._search.line_reader import FileLines
 
         action = self._action
@@ -262,7 +262,7 @@ class _ResultPage:
         self._lines += ["", as_line(name), *_numbered_lines(shown)]
 
     def observation(self) -> GrepObservation:
-        """Return the page."""
+        """Return the observation."""
         action = self._action
         files = list(self._files)
         what = "matching lines" if action.output == "content" else "files with matching lines"
@@ -283,7 +283,7 @@ class _ResultPage:
 
 
 _MAX_CHARACTERS = 60_000
-"""How many characters of lines one answer holds, beside those of its last result."""
+"""The maximum number of characters of lines in one result, without its last match."""
 
 
 def _value_or(value: int | None, otherwise: int) -> int:
@@ -291,7 +291,7 @@ def _value_or(value: int | None, otherwise: int) -> int:
 
 
 def _numbered_lines(hits: list[Hit]) -> list[str]:
-    """Write lines with their numbers: `:` behind that of a match, `-` behind that of another."""
+    """Return lines with their numbers, followed by `:` for a match and `-` for context."""
     lines: dict[int, str] = {}
     for hit in hits:
         start = hit.number - len(hit.before)
@@ -311,7 +311,7 @@ def _numbered_lines(hits: list[Hit]) -> list[str]:
 
 
 class GrepTool(ToolDefinition[GrepAction, GrepObservation]):
-    """Finds lines by a regular expression."""
+    """Tool that finds lines by a regular expression."""
 
     name: ClassVar[str] = "grep"
 

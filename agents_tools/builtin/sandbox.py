@@ -57,7 +57,7 @@ _INHERITED_ON_WINDOWS = ("COMSPEC", "PATHEXT", "SYSTEMROOT", "USERPROFILE", "WIN
 _SHELL = "/bin/sh"
 _UMASK = 0o077
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx")
-"""What is in `/dev` for everybody; not what has other programs' in it: shared memory, terminals."""
+"""The shared devices in `/dev`, without the shared memory and terminals of other programs."""
 _TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 - hidden behind a private directory
 
 
@@ -246,7 +246,7 @@ class SandboxedProcess:
                 if left:
                     logger.warning("%d processes of %r could not be terminated.", left, self)
                 with contextlib.suppress(subprocess.TimeoutExpired):
-                    self.process.wait(GRACE)  # it was ended above: this reaps it
+                    self.process.wait(GRACE)  # reap the process, which was terminated above
             finally:
                 for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
                     if pipe is not None:
@@ -387,7 +387,7 @@ class _SandboxCommand:
                 f"The program {program!r} was not found or is not executable. Install it, or pass "
                 "its path."
             )
-        return [os.path.join(self.cwd, found), *argv[1:]]  # noqa: PTH118 - links are left alone
+        return [os.path.join(self.cwd, found), *argv[1:]]  # noqa: PTH118 - without resolving links
 
     # --- bubblewrap
 
@@ -419,7 +419,9 @@ class _SandboxCommand:
         for path in _TEMPORARY:
             if Path(path).is_dir() and not Path(path).is_symlink():
                 found[path] = Mount(path, str(self.hidden_temp), writable=True)
-        for prefix in map(Path, (sys.prefix, sys.base_prefix)):  # a Python that would be hidden
+        for prefix in map(
+            Path, (sys.prefix, sys.base_prefix)
+        ):  # a Python installation in a hidden directory
             if _beneath(prefix, _TEMPORARY) and not _beneath(prefix, self.writable):
                 found[str(prefix)] = Mount(str(prefix), str(prefix))
         for path in map(str, (*self.writable, self.temp_dir)):
@@ -428,7 +430,7 @@ class _SandboxCommand:
         return sorted(found.values(), key=lambda mount: len(Path(mount.target).parts))
 
     def _filter(self) -> int | None:
-        """Keep commands from sockets that a network namespace does not confine."""
+        """Return a filter for sockets that a network namespace does not confine."""
         if self.sandbox.network or not _seccomp.supported():
             return None
         fd = os.memfd_create("seccomp")
@@ -439,7 +441,7 @@ class _SandboxCommand:
         return fd
 
     def _close_fds(self) -> None:
-        """Close what bubblewrap has got by now."""
+        """Close the descriptors that bubblewrap has inherited."""
         own = set(self._protection.fds) if self._protection is not None else set[int]()
         if self._protection is not None:
             self._protection.close_fds()
@@ -454,13 +456,13 @@ def _existing(paths: Sequence[_Path]) -> Iterator[Path]:
         path = Path(one).expanduser()
         if not path.exists():
             raise UserValueError(
-                f"Sandbox(writable=...) names {str(one)!r}, which does not exist. Make it first."
+                f"Sandbox(writable=...): the path {str(one)!r} does not exist. Create it first."
             )
         yield path.resolve()
 
 
 def _prologue(limits: Limits) -> list[str]:
-    """Return the words before a command that limit it before it is there."""
+    """Return the shell command that sets the limits and then runs the program."""
     if not Path(_SHELL).exists():
         return []
     lines = [f"{{ {line}; }} || exit 126" for line in _limit_lines(limits)]
@@ -485,7 +487,7 @@ def _limit_lines(limits: Limits) -> Iterator[str]:
 
 
 def _within_hard(value: int | None, which: int) -> int | None:
-    """Return a limit that may be set: none above the one that is in force."""
+    """Return a limit, reduced to the current hard limit."""
     import resource
 
     if value is None:
@@ -495,7 +497,7 @@ def _within_hard(value: int | None, which: int) -> int | None:
 
 
 def _remove(directory: Path) -> None:
-    """Remove a directory, also where a command has taken the right to from its owner."""
+    """Remove a directory, also if a command has removed the permissions of its owner."""
     shutil.rmtree(directory, ignore_errors=True)
     if directory.exists():
         for path, names, _ in os.walk(directory):

@@ -1,4 +1,4 @@
-"""A tool by which a model reads skills and runs their scripts."""
+"""The skill tool: a model reads skills and runs their scripts."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 __all__ = ["Skill", "SkillAction", "SkillError", "SkillObservation", "SkillRegistry", "SkillTool"]
 
 SKILL_DESCRIPTION = """\
-Use skills: instructions, references and scripts for special work.
+Use skills: instructions, references and scripts for special tasks.
 
-- `get_info`: the instructions of a skill, and the names of its references and scripts. Do this \
-first.
-- `get_reference`: one of its references, by `reference_name`.
-- `run_script`: run one of its scripts, by `script_name`. It starts in the working directory; \
-`script_args` reach it as they are, no shell is between."""
+- `get_info`: return the instructions of a skill and the names of its references and scripts. Do \
+this first.
+- `get_reference`: return the reference `reference_name`.
+- `run_script`: run the script `script_name` in the working directory with `script_args`, without \
+a shell."""
 
 _MAX_LINE = 300
 _MAX_LIST = 20_000
 
 
 class SkillTool(ToolDefinition[SkillAction, SkillObservation]):
-    """Offers skills to a model: it reads of one only what it needs."""
+    """Tool that gives a model access to skills on demand."""
 
     name: ClassVar[str] = "use_skill"
 
@@ -53,28 +53,28 @@ class SkillTool(ToolDefinition[SkillAction, SkillObservation]):
         """Create the tool.
 
         Args:
-            conv_state: Whose `workspace.working_dir` scripts start in.
-            skill_registry: The skills. The description lists those that are in it now.
-            skills_dir: A folder to look for skills in, instead.
-            working_dir: Where scripts start, instead; the current directory by default.
-            timeout: The seconds a script may take.
-            max_output: The characters that are shown of a reference, or of what a script prints.
-            sandbox: How scripts are started; by default they are ended, but not confined.
+            conv_state: Provides `workspace.working_dir` as the directory of scripts.
+            skill_registry: The skills. The description lists its current skills.
+            skills_dir: A folder to search for skills, instead of `skill_registry`.
+            working_dir: The directory of scripts, instead; the current directory by default.
+            timeout: The maximum seconds of a script.
+            max_output: The maximum number of characters of a reference or an output.
+            sandbox: The sandbox of scripts; by default they are terminated, but not confined.
             **params: Not supported.
 
         Raises:
-            ValueError: There is neither or both of skill_registry and skills_dir, or something
-                else is wrong with the parameters.
+            ValueError: A parameter is invalid, or not exactly one of skill_registry and skills_dir
+                is set.
         """
         from agents_tools.builtin._skill_impl import SkillExecutor
 
         if params:
             raise UserValueError(
-                f"SkillTool knows no parameter {', '.join(params)}. Give skill_registry or "
+                f"SkillTool got unknown parameters: {', '.join(params)}. Pass skill_registry or "
                 "skills_dir, working_dir, timeout, max_output, sandbox."
             )
         if not timeout > 0 or max_output < 1:
-            raise UserValueError("timeout and max_output of SkillTool are above zero.")
+            raise UserValueError("SkillTool(timeout, max_output): expected numbers above 0.")
         registry = _registry(skill_registry, skills_dir)
         executor = SkillExecutor(
             registry,
@@ -106,7 +106,9 @@ def _registry(
         return given
     if given is None and directory is not None:
         return SkillRegistry(directory)
-    raise UserValueError("SkillTool takes either skill_registry= or skills_dir=.")
+    raise UserValueError(
+        "SkillTool expects one of skill_registry= and skills_dir=. Pass exactly one."
+    )
 
 
 def _description(registry: SkillRegistry) -> str:

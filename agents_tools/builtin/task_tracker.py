@@ -1,4 +1,4 @@
-"""A list of tasks that a model keeps while it works, and that can outlive the program."""
+"""The task tracker tool: a task list of a model, which can be saved to a file."""
 
 from __future__ import annotations
 
@@ -38,15 +38,14 @@ __all__ = [
 ]
 
 TASK_TRACKER_DESCRIPTION = """\
-Keep a list of the tasks of a longer piece of work: nothing is forgotten, and the user sees how \
-far it is.
+Maintain a task list for longer work, so that no task is forgotten and the user sees the progress.
 
-- `plan` replaces the whole list with `tasks`: give every task each time, the finished ones as well.
-- `view` shows the list as it is.
+- `plan` replaces the whole list with `tasks`: include all tasks each time, also finished ones.
+- `view` shows the list.
 
 A task has a `title`, `notes` if needed, and a `status`: `todo`, `in_progress` or `done`. Use it \
-for work of three steps or more. Have one task in progress at a time, and set it to done as soon \
-as it is, not before."""
+for work with three or more steps. Keep one task in progress at a time, and set it to done as soon \
+as it is complete."""
 
 FILE_NAME = "tasks.json"
 _LARGEST_FILE = 8 * 1024 * 1024
@@ -59,7 +58,7 @@ _STATUSES = {
 
 
 def _status(value: Any) -> Any:
-    """Take other words for a status, and other spellings."""
+    """Convert synonyms and other spellings of a status."""
     if not isinstance(value, str):
         return value
     word = value.strip().lower().replace("-", "_").replace(" ", "_")
@@ -71,15 +70,15 @@ class Task(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    title: str = Field(min_length=1, max_length=500, description="What is to be done, shortly.")
-    notes: str = Field(default="", max_length=10_000, description="What else is to be known.")
+    title: str = Field(min_length=1, max_length=500, description="A short summary of the task.")
+    notes: str = Field(default="", max_length=10_000, description="Further details.")
     status: Annotated[Literal["todo", "in_progress", "done"], BeforeValidator(_status)] = Field(
-        default="todo", description="How far it is."
+        default="todo", description="The progress."
     )
 
 
 class TaskTrackerAction(Action):
-    """What to do with the list of tasks."""
+    """The command for the task list."""
 
     command: Literal["view", "plan"] = Field(
         default="view", description="`plan` replaces the list, `view` shows it."
@@ -96,9 +95,9 @@ class TaskTrackerObservation(Observation):
     """The list of tasks after the call.
 
     Attributes:
-        command: What was asked for.
+        command: The command.
         tasks: The list.
-        warning: What was wrong with the list that had been saved, if anything was.
+        warning: The problem with the saved list, if any.
     """
 
     command: Literal["view", "plan"] = "view"
@@ -107,11 +106,11 @@ class TaskTrackerObservation(Observation):
 
 
 class TaskTrackerExecutor(ToolExecutor[TaskTrackerAction, TaskTrackerObservation]):
-    """Holds the list of tasks.
+    """Executor that stores the task list.
 
     Args:
-        save_dir: The directory the list is kept in, as `tasks.json`; it is made when first
-            needed. Without one the list ends with the program.
+        save_dir: The directory of the file `tasks.json`; created when first needed. Without a
+            directory, the list is lost when the program ends.
     """
 
     def __init__(self, save_dir: str | os.PathLike[str] | None = None) -> None:
@@ -131,14 +130,14 @@ class TaskTrackerExecutor(ToolExecutor[TaskTrackerAction, TaskTrackerObservation
                 return self._error(
                     action,
                     f"The list of tasks could not be {_DID[action.command]}: "
-                    f"{error.strerror or error}. A person has to look at the directory "
+                    f"{error.strerror or error}. Ask a person to check the directory "
                     f"{self._file.directory if self._file else '?'}.",
                 )
 
     def _plan(self, action: TaskTrackerAction) -> TaskTrackerObservation:
         if action.tasks is None:
             return self._error(
-                action, "The command `plan` needs `tasks`: the whole list; [] empties it."
+                action, "The command `plan` needs `tasks`. Pass the whole list; [] clears it."
             )
         warning = None
         if self._file is not None:
@@ -150,7 +149,8 @@ class TaskTrackerExecutor(ToolExecutor[TaskTrackerAction, TaskTrackerObservation
     def _view(self, action: TaskTrackerAction) -> TaskTrackerObservation:
         if action.tasks:
             return self._error(
-                action, "The command `view` takes no `tasks`. Use `plan` to replace the list."
+                action,
+                "The command `view` does not accept `tasks`. Use `plan` to replace the list.",
             )
         warning = None
         if self._file is not None:
@@ -165,7 +165,7 @@ class TaskTrackerExecutor(ToolExecutor[TaskTrackerAction, TaskTrackerObservation
 
 
 class TaskTrackerTool(ToolDefinition[TaskTrackerAction, TaskTrackerObservation]):
-    """Lets a model plan its work and show how far it is."""
+    """Tool with which a model plans its work and shows the progress."""
 
     name: ClassVar[str] = "task_tracker"
 
@@ -180,22 +180,22 @@ class TaskTrackerTool(ToolDefinition[TaskTrackerAction, TaskTrackerObservation])
         """Create the tool.
 
         Args:
-            conv_state: Where a conversation is kept, if its `persistence_dir` says so.
-            save_dir: The directory the list is kept in; by default that of the conversation.
-                Without either, the list ends with the program.
+            conv_state: Provides `persistence_dir` as the default directory.
+            save_dir: The directory of the list; by default that of the conversation. Without
+                either, the list is lost when the program ends.
             **params: Not supported.
 
         Raises:
-            ValueError: `save_dir` is there and no directory, or other parameters were given.
+            ValueError: `save_dir` is not a directory, or there are unknown parameters.
         """
         if params:
             raise UserValueError(
-                f"TaskTrackerTool takes no parameters but save_dir; it got {', '.join(params)}."
+                f"TaskTrackerTool accepts only the parameter save_dir, but got {', '.join(params)}."
             )
         place = save_dir or getattr(conv_state, "persistence_dir", None)
         if place is not None and Path(place).exists() and not Path(place).is_dir():
             raise UserValueError(
-                f"The save_dir of TaskTrackerTool is a directory; {os.fspath(place)!r} is none."
+                f"TaskTrackerTool(save_dir): expected a directory, got {os.fspath(place)!r}."
             )
         return [
             cls(
@@ -213,9 +213,9 @@ class TaskTrackerTool(ToolDefinition[TaskTrackerAction, TaskTrackerObservation])
         ]
 
 
-# --- what is read
+# --- messages
 
-_DID = {"plan": "saved, and is as it was", "view": "read"}
+_DID = {"plan": "saved, and is unchanged", "view": "read"}
 _MARKS = {"todo": "[ ]", "in_progress": "[>]", "done": "[x]"}
 
 
@@ -230,7 +230,7 @@ def _answer(
         )
         lines += [f"   {line}" for line in escape_for_model(task.notes).splitlines()]
     if active > 1:
-        lines.append(f"{active} tasks are in progress: better finish one before the next.")
+        lines.append(f"{active} tasks are in progress: finish one before you start the next.")
     return TaskTrackerObservation.from_text(
         "\n".join(lines), command=command, tasks=list(tasks), warning=warning
     )
@@ -243,7 +243,7 @@ def _counted(tasks: list[Task]) -> str:
     return f"{len(tasks)} {noun}: {done} done, {active} in progress"
 
 
-# --- what is kept
+# --- storage
 
 
 class _SavedTasks(BaseModel):
@@ -257,18 +257,18 @@ _SAVED = TypeAdapter(_SavedTasks)
 
 
 class _UnreadableError(Exception):
-    """What is in the place of the list is not one."""
+    """The saved file is not a valid task list."""
 
 
 class _TaskFile:
-    """The list in its directory; whatever ends the program, the old or the new one is there."""
+    """The saved task list; a crash leaves either the old or the new list."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self._path = directory / FILE_NAME
 
     def read(self) -> tuple[list[Task], str | None]:
-        """Return the list; what cannot be read is put aside, and told of."""
+        """Return the list and a warning; an unreadable file is renamed."""
         try:
             text = self._content()
             return ([], None) if text is None else (_SAVED.validate_json(text).tasks, None)
@@ -280,7 +280,7 @@ class _TaskFile:
             reason = str(error)
         aside = self._put_aside()
         return [], (
-            f"The saved list of tasks could not be read ({reason}). It is kept as {aside}; "
+            f"The saved list of tasks could not be read ({reason}). It was renamed to {aside}; "
             "the list starts empty."
         )
 
@@ -304,16 +304,16 @@ class _TaskFile:
         return content
 
     def _put_aside(self) -> str:
-        """Rename what is there to a name that nothing has."""
+        """Rename the file to an unused name."""
         for number in range(1, _ASIDE):
             aside = self._path.with_name(f"{FILE_NAME}.unreadable-{number}")
             if not os.path.lexists(aside):
-                os.rename(self._path, aside)  # noqa: PTH104 - also what is no file
+                os.rename(self._path, aside)  # noqa: PTH104 - also special files
                 return aside.name
         raise OSError(errno.EEXIST, f"there are {_ASIDE:,} unreadable lists already")
 
     def write(self, tasks: Sequence[Task]) -> None:
-        """Replace the list, at once and for good."""
+        """Replace the list atomically and durably."""
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         saved = {"version": 1, "tasks": [task.model_dump() for task in tasks]}
         content = json.dumps(saved, indent=1).encode()
@@ -331,7 +331,7 @@ class _TaskFile:
         self._sync_directory()
 
     def _sync_directory(self) -> None:
-        """Make the new name last as well, where a directory can be opened."""
+        """Sync the directory, if it can be opened."""
         with contextlib.suppress(OSError):
             fd = os.open(self.directory, os.O_RDONLY)
             try:

@@ -1,4 +1,4 @@
-"""A tool that lets a model write a thought down between two steps, and does nothing else."""
+"""The think tool: a model records a thought, without any other effect."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from agents_tools.tool.declaration import ToolAnnotations
 __all__ = ["THINK_DESCRIPTION", "ThinkAction", "ThinkExecutor", "ThinkObservation", "ThinkTool"]
 
 THINK_DESCRIPTION = """\
-Write a thought down. Nothing is read, run or changed; the thought stays in the conversation.
+Record a thought. Nothing is read, run or changed; the thought stays in the conversation.
 
-Use it before a step that is hard to take back:
-- after a result that was not expected: what may have caused it, and how to tell which it was;
-- before a plan or a design: the ways there are, and what each costs;
-- where rules apply: which ones, what is still missing, and whether the next step keeps to them.
-Do not use it for steps that are plain."""
+Use it before a step that is hard to undo:
+- after an unexpected result: list possible causes and how to tell them apart;
+- before a plan or a design: compare the options and their costs;
+- if rules apply: list them, missing information, and whether the next step complies.
+Do not use it for simple steps."""
 
 LOGGED = "Your thought has been logged."
 
 
 class ThinkAction(Action):
-    """A thought to write down."""
+    """A thought to record."""
 
     thought: str = Field(description="The thought to log.")
 
 
 class ThinkObservation(Observation):
-    """That a thought has been written down."""
+    """The confirmation of a thought."""
 
 
 class ThinkExecutor(ToolExecutor[ThinkAction, ThinkObservation]):
-    """Acknowledges a thought: the call itself is what stays in the history."""
+    """Executor that acknowledges a thought; the call itself stays in the history."""
 
     def __call__(self, action: ThinkAction, conversation: object = None) -> ThinkObservation:
         """Acknowledge the thought."""
@@ -45,7 +45,7 @@ class ThinkExecutor(ToolExecutor[ThinkAction, ThinkObservation]):
 
 
 class ThinkTool(ToolDefinition[ThinkAction, ThinkObservation]):
-    """Lets a model think in the middle of a chain of tools; the history keeps the thought."""
+    """Tool with which a model thinks between tool calls; the history contains the thought."""
 
     name: ClassVar[str] = "think"
 
@@ -57,12 +57,12 @@ class ThinkTool(ToolDefinition[ThinkAction, ThinkObservation]):
 
         Args:
             conv_state: Ignored.
-            description: What models are told instead of `THINK_DESCRIPTION`: when to think in
-                this domain and about what, best with an example.
+            description: A description for models instead of `THINK_DESCRIPTION`: when and what to
+                think in this domain, preferably with an example.
             **params: Not supported.
 
         Raises:
-            ValueError: Other parameters were given.
+            ValueError: Unknown parameters.
         """
         del conv_state
         if params:

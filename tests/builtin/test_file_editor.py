@@ -110,9 +110,9 @@ def test_a_range_of_lines_is_shown(editor: Editor, given: list[int], shown: str)
 
 @pytest.mark.parametrize("given", [[0, 1], [6, 7], [-1, 2], [3, 2], [2, 0], [2, -2]])
 def test_a_range_outside_of_the_file_is_refused(editor: Editor, given: list[int]) -> None:
-    """The message says how many lines there are, or what is the wrong way round."""
+    """The message says how many lines there are, or that the range is reversed."""
     editor.put("f", b"1\n2\n3\n4\n5\n")
-    assert re.search("has 5 lines|Turn it round", editor.fails("view", "f", view_range=given))
+    assert re.search("has 5 lines|Swap the two", editor.fails("view", "f", view_range=given))
 
 
 @pytest.mark.requirement("F17", "S29")
@@ -168,9 +168,9 @@ def test_directories_are_listed_two_levels_deep(editor: Editor) -> None:
     (editor.root / "link").symlink_to("b")
     text = editor.ok("view", ".")
     assert text == (
-        ". is a directory, two levels deep (2 hidden left out):\na/\nb/\n  c/\n  x\nlink@\nz"
+        ". is a directory, two levels deep (2 hidden omitted):\na/\nb/\n  c/\n  x\nlink@\nz"
     )
-    assert "leave view_range out" in editor.fails("view", ".", view_range=[1, 2])
+    assert "omit view_range" in editor.fails("view", ".", view_range=[1, 2])
 
 
 @pytest.mark.requirement("S29")
@@ -224,7 +224,7 @@ BINARY = {
     b"SQLite format 3\0": "SQLite",
     b"ab\0cd": "binary data",
     bytes(range(256)) * 4: "binary data",
-    b"\xff\xfea": "begins like UTF-16",
+    b"\xff\xfea": "with the mark of UTF-16",
     PNG: "a PNG image",
 }
 
@@ -265,7 +265,7 @@ def test_a_file_that_is_too_large_is_refused(tmp_path: Path) -> None:
 def test_a_file_is_made_with_its_directories(editor: Editor) -> None:
     """Parents are made; the diff shows the whole of it."""
     seen = editor("create", "a/b/c.txt", file_text="one\ntwo\n")
-    assert seen.text == "a/b/c.txt was made, with 2 lines."
+    assert seen.text == "a/b/c.txt was created with 2 lines."
     assert seen.diff == "--- /dev/null\n+++ a/b/c.txt\n@@ -0,0 +1,2 @@\n+one\n+two\n"
     assert not seen.prev_exists
     assert editor.get("a/b/c.txt") == b"one\ntwo\n"
@@ -440,7 +440,7 @@ NEAR = {
     "case": (b"Hello\n", "hello", "upper and lower case"),
     "accents": ("cafe\u0301\n".encode(), "café", "accents"),
     "escapes": (b"a\nb\n", "a\\nb", "backslashes"),
-    "around": (b"x = 1\n", "\n\nx = 1\n\n\n", "whitespace at its start and end"),
+    "around": (b"x = 1\n", "\n\nx = 1\n\n\n", "whitespace at the start and end"),
     "middle": (b"a\nb\nc\nd\n", "a\nb\nX\nd", "line 3"),
     "words": (b"def compute_total(items, tax):\n", "def compute_total(item, tax):", "line 1"),
     "nothing": (b"a\n", "zzz", "Copy it from a view"),
@@ -553,7 +553,7 @@ def test_lines_are_inserted_and_never_glued(
 def test_a_line_that_is_not_there_is_refused(editor: Editor) -> None:
     """With how many there are."""
     editor.put("f", b"a\nb")
-    assert "has 2 lines. Give 0 to 2." in editor.fails("insert", "f", insert_line=3, new_str="x")
+    assert "has 2 lines. Use 0 to 2." in editor.fails("insert", "f", insert_line=3, new_str="x")
 
 
 # --- undo
@@ -578,10 +578,10 @@ def test_what_others_changed_is_not_undone(editor: Editor) -> None:
     editor.put("f", b"a\n")
     editor.ok("insert", "f", insert_line=0, new_str="x")
     editor.put("f", b"precious\n")
-    assert "changed by something else" in editor.fails("undo_edit", "f")
+    assert "changed by another program" in editor.fails("undo_edit", "f")
     assert editor.get("f") == b"precious\n"
     (editor.root / "f").unlink()
-    assert "is gone" in editor.fails("undo_edit", "f")
+    assert "was removed" in editor.fails("undo_edit", "f")
 
 
 @pytest.mark.requirement("S11")
@@ -760,7 +760,7 @@ def test_other_names_of_a_file_are_warned_of(editor: Editor) -> None:
     """Hard links keep the old content."""
     editor.put("f", b"a\n")
     os.link(editor.root / "f", editor.root / "g")
-    assert "hard links" in editor.ok("insert", "f", insert_line=0, new_str="x")
+    assert "hard link" in editor.ok("insert", "f", insert_line=0, new_str="x")
     assert editor.get("g") == b"a\n"
 
 
@@ -800,9 +800,7 @@ def test_a_file_that_changes_meanwhile_is_not_written_over(
         own(*args)
 
     monkeypatch.setattr(_write, "_check_same", late)
-    assert "changed by something else meanwhile" in editor.fails(
-        "insert", "f", insert_line=0, new_str="x"
-    )
+    assert "changed by another program" in editor.fails("insert", "f", insert_line=0, new_str="x")
     assert editor.get("f") == b"b\n"
     assert editor.names() == ["f"]
 
@@ -819,7 +817,7 @@ def test_a_file_that_is_made_meanwhile_is_not_written_over(
         own(*args)
 
     monkeypatch.setattr(_write, "_place_new", late)
-    assert "made by something else" in editor.fails("create", "f", file_text="ours")
+    assert "created by another program" in editor.fails("create", "f", file_text="ours")
     assert editor.get("f") == b"theirs\n"
     assert editor.names() == ["f"]
 
@@ -961,7 +959,7 @@ async def test_the_tool_is_called_with_json(tmp_path: Path) -> None:
     (definition,) = FileEditorTool.create(working_dir=tmp_path)
     tool = definition.as_function_tool()
     made = await tool.call(None, '{"command": "create", "path": "f", "file_text": "x"}')
-    assert made.output == "f was made, with 1 line."
+    assert made.output == "f was created with 1 line."
     wrong = await tool.call(None, '{"command": "view", "path": "g"}')
     assert "g does not exist" in str(wrong.output)
     for arguments in ({"command": "remove"}, {"command": "view", "view_range": [1]},
@@ -1054,7 +1052,7 @@ os.replace(sys.argv[1] + "2", sys.argv[1])
         monkeypatch.setattr(_write, "_LOCK_SECONDS", 15.0)
         text = editor.fails("str_replace", "f", old_str="old", new_str="new")
         assert other.wait(10) == 0
-    assert "changed by something else" in text
+    assert "changed by another program" in text
     assert editor.get("f") == b""
 
 

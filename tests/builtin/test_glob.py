@@ -190,7 +190,7 @@ def test_the_note_says_exactly_whether_there_is_more(work: Path, glob: Search) -
     rest = glob("*", offset=100)
     assert (len(rest.files), rest.truncated) == (1, False)
     assert set(seen.files) | set(rest.files) == {f"f{n:03}" for n in range(100)} | {"one-more"}
-    assert "nothing behind offset=200: there are 101 files" in glob("*", offset=200).text
+    assert "offset=200 is after the last result: there are 101 files" in glob("*", offset=200).text
 
 
 @pytest.mark.requirement("S29")
@@ -211,7 +211,7 @@ def test_a_pattern_may_be_absolute(work: Path, tmp_path: Path, glob: Search) -> 
     assert glob(f"{work}/s/**/*.py").files == ["s/b.py", "s/t/c.py"]
     assert glob(f"{work}/s/b.py").files == ["s/b.py"]
     for pattern in ("/*", "/etc/*", f"{tmp_path}/*", "//etc/*", f"{work}x/*"):
-        with pytest.raises(ToolError, match="outside of the workspace"):
+        with pytest.raises(ToolError, match="outside the workspace"):
             glob(pattern)
 
 
@@ -219,7 +219,7 @@ def test_a_pattern_may_be_absolute(work: Path, tmp_path: Path, glob: Search) -> 
 @pytest.mark.parametrize("pattern", ["../*", "a/../../*", "..", "**/../x", "/../etc/*"])
 def test_a_pattern_never_leads_upwards(work: Path, glob: Search, pattern: str) -> None:
     """What is above is never listed, in no engine."""
-    with pytest.raises(ToolError, match="leads upwards"):
+    with pytest.raises(ToolError, match="contains '..'"):
         glob(pattern)
 
 
@@ -272,13 +272,13 @@ def test_a_pattern_is_never_an_option(work: Path, glob: Search, pattern: str) ->
     ("pattern", "says"),
     [
         ("{a", "a '{' is not closed"),
-        ("a}", "a '}' closes nothing"),
-        ("{a,{b,c}}", "a '{' is inside of another"),
+        ("a}", "a '}' has no '{'"),
+        ("{a,{b,c}}", "a '{' is inside another"),
         ("[a", "a '[' is not closed"),
         ("[z-a]", "the range z-a is empty"),
-        ("a\\", "it ends with a lone backslash"),
-        ("!", "names nothing"),
-        ("./", "names nothing"),
+        ("a\\", "it ends with a backslash"),
+        ("!", "is empty"),
+        ("./", "is empty"),
     ],
 )
 def test_a_bad_pattern_is_told(work: Path, glob: Search, pattern: str, says: str) -> None:

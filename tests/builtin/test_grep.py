@@ -198,7 +198,7 @@ def test_pages_follow_each_other(work: Path, grep: Search) -> None:
     assert pages[0].text.startswith("Showing 1-7 of 60 matching lines; offset=7 for more.")
     assert [page.truncated for page in pages] == [True] * 8 + [False]
     assert grep("x", limit=60).truncated is False
-    assert "nothing behind offset=60: there are 60" in grep("x", offset=60).text
+    assert "offset=60 is after the last result: there are 60" in grep("x", offset=60).text
     files = [grep("x", output="files", limit=6, offset=at).files for at in range(0, 20, 6)]
     assert [name for page in files for name in page] == [f"f{n:02}" for n in range(20)]
 
@@ -404,7 +404,7 @@ error: unclosed group\
     with pytest.raises(ToolError) as refused:
         grep(r"foo\nbar")
     assert str(refused.value) == snapshot(
-        "The pattern 'foo\\nbar' is not supported at character 4: lines are searched one by one, without their ends, so that it could never match."
+        "The pattern 'foo\\nbar' is not supported at character 4: it never matches, since lines are searched one by one, without their ends."
     )
     with pytest.raises(ToolError, match=r"glob '\{a'.* is not valid: a '\{' is not closed"):
         grep("x", include="{a")

@@ -1153,7 +1153,7 @@ def test_a_bwrap_of_the_workspace_is_not_trusted(inside, tmp_path, monkeypatch):
     (elsewhere / "bwrap").symlink_to(fake)
     for directory in (inside, elsewhere):
         monkeypatch.setenv("PATH", f"{directory}:.:relative")
-        with pytest.raises(UserError, match="inside of the workspace"):
+        with pytest.raises(UserError, match="inside the workspace"):
             Sandbox(level="required:bwrap").start(["/bin/true"], workspace=[inside])
     assert not (inside / "was-run").exists()
 
@@ -1220,7 +1220,7 @@ def test_what_cannot_be_started_is_refused(
     given: dict[str, Any] = {"workspace": [inside], **options}
     with pytest.raises(UserError, match=message):
         Sandbox(level=level).start(argv, **given)
-    with pytest.raises(UserError, match="which does not exist"):
+    with pytest.raises(UserError, match="does not exist"):
         Sandbox(level=level, writable=("/no/such",)).start(["true"], workspace=[inside])
     assert list(inside.iterdir()) == []
     assert list(tmp_path.iterdir()) == [inside]

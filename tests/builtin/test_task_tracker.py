@@ -56,7 +56,7 @@ Saved 4 tasks: 1 done, 2 in progress.
    then b.py
 3. [>] Test
 4. [ ] Ship\\x1b[31m
-2 tasks are in progress: better finish one before the next.\
+2 tasks are in progress: finish one before you start the next.\
 """)
     outcome = await tool.call(None, "{}")
     assert str(outcome.output).startswith("4 tasks: 1 done, 2 in progress.\n1. [x] Read")
@@ -140,9 +140,9 @@ def test_hints() -> None:
 def test_parameters(tmp_path: Path) -> None:
     """What cannot work is said when the tool is made."""
     (tmp_path / "file").touch()
-    with pytest.raises(ValueError, match="is a directory"):
+    with pytest.raises(ValueError, match="expected a directory"):
         TaskTrackerTool.create(save_dir=tmp_path / "file")
-    with pytest.raises(ValueError, match="but save_dir; it got dir"):
+    with pytest.raises(ValueError, match="save_dir, but got dir"):
         TaskTrackerTool.create(dir=tmp_path)
     state = SimpleNamespace(persistence_dir=tmp_path / "here")
     TaskTrackerTool.create(state)[0](plan("a"))
@@ -188,7 +188,7 @@ def test_a_file_that_cannot_be_read_is_kept_and_told_of(tmp_path: Path, content:
     (tmp_path / "tasks.json").write_bytes(content)
     seen = TaskTrackerExecutor(tmp_path)(plan("new"))
     assert seen.warning is not None
-    assert "kept as tasks.json.unreadable-1" in seen.text
+    assert "renamed to tasks.json.unreadable-1" in seen.text
     assert (tmp_path / "tasks.json.unreadable-1").read_bytes() == content
     again = TaskTrackerExecutor(tmp_path)(VIEW)
     assert (titles(again), again.warning) == (["new"], None)

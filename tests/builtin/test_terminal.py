@@ -151,7 +151,7 @@ def test_the_one_name_that_is_taken(shell: Shell) -> None:
     """A function that hides `builtin` would hide all others: it is refused, with the reason."""
     seen = shell.run("builtin() { :; }")
     assert seen.is_error
-    assert "Give it another name" in seen.text
+    assert "Rename it" in seen.text
 
 
 def test_aliases_work_from_the_next_command_on(shell: Shell) -> None:
@@ -195,7 +195,7 @@ def test_the_session_may_stand_in_a_removed_directory(shell: Shell, tmp_path: Pa
     shell.run("exit 1")
     seen = shell.run("pwd")
     assert seen.text == f"{tmp_path}\n"
-    assert seen.notes[0].startswith(f"{tmp_path / 'gone'} is not there any more")
+    assert seen.notes[0].startswith(f"{tmp_path / 'gone'} does not exist anymore")
 
 
 def test_a_command_of_a_megabyte(shell: Shell) -> None:
@@ -246,7 +246,7 @@ def test_a_session_that_is_killed_is_noticed_at_once(shell: Shell) -> None:
     until(lambda: process.poll() is not None)
     after = shell.run("pwd")
     assert (after.text, after.exit_code) == ("/usr\n", 0)
-    assert "ended from outside" in after.notes[0]
+    assert "killed by" in after.notes[0]
 
 
 def test_reset_starts_anew(shell: Shell, tmp_path: Path) -> None:
@@ -412,7 +412,7 @@ def test_input_without_a_program(shell: Shell) -> None:
     for action in ({"command": "yes", "is_input": True}, {"command": "C-c"}):
         seen = shell(TerminalAction.model_validate(action))
         assert seen.is_error
-        assert "Nothing is running" in seen.text
+        assert "No command is running" in seen.text
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,7 @@ def test_an_output_beyond_what_is_kept(tmp_path: Path) -> None:
     executor = TerminalExecutor(tmp_path, max_file=5_000_000)
     seen = executor(TerminalAction(command="yes"))
     assert seen.running
-    assert "more than is kept" in seen.notes[0]
+    assert "its output exceeds the limit" in seen.notes[0]
     assert seen.text.startswith("y\ny\n")
     executor(TerminalAction(command="C-c", is_input=True))
     assert executor(TerminalAction(command="echo fine")).text.endswith("fine\n")

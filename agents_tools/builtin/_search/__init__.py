@@ -1,1 +1,1 @@
-"""Searching a workspace: patterns, ignore rules, walking, ripgrep, lines."""
+"""Search of a workspace: patterns, ignore rules, directory walk, ripgrep, lines."""

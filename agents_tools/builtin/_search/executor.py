@@ -1,4 +1,4 @@
-"""What the executors of `grep` and `glob` have in common."""
+"""The base of the executors of `grep` and `glob`."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ ObservationT = TypeVar("ObservationT", default=Any)
 
 
 class Scope:
-    """Which files one search is about.
+    """The files of one search.
 
     Attributes:
-        root: The directory of the workspace that they are beneath.
-        base: What is searched, relative to it and without links.
-        is_file: Whether that is a single file.
+        root: The directory of the workspace that contains them.
+        base: The path to search, relative to the root and without links.
+        is_file: Whether the path is a single file.
     """
 
     def __init__(
@@ -66,11 +66,11 @@ class Scope:
         self._start = "" if self.base == "." else f"{self.base}/"
 
     def name(self, path: str) -> str:
-        """Return a path as the model may use it."""
+        """Return a path that the model can use in other calls."""
         return shown_path(f"{self._prefix}{path}")
 
     def filter(self, glob: str | None) -> Callable[[str], bool]:
-        """Return what tells whether a path is meant by a glob, which starts at the base."""
+        """Return a function that matches paths against a glob relative to the base."""
         if glob is None:
             return lambda _: True
         meant = path_filter(glob)
@@ -90,14 +90,13 @@ class Scope:
     def ripgrep(
         self, program: str, options: Sequence[str], running: SearchContext
     ) -> Iterator[tuple[str, bytes]]:
-        """Let ripgrep list files, and what else it tells of each.
+        """Run ripgrep and return the files with its output for each.
 
-        It starts in the directory that was opened, but follows the paths below by itself, and may
-        be led astray while it does: whatever it names is to be opened beneath the root before
-        anything is said about it.
+        Ripgrep starts in the opened directory but follows the paths below by itself, so a race can
+        lead it outside. Open each path beneath the root before you report anything about it.
 
         Raises:
-            RipgrepRefused: It did not take the options, or there are more rules than are read here.
+            RipgrepRefused: It rejected the options, or there are too many ignore rules.
         """
         admits = WalkFilter(
             self.root,
@@ -124,15 +123,15 @@ class Scope:
 
 
 def _opened(root: Root, directory: str) -> int:
-    """Open a directory that ripgrep is to start in."""
+    """Open the directory in which ripgrep starts."""
     try:
         return root.open(directory, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
     except (OSError, ValueError):
-        raise RipgrepRefused("The directory is gone.") from None
+        raise RipgrepRefused("The directory does not exist anymore.") from None
 
 
 def _records(written: bytes, *, counted: bool) -> Iterator[tuple[bytes, bytes]]:
-    """Part what ripgrep wrote: names that end with NUL, each with a line behind it if counted."""
+    """Split the output of ripgrep: names that end with NUL, each followed by a line if counted."""
     start = 0
     while (end := written.find(b"\0", start)) >= 0:
         line_end = written.find(b"\n", end) if counted else end
@@ -143,11 +142,11 @@ def _records(written: bytes, *, counted: bool) -> Iterator[tuple[bytes, bytes]]:
 
 
 class SearchExecutor(ToolExecutor[ActionT, ObservationT], Generic[ActionT, ObservationT]):
-    """Searches a workspace, by ripgrep or without it.
+    """Executor that searches a workspace, with or without ripgrep.
 
     Args:
         working_dir: Where to search; the current directory by default.
-        workspace: The directories to search, instead of `working_dir`; left open at the end.
+        workspace: The directories to search, instead of `working_dir`; not closed by the executor.
         engine: `python` never runs a program, `ripgrep` requires its installation, and `auto`
             selects the faster one that is available. The results are the same.
         timeout: The maximum number of seconds of a search.
@@ -182,24 +181,24 @@ class SearchExecutor(ToolExecutor[ActionT, ObservationT], Generic[ActionT, Obser
         if engine == "ripgrep" and self.program is None:
             self.close()
             raise UserValueError(
-                "ripgrep is not installed, or only inside of the workspace, from where nothing is "
-                "run. Install it so that `rg` is on the PATH, or use engine='auto'."
+                "ripgrep is not installed outside the workspace. "
+                "Install it so that `rg` is on the PATH, or use engine='auto'."
             )
 
     @property
     def working_dir(self) -> Path:
-        """Where it searches."""
+        """The directory to search."""
         return self.workspace.working_dir
 
     def close(self) -> None:
-        """End what runs, and close the directories that were opened for it."""
+        """Stop running searches, and close the workspace if the executor opened it."""
         for running in list(self._running):
             running.stop()
         if self._owned:
             self.workspace.close()
 
     def interrupt(self) -> None:
-        """End the search of the call that was cancelled; outside of a call, all that run."""
+        """Stop the search of the cancelled call; outside of a call, all running searches."""
         context = current_context()
         for running in list(self._running):
             if context is None or running.context is context or running.left_alone:
@@ -217,16 +216,16 @@ class SearchExecutor(ToolExecutor[ActionT, ObservationT], Generic[ActionT, Obser
 
 
 def page_note(what: str, offset: int, shown: int, total: int) -> str:
-    """Return which part of the results is shown, and how to get the next.
+    """Return a note on the shown part of the results and how to get the next.
 
     Args:
-        what: What is counted, in the plural.
-        offset: How many were passed over.
-        shown: How many are shown.
-        total: How many there are.
+        what: The noun for the results, in the plural.
+        offset: The number of skipped results.
+        shown: The number of shown results.
+        total: The number of all results.
     """
     if not shown:
-        return f"There is nothing behind offset={offset}: there are {total:,} {what} in all."
+        return f"offset={offset} is after the last result: there are {total:,} {what} in all."
     end = offset + shown
     note = f"Showing {offset + 1:,}-{end:,} of {total:,} {what}."
     return f"{note[:-1]}; offset={end} for more." if end < total else note

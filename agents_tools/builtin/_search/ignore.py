@@ -1,4 +1,4 @@
-"""What .gitignore, .ignore, .rgignore and .git/info/exclude leave out, as ripgrep reads them."""
+"""The rules of .gitignore, .ignore, .rgignore and .git/info/exclude, as ripgrep reads them."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ __all__ = ["GIT", "IgnoreFiles", "IgnoreRules", "read_file"]
 
 GIT = ".git"
 
-# What is read of the rules of a repository. What is behind is passed over: it may leave out less.
+# Limits on the rules of a repository. Rules past a limit are ignored, so more files are listed.
 _MOST_BYTES = 1 << 18  # of one file
 _MOST_RULES = 2_000
 _LONGEST_RULE = 1 << 12
-_MOST_CHARS = 1 << 17  # of the patterns that hold in one directory: all of them are kept compiled
+_MOST_CHARS = 1 << 17  # of the patterns for one directory, all of which stay compiled
 _MOST_BYTES_OF_ALL = 1 << 23  # in one search
 _MOST_RULES_OF_ALL = 100_000
 
-# Rules are tested several at once, as most paths match none of them.
+# Rules are tested in groups, since most paths match none of them.
 _AT_ONCE = 64
 _LONGEST_AT_ONCE = 1 << 13
 
-# How many bytes a pattern takes when it is compiled, at least and for each of its characters.
+# Bytes of a compiled pattern: the minimum, and for each of its characters.
 _BYTES, _BYTES_EACH = 16_000, 300
 _compiled: LruCache[Callable[[str], bool]] = LruCache(48 << 20)
 
 
 def _test_of(regex: str, otherwise: bool) -> Callable[[str], bool]:
-    """Return what tells whether a whole path matches; `otherwise` if the pattern is too large."""
+    """Return a function that matches a whole path; too large patterns return `otherwise`."""
 
     def make() -> Callable[[str], bool]:
         try:
@@ -62,7 +62,7 @@ class _Rule:
 
 @dataclass(frozen=True, slots=True)
 class _CombinedPattern:
-    """Some rules that follow each other, from the last one, and what one of them matches."""
+    """Consecutive rules, the last one first, and a pattern that matches if one of them does."""
 
     rules: tuple[_Rule, ...]
     regex: str
@@ -73,7 +73,7 @@ class _RuleFile:
 
     def __init__(self, content: bytes, check: Callable[[], None]) -> None:
         self.cut = len(content) > _MOST_BYTES
-        if self.cut:  # half a rule may mean much more than the whole
+        if self.cut:  # a truncated rule can match more than the whole one
             content = content[: content.rfind(b"\n", 0, _MOST_BYTES) + 1]
         self.chars = 0
         rules: list[_Rule] = []
@@ -82,7 +82,7 @@ class _RuleFile:
             try:
                 rule = _rule(line.decode())
             except UnicodeDecodeError:
-                break  # as ripgrep: what follows is not read
+                break  # as ripgrep does: ignore the rest
             if len(line) > _LONGEST_RULE or len(rules) == _MOST_RULES:
                 self.cut = True
                 break
@@ -99,7 +99,7 @@ class _RuleFile:
         self._several = list(_grouped(rules[::-1]))
 
     def decide(self, path: str, check: Callable[[], None], *, is_dir: bool) -> bool | None:
-        """Return whether a path is wanted; `None` where no rule is about it."""
+        """Return whether a path is included; `None` if no rule matches it."""
         for several in self._several:
             check()
             if not _test_of(several.regex, otherwise=True)(path):
@@ -126,7 +126,7 @@ def _grouped(rules: list[_Rule]) -> Iterator[_CombinedPattern]:
 
 
 def _rule(line: str) -> _Rule | None:
-    """Read one line; a line that means nothing is passed over."""
+    """Parse one line; return `None` for a line without a rule."""
     line = line.removesuffix("\r")
     if line.startswith("#"):
         return None
@@ -160,14 +160,14 @@ _parsed: LruCache[_RuleFile] = LruCache(1 << 20)
 
 
 class IgnoreFiles:
-    """The files with rules that one search reads, and how much of them there may be.
+    """Reads the ignore files of one search, within limits.
 
     Args:
         root: The workspace; no file above it is read.
-        check: Called again and again; raises when the search has to end.
+        check: Called repeatedly; raises when the search must end.
 
     Attributes:
-        cut: Whether there was more than is read.
+        cut: Whether a limit was exceeded.
     """
 
     def __init__(self, root: Root, check: Callable[[], None]) -> None:
@@ -178,7 +178,7 @@ class IgnoreFiles:
         self._rules = _MOST_RULES_OF_ALL
 
     def read(self, path: str) -> _RuleFile | None:
-        """Read the rules of a file; none where it cannot be read, or too much was read before."""
+        """Read the rules of a file; return `None` if it is unreadable or a limit is reached."""
         content = read_file(self.root, path, _MOST_BYTES + 1)
         if not content:
             return None
@@ -192,7 +192,7 @@ class IgnoreFiles:
         return found
 
     def room_for(self, file: _RuleFile, chains: list[_Chain]) -> bool:
-        """Return whether the rules of a file can hold together with others."""
+        """Return whether the rules of a file fit in the limit together with others."""
         held = sum(other.chars for chain in chains for _, other in chain)
         fits = held + file.chars <= _MOST_CHARS
         self.cut = self.cut or not fits
@@ -201,13 +201,13 @@ class IgnoreFiles:
 
 @dataclass(frozen=True, slots=True)
 class IgnoreRules:
-    """The rules that hold for what is in one directory: those of it and of those above.
+    """The rules for the entries of one directory: its own and those of its parents.
 
     Attributes:
-        files: What reads them.
-        own: Files of one kind each, from the strongest; the nearest of a kind comes first. With
-            each: how long the path of its directory is.
-        rescues: Whether a rule may bring back what is hidden.
+        files: The reader of ignore files.
+        own: One chain for each kind of file, the strongest kind first; in a chain, the nearest
+            file first, with the length of the path of its directory.
+        rescues: Whether a rule can include hidden entries again.
     """
 
     files: IgnoreFiles
@@ -216,10 +216,10 @@ class IgnoreRules:
 
     @classmethod
     def above(cls, files: IgnoreFiles, directory: str) -> IgnoreRules:
-        """Return the rules that hold in a directory, with those of it.
+        """Return the rules for a directory, including its own.
 
         Args:
-            files: What reads them.
+            files: The reader of ignore files.
             directory: Relative to the workspace, without links; `.` for itself.
         """
         rules = cls(files).inside("")
@@ -230,11 +230,11 @@ class IgnoreRules:
         return rules
 
     def inside(self, directory: str, names: Container[str] | None = None) -> IgnoreRules:
-        """Return the rules for a directory below, with those that it brings along.
+        """Return the rules for a subdirectory, including its own.
 
         Args:
             directory: Relative to the workspace, with a slash at its end; empty for itself.
-            names: What is in it, if that is known already.
+            names: The names of its entries, if known.
         """
         kinds = (".rgignore", ".ignore", ".gitignore", GIT)
         there = [names is None or name in names for name in kinds]
@@ -244,7 +244,7 @@ class IgnoreRules:
         paths = [f"{directory}{name}" for name in kinds[:3]] + [f"{directory}{GIT}/info/exclude"]
         there[3] = repository
         chains = list(self.own)
-        if repository:  # its rules begin here
+        if repository:  # a repository ignores the rules of its parents
             chains[2] = chains[3] = ()
         rescues = self.rescues
         for kind, path in enumerate(paths):
@@ -262,23 +262,23 @@ class IgnoreRules:
         return True
 
     def overrides_below(self, directory: str) -> bool:
-        """Return whether a rule from above a directory may bring back what one in it leaves out.
+        """Return whether a rule of a parent can include what a rule of the directory excludes.
 
-        Rules of one kind cannot: those in the directory come first. `.git/info/exclude` is no
-        reason, as it begins a repository, in which no `.gitignore` from above holds.
+        Rules of the same kind cannot: those of the directory come first. `.git/info/exclude` cannot
+        either: it belongs to a new repository, which ignores each `.gitignore` of its parents.
         """
         own = len(os.fsencode(directory))
         stronger = (*self.own[0], *self.own[1])
         return any(length < own and file.rescues for length, file in stronger)
 
     def leaves_out(self, path: str, name: str, *, is_dir: bool, hidden: bool) -> bool:
-        """Return whether something in the directory is left out.
+        """Return whether an entry of the directory is excluded.
 
         Args:
             path: Relative to the workspace.
             name: The last part of the path.
             is_dir: Whether it is a directory.
-            hidden: Whether names that begin with a dot are wanted.
+            hidden: Whether names that begin with a dot are included.
         """
         decided = None
         if any(self.own):
@@ -297,12 +297,12 @@ class IgnoreRules:
 
 
 def read_file(root: Root, path: str, limit: int) -> bytes | None:
-    """Read a small file beneath a directory; nothing where it cannot be read.
+    """Return the start of a file beneath a directory, or `None` if it cannot be read.
 
     Args:
         root: The directory.
         path: Relative to it.
-        limit: What is behind so many bytes is not read.
+        limit: The maximum number of bytes to read.
     """
     try:
         fd = root.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))

@@ -1,4 +1,4 @@
-"""Searching the lines of one file."""
+"""Search of the lines of one file."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 __all__ = ["FileLines", "Hit", "Matcher", "search_file"]
 
 LONGEST_SHOWN = 400
-"""How many characters of a line are kept."""
+"""The number of characters shown of a line."""
 
 _BLOCK = 1 << 20
 _LONGEST_LINE = 1 << 24
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
 
-# How much text is tested in one step, and how long that may take: nothing else of the program runs
-# meanwhile. Steps begin small and grow while they are fast, as a slow pattern is not known before.
+# The size and duration of one test step, during which no other thread of the program runs. Steps
+# start small and grow while they are fast, since a slow pattern is not known in advance.
 _SMALLEST = 1 << 6
 _FAST = 0.005
 _SLOW = 0.05
@@ -45,7 +45,7 @@ _SHORT_LINE = 1 << 12
 
 @dataclass(slots=True)
 class Hit:
-    """A line that matches, with those around it that were asked for."""
+    """A matching line with its requested context lines."""
 
     number: int
     line: str
@@ -55,7 +55,7 @@ class Hit:
 
 @dataclass(slots=True)
 class FileLines:
-    """What was found in a file: how many lines match, and those that were to be kept."""
+    """The number of matching lines in a file, and the matches to show."""
 
     count: int = 0
     hits: list[Hit] = field(default_factory=list[Hit])
@@ -63,13 +63,13 @@ class FileLines:
 
 
 class Matcher:
-    """A pattern that is applied to lines, to a text of them at once where that is possible.
+    """A pattern that is tested on lines, many at once if possible.
 
     Args:
         pattern: A regular expression, or a text.
-        running: The search; asked whether it may continue.
-        literal: Whether the pattern is a text.
-        ignore_case: Whether upper and lower case are the same.
+        running: The search; checked for cancellation.
+        literal: Whether the pattern is literal text.
+        ignore_case: Whether to ignore case.
 
     Raises:
         PatternError: The pattern is not valid.
@@ -94,7 +94,7 @@ class Matcher:
         self._slowest = 0.0  # seconds for a character
 
     def found_in(self, line: str) -> bool:
-        """Return whether a line matches; what is no character separates, and matches nothing.
+        """Return whether a line matches; invalid bytes separate its parts and match nothing.
 
         Raises:
             ToolError: The line is long, and the pattern too slow for it.
@@ -117,7 +117,7 @@ class Matcher:
         return self._of_pieces[missing](piece)
 
     def may_be_in(self, text: str) -> bool:
-        """Return whether a line of a text may match.
+        """Return whether any line of a text can match.
 
         Args:
             text: Whole lines, or a part of one that is very long.
@@ -144,7 +144,7 @@ class Matcher:
         return line_end + 1 or len(text)
 
     def _tested(self, text: str) -> bool:
-        """Test a text that may be longer than a step, once it is known that this will do."""
+        """Test a text that can be longer than a step, after a check that it is fast enough."""
         self._running.check()
         step = 0
         while step < self._step < min(len(text), _BLOCK):
@@ -153,7 +153,7 @@ class Matcher:
         if len(text) > step and len(text) * self._slowest > _MOST_SECONDS:
             raise ToolError(
                 f"The pattern takes too long on {len(text):,} characters without a line end. Use a "
-                "simpler one, with smaller counts of repetition, or leave such files out."
+                "simpler pattern with smaller repetition counts, or exclude such files."
             )
         return self._timed(text)
 
@@ -171,7 +171,7 @@ class Matcher:
 
 
 def _pieces(text: str) -> list[str]:
-    """Part a text at bytes that were no characters, and at carriage returns."""
+    """Split a text at invalid bytes and at carriage returns."""
     if text.isascii():
         return text.split("\r")
     try:
@@ -185,7 +185,7 @@ _SEPARATE = "agents_tools.separate"
 
 
 def _separate(error: UnicodeError) -> tuple[str, int]:
-    assert isinstance(error, UnicodeEncodeError)  # noqa: S101 - it is used for nothing else
+    assert isinstance(error, UnicodeEncodeError)  # noqa: S101 - only registered for encoding
     return "\r" * (error.end - error.start), error.end
 
 
@@ -208,13 +208,13 @@ def search_file(
         root: The workspace.
         path: The file, relative to it.
         matcher: What to look for.
-        running: The search; asked whether it may continue.
-        keep: Which of the lines that match to keep, counted from 0.
-        before: How many lines in front of each to keep.
-        after: How many lines behind each to keep.
+        running: The search; checked for cancellation.
+        keep: The range of matches to collect, from 0.
+        before: The number of context lines before each match.
+        after: The number of context lines after each match.
 
     Returns:
-        What was found; `None` for what is no file, or cannot be read.
+        The matches; `None` if it is not a file or cannot be read.
     """
     try:
         fd = root.open(path, _READ)
@@ -247,9 +247,9 @@ class _Search:
         self._keep = keep
         self._before: deque[str] = deque(maxlen=before)
         self._after = after
-        self._open: list[Hit] = []  # hits that still wait for lines behind them
+        self._open: list[Hit] = []  # hits that still need context lines after them
         self._number = 0
-        self._inside = False  # of a line that began in the piece before
+        self._inside = False  # a line that began in the previous piece
         self._matched = False
 
     def take(self, text: str, *, whole: bool) -> None:
@@ -279,7 +279,7 @@ class _Search:
             self._line(line.removesuffix("\r"), matching=matching)
 
     def _line(self, line: str, *, matching: bool) -> None:
-        if self._inside:  # a further part of a line that has its number
+        if self._inside:  # a further part of a line that is counted already
             self._inside = False
             if self._matched:
                 return
@@ -299,7 +299,7 @@ class _Search:
             self._open.append(hit)
 
     def _around(self, line: str) -> None:
-        """Keep a line for the hits next to it."""
+        """Store a line as context of the hits next to it."""
         if not (self._open or self._before.maxlen):
             return
         kept = _cut(line)
@@ -310,9 +310,9 @@ class _Search:
 
 
 def _texts(fd: int, running: SearchContext) -> Iterator[tuple[str, bool]]:
-    """Read a file as pieces of whole lines; only a very long line is given in parts.
+    """Yield a file as pieces of whole lines; only a very long line is split.
 
-    Bytes that are no characters become lone surrogates.
+    Invalid bytes become lone surrogates.
     """
     block, decode = _sniffed(os.read(fd, _BLOCK))
     rest = b""
@@ -331,7 +331,7 @@ def _texts(fd: int, running: SearchContext) -> Iterator[tuple[str, bool]]:
 
 
 def _sniffed(block: bytes) -> tuple[bytes, Callable[[bytes], bytes]]:
-    """Take off the mark at the start of a file, and give what makes UTF-8 of the rest."""
+    """Strip the byte order mark, and return a function that converts the rest to UTF-8."""
     for mark, name in ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be")):
         if block.startswith(mark):
             return block[len(mark) :], _from_utf16(name)
@@ -350,7 +350,7 @@ def _cut(line: str) -> str:
 
 
 def _cut_around(line: str, matcher: Matcher) -> str:
-    """Cut a long line around what matches."""
+    """Truncate a long line around its match."""
     if len(line) <= LONGEST_SHOWN:
         return _writable(line)
     for start in range(0, len(line), LONGEST_SHOWN // 2):

@@ -1,7 +1,7 @@
-r"""Patterns of models and repositories, compiled by an engine that needs linear time.
+r"""Patterns of models and repositories, compiled by a linear-time engine.
 
-Both kinds, regular expressions and globs, become patterns of Rust's `regex`, which pydantic brings
-along. Nothing here reaches Python's `re`, where a short pattern can run for hours.
+Regular expressions and globs become patterns of Rust's `regex`, which is part of pydantic. Python's
+`re` is never used on them, since a short pattern can run for hours.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ ValueT = TypeVar("ValueT")
 
 
 class PatternError(ToolError):
-    """A pattern that means nothing; the message says where and why."""
+    """An invalid pattern; the message names the place and the reason."""
 
 
 class LruCache(Generic[ValueT]):
-    """What was made once and may be needed again: the latest, as far as there is room for them.
+    """A cache of the most recently used values, limited by their total size.
 
     Args:
-        room: How large they may be together.
+        room: The maximum total size.
     """
 
     def __init__(self, room: int) -> None:
@@ -56,12 +56,12 @@ class LruCache(Generic[ValueT]):
         self._items: OrderedDict[Hashable, tuple[ValueT, int]] = OrderedDict()
 
     def get(self, key: Hashable, size: int, make: Callable[[], ValueT]) -> ValueT:
-        """Return what belongs to a key.
+        """Return the value of a key; create it if it is missing.
 
         Args:
-            key: What it is made of.
-            size: How large it is; what is larger than the room is made again each time.
-            make: Makes it.
+            key: The key.
+            size: The size of the value; values larger than the room are not cached.
+            make: Creates the value.
         """
         with self._lock:
             if (item := self._items.get(key)) is not None:
@@ -79,9 +79,9 @@ class LruCache(Generic[ValueT]):
 
 
 def compile_regex(pattern: str) -> Callable[[str], bool]:
-    """Return a function that tells whether a pattern is found in a text.
+    """Return a function that searches a text for a pattern.
 
-    It is not kept for the next call: a short pattern can take megabytes.
+    The pattern is not cached, since a short pattern can take megabytes.
 
     Args:
         pattern: In the syntax of Rust's `regex`.
@@ -104,9 +104,9 @@ def _compiled(pattern: str) -> Callable[[str], bool]:
 
 
 class _Engine:
-    """Sees to it that the engine keeps no large patterns: it keeps as many as 64 of any size.
+    """Evicts large patterns from the engine, which caches up to 64 patterns of any size.
 
-    How long it has compiled says how large they are; small ones take the place of the others.
+    The compile time estimates their size; small dummy patterns replace the large ones.
     """
 
     def __init__(self) -> None:
@@ -114,7 +114,7 @@ class _Engine:
         self._names = itertools.count()
 
     def worked(self, seconds: float) -> None:
-        """Return how long a pattern was compiled."""
+        """Add the compile time of a pattern, and evict patterns above the limit."""
         self._seconds += seconds
         if self._seconds > _MOST_SECONDS_KEPT:
             self._seconds = 0.0
@@ -128,11 +128,11 @@ _engine = _Engine()
 
 
 def _reason(pattern: str, text: str) -> str:
-    """Keep what the engine says of the pattern, with the mark below the place."""
+    """Return the message of the engine for the pattern, with its marker below the place."""
     lines = text.splitlines()
     wanted = next((n for n, line in enumerate(lines) if "SchemaError:" in line), None)
     if wanted is None:
-        return f"The pattern {_quoted(pattern)} is not valid: it is no text that can be encoded."
+        return f"The pattern {_quoted(pattern)} is not valid: it contains a lone surrogate."
     said = "\n".join([lines[wanted].split("SchemaError: ", 1)[-1], *lines[wanted + 1 :]])
     return f"The pattern is not valid: {shorten(escape_for_model(said.strip()), 2_000)}"
 
@@ -143,7 +143,7 @@ def _quoted(text: str) -> str:
 
 
 def as_line(text: str) -> str:
-    """Write a name or a line so that it stays a single line."""
+    """Escape a name or a line so that it stays a single line."""
     return escape_for_model(text).translate(_LINE_ENDS)
 
 
@@ -154,24 +154,24 @@ _LINE_ENDS = {
 
 
 def escape_regex(text: str) -> str:
-    """Return a pattern that matches just a text."""
+    """Return a pattern that matches a literal text."""
     return "".join(f"\\{char}" if char in _META else char for char in text)
 
 
 _META = frozenset("\\.+*?()|[]{}^$#&-~")
 
 
-# --- regular expressions that are searched line by line
+# --- regular expressions, searched line by line
 
 
 def check_regex(pattern: str) -> None:
-    """Refuse what has no meaning when lines are looked at one by one.
+    """Raise an error for constructs that have no meaning in a search line by line.
 
     Args:
-        pattern: As the model wrote it.
+        pattern: The pattern of the model.
 
     Raises:
-        PatternError: The pattern is not valid, names the end of a line as a character, or the
+        PatternError: The pattern is not valid, contains a line end as a character, or matches the
             start or end of the whole text.
     """
     sizes = _Sizes()
@@ -190,7 +190,7 @@ def check_regex(pattern: str) -> None:
 
 
 def _places(pattern: str) -> Iterator[tuple[int, bool]]:
-    """Go through a pattern: where a character or an escape is, and whether that is in a class."""
+    """Yield the offset of each character or escape, and whether it is in a class."""
     at, depth = 0, 0
     while at < len(pattern):
         here = pattern[at]
@@ -204,10 +204,10 @@ def _places(pattern: str) -> Iterator[tuple[int, bool]]:
 
 
 def without_ends(pattern: str, *, start: bool, end: bool) -> str:
-    """Return a pattern for a piece of a line, which is found where the whole one is found in it.
+    """Return a pattern for a piece of a line with the same matches as in the whole line.
 
     Args:
-        pattern: One that `check_regex` let pass.
+        pattern: A pattern that passed `check_regex`.
         start: Whether the start of the line is missing, so that `^` matches nowhere.
         end: Whether the end of the line is missing, so that `$` matches nowhere.
     """
@@ -224,14 +224,14 @@ _MOST_REPEATED = 5_000
 
 
 class _Sizes:
-    """Counts how much counted repetitions, also those inside of others, ask the engine to do."""
+    """Counts the steps of counted and nested repetitions."""
 
     def __init__(self) -> None:
         self._groups = [0]
         self._last = 1
 
     def fault_of(self, pattern: str, at: int, *, in_class: bool) -> str | None:
-        """Take the next character, and say whether it asks for too much."""
+        """Process the next character, and return the reason if it exceeds the limit."""
         here = pattern[at]
         if in_class:
             return None
@@ -244,7 +244,7 @@ class _Sizes:
             self._groups[-1] += self._last * (times - 1)
             self._last *= times
             if self._last > _MOST_REPEATED:
-                return f"what is repeated there comes to more than {_MOST_REPEATED:,} steps"
+                return f"the repetition expands to more than {_MOST_REPEATED:,} steps"
         elif here not in "}*+?|,0123456789":
             self._add(1)
         return None
@@ -255,21 +255,21 @@ class _Sizes:
 
 
 def _most_times(counts: str) -> int:
-    """Read `2}`, `2,}` or `2,5}`; 1 for what is no count."""
+    """Return the largest count of `2}`, `2,}` or `2,5}`, or 1 if it is not a count."""
     numbers = [part for part in counts.partition("}")[0].split(",") if part.strip().isdecimal()]
     return max([1, *(int(number) for number in numbers)])
 
 
-_LINE_END = "lines are searched one by one, without their ends, so that it could never match"
-_NUL = "a file that holds NUL is binary and not searched"
+_LINE_END = "it never matches, since lines are searched one by one, without their ends"
+_NUL = "files with NUL are binary and are not searched"
 _ENDS = "lines are searched one by one: use ^ and $ for the start and the end of a line"
 _UNFIT = {"\n": _LINE_END, "\r": _LINE_END, "\0": _NUL}
 _CODES = {0x0A: _LINE_END, 0x0D: _LINE_END, 0x00: _NUL}
 
 
 def _escape_fault(rest: str, *, in_class: bool) -> str | None:
-    """Return what is wrong with an escape, `rest` being what follows its backslash."""
-    if in_class:  # one alternative of several, that just does not occur
+    """Return the fault of an escape, if any; `rest` is the text after its backslash."""
+    if in_class:  # one of several alternatives, which never occurs
         return None
     if rest[:1] in {"n", "r"}:
         return _LINE_END
@@ -287,7 +287,7 @@ def _escape_fault(rest: str, *, in_class: bool) -> str | None:
 
 
 def _length_of_class_start(pattern: str, at: int) -> int:
-    """Count `[`, the `^` behind it, and a `]` there, which does not close the class."""
+    """Return the length of `[`, an optional `^`, and a following literal `]`."""
     length = 2 if pattern.startswith("[^", at) else 1
     return length + pattern.startswith("]", at + length)
 
@@ -308,13 +308,13 @@ def _switches_lines_off(group: str) -> bool:
 
 
 def path_filter(glob: str) -> Callable[[str], bool]:
-    """Return a function that tells whether a relative path is meant by a glob.
+    """Return a function that matches relative paths against a glob.
 
-    As with ripgrep's `--glob`: without a slash the glob is about names, at any depth; with one it
-    is about the path from the start. `!` in front means all that is neither meant nor inside of it.
+    As with ripgrep's `--glob`, a glob without a slash matches names at any depth; with a slash it
+    matches the path from the start. A leading `!` excludes the matches and their contents.
 
     Args:
-        glob: What to match; `/` at its end stands for all that is inside.
+        glob: The glob; a trailing `/` matches everything inside the directory.
 
     Raises:
         PatternError: The glob is not valid.
@@ -326,7 +326,7 @@ def path_filter(glob: str) -> Callable[[str], bool]:
     inside = text.endswith("/") and not text.endswith("\\/")
     text = text.removesuffix("/") if inside else text
     if not text:
-        raise PatternError(f"The glob {_quoted(glob)} names nothing. Use for example '**/*.py'.")
+        raise PatternError(f"The glob {_quoted(glob)} is empty. Use for example '**/*.py'.")
     if not anchored and "/" not in text:
         text = f"**/{text}"
     regex = _Glob(text, shown=glob).translate()
@@ -341,24 +341,24 @@ def _anchored(regex: str) -> str:
 
 
 def as_bytes_text(path: str) -> str:
-    """Spell a path with one character for each of its bytes.
+    """Return a path with one character for each of its bytes.
 
-    This is how git and ripgrep read the names that rules are about: `?` is one byte.
+    Git and ripgrep match names by bytes: `?` is one byte.
     """
     return path if path.isascii() else os.fsencode(path).decode("latin-1")
 
 
 def glob_to_regex(glob: str) -> str:
-    r"""Translate a glob, in the dialect of ripgrep, to the pattern of whole paths.
+    r"""Translate a glob in ripgrep's dialect to a pattern for whole paths.
 
     `*` and `?` stay within a name, `**` between slashes crosses them, `[a-z]` and `[!a-z]` are
-    classes, `{a,b}` are alternatives, and a backslash takes the meaning from what follows.
+    classes, `{a,b}` are alternatives, and a backslash escapes the next character.
 
     Args:
-        glob: What to translate.
+        glob: The glob.
 
     Raises:
-        PatternError: A class or a choice is not closed, or the last backslash stands alone.
+        PatternError: A class or a choice is not closed, or the glob ends with a backslash.
     """
     return _Glob(glob).translate()
 
@@ -374,11 +374,11 @@ class _Glob:
         self._glob = glob
         self._shown = shown or glob
         self._at = 0
-        self._choices: list[list[list[str]]] = []  # of each open brace: its alternatives so far
+        self._choices: list[list[list[str]]] = []  # the alternatives of each open brace
         self._tokens: list[str] = []
 
     def translate(self) -> str:
-        """Go through the glob once."""
+        """Return the pattern."""
         steps: dict[str, Any] = {
             "?": lambda: self._tokens.append(_ANY),
             "*": self._star,
@@ -397,7 +397,7 @@ class _Glob:
             else:
                 step()
         if self._choices:
-            raise self._fault("a '{' is not closed; write '\\{' for the character")
+            raise self._fault("a '{' is not closed; use '\\{' for the character")
         return "".join(self._tokens) if self._tokens != [_PREFIX] else ".*"
 
     def _fault(self, what: str) -> PatternError:
@@ -431,13 +431,13 @@ class _Glob:
 
     def _escape(self) -> None:
         if not self._next():
-            raise self._fault("it ends with a lone backslash")
+            raise self._fault("it ends with a backslash")
         self._tokens.append(escape_regex(self._next()))
         self._at += 1
 
     def _open(self) -> None:
         if self._choices:
-            raise self._fault("a '{' is inside of another")
+            raise self._fault("a '{' is inside another")
         self._choices.append([self._tokens])
         self._tokens = []
 
@@ -450,7 +450,7 @@ class _Glob:
 
     def _close(self) -> None:
         if not self._choices:
-            raise self._fault("a '}' closes nothing; write '\\}' for the character")
+            raise self._fault("a '}' has no '{'; use '\\}' for the character")
         outer, *rest = self._choices.pop()
         choices = "|".join("".join(tokens) for tokens in [*rest, self._tokens])
         self._tokens = [*outer, f"(?:{choices})"]
@@ -460,7 +460,7 @@ class _Glob:
         self._at += negated
         end = self._glob.find("]", self._at + 1)
         if end < 0:
-            raise self._fault("a '[' is not closed; write '\\[' for the character")
+            raise self._fault("a '[' is not closed; use '\\[' for the character")
         inside = self._glob[self._at : end]
         self._at = end + 1
         ranges = "".join(self._ranges(inside))

@@ -1,4 +1,4 @@
-"""Running ripgrep: found outside of the workspace, and told nothing but what is written here."""
+"""Run a ripgrep from outside the workspace, with the fixed options of this module."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ALWAYS = (
     "--color=never",
     "--no-messages",
     "--no-require-git",
-    "--no-ignore-parent",  # the rules of directories above are applied to what it gives
+    "--no-ignore-parent",  # the rules of parent directories are applied to its output
     "--no-ignore-global",
     "--no-ignore-exclude",
     "--null",
@@ -39,15 +39,15 @@ _MEMORY = 4 << 30
 _BLOCK = 1 << 16
 
 
-class RipgrepRefused(Exception):  # noqa: N818 - what it did
-    """Ripgrep did not take what it was told: there are versions that know less."""
+class RipgrepRefused(Exception):  # noqa: N818 - names the event
+    """Ripgrep rejected the options, for example because it is too old."""
 
 
 def find_ripgrep(roots: Iterable[Root]) -> str | None:
-    """Return the path of ripgrep, if there is one that no tool can have written.
+    """Return the path of a ripgrep that no tool can have written, if there is one.
 
     Args:
-        roots: The directories that tools may write in.
+        roots: The directories that tools can write.
     """
     inside = {_identity(root.path) for root in roots}
     name = "rg.exe" if os.name == "nt" else "rg"
@@ -72,22 +72,22 @@ def _identity(path: Path) -> tuple[int, int] | None:
 def run_ripgrep(
     program: str, options: Sequence[str], *, directory: int, running: SearchContext
 ) -> bytes:
-    """Run ripgrep on a directory and give what it writes.
+    """Run ripgrep on a directory and return its output.
 
     Args:
-        program: Where it is.
-        options: What it is to do.
+        program: Its path.
+        options: Its options.
         directory: A descriptor of the directory.
-        running: The call that it is run for.
+        running: The search of the call.
 
     Raises:
-        RipgrepRefused: It did not take the options or the pattern, or cannot be started there.
+        RipgrepRefused: It rejected the options or the pattern, or cannot be started there.
         ToolError: It took too long, or wrote too much.
         ToolCancelledError: The call was interrupted.
     """
     running.check()
     try:
-        process = subprocess.Popen(  # noqa: S603 - a list, of which a model gives values only
+        process = subprocess.Popen(  # noqa: S603 - a list; a model supplies only values
             [program, *_ALWAYS, *options, "--", "./"],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -111,7 +111,7 @@ def run_ripgrep(
 
 
 def _way_to(directory: int) -> str:
-    """Return a path that leads to an open directory, whatever has its name by now."""
+    """Return a path to an open directory that stays valid after a rename."""
     for folder in ("/proc/self/fd", "/dev/fd"):
         path = f"{folder}/{directory}"
         with contextlib.suppress(OSError):
@@ -121,7 +121,7 @@ def _way_to(directory: int) -> str:
 
 
 def _read(process: subprocess.Popen[bytes], running: SearchContext) -> tuple[bytes, str]:
-    """Read until it ends, or is ended: by an interruption, or when its time is over."""
+    """Read its output until it ends, is interrupted, or times out."""
     _limit(process.pid, running.left)
     running.killed_by(lambda: _kill(process))
     timer = threading.Timer(max(0.0, running.left), _kill, (process,))
@@ -152,7 +152,7 @@ def _output(process: subprocess.Popen[bytes], running: SearchContext) -> bytes:
 
 
 def _limit(pid: int, seconds: float) -> None:
-    """Bound what the program may use, whatever becomes of this process."""
+    """Limit the resources of the program, also in case this process dies."""
     if sys.platform != "linux":
         return
     import resource
@@ -164,7 +164,7 @@ def _limit(pid: int, seconds: float) -> None:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End the program with all that it may have started."""
+    """Kill the program and its children."""
     if process.poll() is not None:
         return
     with contextlib.suppress(OSError):

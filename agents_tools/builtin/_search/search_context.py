@@ -1,4 +1,4 @@
-"""One search that runs: when it has to end, and what it tells meanwhile."""
+"""The state of a running search: deadline, cancellation and progress."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 __all__ = ["SearchContext"]
 
 EVERY = 0.5
-"""How many seconds are between two reports of progress."""
+"""The seconds between two progress reports."""
 
 
 class SearchContext:
-    """One call of a search tool.
+    """The context of one call of a search tool.
 
     Args:
-        timeout: After how many seconds it has to end.
+        timeout: The maximum duration in seconds.
     """
 
     def __init__(self, timeout: float) -> None:
@@ -36,19 +36,19 @@ class SearchContext:
 
     @property
     def left(self) -> float:
-        """How many seconds there are."""
+        """The remaining seconds."""
         return self._deadline - time.monotonic()
 
     @property
     def left_alone(self) -> bool:
-        """Return whether no one waits for it any more."""
+        """Return whether the call was cancelled."""
         return self._stopped or (self.context is not None and self.context.cancelled)
 
     def check(self) -> None:
-        """Go on, if the search may.
+        """Raise an error if the search must end.
 
         Raises:
-            ToolCancelledError: Nobody waits for it any more.
+            ToolCancelledError: The call was cancelled.
             ToolError: It has taken too long.
         """
         if self.left_alone:
@@ -57,28 +57,28 @@ class SearchContext:
             raise self.too_long()
 
     def too_long(self) -> ToolError:
-        """Return what says that the search takes too long."""
+        """Return the error for a search that exceeded its timeout."""
         return ToolError(
             f"The search takes too long (more than {self._timeout:g} seconds) and was ended. "
             "Search a smaller directory, or use a simpler pattern."
         )
 
     def tell(self, done: int, total: int | None, message: str) -> None:
-        """Report progress, unless that was done a moment ago."""
+        """Report progress at most once per interval."""
         now = time.monotonic()
         if self.context is not None and now - self._told >= EVERY:
             self._told = now
             self.context.progress(done, total, message)
 
     def stop(self) -> None:
-        """End the search; called from another thread."""
+        """Stop the search; called from another thread."""
         with self._lock:
             self._stopped = True
             if self._kill is not None:
                 self._kill()
 
     def killed_by(self, kill: Callable[[], None] | None) -> None:
-        """Return what ends the program that the search waits for; `None` when it waits for none."""
+        """Set the function that kills the program of the search; `None` while no program runs."""
         with self._lock:
             self._kill = kill
             if kill is not None and self._stopped:

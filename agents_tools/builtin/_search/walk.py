@@ -1,4 +1,4 @@
-"""Listing the files of a workspace through descriptors, so that no link or race leads out."""
+"""List the files of a workspace through descriptors, so that no link or race leads outside."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DIRECTORY = (
 
 
 def shown_path(path: str) -> str:
-    """Return a path as text that can be written and read anywhere."""
+    """Return a path as valid Unicode text."""
     return path if path.isascii() else os.fsencode(path).decode("utf-8", "replace")
 
 
@@ -43,10 +43,10 @@ def walk(
         base: The directory, relative to it and without links; `.` for itself.
         hidden: Whether names that begin with a dot are listed.
         no_ignore: Whether files that ignore rules leave out are listed.
-        check: Called again and again; raises when the listing has to end.
+        check: Called repeatedly; raises when the listing must end.
 
     Yields:
-        The path of a file relative to the workspace, and its entry, to be asked at once.
+        The path of a file relative to the workspace, and its entry; use the entry immediately.
     """
     start = "" if base == "." else f"{base}/"
     files = IgnoreFiles(root, check)
@@ -55,7 +55,7 @@ def walk(
     while pending:
         check()
         directory, rules = pending.pop()
-        inherits = no_ignore or directory == start  # those of the first were read with those above
+        inherits = no_ignore or directory == start  # `above` has read the rules of the start
         for entry, is_dir, own in _listed(root, directory, rules, inherits=inherits):
             path = f"{directory}{entry.name}"
             if own.leaves_out(path, entry.name, is_dir=is_dir, hidden=hidden):
@@ -69,11 +69,11 @@ def walk(
 def _listed(
     root: Root, directory: str, rules: IgnoreRules, *, inherits: bool
 ) -> Iterator[tuple[os.DirEntry[str], bool, IgnoreRules]]:
-    """List what is in one directory: each entry, whether it is a directory, and the rules."""
+    """Yield each entry of a directory, whether it is a directory, and the rules."""
     try:
         fd = root.open(directory or ".", _DIRECTORY)
     except (OSError, ValueError):
-        return  # gone, not readable, or no directory any more
+        return  # removed, unreadable, or not a directory anymore
     try:
         with os.scandir(fd) as found:
             entries = list(found)
@@ -90,7 +90,7 @@ def _listed(
 
 
 def _is_directory(entry: os.DirEntry[str]) -> bool | None:
-    """Tell a directory from a file; `None` for all that is neither, links among it."""
+    """Return whether an entry is a directory; `None` for links and special files."""
     try:
         if entry.is_dir(follow_symlinks=False):
             return True
@@ -100,18 +100,18 @@ def _is_directory(entry: os.DirEntry[str]) -> bool | None:
 
 
 class WalkFilter:
-    """Tells of single paths whether `walk` would list them.
+    """Tests whether `walk` would list a path.
 
     Args:
         root: The workspace.
-        base: The directory that is listed.
+        base: The directory to list.
         hidden: Whether names that begin with a dot are listed.
         no_ignore: Whether files that ignore rules leave out are listed.
-        check: Called again and again; raises when the listing has to end.
+        check: Called repeatedly; raises when the listing must end.
 
     Attributes:
-        rescues: Whether a rule of the directory or above may bring back what is hidden.
-        overrides: Whether one above may bring back what rules in the directory leave out.
+        rescues: Whether a rule of the directory or a parent can include hidden entries again.
+        overrides: Whether a rule of a parent can include entries that the directory excludes.
     """
 
     def __init__(
@@ -134,11 +134,11 @@ class WalkFilter:
 
     @property
     def cut(self) -> bool:
-        """Return whether there were more rules than are read."""
+        """Return whether the ignore rules exceeded a limit."""
         return self._files.cut
 
     def __call__(self, path: str) -> bool:
-        """Tell it of a file, by its path relative to the workspace."""
+        """Return whether `walk` would list a file, by its path relative to the workspace."""
         directory, name = posixpath.split(path)
         return self._admits(self._rules(f"{directory}/" if directory else ""), path, name)
 
@@ -150,7 +150,7 @@ class WalkFilter:
         return not rules.leaves_out(path, name, is_dir=is_dir, hidden=self._hidden)
 
     def _rules(self, directory: str) -> IgnoreRules | None:
-        """Return the rules of a directory; none where the directory is left out itself."""
+        """Return the rules of a directory; `None` if the directory itself is excluded."""
         missing: list[str] = []
         while directory not in self._inside:
             if not directory.startswith(self._start):

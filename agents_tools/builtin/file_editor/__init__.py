@@ -1,4 +1,4 @@
-"""A tool that views and edits the text files of a workspace."""
+"""The file editor tool: view and edit text files of a workspace."""
 
 from __future__ import annotations
 

@@ -1,10 +1,8 @@
-"""Reads and replaces one file in an open directory, so that no change of others is lost.
+"""Read and replace one file in an open directory without losing concurrent changes.
 
-Editors of one process take turns at a file (`turn`). Between the last look at a file and its
-replacement the file that was read is locked (`flock`), which editors in other processes wait for.
-What remains: a program that does not ask for that lock, and writes in the microseconds between the
-look and the rename, loses what it wrote; so does one that continues writing to the file it had
-open.
+`turn` serializes the editors of one process. `flock` locks the file against editors in other
+processes from the last check until the rename. A race remains: if a program ignores that lock and
+writes between the check and the rename, or keeps writing to the file it had open, its data is lost.
 """
 
 from __future__ import annotations
@@ -55,7 +53,7 @@ _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 
 @dataclass(frozen=True, slots=True)
 class FileVersion:
-    """What tells one state of a file from another without reading it."""
+    """The state of a file, compared without reading it."""
 
     device: int
     inode: int
@@ -65,12 +63,12 @@ class FileVersion:
 
     @classmethod
     def of(cls, found: os.stat_result) -> FileVersion:
-        """Take the stamp of a file."""
+        """Create the version from the status of a file."""
         return cls(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
 def check_cancelled() -> None:
-    """Stop here if no one waits for the call any more.
+    """Raise an error if the call was cancelled or has timed out.
 
     Raises:
         ToolCancelledError: The call was cancelled.
@@ -88,7 +86,7 @@ _making = threading.Lock()
 
 @contextlib.contextmanager
 def turn(name: str, parent: int) -> Generator[None, None, None]:
-    """Wait until no other editor of this process works on a file, and keep the others waiting.
+    """Lock a file against other editors in this process.
 
     Args:
         name: The name of the file.
@@ -109,7 +107,7 @@ def turn(name: str, parent: int) -> Generator[None, None, None]:
 
 
 def check_regular(found: os.stat_result, shown: str) -> None:
-    """Refuse what is no file.
+    """Raise an error unless the path is a regular file.
 
     Raises:
         ToolError: It is a directory, a device, a pipe or a socket.
@@ -120,15 +118,15 @@ def check_regular(found: os.stat_result, shown: str) -> None:
 
 
 def open_regular(name: str, parent: int, shown: str) -> tuple[int, os.stat_result]:
-    """Open a file for reading, without waiting and without following a link.
+    """Open a file for reading without blocking and without following a link.
 
     Args:
         name: Its name.
         parent: The directory it is in.
-        shown: What people are told.
+        shown: The path for error messages.
 
     Raises:
-        ToolError: It is no file.
+        ToolError: It is not a file.
         OSError: It cannot be opened.
     """
     check_regular(os.stat(name, dir_fd=parent, follow_symlinks=False), shown)
@@ -143,10 +141,10 @@ def open_regular(name: str, parent: int, shown: str) -> tuple[int, os.stat_resul
 
 
 def read_file(name: str, parent: int, shown: str, limit: int) -> tuple[bytes, os.stat_result]:
-    """Read a file as a whole.
+    """Return the whole content and the status of a file.
 
     Raises:
-        ToolError: It is no file, larger than the limit, or was changed meanwhile.
+        ToolError: It is not a file, is larger than the limit, or was changed during the read.
         OSError: It cannot be read.
     """
     fd, found = open_regular(name, parent, shown)
@@ -165,10 +163,8 @@ def read_file(name: str, parent: int, shown: str, limit: int) -> tuple[bytes, os
 
 
 def changed_meanwhile(shown: str) -> ToolError:
-    """Say that a file is not the one that was read."""
-    return ToolError(
-        f"{shown} was changed by something else meanwhile; nothing was done. View it again."
-    )
+    """Create the error for a file that has changed since it was read."""
+    return ToolError(f"{shown} was changed by another program; nothing was done. View it again.")
 
 
 def write_file(
@@ -178,23 +174,23 @@ def write_file(
     shown: str,
     read: tuple[os.stat_result, bytes] | None,
 ) -> os.stat_result:
-    """Put a content in the place of a file, at once or not at all.
+    """Write a file atomically.
 
-    It is written beside the file, synced, and takes the name only if the file is still the one
-    that was read; owner and permissions stay.
+    The content goes to a temporary file, is synced, and is renamed only if the target is still
+    the file that was read. Owner and permissions stay.
 
     Args:
         name: The name of the file.
         parent: The directory it is in.
         data: The new content.
-        shown: What people are told.
-        read: The file as it was read; `None` to make a new one.
+        shown: The path for error messages.
+        read: The status and content from the read; `None` to create a new file.
 
     Returns:
-        What the file is now.
+        The new status of the file.
 
     Raises:
-        ToolError: The file was changed meanwhile, cannot be written, or is there already.
+        ToolError: The file has changed since the read, is read-only, or already exists.
         OSError: The content could not be written; nothing has changed.
     """
     if read is not None:
@@ -219,7 +215,7 @@ def remove_file(name: str, parent: int, shown: str, found: os.stat_result, data:
     """Remove a file if it is still the one that was read.
 
     Raises:
-        ToolError: It was changed meanwhile.
+        ToolError: It has changed since the read.
         OSError: It cannot be removed.
     """
     with _locked(name, parent):
@@ -229,10 +225,10 @@ def remove_file(name: str, parent: int, shown: str, found: os.stat_result, data:
 
 @contextlib.contextmanager
 def _locked(name: str, parent: int) -> Generator[None, None, None]:
-    """Lock a file against editors in other processes, as far as the system and others let it."""
+    """Lock a file against editors in other processes; continue without the lock if it fails."""
     fd = -1
     try:
-        with contextlib.suppress(OSError):  # what is wrong with the file is found out afterwards
+        with contextlib.suppress(OSError):  # a later check reports problems with the file
             fd = os.open(name, os.O_RDONLY | NO_WAIT | _NOFOLLOW, dir_fd=parent)
             _lock(fd)
         yield
@@ -246,7 +242,7 @@ def _lock(fd: int) -> None:
         import fcntl
     except ImportError:  # not on Windows
         return
-    end = time.monotonic() + _LOCK_SECONDS  # others may hold locks for reasons of their own
+    end = time.monotonic() + _LOCK_SECONDS  # other programs can hold the lock for long
     while True:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -260,7 +256,7 @@ def _lock(fd: int) -> None:
 
 @contextlib.contextmanager
 def _temporary(parent: int, mode: int) -> Generator[tuple[int, str], None, None]:
-    """Make a file beside another one; what still has its name at the end is removed."""
+    """Create a temporary file in a directory and remove it afterwards unless it was renamed."""
     beside = f".{secrets.token_hex(8)}.tmp"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOFOLLOW | getattr(os, "O_CLOEXEC", 0)
     fd = os.open(beside, flags, mode, dir_fd=parent)
@@ -279,7 +275,7 @@ def _write_all(fd: int, data: bytes) -> None:
 
 
 def _check_permission(name: str, parent: int, found: os.stat_result, shown: str) -> None:
-    """Refuse a file that may not be written: replacing it would pass over its permissions."""
+    """Raise an error for a read-only file: a rename would bypass its permissions."""
     able = bool(found.st_mode & 0o222)
     if able and os.access in os.supports_effective_ids:
         able = os.access(name, os.W_OK, dir_fd=parent, effective_ids=True)
@@ -287,7 +283,7 @@ def _check_permission(name: str, parent: int, found: os.stat_result, shown: str)
         mode = stat.S_IMODE(found.st_mode)
         raise ToolError(
             f"{shown} is read-only (mode {mode:o}); nothing was changed. "
-            "If it is meant to be edited, its permissions have to be changed first."
+            "To edit it, change its permissions first."
         )
 
 
@@ -299,7 +295,7 @@ def _copy_rights(name: str, parent: int, fd: int, found: os.stat_result) -> None
     if hasattr(os, "listxattr"):
         with contextlib.suppress(OSError):
             _copy_attributes(name, parent, fd)
-    os.fchmod(fd, stat.S_IMODE(found.st_mode))  # last: a change of owner takes bits away
+    os.fchmod(fd, stat.S_IMODE(found.st_mode))  # last: a change of owner clears bits
 
 
 def _copy_attributes(name: str, parent: int, fd: int) -> None:
@@ -313,7 +309,7 @@ def _copy_attributes(name: str, parent: int, fd: int) -> None:
 
 
 def _check_same(name: str, parent: int, shown: str, found: os.stat_result, data: bytes) -> None:
-    """Refuse a file that is not the one that was read; times alone are too coarse to tell."""
+    """Raise an error if the file has changed since the read. Times alone are too coarse."""
     try:
         if FileVersion.of(os.stat(name, dir_fd=parent, follow_symlinks=False)) != FileVersion.of(
             found
@@ -327,7 +323,7 @@ def _check_same(name: str, parent: int, shown: str, found: os.stat_result, data:
 
 
 def _place_new(beside: str, name: str, parent: int, shown: str) -> None:
-    """Return a new file its name, unless something has that name meanwhile."""
+    """Rename a new file to its name unless a file with that name exists by now."""
     try:
         try:
             os.link(beside, name, src_dir_fd=parent, dst_dir_fd=parent, follow_symlinks=False)
@@ -335,9 +331,9 @@ def _place_new(beside: str, name: str, parent: int, shown: str) -> None:
             if error.errno not in _NO_LINKS:
                 raise
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOFOLLOW
-            os.close(os.open(name, flags, 0o600, dir_fd=parent))  # takes the name
+            os.close(os.open(name, flags, 0o600, dir_fd=parent))  # reserves the name
             os.replace(beside, name, src_dir_fd=parent, dst_dir_fd=parent)
     except FileExistsError:
         raise ToolError(
-            f"{shown} was made by something else meanwhile; nothing was done. View it."
+            f"{shown} was created by another program; nothing was done. View it."
         ) from None

@@ -1,4 +1,4 @@
-"""Says why a text was not found in a file: what is nearly it, where, and how it differs."""
+"""Explain why a text was not found in a file: show the closest match and how it differs."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _LOOK_ALIKES = str.maketrans({
 
 
 def near_misses(body: bytes, form: TextFormat, old: str, shown: str) -> str:
-    """Say that a text is not in a file, and what is nearly it.
+    """Return a message that a text is not in a file, with the closest match.
 
     Args:
         body: The body of the file, with LF line ends.
         form: How it is stored.
-        old: The text.
-        shown: The file, for the message.
+        old: The text to find.
+        shown: The path for the message.
     """
     head = f"old_str is not in {shown}; nothing was changed."
     advice = "Copy it from a view of the file, exactly and without line numbers."
@@ -45,25 +45,25 @@ def near_misses(body: bytes, form: TextFormat, old: str, shown: str) -> str:
 
 
 def _by_form(text: str, old: str) -> str:
-    """Look for the text as it would be without a mistake that is often made."""
+    """Look for the text with a common mistake corrected."""
     lines = old.split("\n")
     bare = [_NUMBERED.sub("", line) for line in lines]
     if all(_NUMBERED.match(line) for line in lines if line.strip()) and "\n".join(bare) in text:
         place = _line_of(text, "\n".join(bare))
-        return f"Without the line numbers at the start of its lines it is there, in line {place}."
+        return f"Line {place} matches without the line numbers at the start of the lines."
     plain = old.replace("\\n", "\n").replace("\\t", "\t").replace('\\"', '"').replace("\\'", "'")
     if plain != old and plain in text:
         place = _line_of(text, plain)
         return (
-            f'Line {place} has it without the backslashes: escapes as \\n or \\" are taken as they '
-            "are written. Give the characters themselves."
+            f'Line {place} matches without the backslashes: escapes such as \\n or \\" are not '
+            "interpreted. Write the characters themselves."
         )
     stripped = old.strip()
     if stripped and stripped != old and stripped in text:
         place = _line_of(text, stripped)
         return (
-            f"Without the whitespace at its start and end it is there, in line {place}. "
-            "Give the whitespace as it is in the file."
+            f"Line {place} matches without the whitespace at the start and end of old_str. "
+            "Use the whitespace of the file."
         )
     return ""
 
@@ -73,7 +73,7 @@ def _line_of(text: str, wanted: str) -> int:
 
 
 def _by_lines(text: str, old: str) -> str:
-    """Look for lines that are nearly those of the text."""
+    """Look for lines that nearly match those of the text."""
     lines = text.split("\n")[:_LINES]
     wanted = old.strip("\n").split("\n")
     begins = _votes(lines, wanted)
@@ -83,7 +83,7 @@ def _by_lines(text: str, old: str) -> str:
 
 
 def _votes(lines: list[str], wanted: list[str]) -> list[int]:
-    """Return where most lines of the text are, as the numbers of the first line, from 0."""
+    """Return the start lines, from 0, where most lines of the text match."""
     offsets: defaultdict[str, list[int]] = defaultdict(list)
     for at, line in enumerate(wanted):
         if key := _key(line):
@@ -100,7 +100,7 @@ def _votes(lines: list[str], wanted: list[str]) -> list[int]:
 
 
 def _key(line: str) -> str:
-    """Return what is left of a line when everything that is easily mistaken is made the same."""
+    """Return a line with everything normalized that is easily confused."""
     if not line.isascii():
         line = unicodedata.normalize("NFKC", line)
     return "".join(line.translate(_LOOK_ALIKES).split()).casefold()
@@ -112,7 +112,7 @@ def _compared(lines: list[str], wanted: list[str], begin: int) -> str:
         there = lines[number] if 0 <= number < len(lines) else None
         if there != line:
             if there is None:
-                return f"\nline {max(begin, 0) + 1}: the file ends before old_str does."
+                return f"\nline {max(begin, 0) + 1}: the file ends before the end of old_str."
             return (
                 f"\nline {number + 1}: {_difference(there, line)}\n"
                 f"  file:    {_quoted(there)}\n  old_str: {_quoted(line)}"
@@ -129,11 +129,11 @@ def _difference(there: str, line: str) -> str:
             f"old_str {_indentation(line)}."
         )
     if "".join(there.split()) == "".join(line.split()):
-        return "the whitespace inside of the line differs."
+        return "the whitespace inside the line differs."
     if there.casefold() == line.casefold():
         return "upper and lower case differ."
     if unicodedata.normalize("NFC", there) == unicodedata.normalize("NFC", line):
-        return "accents are composed in another way; copy the line from the file."
+        return "accents are encoded differently; copy the line from the file."
     if _key(there) == _key(line):
         return "quotes, dashes or other characters that look alike differ."
     return "the text differs."
@@ -154,7 +154,7 @@ def _quoted(line: str) -> str:
 
 
 def _by_words(lines: list[str], wanted: list[str]) -> str:
-    """Look for the line that has most words in common with the longest one of the text."""
+    """Look for the line that shares most words with the longest line of the text."""
     longest = max(range(len(wanted)), key=lambda at: len(wanted[at]))
     words = set(_WORD.findall(wanted[longest]))
     if not words:
@@ -166,6 +166,6 @@ def _by_words(lines: list[str], wanted: list[str]) -> str:
             alike = len(words & own) / len(words | own)
             if alike > best:
                 best, number = alike, at
-    if best < 0.3:  # noqa: PLR2004 - less alike is no help
+    if best < 0.3:  # noqa: PLR2004 - a weaker match does not help
         return ""
     return "Nearest:" + _compared(lines, [wanted[longest]], number)

@@ -1,4 +1,4 @@
-"""Says what was changed, as a unified diff of the changed lines alone."""
+"""A unified diff of the changed lines only."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LONGEST = 2_000
 
 
 def unified_diff(old: bytes | None, new: bytes | None, form: TextFormat, path: str) -> str:
-    """Return the difference of two texts as one hunk, cut where it is long.
+    """Return the difference of two texts as one hunk, truncated if it is long.
 
     Args:
         old: The body before; `None` where there was no file.
@@ -56,7 +56,7 @@ def _line_start(data: bytes, at: int) -> int:
 
 
 def _to_line_ends(before: bytes, old_end: int, after: bytes, new_end: int) -> int:
-    """Return how many bytes after a region belong to its last lines in both texts."""
+    """Return how many bytes after a region belong to its last line in both texts."""
     if all(
         not at or text[at - 1 : at] == b"\n" for text, at in ((before, old_end), (after, new_end))
     ):

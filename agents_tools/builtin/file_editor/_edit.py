@@ -1,4 +1,4 @@
-"""Finds and replaces text in the bytes of a file; lines that stay keep their line ends."""
+"""Find and replace text in the bytes of a file; unchanged lines keep their line ends."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _PLACES = 20
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """What an edit makes of the body of a file.
+    """The result of an edit of the body of a file.
 
     Attributes:
         body: The new body.
-        places: For the first places, the first and the last line that is new, in the new body.
-        count: How many places there are.
-        last: The last line that is new.
+        places: The first and the last new line of the first places, in the new body.
+        count: The number of places.
+        last: The last new line.
     """
 
     body: bytes
@@ -39,22 +39,22 @@ class Edit:
 def replace(
     body: bytes, shape: TextScan, old: str, new: str, *, everywhere: bool, shown: str, limit: int
 ) -> Edit:
-    r"""Replace a text that is there once, or everywhere.
+    r"""Replace a text that occurs once, or all its occurrences.
 
-    `\\n` in the text stands for the line end of the place, be it LF or CRLF.
+    `\\n` in the text matches LF and CRLF.
 
     Args:
         body: The body of the file.
-        shape: What is known of it.
-        old: The text.
-        new: What takes its place.
-        everywhere: Replace it wherever it is.
-        shown: The file, for messages.
-        limit: How many bytes the new body may have.
+        shape: The scan of the body.
+        old: The text to replace.
+        new: The replacement.
+        everywhere: Replace all occurrences.
+        shown: The path for messages.
+        limit: The maximum size of the new body, in bytes.
 
     Raises:
-        ToolError: It is not there, or several times, or the new text cannot be stored, or there
-            would be too much of it.
+        ToolError: The text is missing or ambiguous, or the new text cannot be stored or is too
+            large.
     """
     old, new = _unified(old), _unified(new)
     if old == new:
@@ -84,10 +84,10 @@ def insert(body: bytes, shape: TextScan, line: int, start: int, text: str) -> Ed
 
     Args:
         body: The body of the file.
-        shape: What is known of it.
-        line: After which line.
-        start: Where the line after it begins.
-        text: The lines. A line end at the end of the text is that of its last line.
+        shape: The scan of the body.
+        line: The line to insert after.
+        start: The offset of the line after it.
+        text: The lines. A line end at the end of the text belongs to its last line.
 
     Raises:
         ToolError: The text cannot be stored.
@@ -106,7 +106,7 @@ def insert(body: bytes, shape: TextScan, line: int, start: int, text: str) -> Ed
 
 
 def _end_at(body: bytes, start: int) -> bytes:
-    """Return the line end that a line before, or else after, a place has."""
+    """Return the line end of the line before an offset, or else of the line after it."""
     at = body.rfind(b"\n", 0, start)
     at = at if at >= 0 else body.find(b"\n", start)
     return b"\r\n" if at > 0 and body[at - 1 : at] == b"\r" else b"\n"
@@ -128,14 +128,14 @@ def _encoded(text: str, shape: TextScan) -> bytes | None:
 
 
 def _count(body: bytes, wanted: bytes, *, overlapping: bool) -> int:
-    """Count the places of a text; those that overlap with others only as far as they are told."""
+    """Count the places of a text, including overlapping ones if requested."""
     if not overlapping:
         return body.count(wanted)
     return sum(1 for _ in _places(body, wanted, 1, _MOST + 1))
 
 
 def _places(body: bytes, wanted: bytes, step: int, most: int) -> Iterator[int]:
-    """Yield where a text is; each time, look further so many bytes after the place before."""
+    """Yield the offsets of a text; continue each search `step` bytes after the previous match."""
     at = body.find(wanted)
     for number in range(most):
         if at < 0:
@@ -148,7 +148,7 @@ def _places(body: bytes, wanted: bytes, step: int, most: int) -> Iterator[int]:
 
 _MOST = 10_000
 _OFTEN = 4_096
-"""After how many places it is looked whether the call still goes on."""
+"""Check for cancellation each time after this number of places."""
 
 
 def _several(flat: bytes, wanted: bytes, count: int, shown: str) -> str:
@@ -166,35 +166,35 @@ def _several(flat: bytes, wanted: bytes, count: int, shown: str) -> str:
     more = " and more" if len(lines) > _PLACES else ""
     return (
         f"old_str is {times} times in {shown}, beginning in {which}{more}; "
-        "nothing was changed. Give more of the lines around the one meant, or set replace_all."
+        "nothing was changed. Add surrounding lines to old_str, or set replace_all."
     )
 
 
 class _LineEndingMap:
-    """Which line ends a body has, by the number of the line."""
+    """The line ends of a body, by line number."""
 
     def __init__(self, body: bytes) -> None:
         ends = body.translate(_ONLY_ENDS).replace(b"\r\n", _CRLF)
         self._ends = ends.translate(None, b"x\r")
 
     def give(self, piece: bytes, first: int) -> bytes:
-        """Return a piece of the flat body its line ends back.
+        """Return a piece of the flat body with its original line ends.
 
         Args:
             piece: The piece.
-            first: How many line ends are before it.
+            first: The number of line ends before it.
         """
         count = piece.count(b"\n")
         own = self._ends[first : first + count]
         return _with_ends(piece, own)
 
     def like(self, piece: bytes, first: int, count: int) -> bytes:
-        """Return new text the line ends of what it replaces, and for more lines the last of these.
+        """Return new text with the line ends of the text it replaces; extra lines use the last.
 
         Args:
             piece: The text.
-            first: How many line ends are before it.
-            count: How many line ends it replaces.
+            first: The number of line ends before it.
+            count: The number of line ends it replaces.
         """
         needed = piece.count(b"\n")
         if not needed:
@@ -261,7 +261,7 @@ def _replaced(
 
 
 def _last(flat: bytes, wanted: bytes, count: int) -> int:
-    """Return where the last of the places is that are replaced one after the other."""
+    """Return the offset of the last occurrence that is replaced."""
     other = next((byte for byte in range(256) if byte not in wanted), 0)
     return flat.replace(wanted, bytes([other]) * len(wanted), count - 1).rfind(wanted)
 
@@ -269,12 +269,12 @@ def _last(flat: bytes, wanted: bytes, count: int) -> int:
 def _mixed(
     flat: bytes, wanted: bytes, into: bytes, kept_ends: tuple[int, int], ends: _LineEndingMap
 ) -> bytes:
-    """Replace a text everywhere in a body whose lines have their own line ends."""
+    """Replace all occurrences in a body with mixed line ends."""
     same, tail = kept_ends
     core = into[same : len(into) - tail]
     gone = wanted[same : len(wanted) - tail].count(b"\n")
     out = bytearray()
-    at = before = 0  # in the flat body: how far it is written, and how many line ends that has
+    at = before = 0  # in the flat body: the offset already written, and the line ends before it
     for place in _places(flat, wanted, len(wanted), len(flat)):
         kept = flat[at : place + same]
         first = before + kept.count(b"\n")
@@ -286,7 +286,7 @@ def _mixed(
 
 
 def _kept(old: bytes, new: bytes) -> tuple[int, int]:
-    """Return how much whole lines at the start and at the end of two texts are the same."""
+    """Return the numbers of equal whole lines at the start and at the end of two texts."""
     ours, theirs = old.split(b"\n"), new.split(b"\n")
     most = min(len(ours), len(theirs)) - 1
     first = 0

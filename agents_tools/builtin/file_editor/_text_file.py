@@ -1,4 +1,4 @@
-"""How a text is stored in a file: encoding, byte order mark, line ends, where lines begin."""
+"""The storage format of a text file: encoding, byte order mark, line ends, line offsets."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _BLOCK = 1 << 16
 _HEAD = 8192
 _HIGH = bytes(range(128, 256))
 _UNDEFINED = (b"\x81", b"\x8d", b"\x8f", b"\x90", b"\x9d")
-"""Bytes that mean nothing in cp1252."""
-_WIDE = (  # the longer marks first: that of UTF-32 begins with that of UTF-16
+"""Bytes that are undefined in cp1252."""
+_WIDE = (  # longer marks first: the UTF-32 mark begins with the UTF-16 mark
     (codecs.BOM_UTF32_LE, "utf-32-le"),
     (codecs.BOM_UTF32_BE, "utf-32-be"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
@@ -54,12 +54,12 @@ _KINDS = (
     (b"OggS", "Ogg audio"),
 )
 _TEXT_TOO = frozenset({b"BZh", b"MZ", b"GIF8", b"ID3", b"OggS"})
-"""Marks with which a text may begin as well."""
+"""Signatures that a text file can begin with as well."""
 _ODD = bytes(set(range(32)) - set(b"\t\n\r\f\b\x1b")) + b"\x7f"
 
 
 class FileChangedError(Exception):
-    """A file is not what it was when reading it began."""
+    """A file has changed since the read began."""
 
 
 class ByteSource(Protocol):
@@ -85,7 +85,7 @@ class BytesSource:
 
 
 class FileSource:
-    """An open file, read in pieces; a `FileChangedError` says that it has become shorter."""
+    """An open file, read in pieces; `FileChangedError` is raised if it was truncated."""
 
     def __init__(self, fd: int, size: int) -> None:
         self._fd = fd
@@ -107,18 +107,18 @@ class FileSource:
 
 @dataclass(frozen=True, slots=True)
 class TextFormat:
-    r"""How a text is stored.
+    r"""The storage format of a text.
 
-    Everything is worked on in a body: bytes in an encoding that has the bytes of ASCII, with line
-    ends that end with `\\n`, and without byte order mark. What is not changed in the body is not
-    changed in the file either, to the byte.
+    Edits work on a body: bytes in an ASCII-compatible encoding, with line ends that end with
+    `\\n`, and without a byte order mark. Bytes that stay the same in the body stay the same in
+    the file.
 
     Attributes:
         codec: The encoding of the body.
         bom: The byte order mark of the file.
-        wide: The encoding of the file, where it has not the bytes of ASCII.
-        strays: How many bytes of a UTF-8 file are not UTF-8.
-        returns: Whether lines end with a carriage return alone.
+        wide: The encoding of the file if it is not ASCII-compatible.
+        strays: The number of invalid bytes in a UTF-8 file.
+        returns: Whether lines end with a single carriage return.
     """
 
     codec: str = "utf-8"
@@ -129,7 +129,7 @@ class TextFormat:
 
     @property
     def name(self) -> str:
-        """The encoding, for people."""
+        """The encoding, for messages."""
         name = (self.wide or self.codec).upper().removesuffix("-LE").removesuffix("-BE")
         if self.codec == "cp1252":
             name = "cp1252"
@@ -139,7 +139,7 @@ class TextFormat:
 
     @property
     def converted(self) -> bool:
-        """Return whether the body is anything else than the end of the file."""
+        """Return whether the body differs from the file, apart from the byte order mark."""
         return bool(self.wide) or self.returns
 
     def body(self, raw: bytes) -> bytes:
@@ -148,7 +148,7 @@ class TextFormat:
         if self.wide:
             try:
                 text = body.decode(self.wide, "surrogatepass")
-            except UnicodeDecodeError:  # it was looked at before, and could be decoded
+            except UnicodeDecodeError:  # the scan has decoded it before
                 raise FileChangedError from None
             body = text.encode("utf-8", "surrogatepass")
         return body.replace(b"\r", b"\n") if self.returns else body
@@ -162,7 +162,7 @@ class TextFormat:
         return self.bom + body if self.bom else body
 
     def decode(self, data: bytes) -> str:
-        """Return the text of a part of the body; what is no text becomes lone surrogates."""
+        """Return the text of a part of the body; invalid bytes become lone surrogates."""
         if self.wide:
             try:
                 return data.decode("utf-8", "surrogatepass")
@@ -171,28 +171,28 @@ class TextFormat:
         return data.decode(self.codec, "surrogateescape")
 
     def decode_start(self, data: bytes, length: int) -> str:
-        """Return the text of the start of a part of the body; no character is cut in two.
+        """Return the text of the start of a part of the body without splitting a character.
 
         Args:
             data: The part.
-            length: How many bytes of it are looked at.
+            length: The number of bytes to decode.
         """
         if len(data) <= length:
             return self.decode(data)
         end = length
         if self.codec == "utf-8":
-            while end > max(length - 3, 0) and data[end] & 0xC0 == 0x80:  # noqa: PLR2004 - goes on
+            while end > max(length - 3, 0) and data[end] & 0xC0 == 0x80:  # noqa: PLR2004 - continuation byte
                 end -= 1
-            if data[end] & 0xC0 == 0x80:  # noqa: PLR2004 - no character at all
+            if data[end] & 0xC0 == 0x80:  # noqa: PLR2004 - not a character
                 end = length
         return self.decode(data[:end])
 
-    def encode(self, text: str, what: str) -> bytes:
+    def encode(self, text: str, subject: str) -> bytes:
         """Return the bytes of a text in the body.
 
         Args:
             text: The text.
-            what: What it is, for the message.
+            subject: The subject of the error message.
 
         Raises:
             ToolError: It cannot be stored this way.
@@ -211,21 +211,22 @@ class TextFormat:
                     "which stores UTF-8."
                 )
             raise ToolError(
-                f"{what} holds {shown}, which cannot be stored: the file is {self.name}. {advice}"
+                f"{subject} contains {shown}, which cannot be stored: the file is {self.name}. "
+                f"{advice}"
             ) from None
 
 
 @dataclass(slots=True)
 class TextScan:
-    """What a scan found out about a text.
+    """The format and line offsets of a text.
 
     Attributes:
-        form: How it is stored.
-        size: How many bytes the body has.
-        ends: How many line ends there are.
-        crlf: How many of these are CRLF.
+        form: The storage format.
+        size: The size of the body in bytes.
+        ends: The number of line ends.
+        crlf: The number of CRLF line ends.
         open_end: Whether the last line has no line end.
-        before: For each block, how many line ends are before it.
+        before: For each block, the number of line ends before it.
     """
 
     form: TextFormat
@@ -237,14 +238,14 @@ class TextScan:
 
     @property
     def lines(self) -> int:
-        """How many lines there are."""
+        """The number of lines."""
         return self.ends + self.open_end
 
     def start(self, line: int, source: ByteSource) -> int:
-        """Return where a line begins in the body.
+        """Return the offset of a line in the body.
 
         Args:
-            line: Its number, from 1; one after the last is the end.
+            line: Its number, from 1; one past the last line is the end.
             source: The body.
         """
         if line <= 1:
@@ -262,7 +263,7 @@ class TextScan:
 
 
 class _BodyBytes:
-    """What comes after the byte order mark."""
+    """The bytes after the byte order mark."""
 
     def __init__(self, source: ByteSource, mark: int) -> None:
         self._source = source
@@ -275,11 +276,11 @@ class _BodyBytes:
 
 
 def body_of(source: ByteSource, form: TextFormat) -> ByteSource:
-    """Return the body of a file, to be read in pieces.
+    """Return a source that reads the body of a file in pieces.
 
     Args:
         source: The content of the file.
-        form: How it is stored.
+        form: The storage format.
     """
     if form.converted:
         return BytesSource(form.body(source.read(0, source.size)))
@@ -287,13 +288,13 @@ def body_of(source: ByteSource, form: TextFormat) -> ByteSource:
 
 
 def scan(source: ByteSource) -> TextScan:
-    """Find out how a text is stored and where its lines are.
+    """Detect the storage format and the line offsets of a text.
 
     Args:
         source: The content of a file that is not binary. It is read block by block.
 
     Raises:
-        FileChangedError: The file is another one than when it was opened.
+        FileChangedError: The file has changed since it was opened.
     """
     head = source.read(0, 4)
     form = TextFormat(bom=codecs.BOM_UTF8 if head.startswith(codecs.BOM_UTF8) else b"")
@@ -331,7 +332,7 @@ def _scan(body: ByteSource, form: TextFormat) -> TextScan:
 
 
 class _Guess:
-    """Which encoding a text has, as far as its bytes tell."""
+    """Detects the encoding of a text from its bytes."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
@@ -339,7 +340,7 @@ class _Guess:
         self._undefined = self._pending = False
 
     def look(self, block: bytes) -> None:
-        """Take the next bytes into account."""
+        """Process the next bytes."""
         if block.isascii() and not self._pending:
             return
         self._count(self._decoder.decode(block), block)
@@ -357,7 +358,7 @@ class _Guess:
         self._right += beyond - wrong
 
     def result(self) -> tuple[str, int]:
-        """Return the encoding, and how many bytes do not belong to it."""
+        """Return the encoding and the number of bytes invalid in it."""
         self._count(self._decoder.decode(b"", final=True), b"")
         if not self._wrong or self._right > self._wrong:
             return "utf-8", self._wrong
@@ -365,7 +366,7 @@ class _Guess:
 
 
 def binary_kind(source: ByteSource) -> str | None:
-    """Return what a file is that is no text; nothing if it is one.
+    """Return the kind of a binary file, or `None` for a text file.
 
     Args:
         source: The content of the file; only its start is read.
@@ -388,5 +389,5 @@ def _not_wide(source: ByteSource, bom: bytes, codec: str) -> str | None:
     try:
         source.read(len(bom), source.size).decode(codec, "surrogatepass")
     except UnicodeDecodeError:
-        return f"binary data that begins like {codec[:6].upper()}"
+        return f"binary data with the mark of {codec[:6].upper()}"
     return None

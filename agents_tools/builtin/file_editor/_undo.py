@@ -1,4 +1,4 @@
-"""What was changed, kept in a file without a name, so that it can be taken back to the byte."""
+"""The undo history: replaced bytes, stored in an unnamed temporary file."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _PIECE = 1 << 16
 
 
 def digest(data: bytes) -> bytes:
-    """Return what tells a content from every other."""
+    """Return a digest that identifies the content."""
     return sha256(data).digest()
 
 
 def changed_region(old: bytes, new: bytes) -> tuple[int, int, int]:
-    """Return where two contents differ: the start, and the ends in the one and in the other."""
+    """Return the region where two contents differ: its start, and its end in each of them."""
     shortest = min(len(old), len(new))
     start = _common(old, new, shortest)
     rest = shortest - start
@@ -65,16 +65,16 @@ def _common_end(old: bytes, new: bytes, most: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileChange:
-    """One change of a file, as it has to be known to take it back.
+    """The data to undo one change of a file.
 
     Attributes:
-        existed: Whether the file was there before.
-        after: The digest of what the change left.
-        start: Where the changed region begins.
-        end: Where it ends in what the change left.
-        stored: Where in the store what was in the region before begins.
-        size: How many bytes these are.
-        made: The directories that were made for the file, the outermost first.
+        existed: Whether the file existed before.
+        after: The digest of the content after the change.
+        start: The start of the changed region.
+        end: The end of the region in the content after the change.
+        stored: The offset of the replaced bytes in the store.
+        size: The number of replaced bytes.
+        made: The directories that were created for the file, the outermost first.
     """
 
     existed: bool
@@ -87,15 +87,15 @@ class FileChange:
 
 
 class _UndoStore:
-    """Bytes in one file that has no name: the system removes it, however the program ends."""
+    """Bytes in an unnamed file, which the system removes when the process ends."""
 
     def __init__(self) -> None:
         self._file: IO[bytes] | None = None
-        self._free: list[tuple[int, int]] = []  # start and size of what is unused, in order
+        self._free: list[tuple[int, int]] = []  # (start, size) of the unused regions, sorted
         self.end = 0
 
     def close(self) -> None:
-        """Return the file back to the system."""
+        """Close the file."""
         file, self._file = self._file, None
         self._free, self.end = [], 0
         if file is not None:
@@ -103,7 +103,7 @@ class _UndoStore:
                 file.close()
 
     def put(self, data: bytes) -> int:
-        """Store bytes, and say where they begin.
+        """Store bytes and return their offset.
 
         Raises:
             OSError: There is no room for them.
@@ -138,7 +138,7 @@ class _UndoStore:
         return b"".join(pieces)
 
     def release(self, start: int, size: int) -> None:
-        """Let a place be used again."""
+        """Release a region for reuse."""
         free: list[tuple[int, int]] = []
         for begin, length in sorted([*self._free, (start, size)]):
             if free and sum(free[-1]) == begin:
@@ -164,12 +164,12 @@ class _UndoStore:
 class UndoHistory:
     """The last changes of each file.
 
-    Only the bytes that a change replaced are kept, in a file that no one else can read and that
-    goes with the process. What is oldest is forgotten when there is too much.
+    Only the replaced bytes are stored, in a private file that the system removes when the process
+    ends. The oldest changes are dropped when a limit is exceeded.
 
     Args:
-        count: How many changes of one file are kept.
-        size: How many bytes are kept in all.
+        count: The maximum number of changes for each file.
+        size: The maximum number of bytes for all files.
     """
 
     def __init__(self, count: int, size: int) -> None:
@@ -180,33 +180,33 @@ class UndoHistory:
         self._changes: OrderedDict[Hashable, list[FileChange]] = OrderedDict()
 
     def __enter__(self) -> Self:
-        """Return itself."""
+        """Return the history."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Forget everything."""
+        """Drop the history and the stored bytes."""
         self.close()
 
     def close(self) -> None:
-        """Forget everything."""
+        """Drop the history and the stored bytes."""
         self._changes.clear()
         self._used = 0
         self._store.close()
 
     @property
     def size(self) -> int:
-        """How many bytes the file takes that it is kept in."""
+        """The size of the undo file in bytes."""
         return self._store.end
 
     def prepare(
         self, old: bytes | None, new: bytes, made: tuple[str, ...] = ()
     ) -> FileChange | None:
-        """Store what a change is about to replace; nothing if that is more than may be kept.
+        """Store the bytes that a change will replace, or return `None` if they exceed the limit.
 
         Args:
-            old: The content before; `None` where there was no file.
+            old: The content before; `None` for a new file.
             new: The content after.
-            made: The directories that are made for the file.
+            made: The directories that are created for the file.
 
         Raises:
             OSError: It cannot be stored.
@@ -229,11 +229,11 @@ class UndoHistory:
         )
 
     def add(self, key: Hashable, change: FileChange | None) -> None:
-        """Remember a change that was made.
+        """Add a change to the history.
 
         Args:
-            key: Which file it was.
-            change: The change; without it nothing before it can be taken back either.
+            key: The key of the file.
+            change: The change; `None` also drops the earlier changes of the file.
         """
         if change is None:
             self._forget(key)
@@ -253,20 +253,20 @@ class UndoHistory:
         return changes[-1] if changes else None
 
     def before(self, change: FileChange, data: bytes) -> bytes:
-        """Return what a file held before a change.
+        """Return the content of a file before a change.
 
         Args:
             change: The change.
-            data: What it holds now, which is what the change left.
+            data: The content now, which is the content after the change.
 
         Raises:
-            OSError: What was kept cannot be read.
+            OSError: The stored bytes cannot be read.
         """
         old = b"" if change.stored is None else self._store.get(change.stored, change.size)
         return data[: change.start] + old + data[change.end :]
 
     def taken_back(self, key: Hashable) -> None:
-        """Forget the last change of a file."""
+        """Remove the last change of a file from the history after it was undone."""
         changes = self._changes.get(key)
         if changes:
             self.drop(changes.pop(), counted=True)
@@ -274,11 +274,11 @@ class UndoHistory:
                 del self._changes[key]
 
     def drop(self, change: FileChange | None, *, counted: bool = False) -> None:
-        """Remove what is stored of a change.
+        """Delete the stored bytes of a change.
 
         Args:
-            change: The change; it may be none.
-            counted: Whether it was remembered.
+            change: The change, or `None`.
+            counted: Whether it was added to the history.
         """
         if change is None:
             return

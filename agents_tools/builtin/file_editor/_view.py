@@ -1,4 +1,4 @@
-"""How files and directories are shown to a model."""
+"""Render files and directories for a model."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 __all__ = ["NumberedText", "image_type", "image_url", "listing", "size_text", "snippets"]
 
 LINE_LIMIT = 2_000
-"""How many characters of a line are shown."""
+"""The number of characters shown of a line."""
 _ENOUGH = LINE_LIMIT * 4
-"""In how many bytes these are, whatever the encoding."""
+"""The maximum size of these characters in bytes, in any encoding."""
 _PER_DIRECTORY = 200
 _ENTRIES = 1_000
 _READ = 100_000
@@ -33,7 +33,7 @@ _IMAGES = (
 
 
 def size_text(size: int) -> str:
-    """Return a number of bytes as people write it."""
+    """Return a size as readable text."""
     for power, unit in ((3, "GB"), (2, "MB"), (1, "kB")):
         if size >= 10 * 1_000**power:
             return f"{size / 1_000**power:,.1f} {unit}"
@@ -42,10 +42,10 @@ def size_text(size: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class NumberedText:
-    """A text whose lines are read where they are, only those that are shown.
+    """A text that reads only the lines to show.
 
     Attributes:
-        shape: What is known of it.
+        shape: The scan of the text.
         body: Its bytes.
     """
 
@@ -53,12 +53,12 @@ class NumberedText:
     body: ByteSource
 
     def numbered(self, first: int, last: int, limit: int) -> str:
-        """Show lines with their numbers; if that is too long, the first and last of them.
+        """Return lines with their numbers; if they are too long, only the first and last of them.
 
         Args:
             first: The first line.
             last: The last line.
-            limit: How many characters may be shown.
+            limit: The maximum number of characters.
         """
         head, following = self._forward(first, last, limit)
         if following > last:
@@ -76,7 +76,7 @@ class NumberedText:
         return "".join([*head, notice, *tail])
 
     def _forward(self, line: int, last: int, limit: int) -> tuple[list[str], int]:
-        """Show lines until a limit, at least one; also give the number of the next."""
+        """Return lines up to a limit, at least one, and the number of the next line."""
         shown: list[str] = []
         begin = self.shape.start(line, self.body)
         data, at, window = b"", 0, limit * 4 + _ENOUGH
@@ -95,7 +95,7 @@ class NumberedText:
         return shown, line
 
     def _backward(self, first: int, last: int, limit: int) -> list[str]:
-        """Show the last lines that fit in a limit, from a line on."""
+        """Return the last lines that fit in a limit, starting at `first` or later."""
         start, end = self.shape.start(first, self.body), self.shape.start(last + 1, self.body)
         begin = max(start, end - limit * 4)
         pieces = self.body.read(begin, end - begin).split(b"\n")
@@ -123,13 +123,13 @@ class NumberedText:
 def snippets(
     text: NumberedText, places: Sequence[tuple[int, int]], *, around: int = 3, limit: int = 6_000
 ) -> list[str]:
-    """Show lines that were changed, with some around them, no line twice.
+    """Return changed lines with their surrounding lines, each line once.
 
     Args:
         text: The text.
-        places: For each change, its first and its last line, from the start on.
-        around: How many lines are shown around each.
-        limit: How many characters may be shown of each piece.
+        places: The first and the last line of each change, in order.
+        around: The number of surrounding lines on each side.
+        limit: The maximum number of characters of each snippet.
     """
     pieces: list[tuple[int, int]] = []
     for first, last in places:
@@ -142,7 +142,7 @@ def snippets(
 
 
 def image_type(head: bytes) -> str | None:
-    """Return which kind of image a file is that begins like this; nothing if it is none."""
+    """Return the image type for the first bytes of a file, or `None` if it is not an image."""
     for mark, kind in _IMAGES:
         if head.startswith(mark):
             return kind
@@ -150,18 +150,18 @@ def image_type(head: bytes) -> str | None:
 
 
 def image_url(data: bytes, kind: str) -> str:
-    """Return an image as an address that holds it."""
+    """Return an image as a data URL."""
     return f"data:{kind};base64,{base64.b64encode(data).decode()}"
 
 
 def listing(fd: int) -> tuple[list[str], int]:
-    """List a directory, two levels deep, without what is hidden.
+    """List a directory two levels deep, without hidden entries.
 
     Args:
         fd: The directory.
 
     Returns:
-        One line for each entry, and how many hidden entries were left out.
+        One line for each entry, and the number of omitted hidden entries.
     """
     lines: list[str] = []
     names, hidden, more = _names(fd)
@@ -192,7 +192,7 @@ def _below(fd: int, name: str) -> tuple[list[str], int]:
 
 
 def _names(fd: int) -> tuple[list[tuple[str, str]], int, int]:
-    """Return the visible names in a directory, how many are hidden, and how many were not read."""
+    """Return the visible names in a directory, and the numbers of hidden and of unread entries."""
     names: list[tuple[str, str]] = []
     hidden = unread = 0
     with os.scandir(fd) as entries:

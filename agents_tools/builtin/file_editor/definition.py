@@ -1,4 +1,4 @@
-"""The file editor: how it is made, and what models are told about it."""
+"""The definition and description of the file editor tool."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ __all__ = [
 ]
 
 
-DESCRIPTION = """Views, creates and edits text files; also lists directories and shows images.
+DESCRIPTION = """View, create and edit text files; also list directories and show images.
 
 * `view` shows a file with line numbers (a part of it with `view_range`), a directory two levels \
 deep, or an image.
-* `create` writes `file_text` to a new file and makes its directories. An existing file is only \
-replaced after it was viewed.
-* `str_replace` replaces `old_str`, which has to be in the file exactly once (with `replace_all`, \
-at least once), by `new_str`. Give `old_str` exactly as it is in the file, with its indentation \
-and without line numbers, and enough lines around to name one place.
-* `insert` puts `new_str` on new lines after line `insert_line` (0: at the start).
-* `undo_edit` takes back the last change that this tool made to the file.
-Encoding, line ends and permissions of a file are kept."""
+* `create` writes `file_text` to a new file and creates its directories. View an existing file \
+before you replace it.
+* `str_replace` replaces `old_str`, which must occur exactly once in the file (with `replace_all`, \
+at least once), with `new_str`. Copy `old_str` exactly from the file, with its indentation and \
+without line numbers, and include enough lines to match one place only.
+* `insert` inserts `new_str` as new lines after line `insert_line` (0: at the start).
+* `undo_edit` undoes the last change that this tool made to the file.
+Encoding, line ends and permissions of a file are preserved."""
 
 
 class FileEditorTool(ToolDefinition[FileEditorAction, FileEditorObservation]):
-    """Views, creates and edits the text files of a workspace."""
+    """Tool that views, creates and edits the text files of a workspace."""
 
     name: ClassVar[str] = "str_replace_editor"
 
@@ -63,12 +63,12 @@ class FileEditorTool(ToolDefinition[FileEditorAction, FileEditorObservation]):
         """Create the tool.
 
         Args:
-            conv_state: The state of a conversation, whose working directory is taken.
-            working_dir: The directory that nothing outside of is touched; by default that of the
-                conversation, or else the current one.
-            executor: What does the work; may be shared with other tools.
+            conv_state: The state of a conversation, which provides the default working directory.
+            working_dir: The directory that confines the tool; by default that of the conversation,
+                or else the current one.
+            executor: The executor; other tools can share it.
             workspace: The directories to work in, instead of `working_dir`.
-            description: What models are told instead.
+            description: The description for models, instead of the default.
         """
         if executor is None:
             from agents_tools.builtin.file_editor.executor import FileEditorExecutor

@@ -1,4 +1,4 @@
-"""Does what the file editor is asked for."""
+"""The executor of the file editor."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _NEW = TextFormat()
 
 @dataclass(frozen=True, slots=True)
 class _OpenFile:
-    """A file that is about to be changed: its directory, its name there, and what it holds."""
+    """A file to change: its directory, its name there, and its content."""
 
     place: WorkspacePath
     parent: int
@@ -55,16 +55,16 @@ class _OpenFile:
 
 
 class FileEditorExecutor(ToolExecutor[FileEditorAction, FileEditorObservation]):
-    """Views and edits the files of a workspace.
+    """Executor that views and edits the files of a workspace.
 
     Args:
-        working_dir: The directory that nothing outside of is touched; the current one by default.
-        workspace: The directories to work in, instead; it is not closed with the executor.
-        max_file: How many bytes a file may have that is viewed or edited.
-        max_image: How many bytes an image may have that is shown.
-        max_view: How many characters of a file are shown at once.
-        history: How many changes of one file can be taken back.
-        max_history: How many bytes are kept for that, of all files.
+        working_dir: The directory that confines the editor; the current one by default.
+        workspace: The directories to work in, instead; the executor does not close it.
+        max_file: The maximum size of a file to view or edit, in bytes.
+        max_image: The maximum size of an image to show, in bytes.
+        max_view: The maximum number of characters of one view.
+        history: The number of changes of each file that can be undone.
+        max_history: The maximum size of the undo history of all files, in bytes.
 
     Raises:
         UserError: The directory does not exist, or a number is negative.
@@ -82,7 +82,7 @@ class FileEditorExecutor(ToolExecutor[FileEditorAction, FileEditorObservation]):
         max_history: int = 256 << 20,
     ) -> None:
         if min(max_file, max_image, max_view, history, max_history) < 0:
-            raise UserValueError("The limits of FileEditorExecutor are numbers from 0.")
+            raise UserValueError("A limit of FileEditorExecutor is negative: expected 0 or more.")
         self._own: ConfinedWorkspace | None = None
         if workspace is None:
             workspace = self._own = ConfinedWorkspace(working_dir)
@@ -99,7 +99,7 @@ class FileEditorExecutor(ToolExecutor[FileEditorAction, FileEditorObservation]):
     def __call__(
         self, action: FileEditorAction, conversation: object = None
     ) -> FileEditorObservation:
-        """Do what is asked for; what goes wrong is told in the observation."""
+        """Execute the command; the observation reports errors."""
         del conversation
         try:
             if action.command == "view":
@@ -113,13 +113,13 @@ class FileEditorExecutor(ToolExecutor[FileEditorAction, FileEditorObservation]):
         )
 
     def close(self) -> None:
-        """Forget what could be taken back, and close what was opened."""
+        """Drop the undo history and close the workspace if the executor opened it."""
         with self._editing:
             self._history.close()
         if self._own is not None:
             self._own.close()
 
-    # --- looking
+    # --- viewing
 
     def _view(self, action: FileEditorAction, place: WorkspacePath) -> FileEditorObservation:
         found = place.stat()
@@ -140,13 +140,13 @@ class FileEditorExecutor(ToolExecutor[FileEditorAction, FileEditorObservation]):
         self, action: FileEditorAction, place: WorkspacePath
     ) -> FileEditorObservation:
         if action.view_range is not None:
-            raise ToolError(f"{place.shown} is a directory: leave view_range out to list it.")
+            raise ToolError(f"{place.shown} is a directory: omit view_range to list it.")
         fd = place.open(os.O_RDONLY | os.O_DIRECTORY)
         try:
             lines, hidden = _view.listing(fd)
         finally:
             os.close(fd)
-        count = f" ({hidden:,} hidden left out)" if hidden else ""
+        count = f" ({hidden:,} hidden omitted)" if hidden else ""
         head = f"{place.shown} is a directory, two levels deep{count}:"
         return self._said(action, place, "\n".join([head, *(lines or ["[nothing]"])]))
 
@@ -160,7 +160,7 @@ class FileEditorExecutor(ToolExecutor[FileEditorAction, FileEditorObservation]):
         if found.st_size > self._max_file:
             raise ToolError(
                 f"{place.shown} has {found.st_size:,} bytes, more than the {self._max_file:,} that "
-                "the editor shows. Look at a part of it with a command in the terminal."
+                "the editor shows. View a part of it with a command in the terminal."
             )
         shape = self._shape(source, FileVersion.of(found), place)
         text = NumberedText(shape, body_of(source, shape.form))
@@ -200,7 +200,7 @@ class FileEditorExecutor(ToolExecutor[FileEditorAction, FileEditorObservation]):
         )
 
     def _shape(self, source: FileSource, stamp: FileVersion, place: WorkspacePath) -> TextScan:
-        """Return what is known of a text; it is read only if it has changed."""
+        """Return the scan of a text; scan it again only if it has changed."""
         with self._looking:
             known = self._shapes.get(stamp)
             if known is not None:
@@ -229,7 +229,7 @@ class FileEditorExecutor(ToolExecutor[FileEditorAction, FileEditorObservation]):
         with self._looking:
             return self._viewed.get((found.st_dev, found.st_ino)) == FileVersion.of(found)
 
-    # --- changing
+    # --- editing
 
     def _change(self, action: FileEditorAction) -> FileEditorObservation:
         place = self.workspace.locate(action.path)
@@ -244,12 +244,12 @@ class FileEditorExecutor(ToolExecutor[FileEditorAction, FileEditorObservation]):
     def _create(self, action: FileEditorAction, place: WorkspacePath) -> FileEditorObservation:
         text = _given(action.file_text, "file_text", "create", "the whole content of the file")
         if os.path.basename(action.path) in {"", ".", ".."}:  # noqa: PTH119 - as text
-            raise ToolError(f"{place.shown} names a directory. Give the path of a file.")
+            raise ToolError(f"{place.shown} is the path of a directory. Pass the path of a file.")
         new = _NEW.encode(text, "file_text")
         if len(new) > self._max_file:
             raise ToolError(
-                f"file_text has {len(new):,} bytes; a file may have {self._max_file:,}. "
-                "Make it with a command in the terminal."
+                f"file_text has {len(new):,} bytes; the maximum is {self._max_file:,}. "
+                "Create the file with a command in the terminal."
             )
         made = _missing(place)
         try:
@@ -265,12 +265,12 @@ class FileEditorExecutor(ToolExecutor[FileEditorAction, FileEditorObservation]):
     def _created(
         self, action: FileEditorAction, file: _OpenFile, new: bytes
     ) -> FileEditorObservation:
-        """Return what is said when a whole file has been written."""
+        """Return the observation for a file that was created or replaced."""
         place = file.place
         if file.found is None:
-            said = f"{place.shown} was made, with {_count(new)}."
+            said = f"{place.shown} was created with {_count(new)}."
         else:
-            said = f"{place.shown} was replaced; it has {_count(new)} now."
+            said = f"{place.shown} was replaced; it now has {_count(new)}."
         old = None if file.found is None else _body(file.raw)
         diff = unified_diff(old, new, _NEW, place.shown)
         facts: dict[str, Any] = {"prev_exists": file.found is not None, "encoding": "UTF-8"}
@@ -308,7 +308,7 @@ class FileEditorExecutor(ToolExecutor[FileEditorAction, FileEditorObservation]):
             if line > shape.lines:
                 raise ToolError(
                     f"insert_line is {line}, but {place.shown} has {shape.lines:,} "
-                    f"line{'s' * (shape.lines != 1)}. Give 0 to {shape.lines}."
+                    f"line{'s' * (shape.lines != 1)}. Use 0 to {shape.lines}."
                 )
             start = shape.start(line + 1, BytesSource(body))
             edit = _edit.insert(body, shape, line, start, text)
@@ -322,7 +322,7 @@ class FileEditorExecutor(ToolExecutor[FileEditorAction, FileEditorObservation]):
         body: bytes,
         edit: _edit.Edit,
     ) -> FileEditorObservation:
-        """Write an edit, and show the lines that are new; what is said is ready before."""
+        """Write an edit and return the new lines; the text is ready before the write."""
         raw = shape.form.raw(edit.body)
         if len(raw) > self._max_file:
             raise ToolError(
@@ -340,7 +340,7 @@ class FileEditorExecutor(ToolExecutor[FileEditorAction, FileEditorObservation]):
         before: tuple[TextScan, bytes],
         edit: _edit.Edit,
     ) -> FileEditorObservation:
-        """Return what is said of an edit when it has been written."""
+        """Return the observation for a written edit."""
         source, notes = BytesSource(edit.body), _links_note(file)
         shape = changed(scan(source), form=before[0].form)
         first, last, count = edit.places[0][0], edit.last, edit.count
@@ -351,7 +351,7 @@ class FileEditorExecutor(ToolExecutor[FileEditorAction, FileEditorObservation]):
         return self._said(
             action,
             file.place,
-            said if shape.lines else f"{file.place.shown} was changed and is empty now{notes}.",
+            said if shape.lines else f"{file.place.shown} was changed and is now empty{notes}.",
             diff=unified_diff(before[1], edit.body, shape.form, file.place.shown),
             lines=(first, last),
             total_lines=shape.lines,
@@ -365,14 +365,14 @@ class FileEditorExecutor(ToolExecutor[FileEditorAction, FileEditorObservation]):
             if change is None:
                 raise ToolError(f"{place.shown} has no change in the history to undo.")
             if file.found is None or digest(file.raw) != change.after:
-                state = "is gone" if file.found is None else "has been changed by something else"
+                state = "was removed" if file.found is None else "was changed by another program"
                 raise ToolError(
-                    f"{place.shown} {state} since the editor changed it, and that would be lost; "
+                    f"{place.shown} {state} since the last edit, and undo would lose that; "
                     "nothing was done. View it, and make the change you want."
                 )
             if not change.existed:
                 diff = unified_diff(_body(file.raw), None, _NEW, place.shown)
-                said = f"{place.shown} was removed: the last change had made it."
+                said = f"{place.shown} was removed: the last change had created it."
                 seen = self._said(action, place, said, diff=diff)
                 _write.remove_file(file.name, file.parent, place.shown, file.found, file.raw)
                 _remove_made(place, change.made)
@@ -394,7 +394,7 @@ class FileEditorExecutor(ToolExecutor[FileEditorAction, FileEditorObservation]):
         return self._said(
             action,
             place,
-            f"The last change of {place.shown} was taken back:\n{diff}",
+            f"The last change of {place.shown} was undone:\n{diff}",
             diff=diff,
             total_lines=shape.lines,
             encoding=form.name,
@@ -406,7 +406,7 @@ class FileEditorExecutor(ToolExecutor[FileEditorAction, FileEditorObservation]):
     def _opened(
         self, place: WorkspacePath, *, make: bool = False, exists: bool | None = True
     ) -> Generator[_OpenFile, None, None]:
-        """Read a file and keep other editors from it; with `exists=None` it may be missing."""
+        """Read a file and lock other editors out; `exists=None` allows a missing file."""
         parent, name = self.workspace.open_writable_parent(place, make=make)
         try:
             key = str(place.root.path), place.resolve()
@@ -430,7 +430,7 @@ class FileEditorExecutor(ToolExecutor[FileEditorAction, FileEditorObservation]):
         return shape, shape.form.body(file.raw)
 
     def _write(self, file: _OpenFile, new: bytes, made: tuple[str, ...] = ()) -> None:
-        """Write a file so that it can be taken back."""
+        """Write a file and add the change to the undo history."""
         old = None if file.found is None else file.raw
         _write.check_cancelled()
         change = self._history.prepare(old, new, made)
@@ -450,7 +450,7 @@ class FileEditorExecutor(ToolExecutor[FileEditorAction, FileEditorObservation]):
         )
 
     def _explain(self, error: OSError, action: FileEditorAction) -> str:
-        """Return what the system would not do, and what helps."""
+        """Return a message for a system error, with a remedy."""
         shown = _named(action.path)
         if isinstance(error, FileNotFoundError):
             return f"{shown} does not exist.{self._alike(action)}"
@@ -458,43 +458,43 @@ class FileEditorExecutor(ToolExecutor[FileEditorAction, FileEditorObservation]):
         if advice is not None:
             return advice.format(shown)
         done = "shown" if action.command == "view" else "changed"
-        return f"{shown} could not be {done}: {error.strerror or 'the system refused'}."
+        return f"{shown} could not be {done}: {error.strerror or 'unknown system error'}."
 
     def _alike(self, action: FileEditorAction) -> str:
-        """Name files beside a missing one that it may have been meant to be."""
+        """Suggest files with names similar to a missing one."""
         try:
             place = self.workspace.locate(action.path)
             head, _, name = place.path.rpartition("/")
             fd = place.root.open(head or ".", os.O_RDONLY | os.O_DIRECTORY)
         except (OSError, PathNotAllowed):
-            return " Its directory does not exist either; view one above it to see what there is."
+            return " Its directory does not exist either; view a parent directory."
         try:
             names = os.listdir(fd)[:2_000]  # noqa: PTH208 - by descriptor
         finally:
             os.close(fd)
         alike = [one_line(one) for one in difflib.get_close_matches(name, names, 3, 0.6)]
-        near = f" Beside it there is: {', '.join(alike)}." if alike else ""
-        return near or " View its directory to see what there is, or create it."
+        near = f" Similar files: {', '.join(alike)}." if alike else ""
+        return near or " View its directory, or create the file."
 
 
 _SNIPPETS = 5
 _ADVICE = {
-    errno.ENOSPC: "The disk is full: {} was not changed. Remove something first.",
-    errno.EDQUOT: "The disk quota is used up: {} was not changed. Remove something first.",
+    errno.ENOSPC: "The disk is full: {} was not changed. Free space first.",
+    errno.EDQUOT: "The disk quota is used up: {} was not changed. Free space first.",
     errno.EFBIG: "The file would be larger than the system allows: {} was not changed.",
-    errno.EROFS: "{} is on a file system that is read-only; nothing was changed.",
-    errno.EACCES: "The system does not permit access to {}.",
-    errno.EPERM: "The system does not permit that for {}; nothing was changed.",
+    errno.EROFS: "{} is on a read-only file system; nothing was changed.",
+    errno.EACCES: "The system denies access to {}.",
+    errno.EPERM: "The system does not permit the operation on {}; nothing was changed.",
     errno.ENAMETOOLONG: "{} has a name that is too long: at most 255 bytes for each part.",
-    errno.ELOOP: "{} is a link that leads in a circle, or to what may not be followed.",
-    errno.ENOTDIR: "{}: a part of the path before its end is a file, not a directory.",
-    errno.EISDIR: "{} is a directory. Give the path of a file.",
+    errno.ELOOP: "{} is a link that loops or must not be followed.",
+    errno.ENOTDIR: "{}: a parent in the path is a file, not a directory.",
+    errno.EISDIR: "{} is a directory. Pass the path of a file.",
     errno.ENXIO: "{} is a pipe, a socket or a device, not a file.",
 }
 
 
 def _named(path: str) -> str:
-    return one_line(path if len(path) <= 200 else path[:199] + "…")  # noqa: PLR2004 - enough to know it by
+    return one_line(path if len(path) <= 200 else path[:199] + "…")  # noqa: PLR2004 - enough to recognize it
 
 
 def _given(value: Any, name: str, command: str, what: str) -> Any:
@@ -519,7 +519,7 @@ def _notes(shape: TextScan) -> str:
     elif shape.crlf:
         notes.append("CRLF line ends" if shape.crlf == shape.ends else "LF and CRLF line ends")
     if shape.open_end:
-        notes.append("no line end at the end")
+        notes.append("no line end at the end of the file")
     return f" ({', '.join(notes)})" if notes else ""
 
 
@@ -527,24 +527,24 @@ def _links_note(file: _OpenFile) -> str:
     if file.found is None or file.found.st_nlink < 2:  # noqa: PLR2004 - another name
         return ""
     return (
-        f" (note: the file has {file.found.st_nlink - 1} more name(s), hard links, which "
+        f" (note: the file has {file.found.st_nlink - 1} more hard link(s), which "
         "keep the old content)"
     )
 
 
 def _range(given: list[int] | None, lines: int, shown: str) -> tuple[int, int]:
-    """Read a view range.
+    """Return the first and the last line of a view range.
 
     Raises:
-        ToolError: It is outside of the file, or the wrong way round.
+        ToolError: It is outside the file, or its end is before its start.
     """
     if given is None:
         return 1, lines
     first, last = given
     if first < 1 or first > lines:
-        raise ToolError(f"{shown} has {lines:,} lines: view_range cannot begin with {first}.")
+        raise ToolError(f"{shown} has {lines:,} lines: view_range cannot start at line {first}.")
     if last != -1 and last < first:
-        raise ToolError(f"view_range ends ({last}) before it begins ({first}). Turn it round.")
+        raise ToolError(f"view_range ends ({last}) before its start ({first}). Swap the two.")
     return first, lines if last == -1 else min(last, lines)
 
 
@@ -563,14 +563,14 @@ def _body(raw: bytes) -> bytes:
 
 
 def _settled(stamp: FileVersion) -> bool:
-    """Return whether a further change would certainly have another time."""
+    """Return whether any later change is certain to have a different timestamp."""
     import time
 
-    return time.time_ns() - max(stamp.modified, stamp.changed) > 50_000_000  # noqa: PLR2004 - longer than clocks of file systems tick
+    return time.time_ns() - max(stamp.modified, stamp.changed) > 50_000_000  # noqa: PLR2004 - more than one clock tick of a file system
 
 
 def _missing(place: WorkspacePath) -> tuple[str, ...]:
-    """Return the directories that would have to be made for a file, the outermost first."""
+    """Return the missing directories of a file, the outermost first."""
     parts = place.resolve().split("/")[:-1]
     for count in range(len(parts), 0, -1):
         with contextlib.suppress(FileNotFoundError):
@@ -580,7 +580,7 @@ def _missing(place: WorkspacePath) -> tuple[str, ...]:
 
 
 def _remove_made(place: WorkspacePath, made: tuple[str, ...]) -> None:
-    """Remove directories that were made for a file, as far as they are empty."""
+    """Remove the directories that were created for a file if they are empty."""
     for path in reversed(made):
         with contextlib.suppress(OSError, PathNotAllowed):
             parent, name = place.root.open_parent(path)

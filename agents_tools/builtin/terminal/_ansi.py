@@ -1,4 +1,4 @@
-"""Makes plain text of the bytes that programs write for a terminal."""
+"""Convert the terminal output of programs to plain text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 __all__ = ["AnsiCleaner", "clean", "unfinished"]
 
 LONGEST = 4096
-"""Characters of a line that can still be written over; what is before them is settled."""
+"""The number of characters of a line that can still be overwritten."""
 
 _BODY = r"[^\x07\x18\x1a\x1b\n]{0,4096}"
 _TOKEN = re.compile(
@@ -29,11 +29,11 @@ _FORWARD, _BACK, _COLUMN, _ERASE, _ERASE_DOWN = "C", "D", "G", "K", "J"
 
 
 class AnsiCleaner:
-    """Follows a line as a terminal would, and gives what stays of it.
+    """Interprets terminal output as a terminal does, and returns the resulting text.
 
-    Carriage returns, backspaces and the sequences that move within a line or erase it do so; all
-    other escape sequences and control characters are left out. What is no UTF-8 becomes U+FFFD.
-    Tabs and long lines stay as they are.
+    Carriage returns, backspaces and sequences that move within a line or erase it are applied.
+    Other escape sequences and control characters are removed. Invalid UTF-8 becomes U+FFFD. Tabs
+    and long lines stay.
     """
 
     def __init__(self) -> None:
@@ -45,18 +45,18 @@ class AnsiCleaner:
 
     @property
     def line(self) -> str:
-        """The line that has not ended."""
+        """The current line, which has not ended."""
         return self._line
 
     def feed(self, data: bytes, *, last: bool = False) -> str:
-        """Take the next bytes.
+        """Process the next bytes.
 
         Args:
             data: The bytes; characters and sequences may be split between calls.
-            last: Whether there will be no more.
+            last: Whether these are the last bytes.
 
         Returns:
-            The text that is settled by now; after the last bytes, all of it.
+            The text that cannot change anymore; after the last bytes, the rest.
         """
         text = self._held + self._decoder.decode(data, last)
         self._held = ""
@@ -127,19 +127,19 @@ class AnsiCleaner:
 
 
 def clean(data: bytes) -> str:
-    """Return the plain text of bytes that are complete.
+    """Return the plain text of complete output.
 
     Args:
-        data: What was written for a terminal.
+        data: The terminal output.
     """
     return AnsiCleaner().feed(data, last=True)
 
 
 def unfinished(data: bytes) -> int:
-    """Return how many bytes at the end are the beginning of a character or a sequence.
+    """Return the length of an incomplete character or sequence at the end.
 
     Args:
-        data: What has been written so far.
+        data: The output so far.
     """
     for back in range(1, min(3, len(data)) + 1):
         byte = data[-back]

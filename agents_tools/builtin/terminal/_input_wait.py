@@ -1,4 +1,4 @@
-"""Tells whether a program waits for what is typed: by what it asks the kernel for (Linux)."""
+"""Detect whether a program waits for input, from its current system call (Linux)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CALLS = {
     "x86_64": ({0}, {23, 270}, {7, 271}),
     "aarch64": ({63}, {72}, {73}),
 }
-"""For each machine the numbers of read; of select and pselect6; of poll and ppoll."""
+"""The system call numbers of each machine: read; select and pselect6; poll and ppoll."""
 _CONTROLLING = os.makedev(5, 0)
 """`/dev/tty`."""
 
@@ -33,7 +33,7 @@ def waits_for_input(shell: int, group: int | None, terminal: int) -> bool:
         terminal: The number of the terminal's device.
 
     Returns:
-        Whether it does; false where that cannot be known.
+        Whether it waits; `False` if that cannot be determined.
     """
     calls = _CALLS.get(platform.machine())
     if calls is None:
@@ -44,7 +44,7 @@ def waits_for_input(shell: int, group: int | None, terminal: int) -> bool:
 
 
 def _members(shell: int, group: int) -> Iterator[int]:
-    """Yield the processes of a group among those that came from the shell."""
+    """Yield the processes of a group that descend from the shell."""
     pending = [shell]
     while pending:
         pid = pending.pop()
@@ -61,7 +61,7 @@ def _waits(pid: int, calls: tuple[set[int], set[int], set[int]], terminal: int) 
     try:
         words = Path(f"/proc/{pid}/syscall").read_text().split()
         number, first, second = int(words[0]), int(words[1], 16), int(words[2], 16)
-    except (OSError, ValueError, IndexError):  # it runs, or it is nobody's business
+    except (OSError, ValueError, IndexError):  # it is running, or access is denied
         return False
     if number in reads:
         return _is_terminal(pid, first, terminal)
@@ -73,7 +73,7 @@ def _waits(pid: int, calls: tuple[set[int], set[int], set[int]], terminal: int) 
 
 
 def _polled(pid: int, address: int) -> int:
-    """Return the descriptor in the one record that a program polls."""
+    """Return the descriptor of the single record that a program polls."""
     with contextlib.suppress(OSError, struct.error), Path(f"/proc/{pid}/mem").open("rb", 0) as file:
         file.seek(address)
         fd: int = struct.unpack("i", file.read(4))[0]

@@ -1,4 +1,4 @@
-"""What is typed into a program: lines of text, and keys by their names."""
+"""Input for a program: lines of text and named keys."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["END_OF_INPUT", "key_named", "typed"]
 
 END_OF_INPUT = b"\x04"
 _LONGEST_LINE = 4000
-"""Bytes of one line that a terminal takes at once; of longer ones it would drop the rest."""
+"""The maximum bytes of a line that a terminal accepts at once; it drops the rest."""
 
 _KEYS = {
     "backspace": b"\x7f",
@@ -26,7 +26,7 @@ _KEYS = {
 
 
 def key_named(text: str) -> bytes | None:
-    r"""Return what a key sends.
+    r"""Return the bytes of a key.
 
     Args:
         text: `C-c`, `C-d`, `C-z`, any other `C-` with a letter or one of `[\]^_`, or the name of
@@ -34,7 +34,7 @@ def key_named(text: str) -> bytes | None:
             `Home`, `End`, `PageUp`, `PageDown`.
 
     Returns:
-        The bytes; `None` for what is no key.
+        The bytes; `None` if it is not the name of a key.
     """
     name = text.strip().lower()
     letter = name.removeprefix("c-") if name.startswith("c-") else name.removeprefix("^")
@@ -46,12 +46,12 @@ def key_named(text: str) -> bytes | None:
 
 
 def typed(text: str, *, by_line: bool) -> bytes:
-    """Return what is sent for an input: that of a key, or a line with its end.
+    """Return the bytes of an input: those of a key, or a line with its end.
 
     Args:
         text: The input.
-        by_line: Whether the terminal hands over whole lines. One that is longer than it takes is
-            then handed over in pieces.
+        by_line: Whether the terminal is in line mode. Too long lines are then split into
+            pieces.
     """
     key = key_named(text)
     if key is not None:

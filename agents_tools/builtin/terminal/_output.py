@@ -1,4 +1,4 @@
-"""Holds what a command has written: its beginning and end in memory, all of it in a file."""
+"""The output of a command: its start and end in memory, all of it in a file."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _LONGEST_LINE = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputExcerpt:
-    """What is shown of an output.
+    """The shown part of an output.
 
     Attributes:
         text: Plain text.
-        truncated: Whether something is left out.
-        file: Where all of it is, as it was written; `None` where nothing is left out.
+        truncated: Whether a part is omitted.
+        file: The file with the whole raw output; `None` if nothing is omitted.
     """
 
     text: str
@@ -36,10 +36,10 @@ class OutputExcerpt:
 
 
 class OutputFiles:
-    """The directory of the files with whole outputs; no one else can read it.
+    """The private directory of the files with whole outputs.
 
     Args:
-        limit: The most bytes that they take in all. The oldest make room for new ones.
+        limit: The maximum total size in bytes. The oldest files are removed above it.
     """
 
     def __init__(self, limit: int) -> None:
@@ -50,7 +50,7 @@ class OutputFiles:
         self._count = 0
 
     def make(self) -> tuple[Path, int]:
-        """Make a file; gives its path, and a descriptor to write it."""
+        """Create a file, and return its path and a writable descriptor."""
         self._count += 1
         path = self.path / f"output-{self._count}.txt"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
@@ -59,7 +59,7 @@ class OutputFiles:
         return path, fd
 
     def grown(self, path: Path, size: int) -> int:
-        """Say that a file is to grow; gives by how much it may."""
+        """Reserve space for a file, and return the number of bytes it can grow."""
         others = sum(self._sizes.values()) - self._sizes[path]
         while others + self._sizes[path] + size > self.limit and len(self._sizes) > 1:
             oldest = next(one for one in self._sizes if one != path)
@@ -76,16 +76,16 @@ class OutputFiles:
             path.unlink()
 
     def close(self) -> None:
-        """Remove them all."""
+        """Remove all files."""
         shutil.rmtree(self.path, ignore_errors=True)
         _guardian.cleared(self.path)
 
 
 class TerminalOutput:
-    """What was written since the last look at it.
+    """The output since the last call of `take`.
 
     Args:
-        files: Where it is kept when it is more than can be shown.
+        files: Stores output that is too long to show.
     """
 
     def __init__(self, files: OutputFiles) -> None:
@@ -106,7 +106,7 @@ class TerminalOutput:
             self.add(held)
 
     def add(self, data: bytes) -> None:
-        """Take what was written."""
+        """Add output."""
         self.total += len(data)
         room = _HEAD - len(self._head)
         if room > 0:
@@ -123,11 +123,11 @@ class TerminalOutput:
             self._tail_size -= len(self._tail.popleft())
 
     def take(self, limit: int, *, more: bool = False) -> OutputExcerpt:
-        """Show what was written, and begin again.
+        """Return an excerpt of the output, and start over.
 
         Args:
-            limit: The most characters to show.
-            more: Whether the command continues: the beginning of a character waits for its rest.
+            limit: The maximum number of characters.
+            more: Whether the command continues, so that an incomplete character is kept for later.
         """
         try:
             return self._shown(limit, more=more)
@@ -136,7 +136,7 @@ class TerminalOutput:
             self._start()
 
     def close(self) -> None:
-        """Let go of the file; it stays until the directory is removed."""
+        """Close the file; it stays until the directory is removed."""
         self._close()
 
     def _shown(self, limit: int, *, more: bool) -> OutputExcerpt:
@@ -200,11 +200,11 @@ class TerminalOutput:
 
 
 def _from_line(data: bytes) -> bytes:
-    """Leave out the rest of a line, or of a character, that the end begins with."""
+    """Drop the incomplete line or character at the start of the tail."""
     end = data.find(b"\n", 0, _LONGEST_LINE)
     if end >= 0:
         return data[end + 1 :]
     start = 0
-    while start < min(3, len(data)) and 0x80 <= data[start] < 0xC0:  # noqa: PLR2004 - it continues one
+    while start < min(3, len(data)) and 0x80 <= data[start] < 0xC0:  # noqa: PLR2004 - continuation
         start += 1
     return data[start:]

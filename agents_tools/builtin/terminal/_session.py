@@ -1,11 +1,10 @@
-"""One bash that runs command after command, and what it is connected by.
+"""One bash process that runs consecutive commands, and its connections.
 
-Commands get a terminal of their own as standard input and a pipe for what they write. By the
-terminal, programs take input line by line, ask for passwords (`/dev/tty`), and are reached by C-c,
-C-d and C-z; bash has job control, as for a person. By the pipe, nothing is cut to the width of a
-screen, no pager starts, most programs leave out colours and progress bars, and when bash says that
-a command has ended, all that it has written is there to be read. Bash itself reads what it is to
-do from a pipe that commands do not have, and says on another how they ended.
+Commands have their own terminal as standard input and a pipe for their output. With the terminal,
+programs read input line by line, ask for passwords (`/dev/tty`), and react to C-c, C-d and C-z;
+bash has job control. With the pipe, lines are not wrapped to the screen, no pager starts, most
+programs omit colours and progress bars, and when bash reports the end of a command, all its output
+can be read. Bash reads its commands from a private pipe and reports their ends on another.
 """
 
 from __future__ import annotations
@@ -45,19 +44,19 @@ _LEAVE_WITHIN = 0.5
 _AGAIN = 0.25
 _CHUNK = 1 << 16
 _BEGIN, _END, _FIELDS = b"\0\0", b".", 6
-"""A report: what it begins with, its last field, and how many there are. C-c may cut one short."""
+"""A report: its start, its last field, and the number of fields. C-c can truncate a report."""
 _OWN = "PWD OLDPWD SHLVL TMPDIR AGENTS_TOOLS_PROCESS"
-"""Variables that each session has anew."""
+"""Variables that each session sets itself."""
 _BASH = ("bash", "--norc", "--noprofile")
 _ROWS, _COLUMNS = 50, 200
 _SESSION_OF: int = getattr(termios, "TIOCGSID", 0x5429)
-"""Asks a terminal for its session; the number is that of Linux."""
+"""The ioctl for the session of a terminal, on Linux."""
 
 _ENVIRONMENT = {
     "GIT_PAGER": "cat",
     "MANPAGER": "cat",
     "PAGER": "cat",
-    "PYTHONUNBUFFERED": "1",  # what a script prints is seen before it ends
+    "PYTHONUNBUFFERED": "1",  # show the output of a script before it ends
     "SYSTEMD_PAGER": "cat",
     "TERM": "dumb",
 }
@@ -74,8 +73,8 @@ exec 2>&"$1" {tty}<&"$1" {status}>&"$2" || exit 126
 eval "exec $1<&- $2>&-"
 PS1= PS2= exec "$BASH" --norc --noprofile --noediting -i
 """
-"""Makes the terminal that of the session, which the leader of one does by opening it, and starts
-the bash that stays. Under bubblewrap, the leader is another process, hence a session is made."""
+"""Makes the terminal the controlling one, which a session leader does by opening it, and starts
+the persistent bash. Under bubblewrap, another process leads, so a new session is created."""
 
 _SETUP = """\
 export -n PS1 PS2
@@ -103,18 +102,18 @@ __agents_tools_left() {{
 }}
 trap '__agents_tools_left >|{last} 2>/dev/null' EXIT
 """
-"""No echo of what is typed, no history, and the function that says how a command has ended."""
+"""Disables echo and history, and defines the function that reports the end of a command."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommandReport:
-    """How a command has ended.
+    """The result of a command.
 
     Attributes:
         status: Its exit status.
-        cwd: Where the shell is now.
+        cwd: The working directory of the shell.
         flags: The options of the shell, `$-`.
-        jobs: The background jobs that run or are stopped, a line each.
+        jobs: The running or stopped background jobs, one line each.
     """
 
     status: int
@@ -125,14 +124,14 @@ class CommandReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionOptions:
-    """What a session begins with.
+    """The settings of a new session.
 
     Attributes:
-        sandbox: How it is confined.
+        sandbox: The sandbox.
         working_dir: The workspace.
-        cwd: Where it begins; the workspace if that is not there.
-        exports: Commands that set variables of the environment, from the session before.
-        protected: Names that commands may not change.
+        cwd: The initial directory; the workspace if it does not exist.
+        exports: Commands that restore the environment variables of the previous session.
+        protected: Names that commands cannot change.
     """
 
     sandbox: Sandbox
@@ -143,20 +142,20 @@ class SessionOptions:
 
 
 class ShellSession:
-    """A bash, started at once.
+    """A bash session, started by the constructor.
 
-    All of it is used by one thread at a time, whoever holds `lock`; `wake` may be called by any.
+    Only the thread that holds `lock` can use it; any thread can call `wake`.
 
     Args:
-        start: What it begins with.
-        files: Where large outputs are kept.
+        start: The settings.
+        files: Stores large outputs.
 
     Attributes:
-        cwd: Where bash was when it last said so.
+        cwd: The last reported working directory.
         command: The latest command.
-        report: How the latest command has ended; `None` while it runs.
+        report: The report of the latest command; `None` while it runs.
         ended: Whether bash has ended.
-        last_output: When something was written last, on the clock of `time.monotonic()`.
+        last_output: The time of the last output, as `time.monotonic()`.
     """
 
     def __init__(self, start: SessionOptions, files: OutputFiles) -> None:
@@ -181,7 +180,7 @@ class ShellSession:
             self._set_up(start)
             self._undo = undo.pop_all()
 
-    # --- what is asked of it
+    # --- interface
 
     @property
     def handle(self) -> SandboxedProcess:
@@ -190,19 +189,19 @@ class ShellSession:
 
     @property
     def running(self) -> bool:
-        """Return whether a command has not ended."""
+        """Return whether a command is running."""
         return self.report is None and not self.ended
 
     @property
     def takes_lines(self) -> bool:
-        """Return whether the terminal hands over whole lines, and not each key at once."""
+        """Return whether the terminal is in line mode."""
         return bool(termios.tcgetattr(self._terminal)[3] & termios.ICANON)
 
     def run(self, command: str) -> None:
-        """Begin with a command.
+        """Start a command.
 
         Args:
-            command: What bash reads; without NUL.
+            command: The input of bash, without NUL.
         """
         before = self.report
         prefix = ""
@@ -214,34 +213,34 @@ class ShellSession:
         self._token += 1
         self.report = None
         self.command = command
-        said = self._say_ended()
+        report_line = self._report_line()
         quoted = (prefix + command).replace("'", "'\\''")
-        tty, told = self._numbers
-        line = f"\\builtin eval '{quoted}' <&{tty} {tty}<&- {told}>&-;"
+        tty, status = self._numbers
+        line = f"\\builtin eval '{quoted}' <&{tty} {tty}<&- {status}>&-;"
         self._typed.clear()
-        self._send(line.encode("utf-8", "surrogateescape") + said + b"\n" + said)
+        self._send(line.encode("utf-8", "surrogateescape") + report_line + b"\n" + report_line)
 
     def type(self, data: bytes) -> None:
-        """Send input to what runs."""
+        """Send input to the running command."""
         self._typed.append(memoryview(data))
         self._selector.modify(self._terminal, selectors.EVENT_READ | selectors.EVENT_WRITE)
 
-    def step(self, timeout: float, heard: Callable[[bytes], None] | None = None) -> None:
-        """Wait until something happens, and deal with it.
+    def step(self, timeout: float, on_output: Callable[[bytes], None] | None = None) -> None:
+        """Wait for the next event and process it.
 
         Args:
-            timeout: The most seconds to wait.
-            heard: Called with what was written.
+            timeout: The maximum seconds to wait.
+            on_output: Called with new output.
         """
         events = self._selector.select(max(0.0, timeout))
-        told = False
+        reported = False
         for key, mask in events:
             if key.fd == self._out:
-                self._read(self._out, heard)
+                self._read(self._out, on_output)
             elif key.fd == self._terminal:
-                self._with_terminal(mask, heard)
+                self._with_terminal(mask, on_output)
             elif key.fd == self._status:
-                told = self._hear()
+                reported = self._read_reports()
             elif key.fd == self._commands:
                 self._write(self._commands, self._script)
             elif key.fd == self._wake_read:
@@ -251,16 +250,16 @@ class ShellSession:
                 self.ended = True
         if not events and self.handle.process.poll() is not None:
             self.ended = True
-        if told or self.ended:
-            self._drain(heard)
+        if reported or self.ended:
+            self._drain(on_output)
 
     def wake(self) -> None:
-        """End the waiting of `step` in another thread."""
+        """Wake `step` in another thread."""
         with contextlib.suppress(OSError):
             os.write(self._wake_write, b"\0")
 
     def foreground(self) -> int | None:
-        """Return the process group that has the terminal; `None` where it is the shell's own."""
+        """Return the foreground process group; `None` if it is that of the shell."""
         with contextlib.suppress(OSError):
             group = os.tcgetpgrp(self._terminal)
             if group > 1 and group != self.shell:
@@ -268,7 +267,7 @@ class ShellSession:
         return None
 
     def signal(self, number: int) -> None:
-        """Send a signal to the command that runs; SIGINT to the shell if it is at work itself."""
+        """Send a signal to the running command, or SIGINT to the shell if it runs a builtin."""
         group = self.foreground()
         with contextlib.suppress(OSError):
             if group is not None:
@@ -276,10 +275,12 @@ class ShellSession:
                 os.killpg(group, signal.SIGCONT)
             else:
                 os.kill(self.shell, signal.SIGINT)
-                self._send(b"\n" + self._say_ended())  # it forgets what it has read of the line
+                self._send(
+                    b"\n" + self._report_line()
+                )  # bash discards the part of the line read so far
 
     def left(self) -> tuple[str | None, str]:
-        """Return where bash was when it ended, and its exported variables, if it could say so."""
+        """Return the last directory and exported variables of an ended bash, as far as known."""
         try:
             data = self._last.read_text("utf-8", "surrogateescape")
         except OSError:
@@ -288,26 +289,26 @@ class ShellSession:
         return cwd, exports
 
     def close(self) -> None:
-        """End bash and all that it has started."""
+        """Terminate bash and all processes that it has started."""
         with self.lock:
             self.ended = True
             self._undo.close()
 
     def settle(self, within: float) -> bool:
-        """Wait until bash reads commands again, after a signal that may have come too late for one.
+        """Wait until bash reads commands again, after a signal that can arrive after the command.
 
         Args:
-            within: The most seconds to wait.
+            within: The maximum seconds to wait.
 
         Returns:
-            Whether it does.
+            Whether bash is ready.
         """
         before = self.report
         self._token += 1
         self.report = None
         latest = time.monotonic() + within
         while self.running and time.monotonic() < latest:
-            self._send(b"\n" + self._say_ended())  # again if a late signal has taken it
+            self._send(b"\n" + self._report_line())  # again if a late signal discarded it
             again = time.monotonic() + _AGAIN
             while self.running and time.monotonic() < again:
                 self.step(again - time.monotonic())
@@ -316,33 +317,33 @@ class ShellSession:
         return settled
 
     def waits_for_input(self) -> bool:
-        """Return whether what runs waits for something to be typed."""
+        """Return whether the running command waits for input."""
         return not self._typed and waits_for_input(self.shell, self.foreground(), self._device)
 
     def outputs(self) -> list[int]:
-        """Return the descriptors that output comes by, unless there is too much of it."""
+        """Return the descriptors of the output, or none if there is too much output."""
         if self.ended or self.output.full:
             return []
         watched = self._selector.get_map()
         return [fd for fd in (self._out, self._terminal) if fd in watched]
 
     def absorb(self, fd: int) -> None:
-        """Read what has come by a descriptor."""
+        """Read available output from a descriptor."""
         self._read(fd, None)
 
-    # --- beginning
+    # --- start
 
     def _connect(self, start: SessionOptions, files: OutputFiles) -> None:
-        theirs = self._undo.enter_context(contextlib.ExitStack())
+        bash_ends = self._undo.enter_context(contextlib.ExitStack())
         self._terminal, slave = os.openpty()
         self._later_close(self._terminal)
-        theirs.callback(os.close, slave)
+        bash_ends.callback(os.close, slave)
         _prepare(slave)
         self._device = os.fstat(slave).st_rdev
         self._modes = termios.tcgetattr(slave)
-        script, self._commands = self._pipe(theirs, writing=True)
-        out, self._out = self._pipe(theirs, writing=False)
-        status, self._status = self._pipe(theirs, writing=False)
+        script, self._commands = self._pipe(bash_ends, writing=True)
+        out, self._out = self._pipe(bash_ends, writing=False)
+        status, self._status = self._pipe(bash_ends, writing=False)
         self._wake_read, self._wake_write = os.pipe()
         self._later_close(self._wake_read)
         self._later_close(self._wake_write)
@@ -364,7 +365,7 @@ class ShellSession:
             protected=start.protected,
         )
         self._undo.callback(self._end)
-        theirs.close()
+        bash_ends.close()
         self.shell = self.handle.pid
         for fd in (self._out, self._status, self._terminal, self._commands, self._wake_read):
             os.set_blocking(fd, False)
@@ -376,11 +377,11 @@ class ShellSession:
                 self._later_close(pidfd)
                 self._selector.register(pidfd, selectors.EVENT_READ)
 
-    def _pipe(self, theirs: contextlib.ExitStack, *, writing: bool) -> tuple[int, int]:
-        """Make a pipe; gives the end for bash, and the one for this process."""
+    def _pipe(self, bash_ends: contextlib.ExitStack, *, writing: bool) -> tuple[int, int]:
+        """Create a pipe, and return the end for bash and the end for this process."""
         read, write = os.pipe()
         bash, own = (read, write) if writing else (write, read)
-        theirs.callback(os.close, bash)
+        bash_ends.callback(os.close, bash)
         self._later_close(own)
         return bash, own
 
@@ -405,13 +406,13 @@ class ShellSession:
         while self.running and time.monotonic() < latest:
             self.step(0.1)
         if self.report is None:
-            said = self.output.take(500).text.strip()
-            raise OSError(f"bash has not started{f': {said}' if said else ''}")
+            output = self.output.take(500).text.strip()
+            raise OSError(f"bash did not start{f': {output}' if output else ''}")
         self.output.take(0)
         self.shell = self._leader()
 
     def _leader(self) -> int:
-        """Return the process that leads the session of the terminal: bash."""
+        """Return the bash process, which leads the session of the terminal."""
         with contextlib.suppress(OSError):
             given = fcntl.ioctl(self._terminal, _SESSION_OF, b"\0\0\0\0")
             leader: int = struct.unpack("i", given)[0]
@@ -419,33 +420,33 @@ class ShellSession:
                 return leader
         return self.handle.pid
 
-    # --- the end
+    # --- termination
 
     def _end(self) -> None:
-        """End bash by the end of its input, so that its `trap … EXIT` runs, and the others."""
+        """Close the input of bash, so that its EXIT trap runs, and end all other processes."""
         self.output.close()
         process = self.handle.process
         if process.poll() is None and self.report is not None:
-            # The end of what bash reads; the number stays taken until all are closed.
+            # Bash reads the end of its input; the descriptor stays in use until all are closed.
             os.dup2(self._wake_read, self._commands, inheritable=False)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(_LEAVE_WITHIN)
         if process.poll() is None:
             with contextlib.suppress(OSError):
-                os.kill(self.shell, signal.SIGHUP)  # a bash like this one ignores SIGTERM
+                os.kill(self.shell, signal.SIGHUP)  # an interactive bash ignores SIGTERM
         self.handle.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(_LEAVE_WITHIN)
         with contextlib.suppress(OSError):
             self._last.unlink()
 
-    # --- what happens
+    # --- events
 
-    def _say_ended(self) -> bytes:
-        """Return the line by which bash says how the latest command has ended, the first time only.
+    def _report_line(self) -> bytes:
+        """Return the line with which bash reports the end of the latest command once.
 
-        It comes twice: bash forgets the rest of a line when a variable is unbound or C-c comes. An
-        empty line is between, as after an open quote bash also forgets the first word of a line.
+        The line is sent twice, since bash discards the rest of a line after an unbound variable or
+        C-c. An empty line is between, since after an open quote bash discards the next word too.
         """
         return f"{{ __agents_tools $? {self._token}; }} >/dev/null 2>&1\n".encode()
 
@@ -454,7 +455,7 @@ class ShellSession:
         self._write(self._commands, self._script)
 
     def _write(self, fd: int, waiting: deque[memoryview]) -> None:
-        """Write as much as there is room for; the rest when there is more."""
+        """Write as much as possible now, and the rest later."""
         try:
             while waiting:
                 written = os.write(fd, waiting[0])
@@ -463,7 +464,7 @@ class ShellSession:
                     waiting.popleft()
         except BlockingIOError:
             pass
-        except OSError:  # bash is gone: `ended` will say so
+        except OSError:  # bash has ended: `ended` will report it
             waiting.clear()
         if fd == self._commands:
             self._watch_commands(bool(waiting))
@@ -477,18 +478,18 @@ class ShellSession:
         elif watched and not wanted:
             self._selector.unregister(self._commands)
 
-    def _with_terminal(self, mask: int, heard: Callable[[bytes], None] | None) -> None:
+    def _with_terminal(self, mask: int, on_output: Callable[[bytes], None] | None) -> None:
         if mask & selectors.EVENT_WRITE:
             self._write(self._terminal, self._typed)
         if mask & selectors.EVENT_READ:
-            self._read(self._terminal, heard)
+            self._read(self._terminal, on_output)
 
-    def _read(self, fd: int, heard: Callable[[bytes], None] | None) -> int:
+    def _read(self, fd: int, on_output: Callable[[bytes], None] | None) -> int:
         try:
             data = os.read(fd, _CHUNK)
         except BlockingIOError:
             return 0
-        except OSError:  # nobody has the terminal any more
+        except OSError:  # no process has the terminal open anymore
             data = b""
         if not data:
             with contextlib.suppress(KeyError):
@@ -496,33 +497,33 @@ class ShellSession:
             return 0
         self.last_output = time.monotonic()
         self.output.add(data)
-        if heard is not None:
-            heard(data)
+        if on_output is not None:
+            on_output(data)
         return len(data)
 
-    def _drain(self, heard: Callable[[bytes], None] | None) -> None:
-        """Read what was there when the command ended, and no more: others may continue writing."""
+    def _drain(self, on_output: Callable[[bytes], None] | None) -> None:
+        """Read the output up to the end of the command only; background jobs can add more."""
         for fd in (self._out, self._terminal):
             waiting = _waiting(fd)
-            while waiting > 0 and (count := self._read(fd, heard)):
+            while waiting > 0 and (count := self._read(fd, on_output)):
                 waiting -= count
 
-    def _hear(self) -> bool:
-        """Read reports; gives whether one is about the command that runs."""
+    def _read_reports(self) -> bool:
+        """Read reports, and return whether one is for the running command."""
         with contextlib.suppress(BlockingIOError):
             data = os.read(self._status, _CHUNK)
             if not data:
                 self._selector.unregister(self._status)
             self._reports += data
         begun = self._reports.split(_BEGIN)
-        told = False
+        reported = False
         for one in begun:
             fields = one.lstrip(b"\0").split(b"\0")
             if len(fields) == _FIELDS and fields[-1] == _END:
-                told = self._take(fields[:-1]) or told
+                reported = self._take(fields[:-1]) or reported
         last = begun[-1]
         self._reports = b"" if last.endswith(b"\0" + _END) else _BEGIN + last
-        return told
+        return reported
 
     def _take(self, fields: list[bytes]) -> bool:
         token, status, cwd, flags, jobs = (
@@ -534,14 +535,16 @@ class ShellSession:
         lines = tuple(one for one in lines if " Running " in one or " Stopped" in one)
         self.report = CommandReport(int(status), cwd, flags, lines)
         self.cwd = cwd
-        if termios.tcgetattr(self._terminal) != self._modes:  # a program was ended in the middle
+        if (
+            termios.tcgetattr(self._terminal) != self._modes
+        ):  # a program died without restoring them
             with contextlib.suppress(termios.error):
                 termios.tcsetattr(self._terminal, termios.TCSANOW, self._modes)
         return True
 
 
 def _prepare(slave: int) -> None:
-    """Make a terminal hand on what is typed as it is, by lines, and without an echo."""
+    """Set a terminal to line mode without echo and translation."""
     modes = termios.tcgetattr(slave)
     modes[0] = termios.ICRNL
     modes[1] &= ~termios.OPOST
@@ -552,16 +555,16 @@ def _prepare(slave: int) -> None:
 
 
 def _numbers(limit: int | None, taken: Sequence[int]) -> tuple[int, int]:
-    """Return two free numbers for descriptors of bash, high ones, as commands use the low ones."""
+    """Return two free high descriptor numbers for bash; commands use low ones."""
     allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     highest = min(one for one in (_HIGHEST, limit, allowed) if one is not None and one > 0)
-    near = {one + more for one in taken for more in (0, 1)}  # bash loses the next one on closing
+    near = {one + more for one in taken for more in (0, 1)}  # bash also closes the next one
     first, second = [one for one in range(highest - 2, highest - 9, -1) if one not in near][:2]
     return first, second
 
 
 def _waiting(fd: int) -> int:
-    """Return how many bytes can be read at once."""
+    """Return the number of bytes that can be read now."""
     try:
         given = fcntl.ioctl(fd, termios.FIONREAD, b"\0\0\0\0")
     except OSError:
@@ -575,7 +578,7 @@ def _quoted(text: str) -> str:
 
 
 def _umask() -> int:
-    """Return the permissions that new files do not get: those of this process."""
+    """Return the umask of this process."""
     with contextlib.suppress(OSError, IndexError, ValueError):
         for line in Path("/proc/self/status").read_text().splitlines():
             if line.startswith("Umask:"):

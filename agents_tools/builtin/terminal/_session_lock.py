@@ -1,4 +1,4 @@
-"""Lets calls from many threads use one session, one after the other."""
+"""Serialize calls from many threads on one session."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class SessionTurn:
     """The place of one call in the queue.
 
     Attributes:
-        cancelled: Whether no one waits for the call any more.
-        on_cancel: Ends what the call waits for, once its turn has come.
+        cancelled: Whether the call was cancelled.
+        on_cancel: Wakes the call during its turn.
     """
 
     def __init__(self, context: ToolContext[Any] | None) -> None:
@@ -31,11 +31,11 @@ class SessionTurn:
 
     @property
     def abandoned(self) -> bool:
-        """Return whether the call of a tool has been cancelled."""
+        """Return whether the tool call was cancelled."""
         return self.context is not None and self.context.cancelled
 
     def cancel(self) -> None:
-        """Say that no one waits for the call any more."""
+        """Cancel the call."""
         self.cancelled = True
         self.ready.set()
         if (on_cancel := self.on_cancel) is not None:
@@ -43,7 +43,7 @@ class SessionTurn:
 
 
 class SessionQueue:
-    """A queue of calls: the first in it has its turn."""
+    """A queue of calls; the first call has its turn."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -51,10 +51,10 @@ class SessionQueue:
 
     @contextlib.contextmanager
     def take(self, context: ToolContext[Any] | None) -> Generator[SessionTurn]:
-        """Wait for the turn of a call; one that was cancelled meanwhile comes at once.
+        """Wait for the turn of a call; a cancelled call returns immediately.
 
         Args:
-            context: The context of the call; `None` for one that was made directly.
+            context: The context of the call; `None` for a direct call.
         """
         turn = SessionTurn(context)
         with self._lock:
@@ -71,9 +71,9 @@ class SessionQueue:
                     self._queue[0].ready.set()
 
     def cancel_abandoned(self) -> None:
-        """Cancel the calls that no one waits for; with none, the running one if it has no context.
+        """Cancel the abandoned calls; without any, cancel the running call if it has no context.
 
-        A call with a context that is not cancelled is waited for: the one that was meant has ended.
+        A running call with an active context continues: the cancelled call has ended already.
         """
         with self._lock:
             found = [turn for turn in self._queue if turn.abandoned]

@@ -1,4 +1,4 @@
-"""The terminal tool: how it is made, and what models are told about it."""
+"""The definition and description of the terminal tool."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ if TYPE_CHECKING:
 __all__ = ["BashTool", "TerminalAction", "TerminalObservation", "TerminalTool"]
 
 _DESCRIPTION = """\
-Run a command in a bash session that stays: working directory, variables, functions and background \
-jobs last from one call to the next.
+Run a command in a persistent bash session: working directory, variables, functions and background \
+jobs stay between calls.
 
-- Several lines and here-documents are fine. For a server or anything that does not end, add `&` \
-and send its output to a file.
-- With `timeout`, the command is stopped after so many seconds (exit code 124). Without, the call \
-returns when the command has written nothing for {soft:g} s, or waits for input; it goes on \
-running. Then: an empty `command` waits for more, `is_input` types a line or a key (`C-c` stops \
-it, `C-d` ends the input), `reset` starts a new session.
-- Output above {limit:,} characters is cut in the middle; all of it is in a file, to be searched \
-with grep or sed.
+- Multiple lines and here-documents are allowed. For a server or another endless command, add `&` \
+and redirect its output to a file.
+- With `timeout`, the command is stopped after that many seconds (exit code 124). Without it, the \
+call returns when the command writes nothing for {soft:g} s or waits for input, and the command \
+continues. Then an empty `command` waits for more output, `is_input` types a line or a key (`C-c` \
+stops the command, `C-d` ends its input), and `reset` starts a new session.
+- Output above {limit:,} characters is truncated in the middle; search the file with the whole \
+output using grep or sed.
 - {sandbox}"""
 
 _LEVELS = {
-    "process": "Commands are not confined: they can do what this program can.",
+    "process": "Commands are not confined: they have the permissions of this program.",
     "landlock": "Commands can write only in the working directory and $TMPDIR{network}.",
     "bwrap": "Commands can write only in the working directory and /tmp{network}.",
 }
 
 
 class TerminalTool(ToolDefinition[TerminalAction, TerminalObservation]):
-    """Runs commands in a bash session that stays."""
+    """Tool that runs commands in a persistent bash session."""
 
     name: ClassVar[str] = "execute_bash"
 
@@ -62,14 +62,14 @@ class TerminalTool(ToolDefinition[TerminalAction, TerminalObservation]):
         """Create the tool.
 
         Args:
-            conv_state: Its `workspace.working_dir` is the directory, unless one is given.
-            working_dir: Where the session begins, and what confined commands may write.
-            executor: What runs the commands, shared with other tools; then `working_dir`,
-                `sandbox`, `timeout` and `max_output` are its own.
-            sandbox: How far commands are confined; not at all by default.
-            timeout: Seconds after which a command is stopped whose call does not say.
-            max_output: The most characters of an output that are shown.
-            description: What models are told about it.
+            conv_state: Provides `workspace.working_dir` as the default directory.
+            working_dir: The initial directory, which confined commands can write.
+            executor: A shared executor, which has its own `working_dir`, `sandbox`, `timeout` and
+                `max_output`.
+            sandbox: The sandbox; commands are not confined by default.
+            timeout: The default timeout of a command in seconds.
+            max_output: The maximum number of characters of a shown output.
+            description: The description for models, instead of the default.
             **params: Further arguments of `TerminalExecutor`.
         """
         from agents_tools.builtin.terminal.executor import TerminalExecutor
@@ -99,8 +99,8 @@ BashTool = TerminalTool
 
 
 def _describe(executor: TerminalExecutor) -> str:
-    """Write the description for the limits and the level in force."""
-    network = "" if executor.sandbox.network else ", and have no network"
+    """Return the description for the limits and the active sandbox level."""
+    network = "" if executor.sandbox.network else ", and have no network access"
     sandbox = _LEVELS[executor.level].format(network=network)
     return _DESCRIPTION.format(
         soft=executor.soft_timeout, limit=executor.max_output, sandbox=sandbox

@@ -1,4 +1,4 @@
-"""Runs the commands of the terminal tool in a session that stays."""
+"""The executor of the terminal tool, which has a persistent session."""
 
 from __future__ import annotations
 
@@ -33,38 +33,38 @@ __all__ = ["BashExecutor", "TerminalExecutor"]
 _STOPPED = 124
 _INTERRUPTED = 130
 _MOST_SILENCES = 10
-"""The soft timeouts that a call lasts at most, however much its command writes."""
+"""The maximum duration of a call in soft timeouts, even if its command keeps writing."""
 _QUIET = 0.2
 _LOOK_AGAIN = 0.3
 _ASK, _TELL, _FORCE = 1.0, 2.0, 3.0
-"""Seconds until SIGTERM follows SIGINT, until SIGKILL, and until the session is given up."""
+"""Seconds from SIGINT until SIGTERM, until SIGKILL, and until the session is terminated."""
 _AGAIN = 0.05
 _MOMENT = 0.2
 _AT_ONCE = 0.2
 _SETTLE_WITHIN = 2.0
 _OWN_NAME = re.compile(r"\bbuiltin\s*\(\s*\)|\bfunction\s+builtin\b")
 _RESETTING_KEYS = {b"\x03", b"\x1a", b"\x1c"}
-"""C-c, C-z and C-\\: what they do may come when the command has just ended."""
+"""C-c, C-z and C-\\: their signal can arrive just after the end of the command."""
 
 
 class TerminalExecutor(ToolExecutor[TerminalAction, TerminalObservation]):
-    """A bash session that is started with the first command, and stays.
+    """Executor with a persistent bash session, which starts with the first command.
 
-    Calls may come from several threads; they are run one after the other.
+    Calls from several threads run one after the other.
 
     Args:
-        working_dir: Where the session begins, and what confined commands may write; the current
+        working_dir: The initial directory, which confined commands can write; the current
             directory by default.
-        sandbox: How far commands are confined, and what they are given; by default they are not
-            confined, get few variables of the environment, and are ended with all that they start.
-        env: Variables that commands get, beside those of the sandbox.
-        limits: What each process may use, instead of the limits of the sandbox.
-        protected: Names that commands may not change, where the level has that.
-        timeout: Seconds after which a command is stopped whose call does not say; `None` for never.
+        sandbox: The sandbox; by default commands are not confined, get a short environment, and are
+            terminated with all their children.
+        env: Environment variables in addition to those of the sandbox.
+        limits: The resource limits of each process, instead of those of the sandbox.
+        protected: Names that commands cannot change, if the sandbox level supports that.
+        timeout: The default timeout of a command in seconds; `None` for none.
         soft_timeout: Seconds without output after which a call without timeout returns while its
-            command continues. It also returns after ten times as many, or 1 GiB of output.
-        max_output: The most characters of an output that are shown.
-        max_file: The most bytes of whole outputs that are kept in files.
+            command continues. It also returns after ten times this duration, or 1 GiB of output.
+        max_output: The maximum number of characters of a shown output.
+        max_file: The maximum total size of the files with whole outputs, in bytes.
 
     Raises:
         UserError: A limit is not above zero.
@@ -105,21 +105,21 @@ class TerminalExecutor(ToolExecutor[TerminalAction, TerminalObservation]):
 
     @property
     def level(self) -> str:
-        """The level of confinement: `process`, `landlock` or `bwrap`."""
+        """The sandbox level: `process`, `landlock` or `bwrap`."""
         return sandbox_report(self.sandbox).level
 
     def __call__(self, action: TerminalAction, conversation: object = None) -> TerminalObservation:
-        """Run a command, or give input to the one that runs.
+        """Run a command, or send input to the running one.
 
         Args:
             action: The command, or the input.
             conversation: Not used.
 
         Returns:
-            What it has written, and how it ended.
+            The output and the exit code.
 
         Raises:
-            ToolError: There is no bash, or it cannot be started.
+            ToolError: Bash is not installed or cannot be started.
             ToolCancelledError: The call was cancelled before its turn came.
         """
         del conversation
@@ -132,11 +132,11 @@ class TerminalExecutor(ToolExecutor[TerminalAction, TerminalObservation]):
             return _TerminalCall(self, action, turn, LiveOutput(context)).run()
 
     def interrupt(self) -> None:
-        """End the command of the call that was cancelled; without tools, of the one that runs."""
+        """Stop the command of the cancelled call; outside a tool call, the running command."""
         self._turns.cancel_abandoned()
 
     def close(self) -> None:
-        """End the session and all that it runs, and remove the files with its outputs."""
+        """Terminate the session and its processes, and remove the files with its outputs."""
         self._closed = True
         self._turns.cancel_all()
         with self._turns.take(None):
@@ -146,7 +146,7 @@ class TerminalExecutor(ToolExecutor[TerminalAction, TerminalObservation]):
                 files.close()
 
     def __del__(self) -> None:
-        """End what no one has closed."""
+        """Terminate the session if the executor was not closed."""
         if getattr(self, "_files", None) is not None:
             with contextlib.suppress(Exception):
                 self.close()
@@ -154,10 +154,10 @@ class TerminalExecutor(ToolExecutor[TerminalAction, TerminalObservation]):
     # --- the session
 
     def session(self, notes: list[str]) -> ShellSession:
-        """Return the session, a new one if there is none any more.
+        """Return the session; start a new one if it has ended.
 
         Args:
-            notes: Where it is said that a new one had to be started.
+            notes: Gets a note if a new session had to be started.
         """
         before = self._session
         if before is not None:
@@ -193,15 +193,15 @@ class TerminalExecutor(ToolExecutor[TerminalAction, TerminalObservation]):
             raise ToolError(f"The session could not be started: {error}") from error
         report = session.report
         if cwd is not None and report is not None and report.cwd != cwd:
-            notes.append(f"{cwd} is not there any more; the new session is in {report.cwd}")
+            notes.append(f"{cwd} does not exist anymore; the new session is in {report.cwd}")
         self._session, self._kept = session, (None, "")
         return session
 
     def lost(self, notes: list[str]) -> int | None:
-        """Let go of a session that has ended by itself, and keep what can be kept of it.
+        """Discard a session that has ended, and keep its directory and exported variables.
 
         Args:
-            notes: Where it is said how it ended.
+            notes: Gets a note on how it ended.
 
         Returns:
             The exit code of bash.
@@ -221,16 +221,16 @@ class TerminalExecutor(ToolExecutor[TerminalAction, TerminalObservation]):
         if cwd is not None:
             notes.append(
                 f"the session has ended; {rest}, with the exported variables, "
-                "and without functions, aliases and other variables"
+                "but without functions, aliases and other variables"
             )
         elif code is not None and code < 0:
-            notes.append(f"the session was ended from outside, by {_signal_name(-code)}; {rest}")
+            notes.append(f"the session was killed by {_signal_name(-code)}; {rest}")
         else:
-            notes.append(f"the session has ended; {rest}, with nothing else kept")
+            notes.append(f"the session has ended; {rest}, without its variables")
         return None if code is None else 128 - code if code < 0 else code
 
     def end_session(self) -> None:
-        """End the session and all that it runs."""
+        """Terminate the session and its processes, but keep its state for the next."""
         session, self._session = self._session, None
         if session is not None:
             from agents_tools.builtin.terminal import _drain as _idle
@@ -239,7 +239,7 @@ class TerminalExecutor(ToolExecutor[TerminalAction, TerminalObservation]):
             session.close()
 
     def forget(self) -> None:
-        """End the session, and keep nothing of it."""
+        """Terminate the session and drop its state."""
         self.end_session()
         self._kept = (None, "")
 
@@ -267,7 +267,7 @@ class _TerminalCall:
         self.before: str | None = None
 
     def run(self) -> TerminalObservation:
-        """Do what is asked for."""
+        """Execute the action."""
         action, executor = self.action, self.executor
         if (fault := _fault(action)) is not None:
             return self._refused(fault)
@@ -297,16 +297,16 @@ class _TerminalCall:
             session.settle(_SETTLE_WITHIN)
         return self._finished(session)
 
-    # --- beginning
+    # --- start
 
     def _begin(self, session: ShellSession) -> str | None:
-        """Hand the command or the input to the session, or give the reason why not."""
+        """Send the command or input to the session, or return the reason why not."""
         action = self.action
         self.before = session.cwd
         key = key_named(action.command) if action.command.startswith(("C-", "^")) else None
         if not session.running:
             if action.is_input or key is not None:
-                return "Nothing is running that could take input. Use command without is_input."
+                return "No command is running that accepts input. Use command without is_input."
             if action.command:
                 session.run(action.command)
             return None
@@ -325,7 +325,7 @@ class _TerminalCall:
     # --- while it runs
 
     def _follow(self, session: ShellSession) -> None:
-        """Wait until the command has ended, or something else ends the call."""
+        """Wait for the end of the command, or for another end of the call."""
         executor, began = self.executor, time.monotonic()
         seconds = self.action.timeout or executor.timeout
         soft = executor.soft_timeout
@@ -343,7 +343,7 @@ class _TerminalCall:
             elif seconds is None and (quiet >= soft or now - began >= soft * _MOST_SILENCES):
                 return self._goes_on(f"still running after {now - began:.0f} s")
             elif seconds is None and session.output.full:
-                return self._goes_on("still running, and has written more than is kept")
+                return self._goes_on("still running, and its output exceeds the limit")
             elif now >= look and quiet >= _QUIET:
                 if session.waits_for_input():
                     self.fields["waits_for_input"] = True
@@ -352,28 +352,27 @@ class _TerminalCall:
             else:
                 until = [began + seconds] if seconds else [now + soft - quiet]
                 until.append(max(look, now + _QUIET - quiet))
-                session.step(min(min(until) - now, self.live.due), self.live.hear)
+                session.step(min(min(until) - now, self.live.due), self.live.add)
                 self.live.tick()
         return None
 
     def _goes_on(self, how: str) -> None:
         self.notes.append(
-            f"{how}; to wait for more send an empty command, to type use is_input, to stop it "
-            "type C-c"
+            f"{how}; send an empty command to wait, use is_input to type, or type C-c to stop it"
         )
 
     def _stop(self, session: ShellSession, why: str, *, exit_code: int) -> None:
-        """End what runs: SIGINT, then SIGTERM, then SIGKILL; finally the whole session."""
+        """Stop the command: SIGINT, SIGTERM, SIGKILL; finally terminate the whole session."""
         self.fields.update(exit_code=exit_code, is_error=True)
         began = time.monotonic()
         stopping = _StopRequest(session, began)
         while session.running and not stopping.given_up:
             stopping.push()
-            session.step(_AGAIN, self.live.hear)
+            session.step(_AGAIN, self.live.add)
         if not session.ended and (session.running or not session.settle(_SETTLE_WITHIN)):
             self.notes.append(
-                f"{why}; it could not be ended, so the session was; the next command starts a new "
-                f"one in {session.cwd}"
+                f"{why}; it did not end, so the session was terminated; the next command starts a "
+                f"new one in {session.cwd}"
             )
             self.fields["given_up"] = True
             session.handle.kill_tree(_AT_ONCE)
@@ -381,7 +380,7 @@ class _TerminalCall:
             return
         self.notes.append(why)
 
-    # --- what is given
+    # --- result
 
     def _finished(self, session: ShellSession) -> TerminalObservation:
         report = session.report
@@ -393,7 +392,7 @@ class _TerminalCall:
         return self._observation(session, background=list(report.jobs), **self.fields)
 
     def _ended(self, session: ShellSession) -> TerminalObservation:
-        """Tell that bash has ended: by `exit`, `exec`, a failure under `set -e`, or a signal."""
+        """Return the observation for a bash that has ended, for example by `exit` or a signal."""
         executor = self.executor
         if self.fields.pop("given_up", False):
             shown = session.output.take(executor.max_output)
@@ -440,7 +439,7 @@ class _TerminalCall:
 
 
 class _StopRequest:
-    """Which signal a command gets when: it may catch the first two, and its shell continues."""
+    """Escalates the signals to a command, which can catch the first two; its shell continues."""
 
     def __init__(self, session: ShellSession, began: float) -> None:
         self._session = session
@@ -451,13 +450,13 @@ class _StopRequest:
 
     @property
     def given_up(self) -> bool:
-        """Return whether the shell itself does not let itself be interrupted, or nothing helps."""
+        """Return whether the command survived all signals, or the shell ignores the interrupt."""
         now = time.monotonic()
         own = self._own_since
         return now - self._began >= _FORCE or (own is not None and now - own >= _TELL)
 
     def push(self) -> None:
-        """Send what is due; again after a moment, as a program that just starts may miss it."""
+        """Send the signal that is due; repeat it, since a starting program can miss it."""
         now = time.monotonic()
         passed = now - self._began
         number = signal.SIGINT
@@ -466,7 +465,7 @@ class _StopRequest:
         group = self._session.foreground()
         if group is None and self._own_since is None:
             self._own_since = now
-            if self._sent is not None:  # the shell is about to say how the command has ended
+            if self._sent is not None:  # the shell is about to report the end of the command
                 self._sent, self._again = (None, number), now + _MOMENT
         elif group is not None:
             self._own_since = None
@@ -479,13 +478,13 @@ class _StopRequest:
 def _fault(action: TerminalAction) -> str | None:
     """Return the reason why a command cannot be run; `None` if it can."""
     if "\0" in action.command:
-        return "The command has a NUL character, which bash cannot read. Leave it out."
+        return "The command contains a NUL character, which bash cannot read. Remove it."
     try:
         action.command.encode()
     except UnicodeEncodeError:
-        return "The command has a surrogate, which is no character. Leave it out."
+        return "The command contains a lone surrogate. Remove it."
     if _OWN_NAME.search(action.command):
-        return "A function cannot be named builtin here. Give it another name."
+        return "A function must not be named builtin. Rename it."
     return None
 
 

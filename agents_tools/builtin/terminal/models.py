@@ -1,4 +1,4 @@
-"""What the terminal tool takes and what it gives."""
+"""The action and observation of the terminal tool."""
 
 from __future__ import annotations
 
@@ -12,41 +12,40 @@ __all__ = ["TerminalAction", "TerminalObservation"]
 
 
 class TerminalAction(Action):
-    """A command to run, or input for the one that runs."""
+    """A command to run, or input for the running one."""
 
     command: str = Field(
         description="The command. With is_input: a line to type, or a key such as C-c, C-d, C-z. "
-        "Empty: wait for more output of the command that runs."
+        "Empty: wait for more output of the running command."
     )
     timeout: float | None = Field(
         default=None,
         gt=0,
-        description="Seconds after which the command is stopped. By default it is not.",
+        description="Seconds after which the command is stopped. No limit by default.",
     )
-    is_input: bool = Field(default=False, description="Whether to type into the program that runs.")
+    is_input: bool = Field(default=False, description="Whether to type into the running program.")
     reset: bool = Field(
         default=False,
-        description="Whether to end the session and all that it runs, and start a new one first.",
+        description="Whether to terminate the session and its processes and start a new one first.",
     )
 
 
 class TerminalObservation(Observation):
-    """What a command has written, and how it ended.
+    """The output and the result of a command.
 
     Attributes:
-        command: What was asked for.
-        exit_code: Its exit code; 124 if it was stopped at its timeout, 130 if it was interrupted;
-            `None` while it runs.
+        command: The command or input.
+        exit_code: Its exit code; 124 after a timeout, 130 after an interrupt; `None` while it runs.
         timed_out: Whether it was stopped at its timeout.
-        running: Whether it still runs; the session is busy with it.
+        running: Whether it still runs, so that the session is busy.
         waits_for_input: Whether it runs and waits for a line or a key.
-        working_dir: Where the session is now.
-        duration: Seconds that the call took.
-        truncated: Whether `text` has not all of the output.
-        output_file: The file with all of it, as it was written, where it is truncated.
-        background: The background jobs that run or are stopped, a line each.
-        notes: What models are told beside the output.
-        sandbox: The level of confinement in force: `process`, `landlock` or `bwrap`.
+        working_dir: The working directory of the session.
+        duration: The duration of the call in seconds.
+        truncated: Whether `text` contains only a part of the output.
+        output_file: The file with the whole raw output if it is truncated.
+        background: The running or stopped background jobs, one line each.
+        notes: Notes for the model in addition to the output.
+        sandbox: The active sandbox level: `process`, `landlock` or `bwrap`.
     """
 
     command: str = ""
@@ -64,7 +63,7 @@ class TerminalObservation(Observation):
 
     @property
     def to_llm_content(self) -> Sequence[TextContent | ImageContent]:
-        """The output, and below it in brackets what is to be known beside it."""
+        """The output, followed by the notes in brackets."""
         lines = [*self._ending(), *self.notes]
         lines += [f"background job: {job}" for job in self.background]
         content = list(super().to_llm_content)
