@@ -173,10 +173,10 @@ def _print_choice(tools: list[Tool], typed: str) -> None:
 
 def _emit(view: CallView, folder: ArtifactFolder | None) -> Emit:
     if folder is None:
-        return view.hear
+        return view.show
 
     def emit(event: Event) -> None:
-        view.hear(event)
+        view.show(event)
         if isinstance(event, ToolArtifactEvent):
             try:
                 folder.save_artifact(event)

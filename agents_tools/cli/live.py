@@ -73,7 +73,7 @@ class LiveView:
             )
             self._live.start()
 
-    def hear(self, event: Event) -> None:
+    def show(self, event: Event) -> None:
         """Show an event. A closed terminal must not disturb the tool."""
         with contextlib.suppress(OSError, ValueError):
             with self._lock:

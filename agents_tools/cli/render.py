@@ -34,7 +34,7 @@ __all__ = [
 
 
 class CallView(Protocol):
-    """Shows the events of a call and of its nested calls. Any thread can call `hear`."""
+    """Shows the events of a call and of its nested calls. Any thread can call `show`."""
 
     for_programs: bool
     """Whether a program reads the output, so that no other text is allowed next to it."""
@@ -43,7 +43,7 @@ class CallView(Protocol):
         """Show that the call is running, because it takes longer than a moment."""
         ...
 
-    def hear(self, event: Event) -> None:
+    def show(self, event: Event) -> None:
         """Show an event."""
         ...
 
@@ -86,7 +86,7 @@ class SilentView:
     def open(self) -> None:
         """Show nothing."""
 
-    def hear(self, event: Event) -> None:
+    def show(self, event: Event) -> None:
         """Show nothing."""
 
     def close(self, status: CallStatus, duration: float, problem: str | None) -> bool:
@@ -106,7 +106,7 @@ class NdjsonView:
     def open(self) -> None:
         """Write nothing."""
 
-    def hear(self, event: Event) -> None:
+    def show(self, event: Event) -> None:
         """Write an event."""
         self._lines.write(json.dumps(event.to_dict(), separators=(",", ":")))
 
@@ -114,7 +114,7 @@ class NdjsonView:
         """Write the error message as an event, so that every line is valid JSON."""
         del duration
         if problem is not None:
-            self.hear(ErrorEvent(problem, kind=status))
+            self.show(ErrorEvent(problem, kind=status))
         return True
 
 
@@ -133,7 +133,7 @@ class PlainView:
     def open(self) -> None:
         """Write nothing: a log needs no sign that the call is running."""
 
-    def hear(self, event: Event) -> None:
+    def show(self, event: Event) -> None:
         """Write a line if something changed."""
         call = self._calls.of(event)
         match event:

@@ -34,7 +34,7 @@ def drawn(*events: Event) -> list[str]:
     """Give the lines that the view draws below the log after these events."""
     view = LiveView("outer")
     for event in events:
-        view.hear(event)
+        view.show(event)
     console = Console(file=io.StringIO(), width=80, force_terminal=False)
     console.print(view)
     view.close("ok", 1.0, None)

@@ -520,7 +520,7 @@ def drawn(*events: Any, height: int = 24) -> list[str]:
     """Give the lines of the live view after these events."""
     view = RichRun("Boss")
     for event in events:
-        view.hear(event)
+        view.show(event)
     view.count((), Usage(requests=1, input_tokens=5))
     console = Console(file=io.StringIO(), width=60, height=height, force_terminal=False)
     console.print(view)

@@ -55,9 +55,9 @@ class NotebookRun(RichRun):
         if self._handle is None:
             self._handle = _shown.display(self._page(), display_id=True)
 
-    def hear(self, event: Event) -> None:
+    def show(self, event: Event) -> None:
         """Take an event, and draw the tree if it was not drawn just now."""
-        super().hear(event)
+        super().show(event)
         now = time.monotonic()
         if now - self._drawn >= _EVERY and self._drawing.acquire(blocking=False):
             try:

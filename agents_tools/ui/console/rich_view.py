@@ -104,7 +104,7 @@ class RichRun:
         for key in [key for key, owner in _screens.items() if owner is self]:
             del _screens[key]
 
-    def hear(self, event: Event) -> None:
+    def show(self, event: Event) -> None:
         """Take an event; it is seen when the tree is drawn the next time."""
         with self._lock:
             node = self._tree.update(event)
