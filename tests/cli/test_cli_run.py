@@ -560,7 +560,7 @@ def test_a_repeated_request_begins_anew() -> None:
     ) == snapshot(
         [
             "* Boss  … s · 1 request · 5 tokens",
-            "   ! the model failed (attempt 1); asking again in … s",
+            "   ! the model failed (attempt 1); trying again in … s",
         ]
     )
 

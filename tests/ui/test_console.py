@@ -257,7 +257,7 @@ def test_the_tree_of_thousands_of_calls_stays_small(above: tuple[str, ...]) -> N
     view.close("ok", 1)
     shown = screen.getvalue()
     assert shown.count("\n") < 700
-    assert "calls before" in shown
+    assert "earlier calls" in shown
     assert "4,000 tokens" in shown
 
 

@@ -202,7 +202,7 @@ class PlainRun(QuietRun):
         elif event.name == "tool_approval_requested":
             self._write(node, f"waits for approval: {arguments_shown(node.arguments)}")
         elif event.name == "output_refused":
-            self._write(node, "the answer was not of the type asked for; asking again")
+            self._write(node, "the answer did not have the output type; trying again")
         elif kind in {"function_call_output", "tool_call_output"}:
             self._write_end(node)
 
