@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["serve"]
 
-_FAREWELL = 1
+_CLEANUP_TIME = 1
 """The seconds that open connections have when the server stops."""
 
 
@@ -62,7 +62,7 @@ async def serve(
         log_level="error",
         access_log=False,
         lifespan="off",
-        timeout_graceful_shutdown=_FAREWELL,
+        timeout_graceful_shutdown=_CLEANUP_TIME,
         server_header=False,
     )
     server = PlaygroundServer(config)
@@ -75,5 +75,5 @@ async def serve(
         try:
             await app.aclose()
         finally:
-            await asyncio.wait({serving}, timeout=_FAREWELL + 1)
+            await asyncio.wait({serving}, timeout=_CLEANUP_TIME + 1)
             listener.close()
