@@ -104,7 +104,7 @@ def test_the_error_says_which_law_which_event_and_why() -> None:
     assert isinstance(error, AssertionError)
     assert (error.index, error.event) == (2, events[2])
     assert str(error) == (
-        "Broken law: nothing of a call comes after its end. At event 2, "
+        "Broken law: no event of a call comes after its end. At event 2, "
         "NotifyStreamEvent(data='late', seq=2, path='a'): call 'a' ended at event 1."
     )
 
@@ -117,25 +117,25 @@ def test_the_error_says_which_law_which_event_and_why() -> None:
         pytest.param(said(start("a"), start("a")), "a call starts once", 1, id="two starts"),
         pytest.param(
             said(start("a"), end("a"), end("a")),
-            "nothing of a call comes after its end",
+            "no event of a call comes after its end",
             2,
             id="two ends",
         ),
         pytest.param(
             said(start("a"), end("a"), start("a")),
-            "nothing of a call comes after its end",
+            "no event of a call comes after its end",
             2,
             id="started again",
         ),
         pytest.param(
             said(start("a"), end("a"), line("a/b")),
-            "nothing of a call comes after its end",
+            "no event of a call comes after its end",
             2,
             id="child after the end of its parent",
         ),
         pytest.param(
             said(start("a"), start("a/b"), end("a"), end("a/b")),
-            "a call ends before the call that it runs in",
+            "a call ends before its parent call",
             2,
             id="parent ends first",
         ),
@@ -202,7 +202,7 @@ def test_the_voice_of_a_call_is_its_own() -> None:
     """A display event with another call's id, or another tool's name, is shown in a wrong place."""
     events = said(start("a"), line("a"), end("a"))
     events[1] = events[1].replace(origin=Origin("tool_a", "b", ("a",)))
-    assert broken(events).law == "what a call says ends its path with the call's own id"
+    assert broken(events).law == "the path of an event ends with the id of its call"
     events[1] = events[1].replace(origin=Origin("other", "a", ("a",)))
     assert broken(events).law == "a call has one tool"
 
@@ -221,7 +221,7 @@ def test_display_events_are_never_durable() -> None:
         durable: ClassVar[bool] = True
 
     for event in (Confused("x"), DurableNote("x")):
-        assert broken(said((event, ""))).law == "what is for display is not durable"
+        assert broken(said((event, ""))).law == "events for display are not durable"
 
 
 def test_calls_with_hidden_brackets_may_speak() -> None:
@@ -236,7 +236,7 @@ def test_calls_with_hidden_brackets_may_speak() -> None:
     [
         (said(start("a")), "every call that starts also ends"),
         (said(end("a")), "every call that ends was started"),
-        (said(start("a"), end("a"), line("a")), "nothing of a call comes after its end"),
+        (said(start("a"), end("a"), line("a")), "no event of a call comes after its end"),
         (said(line("x"), start("x/a"), start("x/a")), "a call starts once"),
     ],
 )

@@ -12,10 +12,10 @@ __all__ = ["main"]
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Run the command line and give its exit code.
+    """Run the command line and return its exit code.
 
     Args:
-        args: What was typed after the name of the program; `sys.argv` by default.
+        args: The words after the name of the program; from `sys.argv` by default.
     """
     try:
         import click as click

@@ -1,4 +1,4 @@
-"""`python -m agents_tools.cli`, for where the console script is not on the path."""
+"""`python -m agents_tools.cli`, for when the console script is not on the path."""
 
 from __future__ import annotations
 

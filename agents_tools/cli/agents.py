@@ -1,4 +1,4 @@
-"""The agents of a file or module, and the one that is meant."""
+"""Find the agents of a file or module, and choose one."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ __all__ = ["agents_in", "described_model", "load_agent", "tool_names"]
 
 
 def load_agent(target: str) -> AnyAgent:
-    """Import what a target names and give its agent.
+    """Import a target and return its agent.
 
     Args:
-        target: `file.py` or `package.module`, which then has one agent, or one that calls all
-            others; or either with `:attribute` or `:name of the agent`.
+        target: `file.py` or `package.module` with one agent, or with one that calls all others;
+            or either with `:attribute` or `:name of the agent`.
 
     Raises:
-        CommandError: There is no such thing, or no telling which agent is meant.
+        CommandError: The target does not exist, or it is ambiguous which agent to use.
     """
     place, attribute = parted(target)
     module = load_target(place)
@@ -42,10 +42,10 @@ def load_agent(target: str) -> AnyAgent:
 
 
 def agents_in(value: Any) -> dict[str, AnyAgent]:
-    """Return the agents that a module, a list or a mapping holds, each by what it is to be called.
+    """Return the agents in a module, a list or a mapping, by the name to use for each.
 
     Args:
-        value: What a target names.
+        value: The value of a target.
     """
     if is_agent(value):
         return {value.name: value}
@@ -63,12 +63,12 @@ def agents_in(value: Any) -> dict[str, AnyAgent]:
 
 
 def tool_names(agent: AnyAgent) -> list[str]:
-    """Return the names of an agent's tools, hosted ones too."""
+    """Return the names of an agent's tools, including hosted tools."""
     return [tool.name for tool in agent.known_tools]
 
 
 def described_model(agent: AnyAgent) -> str | None:
-    """Return the name of an agent's own model, or the class of one that has no name."""
+    """Return the name of an agent's own model, or its class if it has no name."""
     if agent.model is None or isinstance(agent.model, str):
         return agent.model
     name = getattr(agent.model, "name", None)
@@ -86,7 +86,7 @@ def _of_attribute(module: Any, attribute: str, place: str, known: dict[str, AnyA
         near = difflib.get_close_matches(attribute, names, n=1)
         raise CommandError(
             f"{place} has no agent {attribute!r}.",
-            hint=f"Did you mean {near[0]!r}?" if near else f"It has: {_listed(known)}.",
+            hint=f"Did you mean {near[0]!r}?" if near else f"Agents: {_listed(known)}.",
         ) from error
     target = f"{place}:{attribute}"
     holds = is_agent(value) or isinstance(value, (list, tuple, dict))
@@ -97,7 +97,7 @@ def _of_attribute(module: Any, attribute: str, place: str, known: dict[str, AnyA
             if isinstance(value, FunctionTool)
             else f"a {type(cast('object', value)).__name__}"
         )
-        hint = f"It has the agents {_listed(known)}." if known else None
+        hint = f"Agents: {_listed(known)}." if known else None
         if isinstance(value, FunctionTool):
             hint = f"To call it: agents-tools call {target}"
         raise CommandError(f"{target} is not an agent but {kind}.", hint=hint)
@@ -105,11 +105,11 @@ def _of_attribute(module: Any, attribute: str, place: str, known: dict[str, AnyA
 
 
 def _only(found: dict[str, AnyAgent], target: str) -> AnyAgent:
-    """Return the only agent, or the only one that no other one has as a tool."""
+    """Return the only agent, or the only one that is not a tool of another one."""
     if not found:
         raise CommandError(
             f"{target} has no agent.",
-            hint="Make one: agent = Agent(name=..., instructions=..., tools=[...]). "
+            hint="Create one: agent = Agent(name=..., instructions=..., tools=[...]). "
             f"To call its tools: agents-tools call {target}",
         )
     called = {

@@ -40,7 +40,7 @@ _COMMANDS = {
     "serve": ("serve", "Serve tools and agents over MCP."),
     "mcp": ("mcp", "List, call and ping the tools of MCP servers."),
     "events": ("events", "List, show, replay and export recorded events."),
-    "check": ("check", "Find problems of tools with models and providers."),
+    "check": ("check", "Find problems that tools will have with models and providers."),
     "doctor": ("doctor", "Show versions, extras and the state of this installation."),
     "version": ("version", "Print the version."),
 }
@@ -48,11 +48,11 @@ _COMMANDS = {
 
 
 class OutputClosedError(Exception):
-    """The reader of standard output has closed it."""
+    """Standard output was closed by its reader."""
 
 
 class LazyGroup(click.Group):
-    """A group that imports a command only when it is used."""
+    """A command group that imports each command on first use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names in the order of use."""

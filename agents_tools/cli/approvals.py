@@ -1,4 +1,4 @@
-"""Decisions about calls that need approval, and answers to tools' questions, by who is there."""
+"""Ask the person at the terminal for approvals, and for answers to questions of tools."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class TerminalApprover:
     """Asks the person at the terminal, one question at a time.
 
     Args:
-        view: What is on the screen meanwhile.
+        view: The view on the screen, which makes room for each question.
     """
 
     def __init__(self, view: RunView) -> None:
@@ -44,7 +44,7 @@ class TerminalApprover:
         self._always: set[tuple[str | None, str]] = set()
 
     async def decide(self, item: ToolApprovalItem) -> Decision:
-        """Let the person decide about a call."""
+        """Ask the person to approve or reject a call."""
         async with self._turn:
             key = (item.agent, item.name)
             if key in self._always:
@@ -53,7 +53,7 @@ class TerminalApprover:
                 return await self._decided(item, key)
 
     async def answer(self, question: Question) -> Any:
-        """Let the person answer a tool; `None` where they give no answer."""
+        """Ask the person a tool's question; return `None` if they do not answer."""
         schema = {"type": "object", "properties": {"answer": question.schema}}
         async with self._turn:
             with self._view.aside():
@@ -75,17 +75,17 @@ class TerminalApprover:
         for line in _whole(item.arguments):
             click.echo(f"    {line}", err=True)
         while True:
-            said = await _typed("  Allow it? [y]es, [n]o, [a]lways in this run: ")
-            match (said or "").lower():
+            answer = await _typed("  Allow it? [y]es, [n]o, [a]lways in this run: ")
+            match (answer or "").lower():
                 case "y" | "yes":
                     return Decision(approved=True)
                 case "a" | "always":
                     self._always.add(key)
                     return Decision(approved=True)
                 case "n" | "no":
-                    why = await _typed("  Why not? The model is told (Enter for no reason): ")
+                    why = await _typed("  Why not? The model gets the reason (Enter for none): ")
                     return Decision(approved=False, message=why or None)
-                case _ if said is None:
+                case _ if answer is None:
                     return Decision(approved=False)  # the terminal was closed
                 case _:
                     pass
@@ -102,11 +102,11 @@ async def _refused(item: ToolApprovalItem) -> Decision:
 
 
 def decider(wanted: str, person: TerminalApprover | None) -> Any:
-    """Return what decides about a call; `None` where calls are to wait.
+    """Return the function that decides about a call; `None` if calls have to wait.
 
     Args:
         wanted: `ask`, `yes` or `no`.
-        person: Who can be asked.
+        person: The approver at the terminal, if there is a terminal.
     """
     if wanted == "ask":
         return None if person is None else person.decide
@@ -114,11 +114,11 @@ def decider(wanted: str, person: TerminalApprover | None) -> Any:
 
 
 async def decide_all(state: RunState, decide: Any) -> None:
-    """Decide about all calls that wait.
+    """Decide about all waiting calls.
 
     Args:
-        state: The run that waits.
-        decide: What decides.
+        state: The waiting run.
+        decide: The function that decides.
     """
     for item in state.interruptions:
         decision: Decision = await decide(item)
@@ -129,7 +129,7 @@ async def decide_all(state: RunState, decide: Any) -> None:
 
 
 def _whole(arguments: str) -> list[str]:
-    """Write arguments in full, with what is invisible in them spelled out."""
+    """Format arguments in full, with invisible characters escaped."""
     try:
         text = json.dumps(json.loads(arguments), indent=2, ensure_ascii=False)
     except ValueError:
@@ -138,24 +138,24 @@ def _whole(arguments: str) -> list[str]:
 
 
 async def _typed(prompt: str) -> str | None:
-    """Read a line without holding up the loop; `None` when there is nothing more to read."""
+    """Read a line without blocking the loop; `None` at the end of the input."""
     click.echo(paint(prompt, err=True, fg="yellow"), err=True, nl=False)
     loop = asyncio.get_running_loop()
     line: asyncio.Future[bytes] = loop.create_future()
 
-    def tell(read: bytes) -> None:
+    def deliver(read: bytes) -> None:
         if not line.done():
             line.set_result(read)
 
     def read() -> None:
-        # Not through `sys.stdin`, whose lock would hold up the end of the process.
+        # Not through `sys.stdin`: its lock would block the exit of the process.
         try:
-            found = os.read(sys.stdin.fileno(), 65536)
+            data = os.read(sys.stdin.fileno(), 65536)
         except OSError:
-            found = b""
+            data = b""
         if not loop.is_closed():
-            loop.call_soon_threadsafe(tell, found)
+            loop.call_soon_threadsafe(deliver, data)
 
     threading.Thread(target=read, daemon=True, name="agents-tools-typed").start()
-    found = await line
-    return found.decode(errors="replace").strip() if found else None
+    data = await line
+    return data.decode(errors="replace").strip() if data else None

@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 __all__ = ["arguments_json", "parse_arguments", "read_input"]
 
 
-def arguments_json(schema: Mapping[str, Any], words: Sequence[str], given: str | None) -> str:
+def arguments_json(schema: Mapping[str, Any], words: Sequence[str], text: str | None) -> str:
     """Return the arguments of a call as JSON text.
 
     Args:
         schema: The JSON Schema of the tool's parameters.
         words: `key=value`, `key:=json`, `--key value` and `--key=value`.
-        given: The value of `--input-json`: JSON text, `@file`, or `-` for standard input.
+        text: The value of `--input-json`: JSON text, `@file`, or `-` for standard input.
 
     Raises:
         CommandError: The words cannot be parsed as arguments. The tool itself validates them
             later.
     """
-    if given is None:
+    if text is None:
         return json.dumps(parse_arguments(schema, words))
-    text = read_input(given)
+    text = read_input(text)
     if not words:
         return text  # unchanged, so that the tool reports errors as it would to a model
     try:
@@ -45,25 +45,25 @@ def arguments_json(schema: Mapping[str, Any], words: Sequence[str], given: str |
     return json.dumps(parse_arguments(schema, words, cast("Schema", start)))
 
 
-def read_input(given: str, what: str = "--input-json") -> str:
+def read_input(text: str, what: str = "--input-json") -> str:
     """Return the text of an argument: itself, the content of `@file`, or standard input for `-`.
 
     Args:
-        given: The value on the command line.
+        text: The value on the command line.
         what: The name of the argument, for messages.
 
     Raises:
         CommandError: The file cannot be read, or is not UTF-8.
     """
     try:
-        if given == "-":
+        if text == "-":
             return sys.stdin.read()
-        if given.startswith("@"):
-            return Path(given[1:]).read_text(encoding="utf-8-sig")
+        if text.startswith("@"):
+            return Path(text[1:]).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise CommandError(f"{what} {given} cannot be read: {why}.") from error
-    return given
+        raise CommandError(f"{what} {text} cannot be read: {why}.") from error
+    return text
 
 
 def parse_arguments(
@@ -147,8 +147,8 @@ def _option(reader: DefinitionReader, word: str, waiting: list[str]) -> _Argumen
     if equals:
         return _ArgumentWord(key=key, text=text, raw=raw)
     if _is_flag(reader, key):
-        spoken = waiting and waiting[0].lower() in {"true", "false"}
-        return _ArgumentWord(key=key, text=waiting.pop(0) if spoken else "true")
+        has_value = waiting and waiting[0].lower() in {"true", "false"}
+        return _ArgumentWord(key=key, text=waiting.pop(0) if has_value else "true")
     if not waiting:
         raise CommandError(f"--{name} needs a value.")
     return _ArgumentWord(key=key, text=waiting.pop(0))
@@ -181,14 +181,14 @@ def _nearest(reader: DefinitionReader, name: str) -> str | None:
 
 def _takes(reader: DefinitionReader) -> str:
     names = list(parameters_of(reader.root))
-    return f" It takes: {', '.join(names)}." if names else " The tool takes no arguments."
+    return f" Parameters: {', '.join(names)}." if names else " The tool has no parameters."
 
 
 # --- places
 
 
 def _path(reader: DefinitionReader, key: str) -> tuple[str, ...]:
-    """Return the steps of a key; a parameter whose own name has a dot goes before."""
+    """Return the steps of a key; the name of a parameter can itself contain a dot."""
     return (key,) if key in parameters_of(reader.root) else tuple(key.split("."))
 
 
@@ -217,7 +217,7 @@ def _put(values: dict[str, Any], path: Sequence[str], value: Any, word: _Argumen
 
 
 _NONE: Any = object()
-"""The value does not fit."""
+"""The marker of a value that does not match a type."""
 
 _INTEGER = re.compile(r"[+-]?\d+")
 _TRUE = frozenset({"true", "yes", "on"})
@@ -239,10 +239,10 @@ def _value(reader: DefinitionReader, schema: object, word: _ArgumentWord) -> Any
 
 
 def _array(reader: DefinitionReader, schema: object, group: list[_ArgumentWord]) -> Any:
-    """Put together the values of a key that was given several times."""
+    """Combine the values of a repeated key."""
     arrays = [arm for arm in reader.arms(schema) if arm.get("type", "array") == "array"]
     if not arrays:
-        raise CommandError(f"{group[0].key!r} is given {len(group)} times and takes one value.")
+        raise CommandError(f"{group[0].key!r} appears {len(group)} times: expected one value.")
     nested = any(arm.get("type") == "array" for arm in reader.arms(arrays[0].get("items")))
     values: list[Any] = []
     for word in group:
@@ -271,7 +271,7 @@ def _raw(word: _ArgumentWord) -> Any:
 
 
 def _fitting(arm: Schema, text: str) -> Any:
-    """Read a text as the type of one alternative; `_NONE` where it does not fit."""
+    """Parse a text as the type of one alternative; return `_NONE` if it does not match."""
     if (choices := _choices_of(arm)) is not None:
         return next((choice for choice in choices if _spelled(choice) == text), _NONE)
     match arm.get("type"):
@@ -310,13 +310,13 @@ def _number(text: str) -> Any:
     if _INTEGER.fullmatch(text):
         try:
             return int(text)
-        except ValueError:  # more digits than Python reads
+        except ValueError:  # more digits than Python parses
             return _NONE
     try:
         value = float(text)
     except ValueError:
         return _NONE
-    # JSON has neither infinity nor NaN: as text they reach the tool, which refuses them.
+    # JSON has neither infinity nor NaN. They reach the tool as text, and it refuses them.
     return value if value - value == 0 and "_" not in text else _NONE
 
 
@@ -331,7 +331,7 @@ def _json_of(text: str, kind: type) -> Any:
 
 
 def _anything(text: str) -> Any:
-    """Read what may be of any type: as JSON where it is JSON, else as text."""
+    """Parse a value of any type: as JSON if it is valid JSON, otherwise as text."""
     try:
         value = json.loads(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""`call`: one call of a tool, watched while it works."""
+"""`call`: call a tool and show its events."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ __all__ = ["call", "command"]
     add_help_option=False,
     options_metavar="[OPTIONS]",
     epilog="\b\n"
-    "  name=value     read as the schema says: a text stays a text\n"
-    "  name:=JSON     raw JSON, for what has no other spelling\n"
+    "  name=value     parsed according to the schema; strings stay strings\n"
+    "  name:=JSON     raw JSON, for any other value\n"
     "  name=a name=b  an array;  point.x=1  a member of an object\n"
     "\b\n"
     "Exit codes: 0 ok, 1 tool error, 2 usage, 3 invalid arguments, 4 timeout,\n"
@@ -48,7 +48,7 @@ __all__ = ["call", "command"]
     "--timeout",
     type=options.SecondsParam(),
     metavar="SECONDS",
-    help="Stop the call after so long.",
+    help="Stop the call after this time.",
 )
 @click.option(
     "--events",
@@ -63,10 +63,12 @@ __all__ = ["call", "command"]
     "--output",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
-    help="Save images, files and artifacts there.",
+    help="Save images, files and artifacts in this folder.",
 )
 @options.json_option
-@click.option("-h", "--help", "wants_help", is_flag=True, help="Show this, or a tool's own help.")
+@click.option(
+    "-h", "--help", "wants_help", is_flag=True, help="Show this help, or the help of a tool."
+)
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -82,7 +84,7 @@ def command(
     debug: bool,
     wants_help: bool,
 ) -> None:
-    """Call a tool: its result on standard output, what it says meanwhile on standard error."""
+    """Call a tool. The result goes to standard output, its events to standard error."""
     call(
         ctx,
         target=target,
@@ -113,7 +115,7 @@ def call(
     wants_help: bool,
     tools: list[Tool] | None = None,
 ) -> None:
-    """Do what the command does; `tools` are those of the target where they are there already."""
+    """Run the command; `tools` are the tools of the target if they are already loaded."""
     if target is None:
         if wants_help:
             click.echo(ctx.get_help())
@@ -149,7 +151,7 @@ def call(
 def _chosen(
     tools: list[Tool], words: list[str], target: str, *, wants_help: bool
 ) -> tuple[Tool | None, list[str]]:
-    """Tell the name of the tool from its arguments; the only tool of a target needs no name."""
+    """Split the words into a tool and its arguments; a single tool needs no name."""
     if words and not words[0].startswith("-") and "=" not in words[0]:
         return pick(tools, words[0], target), words[1:]
     if len(tools) == 1:
@@ -157,7 +159,7 @@ def _chosen(
     if wants_help:
         return None, words
     names = ", ".join(tool.name for tool in tools)
-    raise CommandError(f"which tool of {target}?", hint=f"It has: {names}.")
+    raise CommandError(f"{target} has several tools; name one.", hint=f"Tools: {names}.")
 
 
 def _print_choice(tools: list[Tool], typed: str) -> None:
@@ -166,15 +168,15 @@ def _print_choice(tools: list[Tool], typed: str) -> None:
     from agents_tools.cli.output import print_table
 
     print_table(((tool.name, summary_of(tool)) for tool in tools), indent=2)
-    click.echo(safe_text(f"\nA tool's own help: {typed} {tools[0].name} --help"))
+    click.echo(safe_text(f"\nHelp of a tool: {typed} {tools[0].name} --help"))
 
 
 def _emit(view: CallView, folder: ArtifactFolder | None) -> Emit:
     if folder is None:
-        return view.hear
+        return view.show
 
     def emit(event: Event) -> None:
-        view.hear(event)
+        view.show(event)
         if isinstance(event, ToolArtifactEvent):
             try:
                 folder.save_artifact(event)
@@ -193,16 +195,16 @@ def _finish(
     debug: bool,
     typed: str,
 ) -> int:
-    """Show how the call ended and give the exit code."""
+    """Show how the call ended and return the exit code."""
     outcome = finished.outcome
     if outcome is None:
         told_already = view.close("cancelled", finished.duration, "cancelled")
         if compact:
-            told = {"type": "ToolCancelledError", "message": "cancelled"}
+            record = {"type": "ToolCancelledError", "message": "cancelled"}
             duration = round(finished.duration, 6)
-            print_json({"status": "cancelled", "error": told, "duration": duration}, compact=True)
+            print_json({"status": "cancelled", "error": record, "duration": duration}, compact=True)
         elif finished.left_behind and not view.for_programs:
-            say("cancelled; the call did not end in time and was left behind")
+            say("cancelled; the call did not stop in time and was abandoned")
         elif not told_already:
             say("cancelled")
         return CANCELLED
@@ -222,7 +224,7 @@ def _finish(
 def _print_error(outcome: CallOutcome, typed: str, *, debug: bool) -> None:
     hint: str | None = None
     if outcome.status == "invalid_args":
-        hint = f"Its parameters: {typed} --help"
+        hint = f"Show the parameters: {typed} --help"
     elif outcome.error is not None and not debug and _is_unexpected(outcome.error):
         hint = "--debug shows the traceback."
     plain = outcome.status in {"tool_error", "invalid_args"}

@@ -1,4 +1,4 @@
-"""`check`: what will trouble models and providers, before it does."""
+"""`check`: find problems that tools will have with models and providers."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ __all__ = ["command"]
     "providers",
     multiple=True,
     type=click.Choice(PROVIDERS),
-    help="Where the tools are to go; may be repeated. All by default.",
+    help="A provider to check for; can be repeated. All by default.",
 )
-@click.option("--strict", is_flag=True, help="Exit 1 for warnings too.")
+@click.option("--strict", is_flag=True, help="Exit with code 1 for warnings, too.")
 @json_option
 @click.pass_context
 def command(
@@ -43,7 +43,7 @@ def command(
     as_json: bool,
     debug: bool,
 ) -> None:
-    """Check the tools of TARGET; exits 1 if one of them cannot work."""
+    """Check the tools of TARGET. The exit code is 1 if a tool has an error."""
     del debug
     value = load_target(target)
     tools = tools_in(value, target)
@@ -63,7 +63,7 @@ def command(
 
 
 def _findings_of_servers(servers: MCPToolManager) -> list[Finding]:
-    """Look at what MCP servers offer that is not as it should be."""
+    """Return the tools that MCP clients skip or whose text was cleaned."""
     found = [
         Finding(
             level="warning", code="left-out", tool=name, message=f"is left out ({server}): {why}"
@@ -72,14 +72,14 @@ def _findings_of_servers(servers: MCPToolManager) -> list[Finding]:
         for name, why in skipped.items()
     ]
     for server, cleaned in servers.findings.items():
-        for name, told in cleaned.items():
-            message = f"had text that is not what it seems ({server}): {'; '.join(told)}"
+        for name, changes in cleaned.items():
+            message = f"had hidden or misleading text ({server}): {'; '.join(changes)}"
             found.append(Finding(level="warning", code="hidden-text", tool=name, message=message))
     return found
 
 
 def _findings_of_configs(configs: Iterable[MCPServerConfig]) -> list[Finding]:
-    """Look at how MCP servers are started; also at those that could not be."""
+    """Return the problems in the configurations of MCP servers, reachable or not."""
     return [
         Finding(level="warning", code=one.code, tool=config.name, message=one.message)
         for config in configs
@@ -94,8 +94,8 @@ def _line(finding: Finding) -> str:
 
 
 def _summary(tools: int, errors: int, warnings: int) -> str:
-    told = [_counted(errors, "error"), _counted(warnings, "warning")]
-    problems = " and ".join(text for text in told if text) or "nothing to complain about"
+    counts = [_counted(errors, "error"), _counted(warnings, "warning")]
+    problems = " and ".join(text for text in counts if text) or "no problems"
     return f"{_counted(tools, 'tool')} checked: {problems}"
 
 

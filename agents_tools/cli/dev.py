@@ -1,4 +1,4 @@
-"""`dev`: a web page on this machine to try the tools and agents of a target."""
+"""`dev`: serve a local web page to try the tools and agents of a target."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ __all__ = ["command", "load_for_page"]
 
 _PORT = 8321
 _PATIENCE = 10.0
-"""Seconds that the file of the history may take to answer."""
+"""The longest wait for the file of the history, in seconds."""
 _SIGNALS = (
-    "When a file has changed, it is imported in a thread: set handlers of signals below "
+    "Changed files are imported in a thread, so set signal handlers below "
     '`if __name__ == "__main__":`.'
 )
 _WILDCARDS = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 - compared with, not listened on
@@ -54,7 +54,7 @@ _WILDCARDS = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 - compared with, not
     type=click.IntRange(0, 65535),
     default=_PORT,
     show_default=True,
-    help="The port; 0 for a free one. If the default is taken, a free one as well.",
+    help="The port; 0 for a free one. If the default port is in use, a free one is used.",
 )
 @click.option("--model", metavar="NAME", help="The model of all agents, instead of their own.")
 @click.option("--open/--no-open", "wants_page", default=None, help="Open the page in a browser.")
@@ -62,20 +62,20 @@ _WILDCARDS = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 - compared with, not
     "--history",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="PATH",
-    help="The file that keeps the runs; one for each target, below your state folder, by default.",
+    help="The file that stores the runs; by default a file for each target in your state folder.",
 )
-@click.option("--no-history", is_flag=True, help="Keep no runs on disk.")
+@click.option("--no-history", is_flag=True, help="Do not store runs on disk.")
 @click.option(
     "--auth-token-env",
     metavar="NAME",
-    help="The variable with the token of the page; a random one for each start by default.",
+    help="The variable with the token of the page; by default a random token for each start.",
 )
 @click.option(
     "--allow-host",
     "hosts",
     multiple=True,
     metavar="HOST",
-    help="A value of the Host header beside loopback; may be given again.",
+    help="An accepted Host header, besides loopback; can be repeated.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the address as one line of JSON.")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
@@ -95,11 +95,10 @@ def command(
     as_json: bool,
     debug: bool,
 ) -> None:
-    """Try the tools and agents of TARGET on a web page of this machine, until Ctrl-C.
+    """Try the tools and agents of TARGET on a local web page, until Ctrl-C.
 
-    The page shows what each model is told, calls tools with forms made of their schemas, watches
-    runs live and keeps their history. It is loaded again when the files of TARGET change. TARGET
-    is what `list` takes.
+    The page shows the definitions that each provider gets, has a form for each tool, shows runs
+    live and keeps their history. TARGET, see `list`, is reloaded when its files change.
     """
     del debug
     _require_server()
@@ -111,7 +110,7 @@ def command(
     if opens is None:
         opens = is_terminal(sys.stdout) and not as_json and _can_open()
     or_any = ctx.get_parameter_source("port") is not ParameterSource.COMMANDLINE
-    with _output_kept_clean() as out, contextlib.ExitStack() as stack:
+    with _redirect_output() as out, contextlib.ExitStack() as stack:
         bench = _workbench(target)
         stack.callback(bench.close)
         store = None if no_history else _store(history, target)
@@ -135,8 +134,8 @@ def command(
                 run_config=config,
             )
             link = f"{address.rstrip('/')}{app.link()}" if opens else None
-            told = {"url": f"{address}#token={token}", "address": address, "token": token}
-            ready = _announcement(target, told, link=link, out=out if as_json else None)
+            facts = {"url": f"{address}#token={token}", "address": address, "token": token}
+            ready = _announcement(target, facts, link=link, out=out if as_json else None)
             return _served(app, listener, ready)
 
         attend(work, slow=_nothing, stopping=_nothing)
@@ -144,22 +143,26 @@ def command(
 
 
 @contextlib.contextmanager
-def _output_kept_clean() -> Generator[int]:
-    """Send what modules, tools and their children print to standard error; give the output."""
-    for number in range(3):  # a file that took the place of a closed one would get what is printed
+def _redirect_output() -> Generator[int]:
+    """Redirect output of modules, tools and child processes to standard error.
+
+    Yields:
+        A descriptor of the original standard output.
+    """
+    for number in range(3):  # another file could reuse the number of a closed descriptor
         try:
             os.fstat(number)
         except OSError:
             os.open(os.devnull, os.O_RDWR)
     _flush()
-    kept = os.dup(1)
+    original = os.dup(1)
     try:
         os.dup2(2, 1)
-        yield kept
+        yield original
     finally:
         _flush()
-        os.dup2(kept, 1)
-        os.close(kept)
+        os.dup2(original, 1)
+        os.close(original)
 
 
 def _flush() -> None:
@@ -168,7 +171,7 @@ def _flush() -> None:
 
 
 async def _served(app: PlaygroundApp, listener: socket.socket, ready: Callable[[], None]) -> None:
-    """Serve until SIGTERM; Ctrl-C is seen to by whoever waits for this."""
+    """Serve until SIGTERM. The caller handles Ctrl-C."""
     from agents_tools.playground import serve
 
     with cancelled_by_sigterm():
@@ -176,40 +179,40 @@ async def _served(app: PlaygroundApp, listener: socket.socket, ready: Callable[[
 
 
 def _announcement(
-    target: str, told: Mapping[str, str], *, link: str | None, out: int | None
+    target: str, facts: Mapping[str, str], *, link: str | None, out: int | None
 ) -> Callable[[], None]:
-    """Return what says where the page is, to a person and to a program.
+    """Return a function that announces the address of the page.
 
     Args:
-        target: What the page is of.
-        told: What a program is told.
-        link: What the browser is to open.
-        out: Where a program reads.
+        target: The target of the page.
+        facts: The facts for a program that reads `out`.
+        link: The link to open in a browser; `None` to open none.
+        out: The descriptor to write the facts to as JSON; `None` for none.
     """
 
     def ready() -> None:
-        say(f"Playground of {target}: {told['url']} ; Ctrl-C ends.")
+        say(f"Playground of {target}: {facts['url']} ; Ctrl-C to stop.")
         if out is not None:
             with contextlib.suppress(BrokenPipeError):
-                os.write(out, f"{json.dumps(told)}\n".encode())
+                os.write(out, f"{json.dumps(facts)}\n".encode())
         if link is not None:
             import webbrowser
 
-            # A browser for terminals would keep this thread until it is left.
+            # A browser in the terminal would block this thread until the user quits it.
             threading.Thread(target=webbrowser.open, args=(link,), daemon=True).start()
 
     return ready
 
 
 def _can_open() -> bool:
-    """Return whether a page opens in a window, and not in this terminal."""
+    """Return whether a page opens in a window and not in this terminal."""
     if sys.platform in {"win32", "darwin"}:
         return True
     return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
 
 
 def _nothing() -> None:
-    """Say nothing: the banner has said how it ends."""
+    """Print nothing: the announcement explains how to stop."""
 
 
 # --- the target
@@ -219,7 +222,7 @@ def _workbench(target: str) -> ReloadingTarget:
     """Load the target for the first time.
 
     Raises:
-        CommandError: There is nothing of that name, so that no change could mend it.
+        CommandError: The target does not exist, so that reloading it later cannot help.
     """
     from agents_tools.playground import ReloadingTarget
 
@@ -234,22 +237,22 @@ def _workbench(target: str) -> ReloadingTarget:
 
 
 def load_for_page(target: str) -> LoadedTarget:
-    """Load a target as the page gets it.
+    """Load a target for the page.
 
     Raises:
-        TargetError: It cannot be used as it is.
+        TargetError: The target cannot be used.
     """
     return _TargetLoader(target).load()
 
 
 class _TargetLoader:
-    """Loads a target, as often as it is wanted.
+    """Loads a target, again and again.
 
     Args:
-        target: What was typed.
+        target: The target on the command line.
 
     Attributes:
-        missing: Why there is nothing of that name.
+        missing: The error if the target does not exist.
     """
 
     def __init__(self, target: str) -> None:
@@ -257,10 +260,10 @@ class _TargetLoader:
         self.missing: CommandError | None = None
 
     def load(self) -> LoadedTarget:
-        """Return what the target has.
+        """Return the tools and agents of the target.
 
         Raises:
-            TargetError: It cannot be used as it is.
+            TargetError: The target cannot be used.
         """
         self.missing = None
         try:
@@ -325,13 +328,13 @@ class _TargetLoader:
         hint = getattr(error, "hint", None)
         if "signal only works in main thread" in str(error):
             hint = _SIGNALS
-        told = str(error) if hint is None or hint.startswith("--debug") else f"{error}\n{hint}"
+        message = str(error) if hint is None or hint.startswith("--debug") else f"{error}\n{hint}"
         own = self._file()
-        problem = TargetProblem.at(place or own or self._target, told)
+        problem = TargetProblem.at(place or own or self._target, message)
         return TargetError(problem, files=tuple(filter(None, (own, file))))
 
     def _file(self) -> str:
-        """Return the file of the target, as far as it is one."""
+        """Return the file of the target; empty if it has none."""
         place = _config_of(self._target) if is_mcp(self._target) else parted(self._target)[0]
         if Path(place).suffix and "://" not in place:
             return str(Path(place))
@@ -340,19 +343,19 @@ class _TargetLoader:
 
 
 def _can_be_found(module: str) -> bool:
-    """Return whether looking for a module runs nothing of it."""
+    """Return whether a search for the module runs no code of its package."""
     return re.fullmatch(r"[^\W\d]\w*", module) is not None
 
 
 def _config_of(target: str) -> str:
-    """Return the address or the file of MCP servers, without the name of one of them."""
+    """Return the URL or the file of MCP servers, without the name of a server."""
     place, colon, name = target.rpartition(":")
     if colon and Path(place).suffix.lower() in {".json", ".jsonc", ".toml"} and "/" not in name:
         return place
     return target
 
 
-# --- what was typed
+# --- options
 
 
 def _require_server() -> None:
@@ -368,7 +371,7 @@ def _token(variable: str | None) -> str:
         return secrets.token_urlsafe(24)
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", variable):
         raise CommandError(
-            "--auth-token-env takes the name of a variable, not the token itself.",
+            "--auth-token-env expects the name of a variable, not the token itself.",
             hint="export TOKEN=...; agents-tools dev TARGET --auth-token-env TOKEN",
         )
     token = os.environ.get(variable)
@@ -376,9 +379,9 @@ def _token(variable: str | None) -> str:
         raise CommandError(f"the variable {variable} is not set.")
     if not re.fullmatch(r"[A-Za-z0-9._~-]{16,}", token):
         raise CommandError(
-            f"the token in {variable} has to stand in an address: 16 or more letters, digits and "
-            "._~-",
-            hint='Make one: python -c "import secrets; print(secrets.token_urlsafe())"',
+            f"the token in {variable} does not fit into a URL: expected 16 or more letters, digits "
+            "and ._~-",
+            hint='Create one: python -c "import secrets; print(secrets.token_urlsafe())"',
         )
     return token
 
@@ -388,7 +391,7 @@ def _check_host(host: str, *, explicit: bool) -> None:
         check_binding(host, auth="explicit" if explicit else None, setting="auth")
     except UserError as error:
         raise CommandError(
-            f"listening on {host!r} lets every machine that reaches it ask for the page.",
+            f"with {host!r}, every machine that can connect could request the page.",
             hint="Put a token of at least 16 characters into a variable, and name the variable: "
             "--auth-token-env NAME. Or listen on 127.0.0.1.",
         ) from error
@@ -412,7 +415,7 @@ def _listener(host: str, port: int, *, or_any: bool) -> socket.socket:
 
 
 def _store(path: Path | None, target: str) -> EventStore | None:
-    """Open the file of the history; where that cannot be, runs are kept in memory."""
+    """Open the file of the history; return `None` if the default file cannot be opened."""
     from agents_tools.persistence import SQLiteEventStore
 
     try:
@@ -421,16 +424,16 @@ def _store(path: Path | None, target: str) -> EventStore | None:
             chosen.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         store = SQLiteEventStore(chosen)
         store.sessions().result(_PATIENCE)
-    except (OSError, RuntimeError, EventStoreError) as error:  # a user may have no home
+    except (OSError, RuntimeError, EventStoreError) as error:  # the user can have no home folder
         if path is not None:
             raise CommandError(f"the history {path} cannot be opened: {error}") from error
-        say(f"warning: runs are not kept: {error}", fg="yellow")
+        say(f"warning: runs are not stored: {error}", fg="yellow")
         return None
     return store
 
 
 def _file_name(target: str) -> str:
-    """Return a name for a target that is the same from wherever it is named."""
+    """Return a name for a target that does not depend on how the target was written."""
     place, attribute = parted(target)
     whole = target
     if Path(place).exists():
@@ -442,10 +445,10 @@ def _file_name(target: str) -> str:
 
 
 def _state_folder() -> Path:
-    """Return the folder for what programs remember of their user, by the rules of the system."""
-    given = Path(os.environ.get("XDG_STATE_HOME") or ".")
-    if given.is_absolute():  # any other one has to be ignored
-        base = given
+    """Return the folder for the state of programs, by the conventions of the system."""
+    state_home = Path(os.environ.get("XDG_STATE_HOME") or ".")
+    if state_home.is_absolute():  # the specification says to ignore a relative path
+        base = state_home
     elif sys.platform == "win32":
         base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
     elif sys.platform == "darwin":

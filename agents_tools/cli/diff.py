@@ -1,4 +1,4 @@
-"""What changed between two lists of tools, as the command line reads and writes it."""
+"""Read saved tool schemas and print how tools have changed."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ __all__ = ["changes_record", "print_changes", "shapes_of_file"]
 
 
 def shapes_of_file(path: Path) -> list[ToolSchema]:
-    """Read the list of tools that a file holds."""
+    """Read the list of tools in a file."""
     try:
         return read_tool_list(json.loads(path.read_text(encoding="utf-8-sig")))
     except OSError as error:
         raise CommandError(f"{path} cannot be read: {error.strerror}.") from error
     except ValueError as error:
         raise CommandError(
-            f"{path} is not what `agents-tools schema` writes: {error}.",
+            f"{path} is not a file of `agents-tools schema`: {error}.",
             hint="Write it with: agents-tools schema TARGET > old.json",
         ) from error
 

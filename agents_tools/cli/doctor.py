@@ -1,4 +1,4 @@
-"""`doctor`: what this installation is made of and whether it is complete."""
+"""`doctor`: show the versions and extras of this installation."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LAUNCHERS = {
     "uvx": "servers from PyPI",
     "docker": "servers in containers",
 }
-"""Programs that `mcpServers` files often name, and what takes them."""
+"""Programs that `mcpServers` files often start, and what needs them."""
 _REQUIRED = ("pydantic", "pydantic-core", "anyio", "griffelib", "typing-extensions")
 
 

@@ -1,4 +1,4 @@
-"""What ends a command early, and the exit codes that scripts rely on."""
+"""The error that ends a command, and the exit codes that scripts rely on."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FOUND = 1
 USAGE = 2
 CANCELLED = 130
 BROKEN_PIPE = 141
-"""Whoever read standard output has gone: what a shell reports for a program so ended."""
+"""Standard output was closed: the code that a shell reports after SIGPIPE."""
 
 EXIT_CODES: dict[CallStatus, int] = {
     "ok": OK,
@@ -35,15 +35,15 @@ EXIT_CODES: dict[CallStatus, int] = {
     "lost": 5,
     "cancelled": CANCELLED,
 }
-"""What `call` exits with, by how the call ended."""
+"""The exit code of `call` for each status of the call."""
 
 
 class CommandError(Exception):
-    """The command cannot do what was asked; the message is shown without a traceback.
+    """The command fails with a message, without a traceback.
 
     Args:
-        message: What is wrong and where.
-        hint: What to do about it, on a line of its own.
+        message: The problem and its place.
+        hint: How to fix it, shown on its own line.
     """
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:

@@ -1,4 +1,4 @@
-"""`events`: what was recorded in the file of an event store, listed, shown, replayed, exported."""
+"""`events`: list, show, replay and export the events in the file of an event store."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ __all__ = ["command"]
 
 _EPILOG = (
     "\b\n"
-    "PATH is the file of a SQLiteEventStore. SESSION may be left out where there is but one.\n"
+    "PATH is the file of a SQLiteEventStore. SESSION can be omitted if there is only one.\n"
     "  agents-tools events list runs.db\n"
     "  agents-tools events show runs.db chat --timeline\n"
     "  agents-tools events replay runs.db chat --speed 4\n"
     "  agents-tools events export runs.db chat --as markdown"
 )
 _MANY = 20
-"""How many runs of a session `list` shows, unless all are asked for."""
+"""The number of runs of a session that `list` shows without `--all`."""
 _STEP = 1000
-"""From one unit of size to the next."""
+"""The factor between units of size."""
 
 
 @click.group("events", epilog=_EPILOG)
@@ -52,7 +52,12 @@ def command() -> None:
 
 @command.command("list", epilog=_EPILOG)
 @click.argument("path")
-@click.option("--all", "everything", is_flag=True, help=f"Show more than {_MANY} runs of each.")
+@click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help=f"Show all runs, not only the last {_MANY} of each session.",
+)
 @json_option
 def list_command(path: str, *, everything: bool, as_json: bool, debug: bool) -> None:
     """List the sessions of PATH and their runs."""
@@ -83,7 +88,7 @@ def show_command(
     as_json: bool,
     debug: bool,
 ) -> None:
-    """Show the events of a session, or of one of its runs."""
+    """Show the events of a session, or of one of its runs, as a tree."""
     del debug
     with opened(path) as source:
         known = chosen(source, path, session)
@@ -108,7 +113,7 @@ def show_command(
     default=1.0,
     show_default=True,
     metavar="X",
-    help="How many times as fast as it was; 0 for no pauses.",
+    help="The speed compared to the recording; 0 for no pauses.",
 )
 @click.option(
     "--longest",
@@ -116,7 +121,7 @@ def show_command(
     default=5.0,
     show_default=True,
     metavar="SECONDS",
-    help="The longest pause.",
+    help="The longest pause between two events.",
 )
 @click.option(
     "--events",
@@ -124,7 +129,7 @@ def show_command(
     type=click.Choice(["auto", "live", "plain", "ndjson", "none"]),
     default="auto",
     metavar="VIEW",
-    help="How they appear: auto (live on a terminal, else plain), live, plain, ndjson, none.",
+    help="How to show events: auto (live on a terminal, else plain), live, plain, ndjson, none.",
 )
 @json_option
 def replay_command(
@@ -138,9 +143,9 @@ def replay_command(
     as_json: bool,
     debug: bool,
 ) -> None:
-    """Show the events of a session as they came, on standard error as `run` does.
+    """Replay the events of a session with their timing.
 
-    Views of `ndjson`, and --json, write to standard output.
+    Output goes to standard error, or with --json and the view `ndjson` to standard output.
     """
     del debug
     from agents_tools.ui.console import Console
@@ -177,12 +182,14 @@ def replay_command(
     type=click.Choice(["ndjson", "json", "markdown", "chrome"]),
     default="ndjson",
     show_default=True,
-    help="ndjson: a line for each event, as event_from_dict reads it; json: one document; "
-    "markdown: the conversation, to read; chrome: a timeline for a browser's trace viewer.",
+    help="ndjson: one line for each event, for event_from_dict; json: one document; markdown: the "
+    "conversation; chrome: a timeline for a browser's trace viewer.",
 )
-@click.option("--all", "everything", is_flag=True, help="All sessions, each event with its own.")
-@click.option("-o", "--output", metavar="FILE", help="Where to write; standard output by default.")
-@click.option("--salvage", is_flag=True, help="Read what can be read of a damaged file.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Export all sessions, and the session of each event."
+)
+@click.option("-o", "--output", metavar="FILE", help="The output file; standard output by default.")
+@click.option("--salvage", is_flag=True, help="Export all readable events of a damaged file.")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 def export_command(
     path: str,
@@ -195,17 +202,17 @@ def export_command(
     salvage: bool,
     debug: bool,
 ) -> int:
-    """Write the events of a session, or of all, in another form.
+    """Export the events of one session, or of all.
 
-    With --salvage the file is not changed, and the exit code is 1 if something could not be read.
+    With --salvage, the file is not changed, and the exit code is 1 if a part was unreadable.
     """
     del debug
     if everything and (session is not None or run is not None):
-        raise CommandError("--all takes neither SESSION nor --run.")
-    left, problems = salvaged(path) if salvage else (None, list[str]())
-    with nullcontext(left) if left is not None else opened(path) as source:
-        meant = source.sessions() if everything else [chosen(source, path, session)]
-        parts = [(one.sid, source.events(one.sid)) for one in meant]
+        raise CommandError("--all cannot be combined with SESSION or --run.")
+    recovered, problems = salvaged(path) if salvage else (None, list[str]())
+    with nullcontext(recovered) if recovered is not None else opened(path) as source:
+        selected = source.sessions() if everything else [chosen(source, path, session)]
+        parts = [(one.sid, source.events(one.sid)) for one in selected]
     if run is not None:
         sid, events = parts[0]
         parts = [(sid, events_of(events, run_called(runs_of(events), run)))]
@@ -242,17 +249,17 @@ def _print_session(record: dict[str, Any], most: int | None) -> None:
     if hidden:
         click.echo(f"  ({hidden:,} earlier runs)")
     for run in runs[hidden:]:
-        told = [safe_text(run["status"]).replace("_", " ")]
+        facts = [safe_text(run["status"]).replace("_", " ")]
         if run["started"]:
-            told.append(_minute(run["started"]))
+            facts.append(_minute(run["started"]))
         if run["duration"] is not None:
-            told.append(seconds(run["duration"]))
-        told.append(_counted(run["events"], "event"))
-        click.echo(f"  {safe_text(run['id'])}  {safe_text(run['agent'])}: {', '.join(told)}")
+            facts.append(seconds(run["duration"]))
+        facts.append(_counted(run["events"], "event"))
+        click.echo(f"  {safe_text(run['id'])}  {safe_text(run['agent'])}: {', '.join(facts)}")
 
 
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what}" + ("" if count == 1 else "s")
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
 def _sized(count: int) -> str:
@@ -272,7 +279,7 @@ def _minute(moment: str) -> str:
 
 
 def _paced(events: Sequence[Event], speed: float, longest: float) -> Iterator[tuple[Event, float]]:
-    """Yield events with the pause before each; a clock that was set back makes none."""
+    """Yield events with the pause before each; no pause if the clock was set back."""
     before = 0.0
     for event in events:
         pause = event.timestamp - before if before and event.timestamp else 0.0
@@ -313,7 +320,7 @@ def _writing(output: str | None) -> Generator[TextIO]:
         yield sys.stdout
         return
     try:
-        with open(output, "w", encoding="utf-8") as file:  # noqa: PTH123 - what was typed
+        with open(output, "w", encoding="utf-8") as file:  # noqa: PTH123 - the path on the command line
             yield file
     except OSError as error:
         raise CommandError(f"{output} cannot be written: {error.strerror}.") from error

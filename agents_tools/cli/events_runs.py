@@ -1,4 +1,4 @@
-"""The runs of a session, as the events tell where each begins and ends."""
+"""Find the runs of a session from their start and end events."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ if TYPE_CHECKING:
 __all__ = ["BOUNDS", "RecordedRun", "events_of", "run_called", "runs_of", "when"]
 
 BOUNDS = (RunStartedEvent.type, RunFinishedEvent.type)
-"""The types of the events that say where runs are."""
+"""The types of the events that mark the start and the end of runs."""
 
 
 @dataclass(slots=True, kw_only=True)
 class RecordedRun:
-    """One run of a session; what a person approved later is part of it.
+    """One run of a session, including its continuation after an approval.
 
     Attributes:
-        id: Its id.
-        agent: Who ran.
-        status: How it ended; `unfinished` where nothing says so.
-        started: When it began, in seconds since 1970.
-        ended: When it ended.
-        first: The id of its first event.
-        last: The id of its last one; `None` where its end is not known.
-        error: Why it failed.
+        id: The id of the run.
+        agent: The name of the agent.
+        status: The final status; `unfinished` without an end event.
+        started: The time of the start, in seconds since 1970.
+        ended: The time of the end, in seconds since 1970.
+        first: The id of the first event.
+        last: The id of the last event; `None` if the end is unknown.
+        error: The error that ended the run.
     """
 
     id: str
@@ -45,11 +45,11 @@ class RecordedRun:
 
     @property
     def duration(self) -> float | None:
-        """How long it took, in seconds; a clock that was set back does not count."""
+        """The duration in seconds; 0 if the clock was set back."""
         return None if self.ended is None else max(0.0, self.ended - self.started)
 
     def to_json(self, events: int) -> dict[str, Any]:
-        """Return what is known of it as JSON."""
+        """Return the run as JSON."""
         return {
             "id": self.id,
             "agent": self.agent,
@@ -62,7 +62,7 @@ class RecordedRun:
 
 
 def runs_of(events: Iterable[Event]) -> list[RecordedRun]:
-    """Find the runs among events; those inside of calls belong to the run around them."""
+    """Find the runs among events; runs inside of calls are part of the outer run."""
     runs: list[RecordedRun] = []
     for event in events:
         if event.path:
@@ -95,18 +95,18 @@ def _begin(runs: list[RecordedRun], event: RunStartedEvent) -> None:
 
 
 def run_called(runs: Sequence[RecordedRun], name: str) -> RecordedRun:
-    """Return the run of this id, or the only one whose id begins like it."""
+    """Return the run with this id, or the only run whose id begins with it."""
     exact = [run for run in runs if run.id == name]
     found = exact or [run for run in runs if run.id.startswith(name)]
     if len(found) == 1:
         return found[0]
     why = "there is no run" if not found else f"{len(found)} runs have an id that begins with"
-    hint = f"There are: {', '.join(run.id for run in runs[:10])}." if runs else None
+    hint = f"Runs: {', '.join(run.id for run in runs[:10])}." if runs else None
     raise CommandError(f"{why} {name!r} in this session.", hint=hint)
 
 
 def events_of(events: Iterable[Event], run: RecordedRun | None) -> list[Event]:
-    """Return the events of a run; all if none is meant."""
+    """Return the events of a run; all events if the run is `None`."""
     if run is None:
         return list(events)
     return [
@@ -117,7 +117,7 @@ def events_of(events: Iterable[Event], run: RecordedRun | None) -> list[Event]:
 
 
 def when(timestamp: float | None) -> str | None:
-    """Return a time as text, in UTC; `None` for what is no time in a calendar."""
+    """Return a time as text, in UTC; `None` if it is not a valid time."""
     if not timestamp:
         return None
     from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""Where the events come from that the command line shows: the file of a store, or what is left."""
+"""Read events from the file of a store, or recover them from a damaged file."""
 
 from __future__ import annotations
 
@@ -23,24 +23,28 @@ _MOST_NAMED = 10
 
 
 class StoredEvents(Protocol):
-    """Sessions with events."""
+    """A source of sessions with events."""
 
     def sessions(self) -> list[SessionInfo]:
-        """List them by name."""
+        """Return the sessions in order of their names."""
         ...
 
     def events(self, sid: str, *types: str) -> list[Event]:
-        """Return the events of one of them, of these types only if any are given."""
+        """Return the events of a session; with types, only the events of these types."""
         ...
 
     def count(self, sid: str, first: int, last: int | None) -> int:
-        """Count the events from one id to another, or to the end."""
+        """Return the number of events from one id to another, or to the end."""
         ...
 
 
 @contextmanager
 def opened(path: str) -> Generator[StoredEvents]:
-    """Open the file of a store for reading; what goes wrong ends the command."""
+    """Open the file of a store for reading.
+
+    Raises:
+        CommandError: The file cannot be read.
+    """
     try:
         store = SQLiteEventStore(path, read_only=True)
         try:
@@ -52,18 +56,18 @@ def opened(path: str) -> Generator[StoredEvents]:
 
 
 def salvaged(path: str) -> tuple[StoredEvents, list[str]]:
-    """Read what is left of the file of a store; also gives what could not be read."""
+    """Return the readable events of a damaged file, and the problems found."""
     from agents_tools.persistence.sqlite.recovery import salvage
 
     try:
         found = salvage(path)
     except EventStoreError as error:
         raise CommandError(str(error)) from error
-    return _StopFollowing(found), found.problems
+    return _RecoveredStore(found), found.problems
 
 
 def chosen(source: StoredEvents, path: str, session: str | None) -> SessionInfo:
-    """Return the session of this name, or the only session."""
+    """Return the session with this name, or the only session."""
     known = source.sessions()
     names = ", ".join(shorten(safe_text(one.sid), 60) for one in known[:_MOST_NAMED])
     names += ", …" if len(known) > _MOST_NAMED else ""
@@ -96,7 +100,7 @@ class _StoreFile:
         return self._store.session(sid).count(first - 1, before=before).result()
 
 
-class _StopFollowing:
+class _RecoveredStore:
     def __init__(self, found: RecoveredEvents) -> None:
         self._events = found.events
 

@@ -1,4 +1,4 @@
-"""Recorded events for people to read: as a tree, as a timeline, or as a page of Markdown."""
+"""Format recorded events as a tree, as a timeline or as Markdown."""
 
 from __future__ import annotations
 
@@ -47,44 +47,44 @@ UNREADABLE = (
     TypeError,
     ValueError,
 )
-"""What reading an item of another release, or of a damaged file, may raise."""
+"""Exceptions raised by items of another release or of a damaged file."""
 
 
 def tree(events: Sequence[Event], *, plain: bool = False) -> Iterator[str]:
-    """Draw the runs of events: what was said, and the calls with what came of them.
+    """Draw runs as trees of messages and calls with their results.
 
     Args:
         events: The events.
         plain: Whether to draw with ASCII only.
     """
-    drawn = RunTree("")
-    said = False
+    current = RunTree("")
+    has_events = False
     for event in events:
         if not event.path and isinstance(event, RunStartedEvent):
-            if said:
-                yield from _drawn(drawn, plain=plain)
-            drawn, said = RunTree(event.agent or "agent"), False
-        said = True
-        _hear(drawn, event)
-    if said:
-        yield from _drawn(drawn, plain=plain)
+            if has_events:
+                yield from _drawn(current, plain=plain)
+            current = RunTree(event.agent or "agent")
+        has_events = True
+        _update(current, event)
+    if has_events:
+        yield from _drawn(current, plain=plain)
 
 
 def timeline(events: Sequence[Event]) -> Iterator[str]:
-    """Yield a line for each event: its id, when it was, where, and what it says."""
+    """Yield a line for each event: its id, time, place and content."""
     start = next((event.timestamp for event in events if event.timestamp), 0.0)
-    heard = RunTree("")
+    current = RunTree("")
     for event in events:
         if not event.path and isinstance(event, RunStartedEvent):
-            heard = RunTree(event.agent or "agent")
-        node = _hear(heard, event)
-        place = " > ".join(name for name in heard.names(node) if name) or event.type
+            current = RunTree(event.agent or "agent")
+        node = _update(current, event)
+        place = " > ".join(name for name in current.names(node) if name) or event.type
         after = f"{event.timestamp - start:+.3f}" if event.timestamp else ""
         yield f"{event.id:>6} {after:>9} {place}: {_line_of(event)}"
 
 
 def markdown(events: Sequence[Event], title: str) -> Iterator[str]:
-    """Write events as a page: runs as sections, messages as text, calls with their answers."""
+    """Yield a Markdown page: runs as sections, messages as text, calls with their results."""
     yield f"# {_inline(title)}\n"
     for event in events:
         if event.path:
@@ -111,7 +111,7 @@ _GUIDES = ("├─ ", "└─ ", "│  ")
 _ASCII = ("|- ", "`- ", "|  ")
 
 
-def _hear(tree: RunTree, event: Event) -> Node:
+def _update(tree: RunTree, event: Event) -> Node:
     try:
         node = tree.update(event)
     except UNREADABLE:  # an item of another release
@@ -125,8 +125,8 @@ def _hear(tree: RunTree, event: Event) -> Node:
     return node
 
 
-def _drawn(drawn: RunTree, *, plain: bool) -> Iterator[str]:
-    root = drawn.root
+def _drawn(tree: RunTree, *, plain: bool) -> Iterator[str]:
+    root = tree.root
     root.take_held()
     yield f"{root.name or 'events'} ({root.status.replace('_', ' ')})"
     yield from _below(root, "", _ASCII if plain else _GUIDES)
@@ -148,44 +148,44 @@ def _below(node: Node, before: str, guides: tuple[str, str, str]) -> Iterator[st
 
 
 def _call_in_words(node: Node) -> str:
-    told = f"{node.name} {arguments_shown(node.arguments)}"
+    text = f"{node.name} {arguments_shown(node.arguments)}"
     if node.agent and node.agent != node.name:
-        told += f" -> {node.agent}"
+        text += f" -> {node.agent}"
     waits = "waits for approval" if node.status == "waiting" else "not finished"
     status = waits if node.is_open else node.status
     if node.duration is not None:
         status = f"{ended_in_words(node.status)} {seconds(node.duration)}"
     result = " ".join(node.result.split())
-    return f"{told}, {status}" + (f": {shorten(result, 200)}" if result else "")
+    return f"{text}, {status}" + (f": {shorten(result, 200)}" if result else "")
 
 
 # --- a line
 
 
 def _line_of(event: Event) -> str:
-    """Say in a line what an event says."""
+    """Return the content of an event as one line."""
     match event:
         case RunStartedEvent():
-            told = f"run {event.run_id or ''} begins"
+            text = f"run {event.run_id or ''} starts"
         case RunFinishedEvent():
-            told = f"run ended: {event.status}" + (f": {event.error}" if event.error else "")
+            text = f"run ended: {event.status}" + (f": {event.error}" if event.error else "")
         case MessageEvent():
-            told = f"{event.role}: {_content(event.content)}"
+            text = f"{event.role}: {_content(event.content)}"
         case NotifyStreamEvent():
-            told = event.data
+            text = event.data
         case ToolProgressEvent():
-            told = progressed(event)
+            text = progressed(event)
         case ToolStreamStartEvent():
-            told = f"begins with {arguments_shown(json.dumps(dict(event.input_args)))}"
+            text = f"starts with {arguments_shown(json.dumps(dict(event.input_args)))}"
         case ToolStreamEndEvent():
-            told = f"{ended_in_words(event.status)} {seconds(event.duration)}"
+            text = f"{ended_in_words(event.status)} {seconds(event.duration)}"
         case RawResponseStreamEvent():
-            told = f"({cast('dict[str, Any]', event.data).get('type')})" if event.data else "()"
+            text = f"({cast('dict[str, Any]', event.data).get('type')})" if event.data else "()"
         case RunItemStreamEvent():
-            told = _item_in_words(cast("RunItemStreamEvent[Any]", event))
+            text = _item_in_words(cast("RunItemStreamEvent[Any]", event))
         case _:
-            told = described(event)
-    return shorten(" ".join(safe_text(told).split()), _WIDEST)
+            text = described(event)
+    return shorten(" ".join(safe_text(text).split()), _WIDEST)
 
 
 def _item_in_words(event: RunItemStreamEvent[Any]) -> str:
@@ -198,7 +198,7 @@ def _item_in_words(event: RunItemStreamEvent[Any]) -> str:
     if isinstance(item, ToolApprovalItem):
         return f"waits for approval of {item.name}: {arguments_shown(item.arguments)}"
     if isinstance(item, ToolCallOutputItem):
-        return f"{item.name} gave ({item.status}) {in_words(item.output)}"
+        return f"{item.name} returned ({item.status}) {in_words(item.output)}"
     return f"{event.name.replace('_', ' ')}: {getattr(item, 'text', '')}"
 
 
@@ -217,27 +217,27 @@ def _item_in_markdown(event: RunItemStreamEvent[Any]) -> Iterator[str]:
         yield f"\n**calls {_code(item.name)}**\n\n{_fenced(item.arguments, 'json')}\n"
     elif isinstance(item, ToolCallOutputItem):
         status = "" if item.status == "ok" else f" ({_inline(item.status)})"
-        yield f"\n**{_code(item.name)} gave{status}**\n\n{_fenced(in_words(item.output), '')}\n"
+        yield f"\n**{_code(item.name)} returned{status}**\n\n{_fenced(in_words(item.output), '')}\n"
     elif text := getattr(item, "text", ""):
         yield f"\n**assistant**\n\n{_quoted(text)}\n"
 
 
 def _content(content: Any) -> str:
-    """Return the text of a message; of other parts what they are."""
+    """Return the text of a message, with the type of each part that is not text."""
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
         return json.dumps(content)
-    told: list[str] = []
+    parts: list[str] = []
     for block in cast("list[Any]", content):
         fields = cast("dict[str, Any]", block) if isinstance(block, dict) else {}
         text = fields.get("text")
-        told.append(text if isinstance(text, str) else f"[{fields.get('type', 'content')}]")
-    return "\n".join(told)
+        parts.append(text if isinstance(text, str) else f"[{fields.get('type', 'content')}]")
+    return "\n".join(parts)
 
 
 def _inline(text: str) -> str:
-    """Write a text on one line of Markdown, so that nothing in it is markup."""
+    """Return a text on one line, with Markdown characters escaped."""
     plain = " ".join(safe_text(text).split())
     return re.sub(r"([\\`*_\[\]<>#|!])", r"\\\1", plain)
 
@@ -251,7 +251,7 @@ def _quoted(text: str) -> str:
 
 
 def _fenced(text: str, language: str) -> str:
-    """Put a text between fences that are longer than any in it."""
+    """Return a code block whose fences are longer than any in the text."""
     shown = safe_text(text)
     longest = max((len(run) for run in re.findall(r"`{3,}", shown)), default=2)
     fence = "`" * (longest + 1)

@@ -1,4 +1,4 @@
-"""Runs a call, or an agent, to its end, its timeout or a Ctrl-C, and leaves the loop clean."""
+"""Run a call or an agent to its end, its timeout or Ctrl-C, and clean up its event loop."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = [
 T = TypeVar("T")
 
 _MOMENT = 0.2
-"""Seconds after which a person wants to see that something runs."""
+"""The seconds after which the user is shown that something is running."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +44,8 @@ class FinishedCall:
     """How a call ended.
 
     Attributes:
-        outcome: What came of it; `None` where it was interrupted.
-        duration: How long it took, in seconds.
+        outcome: The outcome; `None` if the call was interrupted.
+        duration: The duration in seconds.
         left_behind: Whether it continues after its grace period.
     """
 
@@ -56,11 +56,11 @@ class FinishedCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InteractiveCall(Generic[T]):
-    """How something ended that could be interrupted.
+    """How interruptible work ended.
 
     Attributes:
-        value: What it gave; `None` where it was interrupted.
-        duration: How long it took, in seconds.
+        value: The result; `None` if the work was interrupted.
+        duration: The duration in seconds.
         left_behind: Whether it continues after its grace period.
     """
 
@@ -85,9 +85,9 @@ def run_call(
 
     Args:
         tool: The tool.
-        args_json: Its arguments.
-        emit: Gets the events.
-        timeout: Seconds the call may take.
+        args_json: The arguments as JSON text.
+        emit: Receives the events.
+        timeout: The largest duration of the call in seconds.
         slow: Called when the call takes longer than a moment.
         stopping: Called at the first Ctrl-C.
     """
@@ -107,31 +107,31 @@ def attend(
     slow: Callable[[], None],
     stopping: Callable[[], None],
 ) -> InteractiveCall[T]:
-    """Do something in an event loop of its own.
+    """Run a coroutine in its own event loop.
 
     The first Ctrl-C cancels it, and its cleanup has a grace period; the second ends the process.
 
     Args:
-        work: Returns what is to be done.
+        work: Returns the coroutine.
         slow: Called when it takes longer than a moment.
         stopping: Called at the first Ctrl-C.
 
     Raises:
-        Exception: What it raises.
+        Exception: The exception of the coroutine.
     """
     loop = asyncio.new_event_loop()
     try:
         with prints_on_stderr():
             return loop.run_until_complete(_attended(work, slow, stopping))
     finally:
-        # A task that outlived its grace goes with the process, and there is nothing to add to that.
+        # A task that outlives its grace period ends with the process. Its warnings are no help.
         loop.set_exception_handler(_say_nothing)
         loop.close()
 
 
 @contextlib.contextmanager
 def cancelled_by_sigterm() -> Generator[None]:
-    """Let SIGTERM cancel the task that is in the block, as Ctrl-C does."""
+    """Cancel the current task on SIGTERM, as Ctrl-C does, while the block runs."""
     loop = asyncio.get_running_loop()
     task = asyncio.current_task(loop)
 
@@ -147,11 +147,12 @@ def cancelled_by_sigterm() -> Generator[None]:
 
 
 def say_stopping() -> None:
-    """Tell the person at the terminal that the first Ctrl-C was understood."""
-    # In a signal handler: what the handler interrupted may hold the locks of the streams.
+    """Confirm the first Ctrl-C on the terminal."""
+    # A signal handler calls this. The code it interrupted can hold the locks of the streams, so
+    # this writes to the descriptor.
     try:
         if sys.stderr.isatty():
-            os.write(2, b"\r\x1b[Kcancelling; once more to stop at once\r\n")
+            os.write(2, b"\r\x1b[Kcancelling; press Ctrl-C again to stop at once\r\n")
     except (OSError, ValueError):
         pass
 
@@ -188,13 +189,13 @@ async def _attended(
         return InteractiveCall(value=None, duration=duration, left_behind=True)
     if interrupted.is_set() or task.cancelled():
         if not task.cancelled():
-            task.exception()  # looked at: nobody is to be told of it any more
+            task.exception()  # retrieved, so that asyncio does not log it
         return InteractiveCall(value=None, duration=duration)
     return InteractiveCall(value=task.result(), duration=duration)
 
 
 async def _clear_up(loop: asyncio.AbstractEventLoop, *, besides: set[asyncio.Task[Any]]) -> None:
-    """Cancel what the call left running and let it clean up, for as long as its grace."""
+    """Cancel the remaining tasks of the call and wait for their cleanup, up to the grace period."""
     own = asyncio.current_task()
     rest = asyncio.all_tasks() - besides - ({own} if own else set())
     for task in rest:
@@ -226,7 +227,7 @@ def _interrupts(first: Callable[[], None]) -> Generator[None]:
             return
         with contextlib.suppress(OSError, ValueError):
             if sys.stderr.isatty():
-                os.write(2, b"\x1b[?25h\n")  # the cursor, which a live display hides
+                os.write(2, b"\x1b[?25h\n")  # show the cursor again, which a live display hides
         os._exit(CANCELLED)
 
     before = signal.signal(signal.SIGINT, on_signal)

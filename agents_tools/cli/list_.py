@@ -1,4 +1,4 @@
-"""`list`: the tools and agents of a file or module, one a line."""
+"""`list`: list the tools and agents of a file or module."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ __all__ = ["command", "origin_record", "summary_of"]
 def command(target: str, *, as_json: bool, debug: bool) -> None:
     """List the tools and agents of TARGET: file.py, package.module, or either with :attribute.
 
-    Or the tools of MCP servers: http://address/mcp, or an mcpServers file, mcp.json:server for one
-    of it.
+    TARGET can also be MCP servers: http://address/mcp, or an mcpServers file (mcp.json:server for
+    one of its servers).
     """
     del debug
     value = load_target(target)
@@ -49,7 +49,7 @@ def command(target: str, *, as_json: bool, debug: bool) -> None:
 
 
 def summary_of(tool: Tool) -> str:
-    """Return the first paragraph of a description, or why there is none."""
+    """Return the first paragraph of a description, or the reason why there is none."""
     try:
         text = sentence_of(tool.description)
     except UserError as error:
@@ -71,7 +71,7 @@ def _records(tools: Sequence[Tool]) -> list[dict[str, Any]]:
 
 
 def origin_record(tool: Tool) -> dict[str, Any]:
-    """Return where a tool is: its place, and for one of an MCP server its name there."""
+    """Return the place of a tool, and for a tool of an MCP server its name there."""
     origin = tool.origin
     if origin.server is None:
         return {"place": origin.place}

@@ -1,4 +1,4 @@
-"""A call on a terminal: lines as the tools say them, and below them what is running now."""
+"""Show a call on a terminal: its output lines, and below them the running calls."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ _LEVELS = {
     "error": "red",
 }
 _ROWS = 12
-"""How many running calls are shown at once."""
+"""The number of running calls shown at once."""
 
 
 class LiveView:
-    """Shows a call with spinners and bars; leaves the lines it said, and how it ended."""
+    """Shows a call with spinners and bars. Its lines and its final status stay on the terminal."""
 
     for_programs = False
 
@@ -53,12 +53,12 @@ class LiveView:
         self._calls = CallStates(name)
         self._name = safe_text(name)
         self._root = CallState(self._name, (self._name,), 0)  # for a tool without a start event
-        # Asked for now: while Rich draws, it stands before standard error itself.
+        # Checked now: while Rich draws, it replaces standard error.
         self._marks = marks(sys.stderr)
         self._spinner = "dots" if can_show("⠋", sys.stderr) else "line"
-        self._lock = threading.Lock()  # of the calls; never held while the console is used
+        self._lock = threading.Lock()  # guards the calls; never held while the console is used
         self._live: Live | None = None
-        self._spoke = False
+        self._has_output = False
         self._spinners: dict[CallState, Spinner] = {}
 
     def open(self) -> None:
@@ -73,8 +73,8 @@ class LiveView:
             )
             self._live.start()
 
-    def hear(self, event: Event) -> None:
-        """Show an event; a terminal that has gone must not disturb the tool."""
+    def show(self, event: Event) -> None:
+        """Show an event. A closed terminal must not disturb the tool."""
         with contextlib.suppress(OSError, ValueError):
             with self._lock:
                 call = self._calls.of(event)
@@ -82,11 +82,11 @@ class LiveView:
             if lines or isinstance(event, ToolProgressEvent):
                 self.open()
             for line in lines:
-                self._spoke = True
+                self._has_output = True
                 self._console.print(line, soft_wrap=True)
 
     def close(self, status: CallStatus, duration: float, problem: str | None) -> bool:
-        """Leave the last lines and how the call ended, if there was anything to see."""
+        """Show the last lines and the final status, if anything was shown before."""
         del problem
         with contextlib.suppress(OSError, ValueError):
             with self._lock:
@@ -96,14 +96,14 @@ class LiveView:
                 self._live.stop()
             for line in rest:
                 self._console.print(line, soft_wrap=True)
-            shown = shown or self._spoke
+            shown = shown or self._has_output
             if shown:
                 self._console.print(self._ending(self._name, 0, status, duration))
             return shown
         return False
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Draw the running calls: what Rich asks for ten times a second."""
+        """Draw the running calls. Rich calls this ten times a second."""
         del console
         with self._lock:
             rows = self._running[-min(_ROWS, max(1, options.max_height - 1)) :]
@@ -157,8 +157,8 @@ class LiveView:
     def _ending(self, name: str, depth: int, status: CallStatus, duration: float) -> Text:
         good, bad = self._marks
         mark = Text(good, "green") if status == "ok" else Text(bad, "red")
-        told = seconds(duration) if status == "ok" else f"{ended(status)} {seconds(duration)}"
-        return Text.assemble("  " * depth, mark, " ", (name, "bold"), " ", (told, "dim"))
+        text = seconds(duration) if status == "ok" else f"{ended(status)} {seconds(duration)}"
+        return Text.assemble("  " * depth, mark, " ", (name, "bold"), " ", (text, "dim"))
 
 
 def _line(call: CallState, text: str, style: str = "") -> Text:

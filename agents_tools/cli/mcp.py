@@ -1,4 +1,4 @@
-"""`mcp`: MCP servers looked at and tried out."""
+"""`mcp`: inspect MCP servers and try their tools."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["command"]
 _TIMEOUTS = ("--timeout", "--connect-timeout")
 _EPILOG = (
     "\b\n"
-    "SERVER is an address, an mcpServers file (file.json or file.json:name), or a command.\n"
+    "SERVER is a URL, an mcpServers file (file.json or file.json:name), or a command.\n"
     "  agents-tools mcp list http://127.0.0.1:8000/mcp\n"
     "  agents-tools mcp list mcp.json\n"
     "  agents-tools mcp list -- npx -y @modelcontextprotocol/server-everything\n"
@@ -39,14 +39,14 @@ _EPILOG = (
 
 @click.group("mcp", epilog=_EPILOG)
 def command() -> None:
-    """Look at MCP servers and try out their tools."""
+    """Inspect MCP servers and try their tools."""
 
 
 @command.command("list", epilog=_EPILOG, params=connection_options(*_TIMEOUTS))
 @click.argument("server", nargs=-1, required=True)
 @json_option
 def list_command(server: tuple[str, ...], *, as_json: bool, debug: bool, **values: Any) -> None:
-    """List the tools of SERVER, and what it says of itself."""
+    """List the tools of SERVER and its information about itself."""
     del debug
     tools = _connected(server, take_options(values))
     names = tools.manager.get_server_names()
@@ -76,7 +76,7 @@ def ping_command(
     debug: bool,
     **values: Any,
 ) -> None:
-    """Ask SERVER for a sign of life, and show how long it took."""
+    """Ping SERVER and show the response time."""
     del debug
     how = take_options(values)
     tools = _connected(server, how)
@@ -139,12 +139,12 @@ def _connected(server: Sequence[str], how: ServerConnection) -> MCPTools:
         raise click.UsageError(f"the command {typed!r} cannot be read: {error}.") from error
     if not words:
         raise click.UsageError("the command is empty.")
-    # The last word of a command may be called like a file of a configuration.
+    # The last word of a command can look like a configuration file.
     is_target = is_mcp(typed) and (len(words) == 1 or is_there(typed))
     return connect(typed if is_target else words, how)
 
 
-# --- what is shown
+# --- output
 
 
 def _record(tools: MCPTools, name: str) -> dict[str, Any]:
@@ -181,7 +181,7 @@ def _print_server(tools: MCPTools, name: str) -> None:
     print_table(((tool.name, _line(tool)) for tool in found), indent=2)
     _print_notes("Left out:", manager.skipped.get(name, {}))
     findings = manager.findings.get(name, {})
-    _print_notes("Taken out:", {tool: "; ".join(told) for tool, told in findings.items()})
+    _print_notes("Removed:", {tool: "; ".join(changes) for tool, changes in findings.items()})
 
 
 def _print_notes(title: str, notes: dict[str, str]) -> None:
@@ -191,11 +191,11 @@ def _print_notes(title: str, notes: dict[str, str]) -> None:
 
 
 def _described(info: dict[str, Any]) -> str:
-    """Return on one line what a server says of itself and how it is reached."""
+    """Return one line about a server: its name, version, protocol and address."""
     if not info["connected"]:
-        return f"lost since, {info['place']}"
-    said = info["server_info"]
-    who = " ".join(str(said[key]) for key in ("name", "version") if said.get(key))
+        return f"connection lost, {info['place']}"
+    about = info["server_info"]
+    who = " ".join(str(about[key]) for key in ("name", "version") if about.get(key))
     facts = [shorten(who, 100), f"protocol {info['protocol_version']}", str(info["place"])]
     return ", ".join(" ".join(fact.split()) for fact in facts if fact)
 
@@ -206,16 +206,16 @@ def _line(tool: Tool) -> str:
 
 
 def _hints(tool: Tool) -> list[str]:
-    """Return what the server promises of a tool; nothing of it is known to be true."""
+    """Return the server's unverified hints about a tool."""
     found = tool.annotations
     if found is None:
         return []
-    told = {
+    hints = {
         "read-only": found.readOnlyHint,
         "destructive": found.destructiveHint if not found.readOnlyHint else None,
         "idempotent": found.idempotentHint,
     }
-    return [word for word, holds in told.items() if holds]
+    return [word for word, holds in hints.items() if holds]
 
 
 def _pinged(answer: dict[str, Any]) -> str:

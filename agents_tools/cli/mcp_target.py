@@ -1,4 +1,4 @@
-"""MCP servers as a TARGET: an address, an `mcpServers` file, or a command that starts one."""
+"""MCP servers as a TARGET: a URL, an `mcpServers` file, or a command that starts one."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ __all__ = [
 
 _TIMEOUT = 30.0
 _AT_ONCE = 8
-"""How many servers are connected at once."""
+"""The number of servers that are connected at the same time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerConnection:
-    """What was typed about how a server is connected.
+    """The options on the command line for the connection to a server.
 
     Attributes:
         headers: Headers of every request.
-        transport: How an address is reached.
-        timeout: Seconds until it has to have answered.
+        transport: The transport for a URL.
+        timeout: The seconds in which the server must answer.
         env: Names of variables that its process gets as well.
     """
 
@@ -60,10 +60,10 @@ class ServerConnection:
 
 
 def connection_options(*timeouts: str) -> list[click.Parameter]:
-    """Return the options for how servers are connected.
+    """Return the options for connections to servers.
 
     Args:
-        timeouts: What the option of the time for connecting is called.
+        timeouts: The names of the option for the connection timeout.
     """
     return [
         click.Option(
@@ -71,31 +71,31 @@ def connection_options(*timeouts: str) -> list[click.Parameter]:
             multiple=True,
             metavar="'NAME: VALUE'",
             callback=_read_headers,
-            help="A header of every request; may be repeated. ${VARIABLE} in single quotes stands "
-            "for a variable of the environment, so that a secret is not on the command line.",
+            help="A header of every request; can be repeated. ${VARIABLE} in single quotes is "
+            "replaced by the environment variable, to keep a secret off the command line.",
         ),
         click.Option(
             ["--transport"],
             type=click.Choice(["http", "sse"]),
-            help="How an address is reached: sse is the older way, and taken for .../sse.",
+            help="The transport for a URL; sse is the older one, and the default for .../sse.",
         ),
         click.Option(
             [*timeouts, "connect_timeout"],
             type=SecondsParam(),
             metavar="SECONDS",
-            help=f"How long a server may take to answer at first; {_TIMEOUT:g} by default.",
+            help=f"The longest wait for the first answer of a server; {_TIMEOUT:g} by default.",
         ),
         click.Option(
             ["--env"],
             multiple=True,
             metavar="NAME",
-            help="A variable of this environment that the server gets as well; may be repeated.",
+            help="An environment variable to pass to the server; can be repeated.",
         ),
     ]
 
 
 def take_options(values: dict[str, Any]) -> ServerConnection:
-    """Take the values of `connection_options` out of what a command was called with."""
+    """Remove the values of `connection_options` from the parameters of a command."""
     return ServerConnection(
         headers=tuple(values.pop("headers")),
         transport=values.pop("transport"),
@@ -110,18 +110,18 @@ def is_mcp(target: str) -> bool:
 
 
 def is_there(target: str) -> bool:
-    """Return whether a target is the file of a configuration that is there."""
+    """Return whether a target is a configuration file that exists."""
     found = _file_of(target)
     return found is not None and found[0].is_file()
 
 
 def connect(target: str | Sequence[str], how: ServerConnection | None = None) -> MCPTools:
-    """Connect servers and give their tools; whatever ends the command closes the connections.
+    """Connect servers and return their tools; the end of the command closes the connections.
 
     Args:
-        target: An address, a file, of which `file.json:name` takes one server, or the words of a
-            command that starts a server.
-        how: What was typed about it.
+        target: A URL, a file (`file.json:name` for one of its servers), or the words of a command
+            that starts a server.
+        how: The options for the connection.
 
     Raises:
         CommandError: None of the servers can be connected.
@@ -145,10 +145,10 @@ def connect(target: str | Sequence[str], how: ServerConnection | None = None) ->
 
 
 def require_mcp() -> None:
-    """Say how to get what MCP takes, where it is not installed.
+    """Check that MCP is installed.
 
     Raises:
-        CommandError: It is not.
+        CommandError: MCP is not installed.
     """
     if any(importlib.util.find_spec(name) is None for name in ("mcp", "jsonschema_rs")):
         raise CommandError(
@@ -163,10 +163,10 @@ async def _connected(configs: Sequence[MCPServerConfig]) -> MCPToolManager:
     room = asyncio.Semaphore(_AT_ONCE)
 
     async def one(config: MCPServerConfig) -> None:
-        given = {part.name: getattr(config, part.name) for part in fields(config)}
+        settings = {part.name: getattr(config, part.name) for part in fields(config)}
         async with room:
             try:
-                await manager.add_server(given.pop("name"), **given)
+                await manager.add_server(settings.pop("name"), **settings)
             except MCPError as error:
                 manager.failures[config.name] = error
 
@@ -182,7 +182,7 @@ async def _connected(configs: Sequence[MCPServerConfig]) -> MCPToolManager:
 
 def _hint(failures: Sequence[MCPError]) -> str | None:
     if any(error.code in {401, 403} or "status 401" in str(error) for error in failures):
-        return "Does it want a token? agents-tools mcp ... --header 'Authorization: Bearer ${NAME}'"
+        return "If the server needs a token: --header 'Authorization: Bearer ${NAME}'"
     return None
 
 
@@ -232,7 +232,7 @@ def _of_command(words: Sequence[str]) -> MCPServerConfig:
         shown = shlex.quote(program)
         raise CommandError(
             f"{program} is not a command but a Python file.",
-            hint=f"Its tools: agents-tools list {shown}. If it is an MCP server: "
+            hint=f"List its tools: agents-tools list {shown}. If it is an MCP server: "
             f"agents-tools mcp list -- python {shown}",
         )
     return MCPServerConfig(
@@ -266,7 +266,7 @@ def _of_file(target: str) -> list[MCPServerConfig]:
     chosen = [config for config in found if not only or config.name == only]
     if not chosen:
         names = ", ".join(config.name for config in found)
-        raise CommandError(f"{path} has no MCP server {only!r}.", hint=f"It has: {names}.")
+        raise CommandError(f"{path} has no MCP server {only!r}.", hint=f"Servers: {names}.")
     return chosen
 
 
@@ -296,7 +296,7 @@ def _is_address(target: str) -> bool:
 
 
 def _file_of(target: str) -> tuple[Path, str] | None:
-    """Return the file of a configuration and the name of a server in it, which may be empty."""
+    """Return a configuration file and the name of a server in it, which can be empty."""
     for place, name in ((target, ""), target.rpartition(":")[::2]):
         path = Path(place)
         if place and path.suffix.lower() in {".json", ".jsonc", ".toml"}:
@@ -312,10 +312,10 @@ _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 def _read_headers(
-    ctx: click.Context, param: click.Parameter, given: tuple[str, ...]
+    ctx: click.Context, param: click.Parameter, headers: tuple[str, ...]
 ) -> list[tuple[str, str]]:
     read: list[tuple[str, str]] = []
-    for one in given:
+    for one in headers:
         name, colon, value = (part.strip() for part in one.partition(":"))
         if not colon or not _TOKEN.fullmatch(name) or not value.isprintable():
             # The header is not shown, because it may contain a secret.

@@ -14,20 +14,20 @@ __all__ = ["PROVIDERS", "SecondsParam", "json_option", "target_argument"]
 CommandT = TypeVar("CommandT", bound="Callable[..., Any]")
 
 PROVIDERS = ("openai_responses", "openai_chat", "anthropic", "gemini", "bedrock", "mcp")
-"""As `agents_tools.wire` has them, whose import a help text need not wait for."""
+"""The providers of `agents_tools.wire`, repeated here because its import would slow `--help`."""
 
 
 def json_option(command: CommandT) -> CommandT:
-    """Add `--json`, and `--debug`, which every command that can fail has beside it."""
+    """Add `--json` and `--debug` to a command."""
     debug = click.option("--debug", is_flag=True, help="Show the traceback of an error.")
     as_json = click.option(
-        "--json", "as_json", is_flag=True, help="Print one line of JSON; errors too."
+        "--json", "as_json", is_flag=True, help="Print one line of JSON, also for an error."
     )
     return as_json(debug(command))
 
 
 def target_argument(command: CommandT) -> CommandT:
-    """Add `TARGET`: where the tools are."""
+    """Add the argument `TARGET`: the place of the tools."""
     return click.argument("target")(command)
 
 
@@ -39,7 +39,7 @@ class SecondsParam(click.ParamType[float]):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """Read what was typed."""
+        """Convert the text of the option."""
         try:
             found = float(value)
         except ValueError:

@@ -1,4 +1,4 @@
-"""Writing to the terminal, a pipe or a file, whatever its encoding."""
+"""Write to a terminal, a pipe or a file, in any encoding."""
 
 from __future__ import annotations
 
@@ -39,35 +39,35 @@ __all__ = [
 
 
 def print_text(text: str) -> None:
-    """Print a result: as it is for programs, without what acts on a terminal for people."""
+    """Print a result: unchanged for programs, with control characters escaped on a terminal."""
     shown = safe_text(text) if is_terminal(sys.stdout) else text
     click.echo(shown, nl=not shown.endswith("\n"))
 
 
 def print_json(value: Any, *, compact: bool) -> None:
-    """Print a value as one JSON document, of one line if compact."""
+    """Print a value as one JSON document, on one line if compact."""
     plain = not can_show("é…", sys.stdout)
     form: dict[str, Any] = {"separators": (",", ":")} if compact else {"indent": 2}
     text = json.dumps(value, ensure_ascii=plain, **form)
     try:
         text.encode()
-    except UnicodeEncodeError:  # a lone surrogate has an escape in JSON, but no UTF-8
+    except UnicodeEncodeError:  # a lone surrogate cannot be encoded, but JSON can escape it
         text = json.dumps(value, ensure_ascii=True, **form)
     click.echo(text)
 
 
 def say(text: str, **style: Any) -> None:
-    """Print a line for the person at the terminal, beside the result."""
+    """Print a line for the user to standard error."""
     click.echo(paint(safe_text(text), err=True, **style), err=True)
 
 
 def say_traceback(error: BaseException) -> None:
-    """Print the traceback that was asked for, without the secrets in it."""
+    """Print a traceback with masked secrets."""
     click.echo(mask("".join(traceback.format_exception(error))), nl=False, err=True)
 
 
 def print_table(rows: Iterable[tuple[str, str]], *, indent: int = 0) -> None:
-    """Print names and what is said about them, the latter wrapped in a column of its own."""
+    """Print names and descriptions in two columns, the descriptions wrapped."""
     formatter = click.HelpFormatter(width=width())
     for _ in range(indent // formatter.indent_increment):
         formatter.indent()
@@ -78,7 +78,7 @@ def print_table(rows: Iterable[tuple[str, str]], *, indent: int = 0) -> None:
 
 
 def paint(text: str, *, err: bool = False, **style: Any) -> str:
-    """Colour a text where it is shown on a terminal and colours are not unwanted."""
+    """Return a text with colours if it is shown on a terminal and colours are enabled."""
     stream = sys.stderr if err else sys.stdout
     if not is_terminal(stream) or os.environ.get("NO_COLOR") or _is_dumb():
         return text
@@ -86,7 +86,7 @@ def paint(text: str, *, err: bool = False, **style: Any) -> str:
 
 
 def width() -> int:
-    """Return the columns to write in: those of the terminal, but lines that can be read."""
+    """Return the width of lines: that of the terminal, within readable bounds."""
     import shutil
 
     return max(40, min(shutil.get_terminal_size().columns, 100))
@@ -98,7 +98,7 @@ def sentence_of(text: str) -> str:
 
 
 def short_path(filename: str) -> str:
-    """Return a path from the current folder, where the file is below it."""
+    """Return a path relative to the current folder, if the file is below it."""
     path = Path(filename)
     if path.is_absolute() and path.is_relative_to(Path.cwd()):
         return str(path.relative_to(Path.cwd()))
@@ -106,7 +106,7 @@ def short_path(filename: str) -> str:
 
 
 def console_errors(prefix: str, message: str, hint: str | None = None) -> None:
-    """Print an error: what is wrong, then what to do about it."""
+    """Print an error, and a hint on the next line."""
     click.echo(paint(prefix, err=True, fg="red", bold=True) + " " + safe_text(message), err=True)
     if hint:
         click.echo(paint(safe_text(hint), err=True, dim=True), err=True)
@@ -114,13 +114,13 @@ def console_errors(prefix: str, message: str, hint: str | None = None) -> None:
 
 @contextlib.contextmanager
 def prints_on_stderr() -> Generator[None]:
-    """Send what the user's code prints to standard error: standard output is for the result."""
+    """Redirect the output of the user's code to standard error: standard output has the result."""
     with contextlib.redirect_stdout(sys.stderr):
         yield
 
 
 def forgiving_streams(streams: Sequence[TextIO]) -> None:
-    """Let characters that a stream cannot show become `?` instead of ending the program."""
+    """Replace characters that a stream cannot encode by `?`, instead of an error."""
     for stream in streams:
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:

@@ -1,4 +1,4 @@
-"""What a call says while it works, on standard error: live on a terminal, else in plain lines."""
+"""Show the events of a call on standard error: live on a terminal, otherwise as plain lines."""
 
 from __future__ import annotations
 
@@ -34,36 +34,36 @@ __all__ = [
 
 
 class CallView(Protocol):
-    """Shows the events of one call and of those it makes. Any thread may call `hear`."""
+    """Shows the events of a call and of its nested calls. Any thread can call `show`."""
 
     for_programs: bool
-    """Whether prose beside what it writes would disturb its reader."""
+    """Whether a program reads the output, so that no other text is allowed next to it."""
 
     def open(self) -> None:
-        """Show that the call runs: it takes longer than a moment."""
+        """Show that the call is running, because it takes longer than a moment."""
         ...
 
-    def hear(self, event: Event) -> None:
+    def show(self, event: Event) -> None:
         """Show an event."""
         ...
 
     def close(self, status: CallStatus, duration: float, problem: str | None) -> bool:
-        """Show how the call ended, and give whether it was shown.
+        """Show how the call ended, and return whether it was shown.
 
         Args:
-            status: How it ended.
-            duration: How long it took, in seconds.
-            problem: What went wrong, for views that programs read.
+            status: The status of the call.
+            duration: The duration in seconds.
+            problem: The error message, for views that programs read.
         """
         ...
 
 
 def choose_view(wanted: str, name: str) -> CallView:
-    """Return the view that was asked for, or that suits standard error.
+    """Return a view by name, or the best view for standard error.
 
     Args:
         wanted: `auto`, `live`, `plain`, `ndjson` or `none`.
-        name: The tool that is called.
+        name: The name of the tool.
     """
     if wanted == "none":
         return SilentView()
@@ -72,7 +72,7 @@ def choose_view(wanted: str, name: str) -> CallView:
     if wanted == "live" or (wanted == "auto" and is_lively(sys.stderr)):
         try:
             from agents_tools.cli.live import LiveView
-        except ModuleNotFoundError:  # Rich is not there
+        except ModuleNotFoundError:  # Rich is not installed
             return PlainView(name)
         return LiveView(name)
     return PlainView(name)
@@ -86,7 +86,7 @@ class SilentView:
     def open(self) -> None:
         """Show nothing."""
 
-    def hear(self, event: Event) -> None:
+    def show(self, event: Event) -> None:
         """Show nothing."""
 
     def close(self, status: CallStatus, duration: float, problem: str | None) -> bool:
@@ -96,7 +96,7 @@ class SilentView:
 
 
 class NdjsonView:
-    """Writes each event as one line of JSON, in the form that `event_from_dict` reads."""
+    """Writes each event as one line of JSON for `event_from_dict`."""
 
     for_programs = True
 
@@ -106,15 +106,15 @@ class NdjsonView:
     def open(self) -> None:
         """Write nothing."""
 
-    def hear(self, event: Event) -> None:
+    def show(self, event: Event) -> None:
         """Write an event."""
         self._lines.write(json.dumps(event.to_dict(), separators=(",", ":")))
 
     def close(self, status: CallStatus, duration: float, problem: str | None) -> bool:
-        """Write what went wrong, as an event too: the lines stay readable for a program."""
+        """Write the error message as an event, so that every line is valid JSON."""
         del duration
         if problem is not None:
-            self.hear(ErrorEvent(problem, kind=status))
+            self.show(ErrorEvent(problem, kind=status))
         return True
 
 
@@ -127,14 +127,14 @@ class PlainView:
         self._lines = LineWriter()
         self._calls = CallStates(name)
         self._name = safe_text(name)
-        self._spoke = False
+        self._has_output = False
         self._written: dict[str, tuple[ToolProgressEvent, float]] = {}
 
     def open(self) -> None:
-        """Write nothing: a log is read later."""
+        """Write nothing: a log needs no sign that the call is running."""
 
-    def hear(self, event: Event) -> None:
-        """Write a line, if something changed."""
+    def show(self, event: Event) -> None:
+        """Write a line if something changed."""
         call = self._calls.of(event)
         match event:
             case ToolStreamStartEvent():
@@ -156,13 +156,13 @@ class PlainView:
                     self._write(call, text)
 
     def close(self, status: CallStatus, duration: float, problem: str | None) -> bool:
-        """Return how long it took, if the tool has said anything at all."""
+        """Write the final status if the tool has written anything."""
         del problem
         for call in self._calls.running.values():
             self._finish(call)
-        if self._spoke:
+        if self._has_output:
             self._lines.write(f"{self._name}: {ended(status)} {seconds(duration)}")
-        return self._spoke
+        return self._has_output
 
     def _end(self, call: CallState, event: ToolStreamEndEvent) -> None:
         self._finish(call)
@@ -171,7 +171,7 @@ class PlainView:
             self._write(call, f"{ended(event.status)} {seconds(event.duration)}")
 
     def _finish(self, call: CallState) -> None:
-        """Write what was held back."""
+        """Write the held text and progress of a call."""
         for line in call.rest():
             self._write(call, line)
         last, call.progress = call.progress, None
@@ -182,9 +182,9 @@ class PlainView:
             self._write_progress(call, last)
 
     def _is_news(self, event: ToolProgressEvent) -> bool:
-        """Return whether progress is worth a line.
+        """Return whether progress deserves a line.
 
-        A new message, another tenth, or a second later.
+        It does for a new message, for another 10 %, or a second after the last line.
         """
         before = self._written.get(event.tool_call_id or "")
         if before is None:
@@ -199,7 +199,7 @@ class PlainView:
         self._write(call, progressed(event))
 
     def _write(self, call: CallState, text: str) -> None:
-        self._spoke = True
+        self._has_output = True
         self._lines.write(f"{' > '.join(call.names)}: {text}")
 
 

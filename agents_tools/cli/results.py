@@ -1,4 +1,4 @@
-"""What a call answers, printed for people or as JSON, its files saved where that is asked for."""
+"""Print the result of a call as text or JSON, and save its files."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ __all__ = ["ArtifactFolder", "as_json", "print_output", "problem_of"]
 
 
 class ArtifactFolder:
-    """Where the files of a call are saved.
+    """The folder for the files of a call.
 
     Args:
-        path: The folder; made when the first file comes.
+        path: The folder. It is created for the first file.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def save_artifact(self, event: ToolArtifactEvent) -> None:
-        """Save what a tool has made; what is elsewhere stays there."""
+        """Save an artifact of a tool; an artifact that is only a link is not fetched."""
         if event.data is not None:
             path = self.save(event.name, event.data, event.mime_type)
             say(f"saved {path}", dim=True)
 
     def save(self, name: str, data: str | bytes, mime_type: str | None) -> Path:
-        """Write a file under a name that is free, and never outside the folder."""
+        """Write a file under an unused name, never outside the folder."""
         path = self._free(_file_name(name, mime_type))
         try:
             self._path.mkdir(parents=True, exist_ok=True)
-            # "x": what stands there already is never written over, nor followed elsewhere
+            # "x": never overwrite a file, and never follow a symlink
             with path.open("xb") as file:
                 file.write(data if isinstance(data, bytes) else data.encode(errors="replace"))
         except OSError as error:
@@ -64,7 +64,7 @@ class ArtifactFolder:
 
 
 def print_output(outcome: CallOutcome, folder: ArtifactFolder | None) -> None:
-    """Print what the model gets: text as it is, images and files by what they are."""
+    """Print the output for the model: text unchanged, a description for images and files."""
     if isinstance(outcome.output, str):
         if outcome.output:
             print_text(outcome.output)
@@ -75,19 +75,19 @@ def print_output(outcome: CallOutcome, folder: ArtifactFolder | None) -> None:
 
 def as_json(outcome: CallOutcome, duration: float, folder: ArtifactFolder | None) -> dict[str, Any]:
     """Return the outcome as one JSON object."""
-    told: dict[str, Any] = {"status": outcome.status}
+    record: dict[str, Any] = {"status": outcome.status}
     if outcome.error is None:
-        told["output"] = _json_output(outcome, folder)
+        record["output"] = _json_output(outcome, folder)
         value = _value_of(outcome)
         if value is not None:
-            told["value"] = value
+            record["value"] = value
     else:
-        told["error"] = _error_of(outcome.error, problem_of(outcome))
-    return {**told, "duration": round(duration, 6)}
+        record["error"] = _error_of(outcome.error, problem_of(outcome))
+    return {**record, "duration": round(duration, 6)}
 
 
 def problem_of(outcome: CallOutcome) -> str:
-    """Return what went wrong, as the model would be told."""
+    """Return the error message that the model would get."""
     if isinstance(outcome.output, str) and outcome.output:
         return outcome.output
     if outcome.error is None:
@@ -105,8 +105,8 @@ def _described(block: ContentBlock, number: int, folder: ArtifactFolder | None) 
         facts.append(f"saved as {path}")
     elif block.data is not None:
         facts.append("--output DIR saves it")
-    told = ", ".join(fact for fact in (name, *facts) if fact)
-    return f"[{block.type}: {safe_text(told)}]"
+    text = ", ".join(fact for fact in (name, *facts) if fact)
+    return f"[{block.type}: {safe_text(text)}]"
 
 
 def _json_output(outcome: CallOutcome, folder: ArtifactFolder | None) -> Any:
@@ -114,17 +114,17 @@ def _json_output(outcome: CallOutcome, folder: ArtifactFolder | None) -> Any:
         return outcome.output
     blocks: list[dict[str, Any]] = []
     for number, block in enumerate(outcome.output, start=1):
-        told = block.to_dict()
+        record = block.to_dict()
         if folder is not None and not isinstance(block, ToolOutputText) and block.data is not None:
             name = getattr(block, "filename", None) or f"{block.type}-{number}"
-            told.pop("data")
-            told["path"] = str(folder.save(name, block.data, block.mime_type))
-        blocks.append(told)
+            record.pop("data")
+            record["path"] = str(folder.save(name, block.data, block.mime_type))
+        blocks.append(record)
     return blocks
 
 
 def _value_of(outcome: CallOutcome) -> Any:
-    """Return the result as a value, where it is more than a text."""
+    """Return the result as a JSON value, if it is more than text."""
     if (result := as_tool_result(outcome.value)) is not None:
         structured = result.structured
         return None if structured is None else json.loads(to_json(structured))
@@ -132,14 +132,14 @@ def _value_of(outcome: CallOutcome) -> Any:
         return None
     try:
         return json.loads(outcome.output)
-    except ValueError:  # shortened for the model
+    except ValueError:  # it was shortened for the model
         return None
 
 
 def _error_of(error: Exception, message: str) -> dict[str, Any]:
-    told: dict[str, Any] = {"type": type(error).__name__, "message": message}
+    record: dict[str, Any] = {"type": type(error).__name__, "message": message}
     if isinstance(error, ModelBehaviorError) and error.problems:
-        told["problems"] = [
+        record["problems"] = [
             {
                 "path": list(problem.path),
                 "expected": problem.expected,
@@ -149,12 +149,12 @@ def _error_of(error: Exception, message: str) -> dict[str, Any]:
             for problem in error.problems
         ]
     if not isinstance(error, AgentsToolsError):
-        told["unexpected"] = True
-    return told
+        record["unexpected"] = True
+    return record
 
 
 def _file_name(name: str, mime_type: str | None) -> str:
-    """Make a plain file name of what a tool calls its file."""
+    """Return a safe file name for a name that comes from a tool."""
     last = PurePosixPath(safe_text(name).replace("\\", "/")).name
     plain = "".join(c if c.isalnum() or c in "._- " else "_" for c in last).strip(" .")
     plain = plain[-100:] or "file"

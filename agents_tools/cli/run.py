@@ -1,4 +1,4 @@
-"""`run`: an agent at work, watched, and its answer."""
+"""`run`: run an agent, show its events and print its answer."""
 
 from __future__ import annotations
 
@@ -70,10 +70,13 @@ _FAILED, _USAGE, _TIMEOUT, _WAITING = 1, 2, 4, 5
     default=10,
     show_default=True,
     metavar="N",
-    help="How often the model is asked at most.",
+    help="The largest number of model calls.",
 )
 @click.option(
-    "--timeout", type=options.SecondsParam(), metavar="SECONDS", help="Stop the run after so long."
+    "--timeout",
+    type=options.SecondsParam(),
+    metavar="SECONDS",
+    help="Stop the run after this time.",
 )
 @click.option(
     "--approve",
@@ -81,29 +84,30 @@ _FAILED, _USAGE, _TIMEOUT, _WAITING = 1, 2, 4, 5
     default="ask",
     show_default=True,
     metavar="ask|yes|no",
-    help="What happens to calls that need approval. Where nobody can be asked, they wait and the "
-    "run ends with exit code 5.",
+    help="What to do with calls that need approval. Without a terminal, `ask` leaves them waiting "
+    "and the run ends with exit code 5.",
 )
 @click.option(
     "--state",
     "save_to",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Where to save a run that waits for approval.",
+    help="The file in which to save a run that waits for approval.",
 )
 @click.option(
     "--resume",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Go on with a run that was saved, instead of INPUT.",
+    help="Resume a saved run, instead of INPUT.",
 )
 @click.option(
     "--events",
     type=click.Choice(["auto", "live", "plain", "ndjson", "none"]),
     default="auto",
     metavar="VIEW",
-    help="How events appear on standard error: auto (live on a terminal, else plain), live, "
-    "plain, none; or ndjson, one line of JSON each on standard output instead of the answer.",
+    help="How to show events on standard error: auto (live on a terminal, else plain), live, "
+    "plain or none; or ndjson, which writes them as lines of JSON to standard output instead of "
+    "the answer.",
 )
 @click.option("-q", "--quiet", is_flag=True, help="Show no events.")
 @options.json_option
@@ -124,15 +128,15 @@ def command(
     as_json: bool,
     debug: bool,
 ) -> None:
-    """Run an agent: its answer on standard output, what happens on standard error.
+    """Run an agent. The answer goes to standard output, the events to standard error.
 
-    TARGET is a file or module; :AGENT names the agent where it has several.
+    TARGET is a file or module; :AGENT names the agent if it has several.
     """
     if as_json and events == "ndjson":
         raise CommandError("--json and --events ndjson both write to standard output.")
-    given = _input(target, text, resume)
-    if isinstance(given, RunState) and not parted(target)[1]:
-        target = f"{target}:{given.agent}"
+    source = _input(target, text, resume)
+    if isinstance(source, RunState) and not parted(target)[1]:
+        target = f"{target}:{source.agent}"
     agent = load_agent(target)
     _check_model(agent, model)
     view: RunView
@@ -142,7 +146,7 @@ def command(
         view = choose_run_view("none" if quiet else events, agent.name)
     job = _RunJob(
         agent=agent,
-        given=given,
+        source=source,
         view=view,
         model=model,
         max_turns=max_turns,
@@ -165,7 +169,7 @@ def command(
     ctx.exit(_exit_code(ended))
 
 
-# --- what is run
+# --- the input and the run
 
 
 def _input(target: str, text: str | None, resume: Path | None) -> str | RunState:
@@ -178,25 +182,25 @@ def _input(target: str, text: str | None, resume: Path | None) -> str | RunState
             why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
             raise CommandError(f"--resume {resume} cannot be read: {why}.") from error
         except UserError as error:
-            raise CommandError(f"{resume} holds no saved run: {error}") from error
+            raise CommandError(f"{resume} is not a saved run: {error}") from error
     if text is None:
         raise CommandError(
-            "what is the agent to do?",
-            hint=f"agents-tools run {target} 'What to do', or - to read it from standard input.",
+            "INPUT is missing.",
+            hint=f"agents-tools run {target} 'Your input', or - to read it from standard input.",
         )
-    told = read_input(text, "INPUT")
-    if not told.strip():
+    content = read_input(text, "INPUT")
+    if not content.strip():
         raise CommandError("the input is empty.")
-    return told
+    return content
 
 
 def _check_model(agent: AnyAgent, name: str | None) -> None:
-    """Complain about a model before anything is shown of the run."""
+    """Report a missing model before the run starts."""
     if name is None and agent.model is None and not os.environ.get("AGENTS_TOOLS_MODEL"):
         raise CommandError(
             f"agent {agent.name!r} has no model.",
-            hint="Name one: --model local/rules (offline, a few rules), --model openai/gpt-5, … "
-            "or give it one, Agent(model=...), or set AGENTS_TOOLS_MODEL.",
+            hint="Pass --model local/rules (offline, a few rules), --model openai/gpt-5, …; or set "
+            "Agent(model=...) or AGENTS_TOOLS_MODEL.",
         )
     from agents_tools.agents.model import load_model
 
@@ -211,10 +215,10 @@ class _RunOutcome:
 
     Attributes:
         status: `ok`, `interrupted`, `error`, `timeout` or `cancelled`.
-        duration: How long it took, in seconds.
-        result: What it gave, or had so far; `None` where it was cancelled.
-        error: Why it failed.
-        left_behind: Whether something of it continues after its grace period.
+        duration: The duration in seconds.
+        result: The result, partial after an error; `None` if the run was cancelled.
+        error: The error that ended the run.
+        left_behind: Whether a part of the run continues after its grace period.
     """
 
     status: str
@@ -230,19 +234,19 @@ class _RunJob:
 
     Attributes:
         agent: The agent.
-        given: Its input, or the state to go on from.
-        view: What shows the run.
+        source: The input, or the state to resume.
+        view: The view that shows the run.
         model: The model instead of the agents' own.
-        max_turns: How often it is asked at most.
-        timeout: Seconds the run may take.
+        max_turns: The largest number of model calls.
+        timeout: The largest duration of the run in seconds.
         approve: `ask`, `yes` or `no`.
-        run_id: The id of the run, once it has begun.
-        items: What the run has added to the conversation, as JSON.
-        usage: What it has used.
+        run_id: The id of the run, once it has started.
+        items: The items that the run has added to the conversation, as JSON.
+        usage: The usage so far.
     """
 
     agent: AnyAgent
-    given: str | RunState
+    source: str | RunState
     view: RunView
     model: str | None
     max_turns: int
@@ -275,21 +279,21 @@ class _RunJob:
         return _RunOutcome(status=status, duration=done.duration, result=result)
 
     def publish(self, event: Event, /) -> None:
-        """Take an event of the run."""
+        """Show and record an event of the run."""
         if not event.path and isinstance(event, RunStartedEvent):
             self.run_id = event.run_id
         elif not event.path and isinstance(event, RunItemStreamEvent) and event.name != "input":
             self.items.append(dict(event.item))
-        self.view.hear(cast("Event", event))
+        self.view.show(cast("Event", event))
         if isinstance(self.view, NdjsonRun) and self.view.gone and self._task is not None:
             self._task.get_loop().call_soon_threadsafe(self._task.cancel)
 
     async def _run(self) -> RunResult[Any] | Exception:
-        """Return the result, or what the run raised: a failure is an outcome like others."""
+        """Return the result, or the exception that the run raised."""
         self._task = asyncio.current_task()
         try:
             return await self._result()
-        except Exception as error:  # noqa: BLE001 - the one place where a failure is shown
+        except Exception as error:  # noqa: BLE001 - the caller shows every failure
             return error
 
     async def _result(self) -> RunResult[Any]:
@@ -302,49 +306,49 @@ class _RunJob:
             ask=None if person is None else person.answer,
             event_stream=self,
         )
-        if isinstance(self.given, RunState) and decide is not None:
-            await decide_all(self.given, decide)
-        result = await self._step(self.given, config)
+        if isinstance(self.source, RunState) and decide is not None:
+            await decide_all(self.source, decide)
+        result = await self._step(self.source, config)
         while (
             result.interruptions and decide is not None
-        ):  # of agents with a RunConfig of their own
+        ):  # from agents with a RunConfig of their own
             state = result.to_state()
             await decide_all(state, decide)
             result = await self._step(state, config)
         return result
 
-    async def _step(self, given: str | RunState, config: RunConfig) -> RunResult[Any]:
+    async def _step(self, source: str | RunState, config: RunConfig) -> RunResult[Any]:
         return await Runner.run(
             self.agent,
-            given,
+            source,
             max_turns=self.max_turns,
             run_config=config,
             hooks=_UsageMeter(self),
         )
 
     def count(self, path: tuple[str, ...], usage: Usage) -> None:
-        """Take what one answer of a model has used."""
+        """Add the usage of one model response."""
         self.usage.add(usage)
         self.view.count(path, usage)
 
 
 class _UsageMeter(RunHooks[Any]):
-    """Counts what the models of a run use, at each place.
+    """Counts the usage of the models of a run, for each agent.
 
     Args:
-        job: Who is told.
+        job: The run whose usage is counted.
     """
 
     def __init__(self, job: _RunJob) -> None:
         self._job = job
 
     async def on_llm_end(self, context: Any, agent: Any, response: ModelResponse) -> None:
-        """Count an answer."""
+        """Count a model response."""
         del agent
         self._job.count(context.path, response.usage)
 
 
-# --- what came of it
+# --- the outcome
 
 
 def _exit_code(ended: _RunOutcome) -> int:
@@ -363,14 +367,14 @@ def _exit_code(ended: _RunOutcome) -> int:
 def _report(
     ended: _RunOutcome, target: str, state: Path | None, *, answer: bool, debug: bool
 ) -> None:
-    """Print the answer, or why there is none and what can be done."""
+    """Print the answer, or the reason why there is none and a hint."""
     if ended.error is not None:
-        told = ended.error
-        known = isinstance(told, AgentsToolsError)
-        message = str(told) if known else f"{type(told).__name__}: {told}"
-        console_errors("error:", message, _hint(ended.error, debug=debug))
+        error = ended.error
+        known = isinstance(error, AgentsToolsError)
+        message = str(error) if known else f"{type(error).__name__}: {error}"
+        console_errors("error:", message, _hint(error, debug=debug))
     elif ended.status == "cancelled":
-        more = "; something did not end in time and was left behind" if ended.left_behind else ""
+        more = "; a part did not stop in time and was abandoned" if ended.left_behind else ""
         say(f"cancelled{more}")
     elif ended.result is not None and ended.status == "interrupted":
         _report_waiting(ended.result, target, state)
@@ -396,13 +400,13 @@ def _report_waiting(result: RunResult[Any], target: str, state: Path | None) -> 
         )
     if state is None:
         say(
-            "To go on: run it again with --approve yes (or no); or save it with --state FILE, then "
+            "To resume: run again with --approve yes (or no); or save it with --state FILE, then "
             f"agents-tools run {target} --resume FILE --approve yes",
             dim=True,
         )
     else:
         say(
-            f"Saved. To go on: agents-tools run {target} --resume {state} --approve yes (or no)",
+            f"Saved. To resume: agents-tools run {target} --resume {state} --approve yes (or no)",
             dim=True,
         )
 
@@ -421,7 +425,7 @@ def _print_answer(value: Any) -> None:
 
 
 def _as_json(value: Any) -> Any:
-    """Return an answer as JSON; what has no JSON form as text."""
+    """Return an answer as JSON, or as text if it has no JSON form."""
     if value is None or isinstance(value, str):
         return value
     from pydantic_core import from_json
@@ -435,9 +439,9 @@ def _as_json(value: Any) -> Any:
 
 
 def _record(ended: _RunOutcome, job: _RunJob) -> dict[str, Any]:
-    """Return all about a run as one JSON object."""
+    """Return a run as one JSON object."""
     result = ended.result
-    told: dict[str, Any] = {
+    record: dict[str, Any] = {
         "status": ended.status,
         "output": None if result is None else _as_json(result.final_output),
         "usage": (job.usage if result is None else result.usage).to_dict(),
@@ -447,17 +451,20 @@ def _record(ended: _RunOutcome, job: _RunJob) -> dict[str, Any]:
         "duration": round(ended.duration, 6),
     }
     if ended.error is not None:
-        told["error"] = {"type": type(ended.error).__name__, "message": safe_text(str(ended.error))}
-    return told
+        message = safe_text(str(ended.error))
+        record["error"] = {"type": type(ended.error).__name__, "message": message}
+    return record
 
 
 def _save(state: RunState, path: Path) -> None:
-    """Write a state for its owner alone, in one go: a half one would be worse than none."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    """Write a state atomically, readable by its owner only."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        with os.fdopen(
+            os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w"
+        ) as file:
             file.write(state.to_json())
-        beside.replace(path)
+        temporary.replace(path)
     except OSError as error:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise CommandError(f"--state {path} cannot be written: {error.strerror}.") from error

@@ -1,4 +1,4 @@
-"""`schema`: tools as model providers get them, and what changed since they were last written."""
+"""`schema`: print tools in the format of a model provider, and compare them with earlier ones."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ __all__ = ["command", "described"]
 @click.option(
     "--provider",
     type=click.Choice(PROVIDERS),
-    help="Write tools as this provider takes them; the library's own form by default.",
+    help="Print tools in the format of this provider; by default in the library's own format.",
 )
-@click.option("--strict/--no-strict", default=None, help="Ask for the provider's strict mode.")
+@click.option("--strict/--no-strict", default=None, help="Request the provider's strict mode.")
 @click.option(
     "--diff",
     "old",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="OLD.JSON",
-    help="Compare with what `schema` wrote before; exits 1 if a call that was good may be refused.",
+    help="Compare with a file of `schema`. The exit code is 1 if a valid call can be rejected now.",
 )
 @json_option
 @click.pass_context
@@ -51,7 +51,7 @@ def command(
     as_json: bool,
     debug: bool,
 ) -> None:
-    """Print the tools of TARGET as JSON, or with --diff what changed in them."""
+    """Print the tools of TARGET as JSON, or their changes with --diff."""
     del debug
     tools = load_tools(target)
     if tool_name is not None:
@@ -75,7 +75,7 @@ def command(
 def described(
     tools: Sequence[Tool], provider: str | None, *, strict: bool | None
 ) -> list[dict[str, Any]]:
-    """Return tools in the form of a provider, or in the library's own."""
+    """Return tools in the format of a provider, or in the library's own format."""
     if provider is None:
         return [_own_form(tool) for tool in tools]
     with warnings.catch_warnings(record=True) as caught:

@@ -1,4 +1,4 @@
-"""A JSON Schema in words: what a parameter takes, for help texts."""
+"""Describe the bounds of a JSON Schema in help texts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = [
 
 
 def notes_on(reader: DefinitionReader, schema: object) -> list[str]:
-    """List the bounds of a value, as short notes."""
+    """Return the bounds of a value as short notes."""
     notes: list[str] = []
     for arm in reader.arms(schema):
         low, high = arm.get("minimum"), arm.get("maximum")

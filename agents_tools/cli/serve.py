@@ -1,4 +1,4 @@
-"""`serve`: the tools of a target as an MCP server."""
+"""`serve`: serve the tools of a target over MCP."""
 
 from __future__ import annotations
 
@@ -38,9 +38,11 @@ __all__ = ["command"]
     type=click.Choice(["stdio", "http"]),
     default="stdio",
     show_default=True,
-    help="stdio: for a client that starts this command. http: on an address.",
+    help="stdio: for a client that starts this command. http: for clients that connect to a URL.",
 )
-@click.option("--host", default="127.0.0.1", show_default=True, help="http: the address.")
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="http: the address to listen on."
+)
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
@@ -48,37 +50,42 @@ __all__ = ["command"]
     show_default=True,
     help="http: the port; 0 for a free one.",
 )
-@click.option("--path", default="/mcp", show_default=True, help="http: where the server is.")
+@click.option("--path", default="/mcp", show_default=True, help="http: the path of the server.")
 @click.option(
     "--auth-token-env",
     metavar="NAME",
-    help="http: the variable with the bearer token that clients have to send; a random one for "
-    "each start by default.",
+    help="http: the variable with the bearer token that clients must send; by default a random "
+    "token for each start.",
 )
-@click.option("--no-auth", is_flag=True, help="http: take calls of every program of this machine.")
+@click.option(
+    "--no-auth", is_flag=True, help="http: accept calls from every program on this machine."
+)
 @click.option(
     "--allow-host",
     "hosts",
     multiple=True,
     metavar="HOST",
-    help="http: a value of the Host header beside loopback; may be given again.",
+    help="http: an accepted Host header, besides loopback; can be repeated.",
 )
 @click.option(
     "--allow-origin",
     "origins",
     multiple=True,
     metavar="ORIGIN",
-    help="http: an origin of web pages that may call; may be given again.",
+    help="http: the origin of web pages that can call the server; can be repeated.",
 )
-@click.option("--stateful", is_flag=True, help="http: keep sessions, for clients of before 2026.")
+@click.option(
+    "--stateful", is_flag=True, help="http: keep sessions, for clients older than protocol 2026."
+)
 @click.option("--json-response", is_flag=True, help="http: plain JSON answers, without progress.")
-@click.option("--show-errors", is_flag=True, help="Tell clients the messages of all exceptions.")
+@click.option("--show-errors", is_flag=True, help="Send the messages of all exceptions to clients.")
 @click.option(
-    "--only", multiple=True, metavar="PATTERN", help="Serve only tools of such names; may repeat."
+    "--only",
+    multiple=True,
+    metavar="PATTERN",
+    help="Serve only tools whose names match; can be repeated.",
 )
-@click.option(
-    "--name", default="agents-tools", show_default=True, help="What the server is called."
-)
+@click.option("--name", default="agents-tools", show_default=True, help="The name of the server.")
 @click.option(
     "--json", "as_json", is_flag=True, help="http: print the address as one line of JSON."
 )
@@ -104,10 +111,10 @@ def command(
     as_json: bool,
     debug: bool,
 ) -> None:
-    """Serve the tools of TARGET over MCP, until the client or Ctrl-C ends it.
+    """Serve the tools of TARGET over MCP, until the client disconnects or Ctrl-C.
 
-    Agents of TARGET are served as tools. TARGET may be MCP servers itself: an address, or an
-    mcpServers file.
+    Agents of TARGET are served as tools. TARGET can also be MCP servers: a URL, or an mcpServers
+    file.
     """
     del debug
     require_mcp()
@@ -122,10 +129,10 @@ def command(
         tools = _tools(target, only)
     else:
         _refuse_http_options(ctx)
-        with _wire_kept_clean():
+        with _redirect_stdio():
             tools = _tools(target, only)
         if sys.stdin.isatty() and sys.stderr.isatty():
-            say(f"Serving {_counted(tools)} on standard input and output; Ctrl-D ends.")
+            say(f"Serving {_counted(tools)} on standard input and output; Ctrl-D to stop.")
     options: dict[str, Any] = {
         "name": name,
         "auth": token or False,
@@ -146,10 +153,10 @@ def command(
 
 
 async def _served(tools: Any, transport: Literal["stdio", "http"], **options: Any) -> None:
-    """Serve until it ends by itself, or by SIGTERM; Ctrl-C is seen to by whoever waits for this.
+    """Serve until the client disconnects or SIGTERM. The caller handles Ctrl-C.
 
-    Over HTTP the listener puts its own handlers above these, lets requests in flight end, and then
-    raises the signal once more.
+    Over HTTP, the listener installs its own signal handlers, lets active requests finish, and
+    then raises the signal again.
     """
     from agents_tools.mcp import serve_async
 
@@ -160,32 +167,32 @@ async def _served(tools: Any, transport: Literal["stdio", "http"], **options: An
 def _announcement(
     tools: Any, *, safe: bool, made: str | None, as_json: bool
 ) -> Callable[[str], None]:
-    """Return what says where the server is, and with which token, to a person and to a program."""
+    """Return a function that announces the address of the server and its token."""
     out = sys.stdout
     header = {} if made is None else {"authorization": f"Bearer {made}"}
 
     def ready(address: str) -> None:
         open_to = "" if safe else ", without a token: to every program on this machine"
-        say(f"Serving {_counted(tools)} at {address}{open_to}; Ctrl-C ends.")
+        say(f"Serving {_counted(tools)} at {address}{open_to}; Ctrl-C to stop.")
         if made is not None:
-            say(f"Clients have to send: Authorization: Bearer {made}")
+            say(f"Clients must send: Authorization: Bearer {made}")
         if as_json:
-            with contextlib.redirect_stdout(out):  # what tools print goes to standard error
+            with contextlib.redirect_stdout(out):  # output of tools goes to standard error
                 print_json({"url": address, "token": safe, **header}, compact=True)
 
     return ready
 
 
 def _nothing() -> None:
-    """Say nothing: the banner has said how it ends."""
+    """Print nothing: the announcement explains how to stop."""
 
 
 def _refuse_http_options(ctx: click.Context) -> None:
-    """Refuse what only means something over HTTP, where the person seems to want that."""
+    """Reject options that need HTTP, so that a missing `--transport http` is noticed."""
     for param in ctx.command.params:
-        given = ctx.get_parameter_source(param.name or "") is ParameterSource.COMMANDLINE
-        if given and str(getattr(param, "help", "")).startswith("http:"):
-            raise click.UsageError(f"{param.opts[0]} goes with --transport http.", ctx)
+        is_set = ctx.get_parameter_source(param.name or "") is ParameterSource.COMMANDLINE
+        if is_set and str(getattr(param, "help", "")).startswith("http:"):
+            raise click.UsageError(f"{param.opts[0]} requires --transport http.", ctx)
 
 
 def _check_host(host: str, token: str | None) -> None:
@@ -193,18 +200,17 @@ def _check_host(host: str, token: str | None) -> None:
         check_binding(host, auth=token, setting="auth")
     except UserError as error:
         raise CommandError(
-            f"listening on {host!r} without a token lets every machine that reaches it call the "
-            "tools.",
+            f"with {host!r} and no token, every machine that can connect could call the tools.",
             hint="Put a token of at least 16 characters into a variable, and name the variable: "
             "--auth-token-env NAME. Or listen on 127.0.0.1.",
         ) from error
 
 
 @contextlib.contextmanager
-def _wire_kept_clean() -> Generator[None]:
-    """Keep what a module does when it is imported off the wire: its children's prints as well."""
+def _redirect_stdio() -> Generator[None]:
+    """Keep input and output of a module's import, and of its child processes, off the protocol."""
     sys.stdout.flush()
-    kept = os.dup(0), os.dup(1)
+    originals = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDONLY)
     try:
         os.dup2(nothing, 0)
@@ -212,22 +218,22 @@ def _wire_kept_clean() -> Generator[None]:
         yield
     finally:
         sys.stdout.flush()
-        for number, descriptor in enumerate(kept):
+        for number, descriptor in enumerate(originals):
             os.dup2(descriptor, number)
             os.close(descriptor)
         os.close(nothing)
 
 
 class _SelectedTools:
-    """The tools of MCP servers as they are at the moment, those of certain names."""
+    """The current tools of MCP servers whose names match the patterns."""
 
     def __init__(self, manager: MCPToolManager, patterns: tuple[str, ...]) -> None:
         self._manager = manager
         self._patterns = patterns
 
     def get_tools(self) -> list[Tool]:
-        """Return them."""
-        return _kept(self._manager.get_tools(), self._patterns)
+        """Return the tools."""
+        return _matching(self._manager.get_tools(), self._patterns)
 
 
 def _tools(target: str, only: tuple[str, ...]) -> Any:
@@ -237,16 +243,16 @@ def _tools(target: str, only: tuple[str, ...]) -> Any:
         tools = value.manager.get_tools()
     else:
         offered = tools = _tools_and_agents(value, target)
-        offered = _kept(tools, only)
-    if only and not _kept(tools, only):
+        offered = _matching(tools, only)
+    if only and not _matching(tools, only):
         names = ", ".join(tool.name for tool in tools)
         raise CommandError(
-            f"no tool of {target} is called like {' or '.join(only)}.", hint=f"It has: {names}."
+            f"no tool of {target} matches {' or '.join(only)}.", hint=f"Tools: {names}."
         )
     return offered
 
 
-def _kept(tools: list[Tool], patterns: tuple[str, ...]) -> list[Tool]:
+def _matching(tools: list[Tool], patterns: tuple[str, ...]) -> list[Tool]:
     return [
         tool
         for tool in tools
@@ -264,7 +270,7 @@ def _tools_and_agents(value: Any, target: str) -> list[Tool]:
         if not agents:
             raise
         tools = []
-    # One that is a tool of its module already is not served twice.
+    # An agent that its module already offers as a tool is not served twice.
     known = {tool.origin.agent for tool in tools} | {tool.name for tool in tools}
     made = [agent.as_tool() for agent in agents.values() if agent.name not in known]
     return [*tools, *(tool for tool in made if tool.name not in known)]
@@ -275,7 +281,7 @@ def _token(variable: str | None) -> str | None:
         return None
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", variable):
         raise CommandError(
-            "--auth-token-env takes the name of a variable, not the token itself.",
+            "--auth-token-env expects the name of a variable, not the token itself.",
             hint="export MCP_TOKEN=...; agents-tools serve TARGET --auth-token-env MCP_TOKEN",
         )
     token = os.environ.get(variable)

@@ -1,4 +1,4 @@
-"""`show`: everything about one tool, or one agent."""
+"""`show`: show one tool or agent."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ __all__ = ["command"]
 @click.argument("tool_name", metavar="[NAME]", required=False)
 @json_option
 def command(target: str, tool_name: str | None, *, as_json: bool, debug: bool) -> None:
-    """Show one tool of TARGET: what it does, what it takes and gives, and where it is.
+    """Show one tool of TARGET: its description, parameters, result and location.
 
-    TARGET may be MCP servers: an address, or an mcpServers file.
+    TARGET can also be MCP servers: a URL, or an mcpServers file.
 
-    NAME may be that of an agent as well.
+    NAME can also be the name of an agent.
     """
     del debug
     value = load_target(target)
@@ -48,7 +48,7 @@ def command(target: str, tool_name: str | None, *, as_json: bool, debug: bool) -
     tools = tools_in(value, target)
     if tool_name is None and len(tools) > 1:
         names = ", ".join(tool.name for tool in tools)
-        raise CommandError(f"which tool of {target}?", hint=f"It has: {names}.")
+        raise CommandError(f"{target} has several tools; name one.", hint=f"Tools: {names}.")
     tool = tools[0] if tool_name is None else pick(tools, tool_name, target)
     tool.build()
     if as_json:
@@ -58,7 +58,7 @@ def command(target: str, tool_name: str | None, *, as_json: bool, debug: bool) -
 
 
 def _agent_meant(value: Any, name: str | None) -> AnyAgent | None:
-    """Return the agent that is to be shown; `None` where it is a tool."""
+    """Return the agent to show; `None` to show a tool."""
     agents = agents_in(value)
     if name is not None:
         for attribute, agent in agents.items():
@@ -90,11 +90,11 @@ def _print_agent(agent: AnyAgent, target: str) -> None:
     click.echo("\n" + paint("Facts:", bold=True))
     facts = [
         ("kind", "agent"),
-        ("model", described_model(agent) or "that of the run"),
+        ("model", described_model(agent) or "set by the run"),
         ("tools", ", ".join(tool_names(agent)) or "none"),
     ]
     if not isinstance(agent.instructions, str):
-        facts.append(("instructions", "made anew for each run"))
+        facts.append(("instructions", "created for each run"))
     print_table(facts, indent=2)
     click.echo(f"\nTo run it: agents-tools run {target} INPUT")
 
@@ -145,7 +145,7 @@ def _facts(tool: Tool) -> list[tuple[str, str]]:
         facts.append(("hints", ", ".join(f"{key}: {_word(value)}" for key, value in hints.items())))
     if policies := _policies(tool):
         facts.append(("policies", ", ".join(policies)))
-    facts.append(("strict", "wanted" if tool.strict_json_schema else "not wanted"))
+    facts.append(("strict", "requested" if tool.strict_json_schema else "not requested"))
     if tool.origin.place:
         facts.append(("place", short_path(tool.origin.place)))
     return facts
@@ -154,14 +154,14 @@ def _facts(tool: Tool) -> list[tuple[str, str]]:
 _KINDS = {
     "function": "function",
     "stream": "streaming tool",
-    "manual": "made by hand",
+    "manual": "defined manually",
     "agent": "agent as a tool",
     "mcp": "tool of an MCP server",
 }
 
 
 def _policies(tool: Tool) -> list[str]:
-    """Return the policies, inner first: a tool names them in its repr."""
+    """Return the policies, innermost first. They are parsed from the repr of the tool."""
     _, *names = repr(tool).removesuffix(">").split(" + ")
     return names
 

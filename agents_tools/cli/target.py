@@ -1,4 +1,4 @@
-"""From what is typed as TARGET to the tools that are meant."""
+"""Find the tools of a TARGET on the command line."""
 
 from __future__ import annotations
 
@@ -37,29 +37,29 @@ __all__ = [
 
 Tool = FunctionTool[..., Any]
 BUILTIN = "builtin"
-"""The target that is the built-in tools."""
+"""The target for the built-in tools."""
 
 
 def load_tools(target: str) -> list[Tool]:
-    """Import what a target names and give its tools, in the order of their definition.
+    """Import a target and return its tools, in the order of their definition.
 
     Args:
         target: `file.py`, `package.module`, or either with `:attribute`. The attribute is a tool,
             a list, tuple or mapping of tools, an agent, an object whose methods are tools, or a
-            function, which becomes a tool. Or MCP servers: an address, or an `mcpServers` file. Or
+            function, which becomes a tool. Or MCP servers: a URL, or an `mcpServers` file. Or
             `builtin`: the built-in tools, in the current directory.
 
     Raises:
-        CommandError: There is no such thing, it cannot be imported, or it holds no tools.
+        CommandError: The target does not exist, cannot be imported, or has no tools.
     """
     return tools_in(load_target(target), target)
 
 
 def load_target(target: str) -> Any:
-    """Import what a target names and give it: the module, or what its attribute is.
+    """Import a target and return the module, or the value of its attribute.
 
     Raises:
-        CommandError: There is no such thing, or it cannot be imported.
+        CommandError: The target does not exist, or cannot be imported.
     """
     if is_mcp(target):
         return connect(target)
@@ -72,7 +72,7 @@ def load_target(target: str) -> Any:
 
 
 def _builtin_tools() -> list[Any]:
-    """Return the built-in tools, confined as strongly as this machine can."""
+    """Return the built-in tools in the strongest sandbox of this machine."""
     from agents_tools.builtin.presets import get_default_tools
     from agents_tools.builtin.sandbox import Sandbox
 
@@ -82,10 +82,10 @@ def _builtin_tools() -> list[Any]:
 
 
 def tools_in(value: Any, target: str) -> list[Tool]:
-    """Return the tools of what a target names.
+    """Return the tools in the value of a target.
 
     Raises:
-        CommandError: It holds none.
+        CommandError: There are no tools.
     """
     with prints_on_stderr():
         return _tools_of(value, target)
@@ -95,7 +95,7 @@ def pick(tools: list[Tool], name: str, target: str) -> Tool:
     """Find a tool by its name.
 
     Raises:
-        CommandError: There is none, or more than one.
+        CommandError: There is no such tool, or more than one.
     """
     found = [tool for tool in tools if tool.name == name] or [
         tool for tool in tools if tool.origin.wire_name == name
@@ -104,22 +104,25 @@ def pick(tools: list[Tool], name: str, target: str) -> Tool:
         return found[0]
     if found:
         if full := [tool.name for tool in found if tool.name != name]:
-            raise CommandError(f"which {name!r} of {target}?", hint=f"It has: {', '.join(full)}.")
+            raise CommandError(
+                f"{target} has several tools {name!r}; use the full name.",
+                hint=f"Tools: {', '.join(full)}.",
+            )
         places = ", ".join(tool.origin.place or "?" for tool in found)
         raise CommandError(
             f"{target} has {len(found)} tools named {name!r}: {places}.",
-            hint="Name the one you mean: file.py:attribute.",
+            hint="Name one of them: file.py:attribute.",
         )
     names = [tool.name for tool in tools]
     near = difflib.get_close_matches(name, names, n=1)
     raise CommandError(
         f"{target} has no tool {name!r}.",
-        hint=f"Did you mean {near[0]!r}?" if near else f"It has: {', '.join(names)}.",
+        hint=f"Did you mean {near[0]!r}?" if near else f"Tools: {', '.join(names)}.",
     )
 
 
 def parted(target: str) -> tuple[str, str]:
-    """Return the module of a target and its attribute, which may be empty."""
+    """Return the module of a target and its attribute, which can be empty."""
     place, colon, attribute = target.rpartition(":")
     if not colon or os.sep in attribute or "/" in attribute or len(place) == 1:
         return target, ""  # the colon of a Windows drive, or none
@@ -150,7 +153,7 @@ def _from_file(path: Path) -> types.ModuleType:
         raise CommandError(f"file {path} not found.", hint=_nearby_file(path))
     path = path.resolve()
     _put_on_path(path.parent)
-    # A name of its own: a file called like a module of the standard library must not be it.
+    # A unique name, so that the file cannot replace a module of the standard library.
     stem = re.sub(r"\W", "_", path.stem)
     name = f"agents_tools_target_{stem}"
     loader = importlib.machinery.SourceFileLoader(name, str(path))
@@ -171,9 +174,9 @@ def _from_name(name: str) -> types.ModuleType:
     except CommandError as error:
         cause = error.__cause__
         if isinstance(cause, ModuleNotFoundError) and cause.name and _is_part(cause.name, name):
-            hint = "Modules are searched in this folder and in the installed packages."
+            hint = "Modules are searched for in this folder and in the installed packages."
             if "." in name and Path(*name.split(".")[:-1]).is_dir():
-                hint = "Its parent folder exists, but has no such module."
+                hint = "Its parent package exists, but has no such module."
             raise CommandError(f"module {name!r} not found.", hint=hint) from cause
         raise
     return found[0]
@@ -199,7 +202,7 @@ def _import_failed(name: str, error: BaseException) -> CommandError:
         return CommandError(f"{shown} cannot be imported: {error.msg}{at}", hint=hint)
     if isinstance(error, SystemExit):
         what = f"it ended the program (exit code {error.code!r})"
-        hint = 'Put what only a script does below `if __name__ == "__main__":`.'
+        hint = 'Put the code of a script below `if __name__ == "__main__":`.'
     elif isinstance(error, ImportError) and "no known parent package" in str(error):
         hint = "The file belongs to a package: name it as a module, package.module."
     elif isinstance(error, ModuleNotFoundError) and error.name:
@@ -264,7 +267,7 @@ def attribute_of(module: types.ModuleType, attribute: str, place: str) -> Any:
     """Return an attribute of a module, or one within it.
 
     Raises:
-        CommandError: There is none of that name.
+        CommandError: The attribute does not exist.
     """
     value: Any = module
     for step in attribute.split("."):
@@ -298,7 +301,7 @@ def _tools_of_module(module: types.ModuleType, target: str) -> list[Tool]:
     hint = "Decorate a function with @function_tool."
     agents = [name for name, value in vars(module).items() if is_agent(value)]
     if agents:
-        hint = f"It has agents. The tools of one: {target}:{agents[0]}"
+        hint = f"It has agents. Name one to get its tools: {target}:{agents[0]}"
     elif functions:
         hint = (
             f"It has functions ({', '.join(functions[:5])}). Decorate them with @function_tool, "
@@ -309,7 +312,11 @@ def _tools_of_module(module: types.ModuleType, target: str) -> list[Tool]:
 
 def _tools_of(value: Any, target: str) -> list[Tool]:
     if _is_toolset(value):
-        return [cast("Tool", one) for one in _given(value, target) if isinstance(one, FunctionTool)]
+        return [
+            cast("Tool", one)
+            for one in _toolset_tools(value, target)
+            if isinstance(one, FunctionTool)
+        ]
     listed: object = value
     found = [] if isinstance(listed, (list, tuple)) else list(function_tools([value]))
     if found and isinstance(found[0], FunctionTool) and hasattr(value, "name"):
@@ -325,14 +332,14 @@ def _tools_of(value: Any, target: str) -> list[Tool]:
         tools = [tool for member in members for tool in _tools_of(member, target)]
         if not tools:
             if is_mcp(target):
-                hint = f"What was left out, if any was: agents-tools mcp list {target}"
+                hint = f"List the tools that were left out: agents-tools mcp list {target}"
                 raise CommandError(f"{target} has no tools.", hint=hint)
             raise CommandError(f"{target} is empty.")
         return tools
     if methods := _methods_of(value):
         return methods
     if callable(value) and not isinstance(value, type):
-        return [_made_tool(cast("Callable[..., Any]", value))]
+        return [_create_tool(cast("Callable[..., Any]", value))]
     raise CommandError(
         f"{target} is not a tool but {_kind(value)}.",
         hint="Name a tool, a list, tuple, mapping or toolset, an agent, or a function.",
@@ -356,18 +363,18 @@ def _tools_of_agent(agent: Any, target: str) -> list[Tool]:
 
 
 def _members(value: Any, target: str) -> list[Any]:
-    """Return what a value has, lists and toolsets opened."""
+    """Return the members of a value, with lists and toolsets expanded."""
     if isinstance(value, (list, tuple)):
         return [one for member in cast("list[Any]", value) for one in _members(member, target)]
-    return _given(value, target) if _is_toolset(value) else list(function_tools([value]))
+    return _toolset_tools(value, target) if _is_toolset(value) else list(function_tools([value]))
 
 
 def _is_toolset(value: object) -> bool:
     return hasattr(type(value), "as_part")
 
 
-def _given(toolset: Any, target: str) -> list[Any]:
-    """Return the tools of a toolset, whose sources are asked."""
+def _toolset_tools(toolset: Any, target: str) -> list[Any]:
+    """Return the tools of a toolset, fetched from its sources."""
     from agents_tools.concurrency.bridge import run_sync
 
     try:
@@ -376,7 +383,7 @@ def _given(toolset: Any, target: str) -> list[Any]:
         raise CommandError(f"{target} has no tools: {error}") from error
 
 
-def _made_tool(function: Callable[..., Any]) -> Tool:
+def _create_tool(function: Callable[..., Any]) -> Tool:
     from agents_tools.tool.decorators import function_tool, streaming_tool
 
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):

@@ -1,4 +1,4 @@
-"""A tool's own help, made from its schema."""
+"""The help of a tool, generated from its schema."""
 
 from __future__ import annotations
 
@@ -51,16 +51,16 @@ def print_tool_help(tool: Tool, target: str, ctx: click.Context) -> None:
         )
     click.echo(_heading_colours(formatter.getvalue()), nl=False)
     if rows:
-        click.echo("\nA parameter is also written name=value, or name:=JSON for raw JSON.")
+        click.echo("\nYou can also write name=value, or name:=JSON for raw JSON.")
 
 
 def parameter_rows(tool: Tool, *, taken: set[str] | None = None) -> list[tuple[str, str]]:
-    """Return a row for each parameter: how it is written, and what it takes.
+    """Return a row for each parameter: its spelling and its description.
 
     Args:
         tool: The tool.
-        taken: Options that mean something else; their parameters are written `name=value`. Not
-            given: the names stand alone.
+        taken: Options with another meaning, whose parameters are written `name=value`. With
+            `None`, the spelling is the name and the type.
     """
     schema = tool.params_json_schema
     reader = DefinitionReader(schema)
@@ -69,8 +69,8 @@ def parameter_rows(tool: Tool, *, taken: set[str] | None = None) -> list[tuple[s
     rows: list[tuple[str, str]] = []
     for name, child in parameters_of(schema).items():
         kind = describe_type(reader, child)
-        told = _parameter_help(reader, child, required=name in required)
-        rows.append((safe_text(_written(name, kind, taken)), safe_text(told)))
+        text = _parameter_help(reader, child, required=name in required)
+        rows.append((safe_text(_written(name, kind, taken)), safe_text(text)))
     return rows
 
 
@@ -85,7 +85,7 @@ def _written(name: str, kind: str, taken: set[str] | None) -> str:
 
 
 def _metavar(kind: str) -> str:
-    """Write a kind in capitals, as click writes types; choices keep their spelling."""
+    """Return a type in capitals, like the types of click; choices keep their spelling."""
     plain = kind.removesuffix(" or null")
     if " or " in plain and not any(word in _KINDS for word in plain.split(" or ")):
         return f"[{'|'.join(plain.split(' or '))}]"

@@ -1,4 +1,4 @@
-"""`version`: which version this is."""
+"""`version`: print the version."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def command(*, as_json: bool, debug: bool) -> None:
     """Print the version."""
     del debug
     if as_json:
-        told = {"agents_tools": __version__, "python": platform.python_version()}
-        print_json(told, compact=True)
+        record = {"agents_tools": __version__, "python": platform.python_version()}
+        print_json(record, compact=True)
     else:
         click.echo(f"agents-tools {__version__}")

@@ -1,6 +1,6 @@
 """The playground: a local web page to try tools and agents on.
 
-`app` makes it as an ASGI app, `serve` listens with it on an address.
+`app` creates the ASGI app, and `serve` serves it on a socket.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ def app(
     target: str = "",
     **options: Any,
 ) -> PlaygroundApp:
-    """Make the playground of a target, which is loaded at once.
+    """Create the playground of a target and load the target.
 
     Args:
-        load: Imports the target and gives what it has.
-        token: The bearer token that the page sends; or what verifies tokens.
-        store: Keeps the runs; in memory where there is none.
-        target: What the target is called.
-        **options: What `PlaygroundApp` takes.
+        load: Imports the target and returns its tools and agents.
+        token: The bearer token that the page sends, or a token verifier.
+        store: Stores the runs; in memory by default.
+        target: The name of the target.
+        **options: Other options of `PlaygroundApp`.
     """
     bench = ReloadingTarget(load, target=target)
     bench.load()

@@ -1,4 +1,4 @@
-"""What the page asks for: the routes of the playground, over plain ASGI."""
+"""The routes of the playground, as an ASGI app."""
 
 from __future__ import annotations
 
@@ -51,22 +51,22 @@ _KEPT_IN_MEMORY = 100
 
 
 class PlaygroundApp:
-    """The playground as an ASGI app. To be used in one event loop.
+    """The playground as an ASGI app, for use in one event loop.
 
-    Everything but the files of the page needs the token. No request names a file, a module or a
-    command: the target is what the server was started with.
+    All routes except the files of the page require the token. Requests cannot name a file, a module
+    or a command; the target is set when the server starts.
 
     Args:
         bench: The target.
-        token: The bearer token that the page sends; or what verifies tokens.
-        store: Keeps the runs; in memory where there is none.
-        keep_runs: How many runs are kept.
-        keep_bytes: How many bytes they may take together.
-        watch: Whether changes of the target's files are looked for.
-        run_config: How runs are done.
-        host: The address that is listened on.
-        allowed_hosts: Values of the Host header beside loopback.
-        allowed_origins: Values of the Origin header of web pages that may call.
+        token: The bearer token that the page sends, or a token verifier.
+        store: Stores the runs; in memory by default.
+        keep_runs: The number of runs to keep.
+        keep_bytes: The largest total size of the kept runs in bytes.
+        watch: Whether to watch the files of the target for changes.
+        run_config: The settings of the runs.
+        host: The address that the server listens on.
+        allowed_hosts: Accepted values of the Host header, besides loopback.
+        allowed_origins: Origins of other web pages that can call the app.
     """
 
     def __init__(
@@ -104,30 +104,30 @@ class PlaygroundApp:
         )
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer a request."""
+        """Handle a request."""
         await self._app(scope, receive, secured(send))
 
     def link(self) -> str:
-        """Return a path that leads to the page and its token, once and within a minute.
+        """Return a path that opens the page with its token, once and within a minute.
 
-        What a browser is started with is seen by everybody who lists the processes of the machine;
-        this is worth nothing by then.
+        Other users of the machine can see the arguments of a browser process. The link is already
+        used by then, unlike a link with the token.
 
         Raises:
-            UserError: There is no single token.
+            UserError: The app has a token verifier instead of a token.
         """
         if not isinstance(self._token, str):
-            raise UserTypeError("The page has no single token, so that nothing can lead to it.")
+            raise UserTypeError("link(): expected a token, got a token verifier.")
         word = secrets.token_urlsafe(24)
         self._link = (word, time.monotonic() + _LINK_LASTS)
         return _LINK + word
 
     async def start(self) -> None:
-        """Read the history, and begin to watch the files."""
+        """Read the history, and start to watch the files."""
         await self._running.start()
 
     async def aclose(self) -> None:
-        """Cancel what runs, end all streams and let go of the target and the history."""
+        """Cancel all runs, end all streams, and close the target and the history."""
         await self._running.aclose()
 
     def _routes(self) -> dict[tuple[str, str], Handler]:
@@ -156,8 +156,8 @@ class PlaygroundApp:
         if not word or not same or time.monotonic() > until:
             raise HttpError(
                 410,
-                "This link is good for one time, within a minute. Open the address that the server "
-                "has printed. If you have not opened the link before, end the server.",
+                "This link works once, within a minute. Open the address that the server printed. "
+                "If you have not used the link before, stop the server.",
             )
         self._link = ("", 0.0)
         headers = {"location": f"/#token={self._token}", "cache-control": "no-store"}
@@ -228,7 +228,7 @@ class PlaygroundApp:
             arguments = _object(body, "arguments")
             begun = await self._begun(name, arguments, confirmed=body.get("confirmed") is True)
         else:
-            raise HttpError(422, "kind is 'tool' or 'agent'.")
+            raise HttpError(422, "kind: expected 'tool' or 'agent'.")
         await respond_json(send, {"run_id": begun}, 202)
 
     async def _begun(self, name: str, arguments: Mapping[str, Any], *, confirmed: bool) -> str:
@@ -240,8 +240,8 @@ class PlaygroundApp:
         if asks_first(tool) and not confirmed:
             raise HttpError(
                 409,
-                f"{name!r} says of itself that it may destroy something. Send it once more with "
-                '"confirmed": true if it shall run.',
+                f"{name!r} is marked as destructive. To run it, send the request again with "
+                '"confirmed": true.',
                 code="confirm",
             )
         return self._running.start_tool(tool, arguments)
@@ -303,14 +303,14 @@ class PlaygroundApp:
     async def _decide(self, request: HttpRequest, send: Any) -> None:
         decisions = (await request.json_object()).get("decisions")
         if not isinstance(decisions, list) or not decisions:
-            raise HttpError(422, "decisions is a list with one decision for each call.")
+            raise HttpError(422, "decisions: expected a list with one decision for each call.")
         await self._running.decide(await self._settled(request), cast("list[Any]", decisions))
         await respond_json(send, {"ok": True})
 
     async def _forget(self, request: HttpRequest, send: Any) -> None:
         record = await self._settled(request)
         if record.status == "running":
-            raise HttpError(409, "This run goes on; cancel it first.", code="running")
+            raise HttpError(409, "This run is still running. Cancel it first.", code="running")
         await self._running.forget([record.id])
         await respond_empty(send)
 
@@ -325,10 +325,10 @@ class PlaygroundApp:
         record = await self._settled(request)
         form = _FORMS.get(request.query.get("as", "python"))
         if form is None:
-            raise HttpError(422, f"as= is one of {', '.join(_FORMS)}.")
+            raise HttpError(422, f"as=: expected one of {', '.join(_FORMS)}.")
         catalog: TargetCatalog = self._bench.catalog
         if record.name not in (catalog.tools if record.kind == "tool" else catalog.agents):
-            raise HttpError(404, f"There is no {record.kind} {record.name!r} any more.")
+            raise HttpError(404, f"The {record.kind} {record.name!r} no longer exists.")
         result = result_of(record.kind, await self._running.results(record.id))
         given: Any = record.given if result.arguments is None else result.arguments
         call = ToolCallRequest(
@@ -342,10 +342,10 @@ class PlaygroundApp:
             run_status=record.status,
         )
         name, text = export(call, form, catalog)
-        text = text.encode(errors="replace").decode()  # of a file whose name is no text
+        text = text.encode(errors="replace").decode()  # the name of a file can be invalid Unicode
         await respond_json(send, {"name": name, "text": text})
 
-    # --- what is named
+    # --- look-ups
 
     def _tool(self, name: str) -> Tool:
         tool = self._bench.catalog.tools.get(name)
@@ -360,7 +360,7 @@ class PlaygroundApp:
         return agent
 
     async def _settled(self, request: HttpRequest) -> HistoryRecord:
-        """Return the run that is named, as it is now."""
+        """Return the current state of the run in the request."""
         await self._running.settle()
         (record,) = await self._running.look([self._record(request)])
         return record
@@ -375,20 +375,20 @@ class PlaygroundApp:
 def _missing(kind: Literal["tool", "agent"], name: str, known: Mapping[str, Any]) -> HttpError:
     has = shorten(", ".join(known), 200) or "none"
     shown = safe_text(shorten(name, 80))
-    return HttpError(404, f"There is no {kind} {shown!r}. There is: {has}.", code="unknown")
+    return HttpError(404, f"The {kind} {shown!r} does not exist. Known: {has}.", code="unknown")
 
 
 def _object(body: Mapping[str, Any], name: str) -> dict[str, Any]:
     found = body.get(name, {})
     if not isinstance(found, dict):
-        raise HttpError(422, f"{name} is a JSON object.")
+        raise HttpError(422, f"{name}: expected a JSON object.")
     return cast("dict[str, Any]", found)
 
 
 def _text(body: Mapping[str, Any], name: str) -> str:
     found = body.get(name)
     if not isinstance(found, str):
-        raise HttpError(422, f"{name} is a text.")
+        raise HttpError(422, f"{name}: expected a text.")
     return found
 
 
@@ -398,4 +398,4 @@ def _number(text: str | None, name: str, default: int) -> int:
     try:
         return int(text[:20])
     except ValueError:
-        raise HttpError(422, f"{name}= is a whole number.") from None
+        raise HttpError(422, f"{name}=: expected an integer.") from None

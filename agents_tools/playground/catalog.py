@@ -26,14 +26,14 @@ _LONGEST_INSTRUCTIONS = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetCatalog:
-    """What a target has, looked through once.
+    """The tools and agents of a loaded target.
 
     Attributes:
-        loaded: What the target gave.
-        tools: The tools that can be used, by name.
+        loaded: The loaded target.
+        tools: The usable tools, by name.
         agents: The agents, by name.
         records: The tools as JSON, in order.
-        problems: What is wrong with other tools.
+        problems: The problems of the other tools.
     """
 
     loaded: LoadedTarget
@@ -44,7 +44,7 @@ class TargetCatalog:
 
     @classmethod
     def of(cls, loaded: LoadedTarget) -> TargetCatalog:
-        """Look through what a target has."""
+        """Return the catalog of a loaded target."""
         tools: dict[str, Tool] = {}
         records: list[dict[str, Any]] = []
         problems: list[TargetProblem] = []
@@ -69,7 +69,7 @@ class TargetCatalog:
         )
 
     def described(self) -> dict[str, Any]:
-        """Return all of it as JSON."""
+        """Return the catalog as JSON."""
         return {
             "tools": list(self.records),
             "agents": [_agent_record(name, agent) for name, agent in self.agents.items()],
@@ -77,19 +77,17 @@ class TargetCatalog:
 
 
 def asks_first(tool: Tool) -> bool:
-    """Return whether a person has to say that a tool shall run.
+    """Return whether the user must confirm a tool before it runs.
 
-    It says that it may destroy something.
-
-    One without annotations does not ask, or nearly every tool would. One that needs approval asks
-    by itself, with the arguments in front of the person.
+    This is the case for tools that are marked as destructive. Tools without annotations need no
+    confirmation, or nearly every tool would. Tools that need approval request it themselves.
     """
     hints = tool.annotations
     return hints is not None and not hints.read_only and hints.destructive
 
 
 def shape_of(tool: Tool) -> ToolSchema:
-    """Return what callers of a tool rely on."""
+    """Return the schema that callers of a tool rely on."""
     return ToolSchema(
         name=tool.name,
         description=tool.description,
@@ -99,8 +97,8 @@ def shape_of(tool: Tool) -> ToolSchema:
 
 
 def needs_approval(tool: Tool) -> bool:
-    """Return whether a policy of a tool lets a person decide."""
-    return "needs_approval()" in repr(tool)  # a tool names its policies there
+    """Return whether a policy of a tool requires approval."""
+    return "needs_approval()" in repr(tool)  # the repr lists the policies
 
 
 def _record(tool: Tool) -> dict[str, Any]:
@@ -121,7 +119,7 @@ def _record(tool: Tool) -> dict[str, Any]:
 
 
 def _by_name(agents: Mapping[str, AnyAgent]) -> dict[str, AnyAgent]:
-    """Return agents by their names; of several with one name, by their attributes."""
+    """Return agents by their names, or by their attributes if names are not unique."""
     found: dict[str, AnyAgent] = {}
     for attribute, agent in agents.items():
         found[attribute if agent.name in found else agent.name] = agent
@@ -174,7 +172,7 @@ def _source_of_class(place: str) -> dict[str, Any] | None:
 
 
 def _example(schema: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return arguments that the schema itself has as an example; `None` where it has none."""
+    """Return the example arguments in the schema; `None` if there are none."""
     reader = DefinitionReader(schema)
     root = reader.read(dict(schema))
     whole = _first_example(root)

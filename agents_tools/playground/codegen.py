@@ -1,4 +1,4 @@
-"""A run as code: to run it once more in Python or on a command line, or to keep it as a test."""
+"""Export a run as Python code, as a command, as JSON or as a test."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ Form: TypeAlias = Literal["python", "cli", "json", "pytest"]
 _WIDTH = 96
 _LONGEST_WORD = 60
 _TELLING = frozenset({"ok", "tool_error", "invalid_args", "denied"})
-"""How a call has to have ended for the next one to end in the same way."""
-_MASKED = f"# {MASK} stands for something secret: fill it in."
+"""The statuses of calls that a test can expect to repeat."""
+_MASKED = f"# {MASK} replaces a secret: fill it in."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCallRequest:
-    """What is known of a run that is to become code.
+    """A run to export as code.
 
     Attributes:
         kind: Whether a tool or an agent ran.
-        name: Which one.
+        name: The name of the tool or agent.
         arguments: The arguments of the tool.
         input: The input of the agent.
-        status: How the call of the tool ended, or the run of the agent.
-        blocks: What the model got, as content blocks.
-        texts: Whether that was one text, and no list of blocks.
-        run_status: Where the run is.
+        status: The status of the tool call or of the agent's run.
+        blocks: The output for the model as content blocks.
+        texts: Whether the output was one text and not a list of blocks.
+        run_status: The status of the run.
     """
 
     kind: Literal["tool", "agent"]
@@ -56,15 +56,15 @@ class ToolCallRequest:
 
 
 def export(call: ToolCallRequest, form: Form, catalog: TargetCatalog) -> tuple[str, str]:
-    """Return a file name and the text.
+    """Return the name and the content of a file.
 
     Args:
         call: The run.
-        form: What it is to become.
-        catalog: Where the tool or the agent is.
+        form: The format of the export.
+        catalog: The catalog with the tool or agent.
 
     Raises:
-        UserError: Code cannot name it, or there is nothing that a test could expect.
+        UserError: Code cannot name the tool or agent, or a test has no result to expect.
     """
     word = re.sub(r"\W+", "_", call.name, flags=re.ASCII).strip("_")[:_LONGEST_WORD] or "call"
     match form:
@@ -86,7 +86,7 @@ def _as_json(call: ToolCallRequest) -> str:
 
 
 def _visible(text: str) -> str:
-    """Write out in a JSON text what no one would see, or what could act on a terminal."""
+    """Escape invisible and control characters in JSON text."""
     if text.isprintable():
         return text
     return "".join(
@@ -158,10 +158,10 @@ def _as_test(call: ToolCallRequest, catalog: TargetCatalog, word: str) -> str:
 
 
 def _check_telling(call: ToolCallRequest) -> None:
-    """Refuse a test of a call that would end in another way the next time.
+    """Check that the result of a call can be expected again.
 
     Raises:
-        UserError: It is one.
+        UserError: The next call can end in another way.
     """
     ended = {"running": "has not ended yet", "interrupted": "waits for approval"}
     if call.run_status in ended:
@@ -170,8 +170,8 @@ def _check_telling(call: ToolCallRequest) -> None:
     status = call.status if is_call else call.run_status
     if status not in _TELLING:
         raise UserValueError(
-            f"The run ended as {status!r}, which says nothing about how the next one will end. "
-            "Run it again, to its end; or take it as Python."
+            f"The run ended with {status!r}, which does not predict the next run. Run it again to "
+            "its end, or export it as Python."
         )
 
 
@@ -182,16 +182,16 @@ def _test_of_agent(call: ToolCallRequest, catalog: TargetCatalog, word: str) -> 
     if MASK in text or LEFT_OUT in text or not text:
         body.append("assert result.final_output")
     else:
-        body.append("# A model may say it in other words: keep the part that has to be there.")
+        body.append("# The model can use other words: keep only the required part.")
         body.append(f"assert str(result.final_output) == {text!r}")
     return _program(reach, ["from agents_tools import Runner"], _function(word, body))
 
 
 def _asserts(call: ToolCallRequest) -> tuple[list[str], list[str]]:
-    """Return what must be so of the result, and the imports that this takes."""
+    """Return the assertions about the result, and their imports."""
     told = json.dumps([dict(block) for block in call.blocks], ensure_ascii=False)
     if MASK in told:
-        return ["# The result holds something secret, which is not recorded."], []
+        return ["# The result contains a secret, which is not recorded."], []
     if LEFT_OUT in told:
         return ["# The result was too large to be recorded."], []
     if not call.texts:
@@ -217,11 +217,11 @@ def _json_of(text: str) -> object:
 
 
 def _decided(*, needed: bool, refusal: str | None = None) -> tuple[list[str], str, list[str]]:
-    """Return what decides about a call that needs a person's approval.
+    """Return the code that decides about a call that needs approval.
 
     Args:
-        needed: Whether it does.
-        refusal: What a person who did not approve has said.
+        needed: Whether the call needs approval.
+        refusal: The message of the rejection; `None` if the call was approved.
     """
     if not needed:
         return [], "", []
@@ -246,12 +246,12 @@ def _function(word: str, body: list[str]) -> list[str]:
 def _program(
     reach: ImportPaths, imports: Sequence[str], body: Sequence[str], *, plain: Sequence[str] = ()
 ) -> str:
-    """Put a program together.
+    """Return a complete program.
 
     Args:
-        reach: How the tool or the agent is got at.
-        imports: What else it needs of this library.
-        body: What it does.
+        reach: The imports of the tool or agent.
+        imports: Other imports of this library.
+        body: The lines of the program.
         plain: Imports of the standard library.
     """
     first = [*plain, *(["import sys"] if reach.path else [])]

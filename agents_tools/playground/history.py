@@ -1,4 +1,4 @@
-"""The runs that were made, in a store of events, so that they outlive the server."""
+"""The history of runs in an event store, so that it survives a restart of the server."""
 
 from __future__ import annotations
 
@@ -30,30 +30,30 @@ logger = logging.getLogger("agents_tools.playground")
 
 _BEGUN, _ENDED = "playground.begun", "playground.ended"
 _ABOUT = "about."
-"""What the log about a run is called: this and the id of the run, whose own log has its events."""
+"""The prefix of the name of a run's summary log. The log with its events has the id as name."""
 _ID = re.compile(r"play_[0-9a-f]{32}")
 _RESULTS = EventFilter(
     types=("run_item_stream_event", "run_finished_event", "tool_stream_start_event")
 )
 _ABANDONED = 3_600.0
-"""Seconds after which nobody will note any more what a log without a note was."""
+"""The seconds after which a log without a summary is regarded as abandoned."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryRecord:
-    """What is known of a run without its events.
+    """The summary of a run, without its events.
 
     Attributes:
-        id: Its id.
+        id: The id of the run.
         kind: Whether a tool or an agent ran.
-        name: Which one.
+        name: The name of the tool or agent.
         given: The arguments of the tool, or the input of the agent; secrets are masked.
-        is_masked: Whether there were any.
-        generation: Which generation of the target.
-        started: When it began, in seconds since 1970.
-        status: Where it is.
-        duration: How long it took, in seconds; `None` while it has not ended.
-        summary: The beginning of its result.
+        is_masked: Whether secrets were masked.
+        generation: The generation of the target.
+        started: The time of the start, in seconds since 1970.
+        status: The status of the run.
+        duration: The duration in seconds; `None` until the run has ended.
+        summary: The beginning of the result.
     """
 
     id: str
@@ -68,7 +68,7 @@ class HistoryRecord:
     is_masked: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON."""
+        """Return the record as JSON."""
         return {
             "id": self.id,
             "kind": self.kind,
@@ -83,15 +83,15 @@ class HistoryRecord:
 
 
 class RunHistory:
-    """The runs that were made, the newest ones of which are kept.
+    """The newest runs in an event store.
 
-    A run has two logs in the store: its events, and a short one about it. What another program
-    keeps in the same store is left alone.
+    A run has two logs in the store: its events, and a short summary. Logs of other programs in the
+    same store are not changed.
 
     Args:
-        store: Where they are kept.
-        keep: How many.
-        keep_bytes: How much they may take together; the newest is kept whatever it takes.
+        store: The store.
+        keep: The number of runs to keep.
+        keep_bytes: The largest total size in bytes. The newest run is always kept.
     """
 
     def __init__(self, store: EventStore, *, keep: int = 500, keep_bytes: int = 256 << 20) -> None:
@@ -101,7 +101,7 @@ class RunHistory:
         self._records: dict[str, HistoryRecord] = {}
 
     async def open(self) -> None:
-        """Read what earlier servers have left."""
+        """Read the runs of earlier servers."""
         infos = await self.store.sessions()
         noted = {info.sid for info in infos}
         found = [
@@ -117,11 +117,11 @@ class RunHistory:
                 self._watch(self.store.delete(info.sid))
 
     async def look(self, id: str, status: str) -> HistoryRecord | None:
-        """Read once more what is noted of a run, which another server may continue to note.
+        """Read the record of a run again, because another server can have changed it.
 
         Args:
-            id: The run.
-            status: Where it is, as its events say.
+            id: The id of the run.
+            status: The status according to its events.
         """
         found = await self._read(id)
         if found is not None and id in self._records:
@@ -129,12 +129,12 @@ class RunHistory:
         return self._records.get(id)
 
     async def _read(self, id: str) -> HistoryRecord | None:
-        """Read what is noted of a run; one bad log costs itself only."""
+        """Read the record of a run; return `None` if its log cannot be read."""
         log = self.store.session(_ABOUT + id)
         try:
             return _record(id, await log.read())
         except (EventStoreError, ValueError, TypeError) as error:
-            logger.warning("What is noted of run %s cannot be read: %s", id, error)
+            logger.warning("The record of run %s cannot be read: %s", id, error)
             return None
         finally:
             log.close()
@@ -159,7 +159,7 @@ class RunHistory:
     def begin(
         self, id: str, kind: Literal["tool", "agent"], name: str, given: Any, generation: int
     ) -> HistoryRecord:
-        """Note that a run begins."""
+        """Record the start of a run."""
         masked = mask_json(given)
         record = HistoryRecord(
             id=id,
@@ -182,7 +182,7 @@ class RunHistory:
         return record
 
     def end(self, id: str, status: str, duration: float | None, result: ResultView) -> None:
-        """Note that a run has ended, or waits for approvals."""
+        """Record that a run has ended or waits for approvals."""
         record = self._records.get(id)
         if record is None:
             return
@@ -192,7 +192,7 @@ class RunHistory:
         self._write(id, ObservationEvent(kind=_ENDED, observation=told, hidden=True))
 
     def resume(self, id: str) -> None:
-        """Note that a run continues."""
+        """Record that a run continues."""
         self._records[id] = replace(self._records[id], status="running", duration=None)
 
     async def events(
@@ -204,7 +204,7 @@ class RunHistory:
             id: The run.
             after: Only events with greater ids.
             limit: How many at most.
-            results: Only those that tell results.
+            results: Only events with results.
         """
         log = self.store.session(id)
         try:
@@ -213,7 +213,7 @@ class RunHistory:
             log.close()
 
     async def forget(self, ids: Iterable[str]) -> None:
-        """Delete runs, with all their events."""
+        """Delete runs and all their events."""
         pending: list[PendingFuture[None]] = []
         for run_id in ids:
             if self._records.pop(run_id, None) is not None:
@@ -222,7 +222,7 @@ class RunHistory:
             await one
 
     async def superfluous(self) -> list[str]:
-        """Return the runs that are more than are kept, oldest first."""
+        """Return the runs beyond the limits, oldest first."""
         sizes = {
             info.sid: info.size
             for info in await self.store.sessions()
@@ -254,12 +254,12 @@ class RunHistory:
 
 
 def new_id() -> str:
-    """Return an id for a run."""
+    """Return a new id for a run."""
     return f"play_{uuid.uuid4().hex}"
 
 
 def _record(id: str, events: Sequence[Event]) -> HistoryRecord | None:
-    """Make the record of what the log about a run says; one that was cut off is lost."""
+    """Return the record of a run from its summary log; a run that was cut off is lost."""
     record: HistoryRecord | None = None
     for event in events:
         if isinstance(event, ActionEvent) and event.kind == _BEGUN:

@@ -1,4 +1,4 @@
-"""How Python code gets at a tool or an agent of a target."""
+"""Find the Python imports of a tool or an agent of a target."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ _TAKEN = frozenset(
         *("Decision", "Runner", "ToolContext", "print", "str"),
     }
 )
-"""Names that mean something else in what is generated."""
+"""Names with another meaning in the generated code."""
 _FUNCTION_TOOLS = "from agents_tools.tool import function_tools"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportPaths:
-    """Lines of Python after which a name means the tool or the agent.
+    """Lines of Python that bind a name to a tool or an agent.
 
     Attributes:
         name: The name.
-        path: A folder that has to be where Python looks for modules; relative where it can be.
+        path: A folder to add to `sys.path`, relative if possible.
         imports: The imports.
-        setup: What has to be done then.
+        setup: The lines after the imports.
     """
 
     name: str
@@ -52,7 +52,7 @@ class ImportPaths:
 
 
 def reach_tool(loaded: LoadedTarget, tool: Tool) -> ImportPaths:
-    """Find the way to a tool."""
+    """Return the imports of a tool."""
     if loaded.kind == "mcp":
         return _from_servers(loaded, tool)
     if loaded.kind == "builtin":
@@ -78,7 +78,7 @@ def reach_tool(loaded: LoadedTarget, tool: Tool) -> ImportPaths:
 
 
 def reach_agent(loaded: LoadedTarget, agent: AnyAgent) -> ImportPaths:
-    """Find the way to an agent."""
+    """Return the imports of an agent."""
     for expression, value in _values_in(loaded):
         if value is agent:
             return _reached(loaded, expression)
@@ -95,7 +95,7 @@ def reach_agent(loaded: LoadedTarget, agent: AnyAgent) -> ImportPaths:
 
 
 def _values_in(loaded: LoadedTarget) -> Iterator[tuple[str, Any]]:
-    """Yield what can be named in the module of a target, with its name."""
+    """Yield the names in the module of a target, with their values."""
     if loaded.attribute:
         yield loaded.attribute, loaded.value
         members = {
@@ -113,10 +113,10 @@ def _values_in(loaded: LoadedTarget) -> Iterator[tuple[str, Any]]:
 
 
 def _has(value: Any, name: str) -> bool:
-    """Return whether a tool of a name is in a list, a mapping, an agent or a class-based tool."""
+    """Return whether a list, a mapping, an agent or a class-based tool has a tool of this name."""
     try:
         members = list(function_tools(_listed(value)))
-    except UserError:  # a toolset that has to ask for its tools
+    except UserError:  # a toolset that must fetch its tools
         return False
     return any(isinstance(member, FunctionTool) and member.name == name for member in members)
 
@@ -138,7 +138,7 @@ def _is_agent(value: object) -> bool:
 
 def _taken_from(loaded: LoadedTarget, expression: str, value: Any, tool: Tool) -> ImportPaths:
     if isinstance(value, FunctionTool):
-        return _reached(loaded, expression)  # it is made anew each time it is asked for
+        return _reached(loaded, expression)  # each access creates a new one
     members = "[{}]"
     if isinstance(value, Mapping):
         members = "{}.values()"
@@ -155,14 +155,14 @@ def _taken_from(loaded: LoadedTarget, expression: str, value: Any, tool: Tool) -
 
 
 def _made(loaded: LoadedTarget, tool: Tool) -> ImportPaths:
-    """Make the tool of the function that the target names, as was done when it was loaded.
+    """Return code that creates the tool from a function, as the loader did.
 
     Raises:
-        UserError: There is no such function.
+        UserError: The target does not name a function.
     """
     if not loaded.attribute and not (tool.name.isidentifier() and not keyword.iskeyword(tool.name)):
         raise UserValueError(
-            f"No name in {safe_text(loaded.place)} leads to the tool {tool.name!r}. Give it one: "
+            f"No name in {safe_text(loaded.place)} refers to the tool {tool.name!r}. Assign it: "
             f"{re.sub('[^a-zA-Z0-9]', '_', tool.name)} = ..."
         )
     maker = "streaming_tool" if tool.origin.kind == "stream" else "function_tool"
@@ -183,14 +183,14 @@ def _reached(
     setup: Callable[[str], str] | None = None,
     name: str | None = None,
 ) -> ImportPaths:
-    """Import what an expression begins with.
+    """Return the import of an expression.
 
     Args:
         loaded: The target.
         expression: A name of its module, or an attribute of one.
-        imports: What else is imported.
-        setup: Makes of the expression what is meant.
-        name: What that is called then.
+        imports: Other imports.
+        setup: Returns lines that turn the expression into the tool or agent.
+        name: The name of the tool or agent in these lines.
     """
     first, dot, rest = expression.partition(".")
     path, module = _module(loaded)
@@ -213,7 +213,7 @@ def _reached(
 
 
 def _module(loaded: LoadedTarget) -> tuple[str | None, str]:
-    """Return the folder of a target's module, where Python may not look by itself, and its name."""
+    """Return the folder of a target's module, if it is not on the path, and its name."""
     path = Path(loaded.place)
     if loaded.place.endswith(".py") or path.is_file():
         folder = short_place(str(path.resolve().parent))

@@ -1,4 +1,4 @@
-"""What each provider's model is told about a tool, and about how many tokens that takes."""
+"""The definition of a tool for each provider, with its number of tokens."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ _ENCODING_HASH = "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedDefinition:
-    """A tool as it was before.
+    """An earlier definition of a tool.
 
     Attributes:
-        since: When it was so, in seconds since 1970.
-        shape: What callers relied on.
+        since: The time of the definition, in seconds since 1970.
+        shape: The schema that callers rely on.
     """
 
     since: float
@@ -53,13 +53,13 @@ class SavedDefinition:
 
 
 def views_of(tool: Tool) -> list[dict[str, Any]]:
-    """Return a tool as each provider takes it."""
-    fresh = tool.with_()  # what was projected before has given its warnings then
+    """Return the definition of a tool for each provider."""
+    fresh = tool.with_()  # a copy, because an exported tool does not repeat its warnings
     return [_view(fresh, provider) for provider in PROVIDERS]
 
 
 def diff_since(baseline: SavedDefinition, shape: ToolSchema) -> dict[str, Any] | None:
-    """Return what has changed in a tool; `None` where nothing has."""
+    """Return the changes of a tool; `None` if there are none."""
     changes = compare_tools([baseline.shape], [shape])
     if not changes:
         return None
@@ -77,12 +77,11 @@ def diff_since(baseline: SavedDefinition, shape: ToolSchema) -> dict[str, Any] |
 
 
 def count_tokens(wire: Any) -> tuple[int, bool]:
-    """Count the tokens of a definition, and say whether that is more than an estimate.
+    """Return the number of tokens of a definition, and whether a tokenizer counted them.
 
-    The estimate is one token for each four bytes of its JSON without blanks. The tokenizer
-    `tiktoken` is used where it is installed and its file is there (`TIKTOKEN_CACHE_DIR`); nothing
-    is ever downloaded. Providers write definitions in forms of their own, so that this is about
-    what a tool costs in either case.
+    The tokenizer `tiktoken` is used if it is installed and its file is in `TIKTOKEN_CACHE_DIR`;
+    nothing is downloaded. Otherwise the number is estimated: one token for four bytes of compact
+    JSON. Both are approximate, because providers reformat definitions.
     """
     text = json.dumps(wire, ensure_ascii=False, separators=(",", ":"))
     tokenizer = _tokenizer()
@@ -104,7 +103,7 @@ def _view(tool: Tool, provider: str) -> dict[str, Any]:
     wire = projection.wire
     tokens, exact = count_tokens(wire)
     if not exact:
-        notes.append(f"≈ {tokens:,} tokens, estimated: {_BYTES_A_TOKEN} bytes of JSON a token.")
+        notes.append(f"≈ {tokens:,} tokens, estimated: {_BYTES_A_TOKEN} bytes of JSON per token.")
     return {
         **view,
         "json": wire,
@@ -116,7 +115,7 @@ def _view(tool: Tool, provider: str) -> dict[str, Any]:
 
 @functools.cache
 def _tokenizer() -> Callable[[str], int] | None:
-    """Return what counts tokens, if that needs nothing of the network."""
+    """Return a function that counts tokens, if it needs no download."""
     folder = os.environ.get("TIKTOKEN_CACHE_DIR")
     if not folder:
         return None
@@ -127,6 +126,6 @@ def _tokenizer() -> Callable[[str], int] | None:
     except (OSError, ImportError):
         return None
     if hashlib.sha256(content).hexdigest() != _ENCODING_HASH:
-        return None  # the tokenizer would get another file from the network
+        return None  # the tokenizer would download another file
     encoding: Any = tiktoken.get_encoding(_ENCODING)
     return lambda text: len(encoding.encode(text, disallowed_special=()))

@@ -1,4 +1,4 @@
-"""Loads a target, and loads it again when a file of it has changed."""
+"""Load a target, and reload it when its files change."""
 
 from __future__ import annotations
 
@@ -34,29 +34,29 @@ __all__ = ["ReloadingTarget"]
 logger = logging.getLogger("agents_tools.playground")
 
 _INTERVAL = 0.4
-"""Seconds between two looks at the files."""
+"""The seconds between two checks of the files."""
 
 Signature: TypeAlias = "tuple[int, int, int] | None"
 
 
 class ReloadingTarget:
-    """The target as it is now, or as it was when it could last be used.
+    """The target in its current version, or in its last usable one.
 
-    Modules of the user's own that the target has imported are forgotten before it is loaded again,
-    so that a change in any of them counts. What is being called meanwhile continues with the old
-    ones. Bytecode is not written: it would hide a change within the same second.
+    Before a reload, the user's own modules that the target has imported are removed from
+    `sys.modules`, so that changes in any of them apply. Running calls continue with the old
+    modules. Bytecode is not written, because it would hide a second change in the same second.
 
     Args:
         load: Imports the target.
-        target: What it is called.
-        interval: Seconds between two looks at the files.
+        target: The name of the target.
+        interval: The seconds between two checks of the files.
 
     Attributes:
-        target: What it is called.
-        catalog: What it has.
-        generation: Goes up each time it was loaded, or could not be.
-        problems: What is wrong with it now.
-        baselines: Each tool as it was when it was first seen.
+        target: The name of the target.
+        catalog: The tools and agents.
+        generation: Incremented by each load, also by a failed one.
+        problems: The current problems of the target.
+        baselines: The first version of each tool.
     """
 
     def __init__(self, load: Load, *, target: str = "", interval: float = _INTERVAL) -> None:
@@ -76,7 +76,7 @@ class ReloadingTarget:
         self._over = False
 
     def load(self) -> None:
-        """Load the target; what is wrong with it is in `problems` then."""
+        """Load the target, and set `problems`."""
         forgotten = self._forget()
         try:
             with _no_bytecode():
@@ -84,7 +84,7 @@ class ReloadingTarget:
         except TargetError as error:
             self.problems = error.problems
             self._extra = (*error.files, *self._restore(forgotten))
-        except (Exception, KeyboardInterrupt, SystemExit) as error:  # of code of the user's
+        except (Exception, KeyboardInterrupt, SystemExit) as error:  # from the user's code
             if isinstance(error, KeyboardInterrupt) and _is_main_thread():
                 raise
             file, place = place_of(error)
@@ -96,10 +96,10 @@ class ReloadingTarget:
         self._seen = self._signatures()
 
     async def watch(self, on_reload: Callable[[], Awaitable[None]] | None = None) -> None:
-        """Load the target again whenever a file of it has changed.
+        """Reload the target whenever one of its files has changed.
 
         Args:
-            on_reload: Called each time.
+            on_reload: Called after each reload.
         """
         while True:
             await asyncio.sleep(self._interval)
@@ -113,7 +113,7 @@ class ReloadingTarget:
                 await on_reload()
 
     async def reload(self) -> None:
-        """Load the target again, in a thread, and tell those who wait for that."""
+        """Reload the target in a thread, and wake the waiting streams."""
         before = self._signatures()
         await asyncio.to_thread(self.load)
         self._seen = {name: before.get(name, sign) for name, sign in self._seen.items()}
@@ -123,23 +123,23 @@ class ReloadingTarget:
         news.set()
 
     async def changed_since(self, generation: int) -> bool:
-        """Wait until the target is of another generation; `False` when there will be none."""
+        """Wait for another generation; return `False` if the playground closes."""
         while self.generation == generation and not self._over:
             await self._news.wait()
         return not self._over
 
     def end_streams(self) -> None:
-        """Let no one wait for changes any more."""
+        """End all waits for changes."""
         self._over = True
         self._news.set()
 
     def close_retired(self) -> None:
-        """Let go of what earlier generations had open; nothing of them may be running."""
+        """Close the resources of earlier generations, which must not be in use."""
         while self._retired:
             self._retired.pop()()
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Close the resources of all generations."""
         self.close_retired()
         close, self.catalog = (
             self.catalog.loaded.close,
@@ -162,7 +162,7 @@ class ReloadingTarget:
     # --- modules
 
     def _own_modules(self) -> dict[str, types.ModuleType]:
-        """Return the modules of the user's own that came with the target."""
+        """Return the user's own modules that the target has imported."""
         return {
             name: module
             for name, module in list(sys.modules.items())
@@ -179,7 +179,7 @@ class ReloadingTarget:
         return own
 
     def _restore(self, modules: dict[str, types.ModuleType]) -> list[str]:
-        """Bring the last modules that could be used back; give the files of those that cannot."""
+        """Restore the last usable modules, and return the files of the failed ones."""
         failed = self._own_modules()
         for name in failed:
             del sys.modules[name]
@@ -195,7 +195,7 @@ class ReloadingTarget:
     def _signatures(self) -> dict[str, Signature]:
         files = dict.fromkeys(file for file in self._files() if file)
         found = {file: _signature(file) for file in files}
-        if self.problems:  # a module that was missing may be what is being written
+        if self.problems:  # a missing module can appear
             for folder in dict.fromkeys(Path(file).parent for file in files):
                 found |= {str(file): _signature(str(file)) for file in _sources_in(folder)}
         return found
@@ -210,7 +210,7 @@ def _is_main_thread() -> bool:
 
 
 def _source_of(module: types.ModuleType) -> str:
-    """Return the source file of a module of the user's own; empty for any other."""
+    """Return the source file of a module of the user; empty for other modules."""
     file: object = getattr(module, "__file__", None)
     if not isinstance(file, str) or not file.endswith(".py"):
         return ""
@@ -242,7 +242,7 @@ def _no_bytecode() -> Generator[None]:
         sys.dont_write_bytecode = before
 
 
-# --- the registry, in which a module may not register a second tool of a name
+# --- the registry, which refuses a second tool with the same name
 
 
 def _registered() -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""What came of a run, as its events say."""
+"""Derive the result of a run from its events."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ _LONGEST_SUMMARY = 120
 _LONGEST_VALUE = 1 << 20
 """Bytes."""
 _CHANGED = "[A person changed the arguments before this ran, to: "
-"""What the model reads before the result of such a call."""
+"""The text before the result of such a call in the output for the model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultView:
-    """What came of a run, as its events say.
+    """The result of a run.
 
     Attributes:
-        blocks: What the model got, as content blocks.
-        is_text: Whether that was one text.
+        blocks: The output for the model as content blocks.
+        is_text: Whether the output was one text.
         value: The result as JSON.
-        error: Why it failed.
-        usage: What it used.
-        call_status: How the call ended, for a run of a tool.
-        arguments: What it was called with, where a person has changed that.
+        error: The error of the run.
+        usage: The usage of the run.
+        call_status: The status of the call, for a run of a tool.
+        arguments: The arguments, if a person has changed them.
     """
 
     blocks: Sequence[Mapping[str, Any]] = field(default_factory=list[dict[str, Any]])
@@ -46,7 +46,7 @@ class ResultView:
     arguments: Mapping[str, Any] | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON; of a value that is too long for a page, nothing."""
+        """Return the result as JSON, without a value that is too long for a page."""
         return {
             "model": [dict(block) for block in self.blocks],
             "value": self.value if _is_short(self.value) else None,
@@ -56,7 +56,7 @@ class ResultView:
 
 
 def plain_blocks(result: ResultView) -> list[dict[str, Any]]:
-    """Return what the tool itself gave, without what a person's changes add to it."""
+    """Return the output of the tool, without the note about changed arguments."""
     first, *rest = [dict(block) for block in result.blocks] or [{}]
     if result.arguments is None:
         return [first, *rest] if result.blocks else []
@@ -71,11 +71,11 @@ def plain_blocks(result: ResultView) -> list[dict[str, Any]]:
 
 
 def result_of(kind: Literal["tool", "agent"], events: Iterable[Event]) -> ResultView:
-    """Return what came of a run.
+    """Return the result of a run.
 
     Args:
         kind: Whether a tool or an agent ran.
-        events: Its events, those at least that tell results.
+        events: The events of the run, at least those with results.
     """
     result = ResultView()
     called: Mapping[str, Any] | None = None

@@ -1,4 +1,4 @@
-"""The runs that continue at the moment, and their way into the history."""
+"""Manage the active runs and record them in the history."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ __all__ = ["PlaygroundRuns"]
 
 logger = logging.getLogger("agents_tools.playground")
 
-_FAREWELL = 1.5
-"""Seconds that runs have for their end when the server ends."""
+_CLEANUP_TIME = 1.5
+"""The seconds that runs have for their cleanup when the server stops."""
 _IN_MEMORY = 50
-"""Ended runs whose streams stay open; the events of others are read from the store."""
+"""The number of ended runs kept in memory; the events of others are read from the store."""
 _AT_ONCE = 500
-"""Stored events that are read at a time."""
+"""The number of stored events that are read at a time."""
 _OPEN = frozenset({"running", "interrupted"})
-"""What a run is that another server may know more of."""
+"""The statuses of runs that another server can still change."""
 
 
 class PlaygroundRuns:
-    """Starts runs and sees them to their end.
+    """Starts runs and records their ends.
 
     Args:
-        history: Where they are noted.
+        history: The history of the runs.
         bench: The target.
-        watch: Whether changes of the target's files are looked for.
-        run_config: How runs are done.
+        watch: Whether to watch the files of the target for changes.
+        run_config: The settings of the runs.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class PlaygroundRuns:
         self._began: dict[str, float] = {}
 
     async def start(self) -> None:
-        """Read the history, and begin to watch the files."""
+        """Read the history, and start to watch the files."""
         await self._history.open()
         self._offer()
         await self.look(self._history.page(1 << 30, None)[0])
@@ -87,27 +87,27 @@ class PlaygroundRuns:
         await self._let_go()
 
     def _offer(self) -> None:
-        """Return what there is, so that runs of earlier servers can continue."""
+        """Register the tools and agents, so that runs of earlier servers can continue."""
         catalog = self._bench.catalog
         self._runs.offer(list(catalog.tools.values()))
         for name, agent in catalog.agents.items():
-            if name == agent.name:  # else there are two of that name
+            if name == agent.name:  # otherwise the name is not unique
                 self._runs.offer(agent)
 
     async def aclose(self) -> None:
-        """Cancel what runs, and let go of everything."""
+        """Cancel all runs, and close the target and the history."""
         self._bench.end_streams()
         runs = self._runs.list()
         try:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_FAREWELL):
+                async with asyncio.timeout(_CLEANUP_TIME):
                     await self._runs.aclose()
                     await self.settle()
         finally:
             await self._end_tasks()
             for run in runs:
                 if run.running:
-                    run.close()  # what it says while it does not end, nobody hears
+                    run.close()  # its further events have no subscriber
             self._history.store.close()
             self._bench.close()
 
@@ -115,19 +115,19 @@ class PlaygroundRuns:
         for task in self._tasks:
             task.cancel()
         if self._tasks:
-            await asyncio.wait(self._tasks, timeout=_FAREWELL)
+            await asyncio.wait(self._tasks, timeout=_CLEANUP_TIME)
 
-    # --- runs begin
+    # --- start of runs
 
     def start_tool(self, tool: Tool, arguments: Mapping[str, Any]) -> str:
-        """Call a tool; give the id of the run."""
+        """Call a tool, and return the id of the run."""
         run_id = new_id()
         live = self._runs.start_tool(tool, arguments_text(arguments), run_id=run_id)
         self._note(live, "tool", tool.name, dict(arguments))
         return run_id
 
     def start_agent(self, name: str, agent: AnyAgent, text: str) -> str:
-        """Run an agent; give the id of the run."""
+        """Run an agent, and return the id of the run."""
         run_id = new_id()
         live = self._runs.start(agent, text, run_id=run_id)
         self._note(live, "agent", name, text)
@@ -152,7 +152,7 @@ class PlaygroundRuns:
                 del self._ends[live.id]
 
     async def settle(self) -> None:
-        """Wait until the end of each run that has ended is noted."""
+        """Wait until all ended runs are recorded."""
         noted = [task for run_id, task in self._ends.items() if not self._is_running(run_id)]
         if noted:
             await asyncio.wait(noted)
@@ -175,7 +175,7 @@ class PlaygroundRuns:
         if waits:
             return
         self._began.pop(live.id, None)
-        live.result = None  # it is in the history, as far as it is kept
+        live.result = None  # the history has it, unless the run was deleted
         try:
             await self.forget(await self._history.superfluous())
         except EventStoreError as error:
@@ -183,14 +183,14 @@ class PlaygroundRuns:
         await self._let_go()
 
     async def _let_go(self) -> None:
-        """Close what earlier generations of the target had open, once nothing runs."""
+        """Close the resources of earlier generations of the target, once nothing is running."""
         if not any(run.running and not run.remote for run in self._runs.list()):
             await asyncio.to_thread(self._bench.close_retired)
 
-    # --- runs are looked at
+    # --- state of runs
 
     async def look(self, records: Iterable[HistoryRecord]) -> list[HistoryRecord]:
-        """Return runs as they are now, also those that other servers have or had."""
+        """Return the current records of runs, including those of other servers."""
         return [await self._as_it_is(record) for record in records]
 
     async def _as_it_is(self, record: HistoryRecord) -> HistoryRecord:
@@ -205,7 +205,7 @@ class PlaygroundRuns:
             return record
 
     def given(self, record: HistoryRecord) -> Any:
-        """Return what a run was given, as far as it is known; `None` where that was secret."""
+        """Return the input of a run; `None` if it has a secret and is not in memory."""
         return self._given.get(record.id) if record.is_masked else record.given
 
     async def approvals(self, record: HistoryRecord) -> list[dict[str, Any]]:
@@ -223,7 +223,7 @@ class PlaygroundRuns:
         ]
 
     async def results(self, run_id: str) -> list[Event]:
-        """Return the events of a run that tell its result."""
+        """Return the events of a run with its result."""
         live = self._runs.get(run_id)
         try:
             if live is not None and live.id in self._began:
@@ -234,7 +234,7 @@ class PlaygroundRuns:
             return []
 
     async def frames(self, run_id: str, after: int) -> AsyncIterator[bytes] | None:
-        """Return the events of a run as frames of a stream; `None` where there are no more.
+        """Return the events of a run as frames of a stream; `None` if there are no more.
 
         Args:
             run_id: The run.
@@ -254,10 +254,10 @@ class PlaygroundRuns:
                     yield frame_of(event, run_id)
             after = events[-1].id
 
-    # --- runs are decided about
+    # --- cancellation and decisions
 
     async def cancel(self, record: HistoryRecord) -> bool:
-        """Cancel a run; say whether there was something to cancel."""
+        """Cancel a run, and return whether it was running."""
         live = await self._waiting(record) or self._runs.get(record.id)
         if live is None or live.remote:
             return False
@@ -268,16 +268,18 @@ class PlaygroundRuns:
         return done
 
     async def decide(self, record: HistoryRecord, decisions: Sequence[Any]) -> None:
-        """Decide about calls that wait.
+        """Decide about waiting calls.
 
         Raises:
-            HttpError: The run does not wait, or not for these.
+            HttpError: The run does not wait for decisions about these calls.
         """
         live = await self._waiting(record) or self._runs.get(record.id)
         if live is None:
-            raise HttpError(409, "This run waits no more; run it again.")
+            raise HttpError(409, "This run is not waiting any more. Run it again.")
         if live.remote:
-            raise HttpError(409, "Another server has this run; decide about it on its page.")
+            raise HttpError(
+                409, "Another server has this run. Decide about it on the page of that server."
+            )
         if live.restored:
             _check_restored(record, live)
         live.decide(decisions)
@@ -286,16 +288,16 @@ class PlaygroundRuns:
             self._attend(live)
 
     async def _waiting(self, record: HistoryRecord) -> ActiveRun | None:
-        """Return a run that waits for approvals, also one of an earlier server."""
+        """Return a run that waits for approvals; it can be from an earlier server."""
         live = self._runs.get(record.id)
         if record.status != "interrupted":
             return None
         if live is not None and live.plan.make is None:
-            self._runs.forget(live)  # what it needs may have been loaded by now
+            self._runs.forget(live)  # its tools can have been loaded since
         return await self._runs.find(record.id)
 
     async def forget(self, run_ids: Iterable[str]) -> None:
-        """Delete runs that do not continue, with all their events."""
+        """Delete runs that have ended, and all their events."""
         doomed = list(run_ids)
         for run_id in doomed:
             self._given.pop(run_id, None)
@@ -326,10 +328,10 @@ async def _live_frames(live: ActiveRun, after: int) -> AsyncGenerator[bytes]:
 
 
 def _check_restored(record: HistoryRecord, live: ActiveRun) -> None:
-    """Refuse a run of an earlier server that would continue with something else than it had.
+    """Check that a run of an earlier server can continue with the same tool or agent.
 
     Raises:
-        HttpError: So it is.
+        HttpError: It cannot.
     """
     if live.agent_name != record.name:
-        raise HttpError(409, "This run is of an earlier server; run it again.")
+        raise HttpError(409, "This run is from an earlier server. Run it again.")

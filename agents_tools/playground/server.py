@@ -1,4 +1,4 @@
-"""Listens on an address for the page, until it is told to end."""
+"""Serve the playground on a socket."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["serve"]
 
-_FAREWELL = 1
-"""Seconds that open connections have at the end."""
+_CLEANUP_TIME = 1
+"""The seconds that open connections have when the server stops."""
 
 
 async def serve(
@@ -26,12 +26,12 @@ async def serve(
     *,
     on_ready: Callable[[], Any] | None = None,
 ) -> None:
-    """Serve the playground until the task is cancelled; runs are cancelled then.
+    """Serve the playground until the task is cancelled, which also cancels all runs.
 
     Args:
         app: The playground.
-        listener: A socket that listens already.
-        on_ready: Called once requests are answered.
+        listener: A listening socket.
+        on_ready: Called when the server accepts requests.
 
     Raises:
         UserError: The extra `ui` is not installed.
@@ -42,11 +42,11 @@ async def serve(
         if error.name != "uvicorn":
             raise
         raise UserError(
-            "Serving the playground takes uvicorn: pip install 'agents-tools[ui]'."
+            "Serving the playground requires uvicorn: pip install 'agents-tools[ui]'."
         ) from error
 
     class PlaygroundServer(uvicorn.Server):
-        """Leaves signals to whoever runs it."""
+        """A server that leaves signals to its caller."""
 
         @contextlib.contextmanager
         def capture_signals(self) -> Generator[None]:
@@ -62,7 +62,7 @@ async def serve(
         log_level="error",
         access_log=False,
         lifespan="off",
-        timeout_graceful_shutdown=_FAREWELL,
+        timeout_graceful_shutdown=_CLEANUP_TIME,
         server_header=False,
     )
     server = PlaygroundServer(config)
@@ -75,5 +75,5 @@ async def serve(
         try:
             await app.aclose()
         finally:
-            await asyncio.wait({serving}, timeout=_FAREWELL + 1)
+            await asyncio.wait({serving}, timeout=_CLEANUP_TIME + 1)
             listener.close()

@@ -31,7 +31,7 @@ _KINDS = {
     ".txt": "text/plain; charset=utf-8",
     ".woff2": "font/woff2",
 }
-"""What a file has to be called to be served."""
+"""The pattern for the names of served files."""
 
 SECURITY_HEADERS = (
     (
@@ -51,12 +51,12 @@ SECURITY_HEADERS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaticFile:
-    """One file.
+    """One file of the page.
 
     Attributes:
-        data: What is in it.
-        kind: Its content type.
-        etag: Changes with what is in it.
+        data: The content.
+        kind: The content type.
+        etag: The ETag, derived from the content.
     """
 
     data: bytes
@@ -65,7 +65,7 @@ class StaticFile:
 
 
 def pages() -> dict[str, StaticFile]:
-    """Read all files of the page, by the path at which each is served."""
+    """Return all files of the page, by their paths on the server."""
     found: dict[str, StaticFile] = {}
     for entry in files("agents_tools.playground").joinpath("static").iterdir():
         page = _page(entry)
@@ -77,14 +77,14 @@ def pages() -> dict[str, StaticFile]:
 
 
 def handlers_of(table: Mapping[str, StaticFile]) -> dict[tuple[str, str], Handler]:
-    """Return what answers for each file."""
+    """Return the handler of each file."""
     return {
         (method, path): _handler(page) for path, page in table.items() for method in ("GET", "HEAD")
     }
 
 
 def secured(send: Send) -> Send:
-    """Return what adds to each answer the headers that keep other pages out of this one."""
+    """Return a `send` that adds security headers to each response."""
 
     async def send_secured(message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -105,7 +105,7 @@ def _page(entry: Traversable) -> StaticFile | None:
 
 
 def _handler(page: StaticFile) -> Handler:
-    # It may be kept, but has to be asked for again: the next version of the library has others.
+    # Browsers can cache it, but must revalidate it: the next release can have other files.
     headers = {"etag": page.etag, "cache-control": "no-cache"}
 
     async def answer(request: HttpRequest, send: Any) -> None:

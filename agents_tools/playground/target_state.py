@@ -1,4 +1,4 @@
-"""What the playground shows: the tools and agents of a target, or why there are none."""
+"""A loaded target of the playground, or the problems that prevent loading."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ _LIBRARY = Path(os.__file__).parent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetProblem:
-    """One thing that keeps a target, or a tool of it, from being used.
+    """A problem that makes a target, or one of its tools, unusable.
 
     Attributes:
-        place: File and line, or the name of the tool, as far as they are known.
-        message: What is the matter and what to do.
+        place: File and line, or the name of the tool, if they are known.
+        message: The problem and its remedy.
     """
 
     place: str
@@ -49,7 +49,7 @@ class TargetProblem:
 
     @classmethod
     def at(cls, place: str, message: str) -> TargetProblem:
-        """Make one of a message that may name the place as well."""
+        """Create a problem from a message, without repeating the place."""
         file = re.sub(r":\d+$", "", place)
         for name in dict.fromkeys(filter(None, (place, str(Path(place).absolute())))):
             message = message.replace(f"\n  {name}: ", "\n  ").replace(f"\n  {name}\n", "\n")
@@ -57,28 +57,28 @@ class TargetProblem:
         return cls(place=place, message=message.removeprefix(f"{file} "))
 
     def __str__(self) -> str:
-        """Show it for a terminal or a log."""
+        """Return the problem for a terminal or a log."""
         return safe_text(f"{self.place or 'the target'}: {self.message}")
 
     def to_dict(self) -> dict[str, str]:
-        """Return it as JSON."""
+        """Return the problem as JSON."""
         return {"place": safe_text(self.place), "message": safe_text(self.message)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedTarget:
-    """What a target has.
+    """The tools and agents of a target.
 
     Attributes:
-        target: What was typed.
-        tools: Its tools.
-        agents: Its agents, by what their attribute is called.
-        kind: Where they come from: Python code, MCP servers, or this library.
-        place: The file or the module of Python code, or the address or file of MCP servers.
-        attribute: What of the module is meant; empty for all of it.
-        value: What that is.
-        files: Files that it was made of, besides those that were imported.
-        close: Lets go of what was opened for it.
+        target: The target on the command line.
+        tools: The tools.
+        agents: The agents, by the names of their attributes.
+        kind: The origin: Python code, MCP servers, or this library.
+        place: The file or the module of Python code, or the URL or file of MCP servers.
+        attribute: The attribute of the module; empty for the whole module.
+        value: The value of the attribute or the module.
+        files: Files of the target that were not imported, such as a configuration.
+        close: Closes the resources of the target.
     """
 
     target: str
@@ -93,15 +93,15 @@ class LoadedTarget:
 
 
 Load: TypeAlias = Callable[[], LoadedTarget]
-"""Imports the target and gives what it has; raises `TargetError` where that cannot be done."""
+"""Imports the target and returns its tools and agents, or raises `TargetError`."""
 
 
 class TargetError(Exception):
-    """A target cannot be used as it is.
+    """A target cannot be used.
 
     Args:
-        problems: Why.
-        files: Files that have a part in it, besides those that were imported.
+        problems: The problems.
+        files: Files to watch, besides those that were imported.
     """
 
     def __init__(self, *problems: TargetProblem, files: tuple[str, ...] = ()) -> None:
@@ -111,9 +111,9 @@ class TargetError(Exception):
 
 
 def place_of(error: BaseException) -> tuple[str, str]:
-    """Return the file that an error comes from, and the place in it for people.
+    """Return the file of an error, and its place in a short form.
 
-    Both may be empty.
+    Both can be empty.
     """
     if isinstance(error, SyntaxError) and error.filename:
         return error.filename, f"{short_place(error.filename)}:{error.lineno or 1}"
@@ -125,7 +125,7 @@ def place_of(error: BaseException) -> tuple[str, str]:
 
 
 def short_place(place: str) -> str:
-    """Return a path from the current folder where it is below it."""
+    """Return a path relative to the current folder, if it is below it."""
     path = Path(place)
     if path.is_absolute() and path.is_relative_to(Path.cwd()):
         return str(path.relative_to(Path.cwd()))
@@ -133,7 +133,7 @@ def short_place(place: str) -> str:
 
 
 def is_own(filename: str) -> bool:
-    """Return whether a file is one of the user's: of no library, and not of Python itself."""
+    """Return whether a file belongs to the user, not to a library or to Python."""
     path = Path(filename)
     if filename.startswith("<") or not filename:
         return False
@@ -143,7 +143,7 @@ def is_own(filename: str) -> bool:
 
 
 def _prefixes() -> list[Path]:
-    """Return the folders of virtual environments, which may lie within the user's own."""
+    """Return the folders of virtual environments, which can be inside the user's folders."""
     if sys.prefix == sys.base_prefix:
         return []
     return [Path(sys.prefix)]

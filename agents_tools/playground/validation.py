@@ -38,7 +38,7 @@ def arguments_text(arguments: Mapping[str, Any]) -> str:
     text = json.dumps(arguments, ensure_ascii=False, separators=(",", ":"))
     try:
         text.encode()
-    except UnicodeEncodeError:  # half a surrogate pair, which the tool then refuses
+    except UnicodeEncodeError:  # a lone surrogate, which the tool rejects
         return json.dumps(arguments, separators=(",", ":"))
     return text
 
@@ -67,7 +67,7 @@ def _by_schema(tool: Tool, text: str) -> ModelBehaviorError | None:
         SchemaReader(tool.name, tool.params_json_schema).settled(text)
     except ModelBehaviorError as error:
         return error
-    except UserError:  # nothing is there to enforce it; the call itself will tell
+    except UserError:  # the schema cannot be enforced; the call itself will show the error
         return None
     return None
 

@@ -1,4 +1,4 @@
-"""What each type of AG-UI event holds, as the protocol's schema has it."""
+"""The fields of each type of AG-UI event, from the schema of the protocol."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final, cast
 __all__ = ["SHAPES"]
 
 _Shape = Callable[[object], str | None]
-"""Gives what is expected instead of a value; `None` where it fits."""
+"""Returns a description of the expected value, or `None` if the value is valid."""
 
 
 def _is(kind: type | tuple[type, ...], name: str) -> _Shape:
@@ -47,7 +47,7 @@ def _list_of(shape: _Shape, *, at_least: int = 0) -> _Shape:
 
 
 def _record(**fields: _Shape) -> _Shape:
-    """Return the shape of an object; a name that ends with `_` is one of an optional field."""
+    """Return the shape of an object; a name that ends with `_` marks an optional field."""
     shapes = {name.rstrip("_"): shape for name, shape in fields.items()}
     required = [name for name in fields if not name.endswith("_")]
 
@@ -264,4 +264,4 @@ SHAPES: Final[Mapping[str, _Shape]] = {
     ),
     "SUBAGENT_ERROR": _record(**_BASE, subagentRunId=_TEXT, message=_TEXT, code_=_TEXT),
 }
-"""The shape of an event by its type: whoever calls it gets what is expected instead, or `None`."""
+"""The shape of an event by its type."""

@@ -38,24 +38,24 @@ def check_ag_ui(
     *,
     earlier_calls: Iterable[str] = (),
 ) -> None:
-    """Check that the events of one answer to an AG-UI client keep the rules.
+    """Check that the events of one response to an AG-UI client follow the rules.
 
     - the stream begins with RUN_STARTED and ends with RUN_FINISHED or RUN_ERROR
     - every event is of a known type, with its required fields, no unknown ones and no nulls;
-      times are whole numbers
-    - what is opened is closed before the run ends, by its own id and its own owner; nothing is
-      continued or closed that is not open
-    - no id is used twice; a result follows the end of its call, and comes once
+      times are integers
+    - every message, call, step and sub-agent that is opened is closed before the run ends, by the
+      same owner; only open ones are continued or closed
+    - no id is used twice; a call has one result, after its end
     - an activity is changed only after its snapshot
-    - a client before 1.0 gets nothing that it does not know
+    - a client before 1.0 gets no events or fields of later versions
 
     Args:
         events: The events, as JSON objects, as JSON text or as frames of an event stream.
-        version: What the client understands.
-        earlier_calls: The ids of calls of earlier runs, whose results may come in this one.
+        version: The protocol version of the client: `1.0` or `0.x`.
+        earlier_calls: The ids of calls of earlier runs, whose results can come in this one.
 
     Raises:
-        AgUiStreamError: A rule is broken; the message says which, where and how.
+        AgUiStreamError: A rule is violated; the message names the rule, the event and the reason.
     """
     book = _AgUiChecker(version, earlier_calls)
     for index, given in enumerate(events):
@@ -65,10 +65,10 @@ def check_ag_ui(
 
 
 assert_agui = check_ag_ui
-"""The same, by another name."""
+"""An alias of `check_ag_ui`."""
 
 
-# --- how it is written
+# --- parsing
 
 
 def _read(given: object, index: int) -> Iterable[Mapping[str, Any]]:
@@ -125,7 +125,7 @@ _ACTIVITY: Final = "an activity begins with a snapshot, and snapshots replace it
 _VERSION: Final = "a client before 1.0 gets nothing that it does not know"
 
 
-_BRACKETS: Final = {  # type: (kind, what it does, the field of its id)
+_BRACKETS: Final = {  # type: (kind, action, the field of its id)
     "TEXT_MESSAGE_START": ("message", "open", "messageId"),
     "TEXT_MESSAGE_CONTENT": ("message", "continue", "messageId"),
     "TEXT_MESSAGE_END": ("message", "close", "messageId"),
@@ -256,7 +256,7 @@ class _AgUiChecker:
             self._broken(_CONTINUE, f"the first chunk has {' and '.join(names)}")
         self._chunk = kind
 
-    # --- what is opened and closed
+    # --- start, content and end of messages, calls and steps
 
     def _bracket(self, kind: str, does: str, field: str) -> None:
         wire: str = self._event[field]

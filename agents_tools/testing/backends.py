@@ -1,8 +1,7 @@
-"""The promises of a backend, as tests that the author of any backend can run.
+"""Contract tests for tool backends, which the author of any backend can run.
 
-Its workers serve `BACKEND_TOOLS`, which a worker finds as
-`agents_tools.testing.backends:BACKEND_TOOLS`; they and the tests tell each other things through
-files.
+The workers of the backend serve `agents_tools.testing.backends:BACKEND_TOOLS`. The tools and the
+tests communicate through files.
 """
 
 from __future__ import annotations
@@ -36,22 +35,22 @@ if TYPE_CHECKING:
 __all__ = ["BACKEND_TOOLS", "BackendContract", "BackendLawError"]
 
 PATIENCE: Final = 20.0
-"""How long a test waits for what is said to come, in seconds."""
+"""The longest wait for an expected event, in seconds."""
 
 _SOME: Final = 8
-"""How many more descriptors and threads may be in use than before."""
+"""The number of additional descriptors and threads that are accepted."""
 
 
 class BackendLawError(AssertionError):
     """A backend violates the contract; the message names the rule and the actual result."""
 
 
-# --- what the workers run
+# --- the tools of the workers
 
 
 @function_tool
 async def backend_echo(value: Any, kind: str = "json") -> Any:
-    """Return a value back as it is, as an image, or as a result in three parts."""
+    """Return a value unchanged, as an image, or as a result in three parts."""
     if kind == "image":
         return ToolOutputImage(data=b"\x89PNG\r\n\x1a\n", mime_type="image/png")
     if kind == "result":
@@ -61,7 +60,7 @@ async def backend_echo(value: Any, kind: str = "json") -> Any:
 
 @function_tool
 def backend_fail(kind: str, message: str) -> str:
-    """Fail in one of several ways."""
+    """Fail in one of several ways, selected by `kind`."""
     if kind == "tool":
         raise ToolError(message)
     if kind == "result":
@@ -71,7 +70,7 @@ def backend_fail(kind: str, message: str) -> str:
 
 @function_tool
 async def backend_say(count: int, until: str | None = None) -> int:
-    """Say some lines, the first at once and the others when a file is there."""
+    """Emit some lines, the first at once and the others when a file exists."""
     for number in range(count):
         notify(f"line {number}", tag=str(number))
         await asyncio.sleep(0)
@@ -82,21 +81,21 @@ async def backend_say(count: int, until: str | None = None) -> int:
 
 @function_tool
 async def backend_inner(text: str) -> str:
-    """Say a line: what `backend_outer` calls."""
+    """Emit a line. `backend_outer` calls this tool."""
     notify(text)
     return text
 
 
 @function_tool
 async def backend_outer(text: str) -> str:
-    """Say a line, and have another tool say one."""
+    """Emit a line, and call another tool that emits one."""
     notify("outer")
     return await backend_inner.invoke(text=text)
 
 
 @function_tool
 async def backend_once(log: str, until: str | None = None) -> int:
-    """Note that the body runs, wait for a file if there is one to wait for, and count the notes."""
+    """Log that the body runs, wait for a file if one is named, and return the number of runs."""
     with open(log, "a") as file:  # noqa: ASYNC230, PTH123 - a line in a local file
         file.write("ran\n")
     if until is not None:
@@ -107,7 +106,7 @@ async def backend_once(log: str, until: str | None = None) -> int:
 
 @function_tool
 async def backend_wait(folder: str, context: ToolContext) -> str:
-    """Wait until somebody ends it, and note its start and its cleanup."""
+    """Wait until the call is cancelled, and log its start and its cleanup."""
     attempt = context.attempt
     notify(f"attempt {attempt}")
     (Path(folder) / "started").write_text(str(os.getpid()))
@@ -129,20 +128,20 @@ BACKEND_TOOLS: Final = [
     backend_once,
     backend_wait,
 ]
-"""The tools that the workers of a backend under test have to serve."""
+"""The tools that the workers of a tested backend must serve."""
 
 
 async def _file(path: str) -> None:
     there = Path(path).exists
-    while not there():  # noqa: ASYNC110 - another process makes it
+    while not there():  # noqa: ASYNC110 - another process creates it
         await asyncio.sleep(0.005)
 
 
-# --- the promises
+# --- the contract
 
 
 class BackendContract:
-    """Tests that every backend passes; pytest, with pytest-asyncio, runs those of a subclass.
+    """Tests that every backend must pass; pytest runs those of a subclass, with pytest-asyncio.
 
     ::
 
@@ -154,9 +153,9 @@ class BackendContract:
                 os.kill(pid, signal.SIGKILL)
 
     Attributes:
-        killable: Whether a worker can die without this process; `kill_worker` is then asked to.
-        kills: How many workers are killed one after the other.
-        streams: How many calls stream at once.
+        killable: Whether `kill_worker` can kill a worker without this process.
+        kills: The number of workers that are killed one after the other.
+        streams: The number of calls that stream at the same time.
     """
 
     killable: ClassVar[bool] = True
@@ -168,7 +167,7 @@ class BackendContract:
         raise NotImplementedError
 
     async def kill_worker(self, backend: ToolBackend, pid: int) -> None:
-        """Kill the worker that runs a call, without a word, as `kill -9` does.
+        """Kill the worker that runs a call, without cleanup, as `kill -9` does.
 
         Args:
             backend: The backend.
@@ -176,10 +175,10 @@ class BackendContract:
         """
         raise NotImplementedError
 
-    # --- what comes back --------------------------------------------------------------------------
+    # --- results ----------------------------------------------------------------------------------
 
     async def test_values_come_back_as_they_would_from_here(self) -> None:
-        """S31: values travel as JSON and content blocks, and say the same to the model."""
+        """S31: values are sent as JSON and content blocks, with the same output for the model."""
         values: list[Any] = [
             *("", "text \u2028 \ud83d\ude00 'quoted'", 7, 1.5, True, None, [], {}),
             *([1, "a", None], {"type": "text", "lc": 1, "v": 2, "__class__": "x"}),
@@ -195,7 +194,7 @@ class BackendContract:
                 _is("the output", there.output, here.output)
 
     async def test_blocks_and_results_in_parts_come_back_whole(self) -> None:
-        """A picture stays a picture, and what only programs see stays with them."""
+        """An image stays an image, and data for programs only is not sent to the model."""
         async with self._opened() as backend:
             tool = run_on(backend)(backend_echo)
             for kind in ("image", "result"):
@@ -207,7 +206,7 @@ class BackendContract:
             _is("the structured part", there.value.structured, {"a": 1})
 
     async def test_failures_are_reported_as_in_this_process(self) -> None:
-        """The model reads the same about a failure, and it has the same status."""
+        """A failure has the same output for the model and the same status."""
         async with self._opened() as backend:
             tool = run_on(backend)(backend_fail)
             for kind in ("tool", "value", "result"):
@@ -219,7 +218,7 @@ class BackendContract:
                 _is("the error", type(there.error), type(here.error))
 
     async def test_bad_arguments_never_reach_the_body(self) -> None:
-        """Both sides look: a worker trusts no one's arguments."""
+        """Both sides validate: a worker trusts no arguments."""
         async with self._opened() as backend:
             with tempfile.TemporaryDirectory() as folder:
                 log = Path(folder) / "log"
@@ -230,7 +229,7 @@ class BackendContract:
                     raise BackendLawError("the body ran with bad arguments")
 
     async def test_a_tool_that_is_not_there_and_one_that_differs_are_refused(self) -> None:
-        """A caller of another release is told so before anything runs."""
+        """A caller of another release gets an error before anything runs."""
         async with self._opened() as backend:
             for envelope in (
                 _call("no_such_tool", "{}"),
@@ -241,10 +240,10 @@ class BackendContract:
             right = _call("backend_echo", '{"value": 1}', definition=pin_of(backend_echo))
             _is("the status", (await _all(backend, right))[-1].payload["status"], "ok")
 
-    # --- what is said meanwhile -------------------------------------------------------------------
+    # --- events -----------------------------------------------------------------------------------
 
     async def test_each_attempt_is_numbered_from_zero_and_ends_with_one_result(self) -> None:
-        """A reader tells by the numbers whether it has seen all."""
+        """The numbers show a reader whether events are missing."""
         async with self._opened() as backend:
             events = await _all(backend, _call("backend_say", '{"count": 5}'))
             _is("the numbers", [one.seq for one in events], list(range(len(events))))
@@ -255,63 +254,65 @@ class BackendContract:
                 _is("an event", CallEvent.from_dict(json.loads(json.dumps(one.to_dict()))), one)
 
     async def test_events_arrive_in_order_while_the_body_runs(self) -> None:
-        """The body waits for a file that is made when its first line is here."""
-        async with self._opened() as backend, _received() as (heard, context):
+        """The body waits for a file that the test creates after the first line."""
+        async with self._opened() as backend, _received() as (events, context):
             with tempfile.TemporaryDirectory() as folder:
                 until = Path(folder) / "go"
                 tool = run_on(backend)(backend_say)
                 arguments = json.dumps({"count": 50, "until": str(until)})
                 task = asyncio.create_task(tool.call(context, arguments))
-                await _until(lambda: bool(_lines(heard)), "its first line")
+                await _until(lambda: bool(_lines(events)), "its first line")
                 if task.done():
                     raise BackendLawError("its first line came with its result")
                 until.touch()
                 outcome = await task
             _is("the value", outcome.value, 50)
-            _is("the lines", _lines(heard), [f"line {n}" for n in range(50)])
-            _is("the paths", {one.path for one in heard}, {("call",)})
-            _is("the starts", sum(one.type == "tool_stream_start_event" for one in heard), 1)
+            _is("the lines", _lines(events), [f"line {n}" for n in range(50)])
+            _is("the paths", {one.path for one in events}, {("call",)})
+            _is("the starts", sum(one.type == "tool_stream_start_event" for one in events), 1)
 
     async def test_calls_inside_stay_below_the_call(self) -> None:
-        """What a tool calls there has a place below the call here."""
-        async with self._opened() as backend, _received() as (heard, context):
+        """Nested calls in the worker have paths below the call in this process."""
+        async with self._opened() as backend, _received() as (events, context):
             await run_on(backend)(backend_outer).call(context, '{"text": "inner"}')
-            said = [(one.path, one.tool_name) for one in heard if one.type == "notify_stream_event"]
-            _is("the outer one", said[0], (("call",), "backend_outer"))
-            path, name = said[1]
+            lines = [
+                (one.path, one.tool_name) for one in events if one.type == "notify_stream_event"
+            ]
+            _is("the outer one", lines[0], (("call",), "backend_outer"))
+            path, name = lines[1]
             _is("the inner one", (path[0], len(path), name), ("call", 2, "backend_inner"))
 
     async def test_many_calls_stream_at_once_and_nothing_is_lost_or_mixed_up(self) -> None:
-        """F22: of each stream all events, once and in order."""
+        """F22: every stream has all its events, once and in order."""
         async with self._opened() as backend:
 
             async def one(number: int) -> None:
                 count = 3 + number % 5
                 events = await _all(backend, _call("backend_say", json.dumps({"count": count})))
-                said = [one.payload["data"] for one in events if one.kind == "event"]
-                _is(f"the lines of call {number}", said, [f"line {n}" for n in range(count)])
+                lines = [one.payload["data"] for one in events if one.kind == "event"]
+                _is(f"the lines of call {number}", lines, [f"line {n}" for n in range(count)])
                 _is("the numbers", [one.seq for one in events], list(range(len(events))))
 
             async with asyncio.TaskGroup() as group:
                 for number in range(self.streams):
                     group.create_task(one(number))
 
-    # --- ends before the end ----------------------------------------------------------------------
+    # --- cancellation and deadlines ---------------------------------------------------------------
 
     async def test_leaving_the_stream_cancels_the_call(self) -> None:
-        """Its cleanup runs there, and the next call has a worker."""
+        """The cleanup of the tool runs, and the next call gets a worker."""
         async with self._opened() as backend:
             with tempfile.TemporaryDirectory() as folder:
                 stream = backend.submit(_waiting(folder))
                 async with aclosing(stream):
-                    async for said in stream:
-                        if said.kind == "event":
+                    async for event in stream:
+                        if event.kind == "event":
                             break
                 await _exists(Path(folder) / "cleaned")
             await self._works(backend)
 
     async def test_a_cancelled_call_has_a_result_that_says_so(self) -> None:
-        """Whoever else knows the id of a call can end it."""
+        """Any caller that knows the id of a call can cancel it."""
         async with self._opened() as backend:
             if not backend.capabilities.cancel:
                 return
@@ -326,7 +327,7 @@ class BackendContract:
             await self._works(backend)
 
     async def test_a_call_is_over_at_its_deadline(self) -> None:
-        """F5: the answer does not wait for the body, whatever that does."""
+        """F5: the result does not wait for the body."""
         async with self._opened() as backend:
             await self._works(backend)
             with tempfile.TemporaryDirectory() as folder:
@@ -337,7 +338,7 @@ class BackendContract:
             await self._works(backend)
 
     async def test_a_call_whose_deadline_has_passed_is_not_started(self) -> None:
-        """Nothing is begun that no one can wait for."""
+        """A call without a waiting caller is not started."""
         async with self._opened() as backend:
             with tempfile.TemporaryDirectory() as folder:
                 log = Path(folder) / "log"
@@ -348,7 +349,7 @@ class BackendContract:
                 if log.exists():
                     raise BackendLawError("the body ran after its deadline")
 
-    # --- twice ------------------------------------------------------------------------------------
+    # --- repeated calls ---------------------------------------------------------------------------
 
     async def test_a_call_that_is_sent_again_runs_once_and_has_one_answer(self) -> None:
         """F41: the same call, attempt and arguments."""
@@ -363,7 +364,7 @@ class BackendContract:
                 _is("the value of another attempt", _value(other), 2)
 
     async def test_a_call_that_is_sent_again_while_it_runs_is_joined(self) -> None:
-        """F41: a caller that has lost its connection comes back and gets the answer."""
+        """F41: a caller that has lost its connection can reconnect and get the result."""
         async with self._opened() as backend:
             with tempfile.TemporaryDirectory() as folder:
                 log, until = Path(folder) / "log", Path(folder) / "go"
@@ -379,7 +380,7 @@ class BackendContract:
     # --- workers that die -------------------------------------------------------------------------
 
     async def test_a_call_whose_worker_dies_is_lost(self) -> None:
-        """F45: never run again unless trusted code allows it, and never called a failure."""
+        """F45: it runs again only if trusted code allows it, and is not reported as a failure."""
         if not self.killable:
             return
         async with self._opened() as backend:
@@ -391,7 +392,7 @@ class BackendContract:
             await self._works(backend)
 
     async def test_an_idempotent_call_is_run_again_when_its_worker_dies(self) -> None:
-        """F45: a new attempt, numbered from zero, that says that it is one."""
+        """F45: a new attempt has its own numbers from zero and is marked as restarted."""
         if not self.killable:
             return
         async with self._opened() as backend:
@@ -405,7 +406,7 @@ class BackendContract:
             _is("the value", _value(events), "attempt 2")
 
     async def test_workers_that_are_killed_again_and_again_leave_nothing_behind(self) -> None:
-        """F25: each call is lost, the next one works, and no descriptor or thread is left."""
+        """F25: each call is lost, the next one works, and no descriptor or thread leaks."""
         if not self.killable:
             return
         async with self._opened() as backend:
@@ -425,7 +426,7 @@ class BackendContract:
     # --- the backend itself -----------------------------------------------------------------------
 
     async def test_health_counts_what_runs(self) -> None:
-        """A backend at rest says so."""
+        """An idle backend reports that it is idle."""
         async with self._opened() as backend:
             await self._works(backend)
             health = await backend.health()
@@ -437,7 +438,7 @@ class BackendContract:
             _is("ok, busy and waiting", (health.ok, health.busy, health.waiting), (True, 0, 0))
 
     async def test_closing_ends_what_runs_and_may_be_done_twice(self) -> None:
-        """Whoever waits gets a result, and the body its cleanup or its end."""
+        """Waiting callers get a result, and the body is cleaned up or killed."""
         backend = await self.backend()
         with tempfile.TemporaryDirectory() as folder:
             task = asyncio.create_task(_all(backend, _waiting(folder)))
@@ -448,7 +449,7 @@ class BackendContract:
                 raise BackendLawError(f"the status of a call of a closed backend is {status!r}")
             await backend.aclose()
 
-    # --- help -------------------------------------------------------------------------------------
+    # --- helpers ----------------------------------------------------------------------------------
 
     @asynccontextmanager
     async def _opened(self) -> AsyncGenerator[ToolBackend]:
@@ -485,7 +486,7 @@ def _waiting(folder: str, **more: Any) -> CallEnvelope:
 
 async def _all(backend: ToolBackend, envelope: CallEnvelope) -> list[CallEvent]:
     async with asyncio.timeout(3 * PATIENCE), aclosing(backend.submit(envelope)) as stream:
-        return [said async for said in stream]
+        return [event async for event in stream]
 
 
 def _value(events: list[CallEvent]) -> Any:
@@ -494,8 +495,8 @@ def _value(events: list[CallEvent]) -> Any:
 
 @asynccontextmanager
 async def _received() -> AsyncGenerator[tuple[list[Event], ToolContext[Any]]]:
-    heard: list[Event] = []
-    yield heard, ToolContext(tool_call_id="call", emit=heard.append)
+    events: list[Event] = []
+    yield events, ToolContext(tool_call_id="call", emit=events.append)
 
 
 def _lines(events: list[Event]) -> list[str]:
@@ -510,7 +511,7 @@ async def _until(condition: Callable[[], bool], what: str) -> None:
     latest = time.monotonic() + PATIENCE
     while not condition():
         if time.monotonic() > latest:
-            raise BackendLawError(f"waited {PATIENCE:g} s for {what}, in vain")
+            raise BackendLawError(f"waited {PATIENCE:g} s for {what}: it did not come")
         await asyncio.sleep(0.005)
 
 

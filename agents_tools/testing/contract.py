@@ -35,19 +35,19 @@ class ToolContractError(AssertionError):
     """
 
     def __init__(self, tool: str, faults: Sequence[str]) -> None:
-        told = "\n".join(f"- {fault}" for fault in faults)
-        super().__init__(f"Tool {tool!r} has {len(faults)} fault(s):\n{told}")
+        listed = "\n".join(f"- {fault}" for fault in faults)
+        super().__init__(f"Tool {tool!r} has {len(faults)} fault(s):\n{listed}")
         self.faults = tuple(faults)
 
 
 @dataclass(frozen=True, slots=True)
 class _InvalidInput:
-    """Arguments that have to be refused.
+    """Arguments that the tool must reject.
 
     Attributes:
         text: The arguments as JSON text.
-        why: What is wrong with them.
-        names: What the refusal has to name.
+        why: The error in the arguments.
+        names: The text that the error message must contain.
     """
 
     text: str
@@ -104,13 +104,13 @@ def _too_lenient(tool: FunctionTool[..., Any]) -> Iterator[str]:
     for bad in _bad_arguments(tool):
         outcome = gate.judged(bad.text)
         if outcome.status != "invalid_args":
-            yield f"{bad.why} is not refused, with {bad.text:.100}"
+            yield f"{bad.why} is not rejected: {bad.text:.100}"
             continue
         text = str(outcome.output)
         if bad.names not in text:
-            yield f"what is told of {bad.why} does not name {bad.names!r}: {text:.200}"
+            yield f"the error message for {bad.why} does not name {bad.names!r}: {text:.200}"
         if len(text) > _LONGEST_ERROR:
-            yield f"what is told of {bad.why} has {len(text)} characters"
+            yield f"the error message for {bad.why} has {len(text)} characters"
 
 
 def _is_enforced(tool: FunctionTool[..., Any]) -> bool:
@@ -120,7 +120,7 @@ def _is_enforced(tool: FunctionTool[..., Any]) -> bool:
 
 def _bad_arguments(tool: FunctionTool[..., Any]) -> Iterator[_InvalidInput]:
     for text in ("[]", '"x"', "{", '{"a": NaN}'):
-        yield _InvalidInput(text, "what is no JSON object")
+        yield _InvalidInput(text, "a value other than a JSON object")
     schema = tool.json_schema
     if not schema.get("additionalProperties"):
         yield _InvalidInput(f'{{"{_UNKNOWN}": 1}}', "an unknown parameter", _UNKNOWN)
@@ -157,14 +157,14 @@ def _misfits(
     try:
         value = from_json(tool.to_json(outcome.value))
     except UserError as error:
-        yield f"what it gives has no JSON form: {error}"
+        yield f"its result has no JSON form: {error}"
         return
     try:
         from jsonschema_rs import validator_for
     except ModuleNotFoundError:
-        return  # the extra `schema` judges this
+        return  # the extra `schema` is needed to validate
     for misfit in list(validator_for(schema).iter_errors(value))[:3]:
-        yield f"what it gives does not fit its output schema: {misfit.message:.200}"
+        yield f"its result does not match its output schema: {misfit.message:.200}"
 
 
 def _shown(example: Mapping[str, Any]) -> str:

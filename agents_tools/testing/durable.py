@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DurableStoreContract", "DurableStoreLawError"]
 
-_SECRET = "hunter2-is-no-good-secret"  # noqa: S105 - of nobody
+_SECRET = "hunter2-is-no-good-secret"  # noqa: S105 - a test value
 
 
 class DurableStoreLawError(AssertionError):
@@ -35,21 +35,21 @@ class DurableStoreContract:
 
         class TestMyStore(DurableStoreContract):
             def make_stores(self, count):
-                return [MyStore(...) for _ in range(count)]  # of one place, empty
+                return [MyStore(...) for _ in range(count)]  # of the same empty storage
 
-    They are async: give pytest a plugin that runs such tests, for example pytest-asyncio.
+    The tests are async, so pytest needs a plugin such as pytest-asyncio.
     """
 
     def make_stores(self, count: int) -> Sequence[DurableStore]:
-        """Return stores of the same place, which is empty, as several processes have them."""
+        """Return stores of the same empty storage, as in several processes."""
         raise NotImplementedError
 
     async def written(self) -> bytes:
-        """Return all that the place holds, as it is written there; nothing if that is unknown."""
+        """Return the raw content of the storage; empty if it is unknown."""
         return b""
 
     async def test_a_new_run_has_nothing(self) -> None:
-        """A name that was never used is no error: the run begins."""
+        """An unused name is not an error: the run begins."""
         async with _OpenStores(self.make_stores(1)) as (store,):
             kept = await store.claim("new")
             _is("where a new run begins", kept.start, None)
@@ -58,7 +58,7 @@ class DurableStoreContract:
             _is("the runs, when none was begun", await store.runs(), [])
 
     async def test_a_finished_step_is_never_performed_again(self) -> None:
-        """F41: what a step gave is given again, whoever asks."""
+        """F41: every caller gets the stored result of a step."""
         async with _OpenStores(self.make_stores(2)) as (store, other):
             given = await _begun(store, "run")
             value: Any = {"text": "ä \U0001f600 \ud800 \0 \n", "list": [1, 2.5, None, {"a": 1}]}
@@ -72,7 +72,7 @@ class DurableStoreContract:
             await other.leave("run", "finished")
 
     async def test_a_step_without_an_end_is_not_performed_again_by_itself(self) -> None:
-        """F42: it may have taken effect; only who knows better has it performed once more."""
+        """F42: it can have had an effect, so it is repeated only on explicit request."""
         async with _OpenStores(self.make_stores(2)) as (store, other):
             given = await _begun(store, "run")
             await _raises(OSError, store.step("run", "one", given(OSError("cut off"))))
@@ -88,7 +88,7 @@ class DurableStoreContract:
             await store.leave("run", "finished")
 
     async def test_a_step_that_is_cancelled_has_no_end(self) -> None:
-        """What was cancelled may have taken effect as well."""
+        """A cancelled step can have had an effect as well."""
         async with _OpenStores(self.make_stores(1)) as (store,):
             await _begun(store, "run")
             reached, never = asyncio.Event(), asyncio.Event()
@@ -108,7 +108,7 @@ class DurableStoreContract:
             await store.leave("run", "cancelled")
 
     async def test_many_steps_at_once_do_not_mix(self) -> None:
-        """Calls of one turn run together; keys are any text."""
+        """Calls of one turn run concurrently; keys can be any text."""
         async with _OpenStores(self.make_stores(1)) as (store,):
             given = await _begun(store, "run")
             keys = [f"call/{n} ü%/'\"\\ {'x' * n * 40}" for n in range(20)]
@@ -120,7 +120,7 @@ class DurableStoreContract:
             await store.leave("run", "finished")
 
     async def test_one_at_a_time_carries_a_run_on(self) -> None:
-        """Two that do the same would do it twice; other runs are no one's business."""
+        """Two processes with the same run would repeat its steps; other runs are not affected."""
         async with _OpenStores(self.make_stores(2)) as (store, other):
             await _begun(store, "run")
             await _raises(RunInUseError, other.claim("run"))
@@ -133,7 +133,7 @@ class DurableStoreContract:
             await other.leave("other", "finished")
 
     async def test_what_was_not_claimed_is_not_kept(self) -> None:
-        """Whoever forgets to claim a run must not write into that of another."""
+        """A process that has not claimed a run must not write to it."""
         async with _OpenStores(self.make_stores(2)) as (store, other):
             given = await _begun(store, "run")
             await _raises(DurableStoreError, other.step("run", "one", given(1)))
@@ -144,7 +144,7 @@ class DurableStoreContract:
             _is("how often a step was performed", given.count, 0)
 
     async def test_a_run_begins_where_it_was_last_begun(self) -> None:
-        """A run that waited for a person continues from there, with the steps that it has."""
+        """A run that waited for approval continues from there, with its steps."""
         async with _OpenStores(self.make_stores(1)) as (store,):
             given = await _begun(store, "run")
             await store.step("run", "one", given(1))
@@ -156,7 +156,7 @@ class DurableStoreContract:
             await store.leave("run", "waiting")
 
     async def test_runs_are_listed_and_forgotten(self) -> None:
-        """What a process has to continue with is found by its status."""
+        """A process finds the runs to continue by their status."""
         async with _OpenStores(self.make_stores(2)) as (store, other):
             for name in ("a/1", "b 2", "c%3"):
                 given = await _begun(store, name)
@@ -174,14 +174,14 @@ class DurableStoreContract:
             await store.leave("a/1", "finished")
 
     async def test_what_has_no_json_form_is_refused(self) -> None:
-        """It would come back as something else; the step has no end then."""
+        """It could not be restored, so the step has no end."""
         async with _OpenStores(self.make_stores(1)) as (store,):
             given = await _begun(store, "run")
             await _raises(UserTypeError, store.step("run", "one", given({"a": object()})))
             await _raises(StepLostError, store.step("run", "one", given(1)))
 
     async def test_registered_secrets_are_not_written(self) -> None:
-        """S: a store is read by more people than a process; arguments have to work all the same."""
+        """S: more people can read a store than a process; arguments must still work."""
         try:
             _secrets.register_secret(_SECRET)
             async with _OpenStores(self.make_stores(1)) as (store,):
@@ -217,7 +217,7 @@ class _OpenStores:
 
 
 class _StepCounter:
-    """Makes bodies of steps, and counts how often one was performed."""
+    """Creates bodies of steps and counts how often they are performed."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -243,9 +243,9 @@ async def _raises(kind: type[BaseException], work: Awaitable[Any]) -> None:
         given = await work
     except kind:
         return
-    raise DurableStoreLawError(f"{kind.__name__} was expected, and it gave {given!r:.200}.")
+    raise DurableStoreLawError(f"expected {kind.__name__}, got {given!r:.200}.")
 
 
 def _is(what: str, found: Any, expected: Any) -> None:
     if found != expected:
-        raise DurableStoreLawError(f"{what}: {found!r:.400} instead of {expected!r:.400}.")
+        raise DurableStoreLawError(f"{what}: expected {expected!r:.400}, got {found!r:.400}.")

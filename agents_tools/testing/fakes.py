@@ -105,10 +105,10 @@ def fake_tool(
     (tool,) = listed(tool)
     script = iter(answers) if not isinstance(answers, str) else None
     if script is None:
-        raise UserTypeError("answers= is a list of answers; write answers=[text] for one.")
+        raise UserTypeError("answers= expects a list, got a string. Pass answers=[text] for one.")
     first: Any = next(script, _NOTHING)
     if (answer is _NOTHING) == (first is _NOTHING):
-        raise UserValueError(f"fake_tool({tool.name!r}, ...) takes an answer or answers=[...].")
+        raise UserValueError(f"fake_tool({tool.name!r}, ...): expected an answer or answers=[...].")
 
     async def body(context: ToolContext[Any], args_json: str) -> Any:
         for event in says:
@@ -129,7 +129,7 @@ def _next(tool: str, queue: Iterator[Any]) -> Any:
     for given in queue:
         return given
     raise UserValueError(
-        f"The fake of tool {tool!r} has no answer left. Give it more answers, or one for all calls."
+        f"The fake of tool {tool!r} has no answer left. Add answers, or pass answer= for all calls."
     )
 
 

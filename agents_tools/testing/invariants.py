@@ -85,7 +85,7 @@ class _EventChecker:
         self._check_kind()
         self._check_numbers()
         if event.origin is None:
-            return  # a gap in nobody's voice
+            return  # a gap that belongs to no call
         self._check_place()
         if isinstance(event, ToolStreamStartEvent):
             self._start()
@@ -93,7 +93,7 @@ class _EventChecker:
             self._end()
 
     def close(self) -> None:
-        """Check what has to be complete when the events are."""
+        """Check that every call that started has ended."""
         for path, start in self._running.items():
             raise EventLawError(
                 "every call that starts also ends",
@@ -103,7 +103,7 @@ class _EventChecker:
     def _check_kind(self) -> None:
         event = self._event
         if event.durable and (event.droppable or isinstance(event, _BRACKETS)):
-            self._fail("what is for display is not durable", f"{event.type!r} is both")
+            self._fail("events for display are not durable", f"{event.type!r} is both")
 
     def _check_numbers(self) -> None:
         event = self._event
@@ -133,7 +133,7 @@ class _EventChecker:
             call = path[:length]
             if call in self._ended:
                 self._fail(
-                    "nothing of a call comes after its end",
+                    "no event of a call comes after its end",
                     f"call {_shown(call)} ended at event {self._ended[call]}",
                 )
             starting = length == len(path) and isinstance(event, ToolStreamStartEvent)
@@ -146,12 +146,12 @@ class _EventChecker:
     def _check_emitter(self, path: tuple[str, ...], call_id: str, tool: str | None) -> None:
         if path[-1:] != (call_id,):
             self._fail(
-                "what a call says ends its path with the call's own id",
+                "the path of an event ends with the id of its call",
                 f"the path is {_shown(path)} and the call {call_id!r}",
             )
         before = self._tools.setdefault(path, tool)
         if before != tool:
-            self._fail("a call has one tool", f"call {_shown(path)} spoke as {before!r} before")
+            self._fail("a call has one tool", f"call {_shown(path)} had the tool {before!r} before")
 
     def _start(self) -> None:
         path = self._event.path
@@ -171,7 +171,7 @@ class _EventChecker:
         for call, start in self._running.items():
             if len(call) > len(path) and call[: len(path)] == path:
                 self._fail(
-                    "a call ends before the call that it runs in",
+                    "a call ends before its parent call",
                     f"call {_shown(call)}, started at event {start}, has not ended",
                 )
         del self._running[path]

@@ -37,14 +37,14 @@ _NEAR = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedCall:
-    """One call, as it was.
+    """One recorded call.
 
     Attributes:
-        tool: The tool's name.
-        arguments: Its arguments as JSON values.
-        output: What came of it, as a model gets it: text or content blocks as JSON.
-        error: The type and the message of what it raised; `None` where it answered.
-        events: What it said meanwhile, as JSON.
+        tool: The name of the tool.
+        arguments: The arguments as JSON values.
+        output: The output for the model: text, or content blocks as JSON.
+        error: The type and the message of the exception; `None` if there was none.
+        events: The events of the call as JSON.
     """
 
     tool: str
@@ -55,7 +55,7 @@ class RecordedCall:
 
 
 class ToolRecorder:
-    """Records what tools are called with and what they answer, and plays it back later.
+    """Records the calls of tools with their results, and replays them later.
 
     ```python
     recorder = ToolRecorder()
@@ -74,26 +74,26 @@ class ToolRecorder:
         self.calls: list[RecordedCall] = list(calls)
 
     def record(self, tools: object) -> list[FunctionTool[..., Any]]:
-        """Return tools that do what they did, and are recorded.
+        """Return copies of tools whose calls are recorded.
 
-        Secrets are masked in what is recorded, as they are in what models get.
+        Secrets are masked in the recording, as in the output for models.
 
         Args:
-            tools: A tool, or tools.
+            tools: A tool, or several.
         """
         return [tool.with_(policy=self._policy(tool)) for tool in listed(tools)]
 
     def _policy(self, tool: FunctionTool[..., Any]) -> Policy:
         def wrap(inner: Call) -> Call:
             async def call(context: ToolContext[Any], args_json: str) -> Any:
-                said: list[Event] = []
+                events: list[Event] = []
                 own = context.path
 
-                def hear(event: Event) -> None:
-                    if event.path == own:  # what calls inside say, they say when they are made
-                        said.append(event)
+                def record_event(event: Event) -> None:
+                    if event.path == own:  # nested calls emit theirs again when replayed
+                        events.append(event)
 
-                context.sinks = (*context.sinks, hear)
+                context.sinks = (*context.sinks, record_event)
                 error: tuple[str, str] | None = None
                 value: Any = None
                 try:
@@ -104,7 +104,7 @@ class ToolRecorder:
                     raise
                 finally:
                     output = None if error else _output_json(value)
-                    self._add(tool.name, args_json, output, error, said)
+                    self._add(tool.name, args_json, output, error, events)
 
             return call
 
@@ -116,7 +116,7 @@ class ToolRecorder:
         args_json: str,
         output: Any,
         error: tuple[str, str] | None,
-        said: Iterable[Event],
+        events: Iterable[Event],
     ) -> None:
         self.calls.append(
             RecordedCall(
@@ -126,7 +126,7 @@ class ToolRecorder:
                 error=error,
                 events=tuple(
                     event.replace(origin=None, id=-1, seq=-1, timestamp=0.0).to_dict()
-                    for event in said
+                    for event in events
                 ),
             )
         )
@@ -256,10 +256,10 @@ def _output_of(output: Any) -> ToolOutput:
 
 def _never_made(tool: str, key: str, known: list[str]) -> str:
     near = difflib.get_close_matches(key, known, n=_NEAR, cutoff=0.0)
-    told = "; ".join(f"{one:.200}" for one in near) or "none"
+    recorded = "; ".join(f"{one:.200}" for one in near) or "none"
     return (
         f"Tool {tool!r} was never recorded with the arguments {key:.300}. "
-        f"Recorded: {told}. Record it, or call it as it was."
+        f"Recorded: {recorded}. Record this call, or use recorded arguments."
     )
 
 

@@ -147,8 +147,8 @@ class ScriptedModel:
         if isinstance(part, (MessageOutputItem, ReasoningItem, ToolCallItem)):
             return part
         raise UserTypeError(
-            "A scripted model answers with text, tool_call(...), items, lists of these, a "
-            f"ModelResponse, an exception or a function, not with a {type(part).__name__}."
+            "ScriptedModel: expected text, tool_call(...), an item, a list of these, a "
+            f"ModelResponse, an exception or a function, got {type(part).__name__}."
         )
 
     def _say(self, item: Item, request: ModelRequest, emit: Emit) -> None:

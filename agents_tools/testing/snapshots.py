@@ -1,4 +1,4 @@
-"""Keeps what models are told about tools in a file, and tells what changed for them."""
+"""Store the definitions of tools in a file, and report changes that break callers."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ __all__ = ["SchemaSnapshotError", "assert_schema_snapshot"]
 
 
 class SchemaSnapshotError(AssertionError):
-    """Tools are not what a snapshot says they are.
+    """Tools differ from their snapshot.
 
     Attributes:
-        changes: What changed, one line each.
+        changes: The changes, one line each.
     """
 
     def __init__(self, message: str, changes: tuple[str, ...]) -> None:
@@ -37,16 +37,16 @@ def assert_schema_snapshot(
     exact: bool = False,
     update: bool = False,
 ) -> None:
-    """Check that callers of tools as they were are still understood by the tools as they are.
+    """Check that tools still accept the calls that were valid for their snapshot.
 
-    A model knows a tool by its name, its description and its schema; a prompt, a fine-tuned model,
-    a recorded conversation and a stored run know the old ones.
+    Prompts, fine-tuned models, recorded conversations and stored runs can depend on an earlier
+    definition of a tool.
 
     Args:
-        tools: A tool, or tools.
-        path: The file of the snapshot. It is written where there is none.
-        exact: Whether a change that harms no caller, such as another description or one more
-            optional parameter, counts as well.
+        tools: A tool, or several.
+        path: The file of the snapshot. It is created if it does not exist.
+        exact: Whether compatible changes, such as another description or a new optional parameter,
+            fail as well.
         update: Whether to overwrite the snapshot, regardless of changes.
 
     Raises:
@@ -61,11 +61,11 @@ def assert_schema_snapshot(
         file.write_text(json.dumps(now, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
         return
     changes = compare_tools(_read(file), read_tool_list(now))
-    told = [change for change in changes if exact or change.breaking]
-    if told:
-        lines = tuple(str(change) for change in told)
+    relevant = [change for change in changes if exact or change.breaking]
+    if relevant:
+        lines = tuple(str(change) for change in relevant)
         raise SchemaSnapshotError(
-            f"{len(told)} change{'s' * (len(told) > 1)} to the tools of {file.name}:\n- "
+            f"{len(relevant)} change{'s' * (len(relevant) > 1)} to the tools of {file.name}:\n- "
             + "\n- ".join(lines)
             + "\nIf the changes are intended, update the snapshot (update=True, or run pytest with "
             "--update-tool-schemas).",

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["EventStoreContract", "StoreLawError"]
 
 PATIENCE: Final = 10.0
-"""How long a test waits for what is said to come, in seconds."""
+"""The longest wait for an expected event, in seconds."""
 
 
 class StoreLawError(AssertionError):
@@ -48,7 +48,7 @@ class EventStoreContract:
 
         class TestMyStore(EventStoreContract):
             def make_store(self):
-                return MyStore(...)  # empty, and of no one else
+                return MyStore(...)  # empty, and not shared
 
     Attributes:
         lasting: Whether events survive closing the store, which is tested with `reopen`.
@@ -78,7 +78,7 @@ class EventStoreContract:
             _is("its events", _got(store.read()), [])
 
     def test_events_come_back_equal_and_in_order(self) -> None:
-        """D11: what is read is what was written, whatever its kind."""
+        """D11: events of every kind are read as they were written."""
         with closing(self.make_store()) as store:
             _is("the last id", _got(store.append(_samples())), len(_samples()) - 1)
             expected = [event.replace(id=n) for n, event in enumerate(_samples())]
@@ -87,14 +87,14 @@ class EventStoreContract:
             _is("the next id", store.next_id, len(expected))
 
     def test_what_was_given_keeps_its_own_id(self) -> None:
-        """An event may be in several logs: a store numbers copies."""
+        """An event can be in several logs, so a store numbers copies."""
         with closing(self.make_store()) as store:
             event = _said("mine")
             _got(store.append([event]))
             _is("the id of what was given", event.id, -1)
 
     def test_given_ids_are_kept_and_may_leave_some_out(self) -> None:
-        """A stream gives ids to events that are not stored, too."""
+        """A stream also assigns ids to events that are not stored."""
         with closing(self.make_store()) as store:
             _got(store.append([_said("a", 3), _said("b", 7)]))
             _got(store.append([_said("c"), _said("d", 20)]))
@@ -110,7 +110,7 @@ class EventStoreContract:
             _is("the next id", store.next_id, 6)
 
     def test_what_is_appended_is_stored_in_full_or_not_at_all(self) -> None:
-        """A reader never sees half of what belongs together; the log continues afterwards."""
+        """A reader never sees half of a batch; later appends work."""
         with closing(self.make_store()) as store:
             bad = MessageEvent([float("nan")])
             _fails(store.append([_said("a"), bad, _said("b")]), UserValueError)
@@ -119,14 +119,14 @@ class EventStoreContract:
             _is("its texts", _texts(_got(store.read())), ["c"])
 
     def test_nothing_to_append_changes_nothing(self) -> None:
-        """A caller need not look whether it has something."""
+        """A caller can append an empty batch."""
         with closing(self.make_store()) as store:
             _is("the last id", _got(store.append([])), -1)
             _got(store.append([_said("a")]))
             _is("the last id", _got(store.append([], expect_seq=1)), 0)
 
     def test_a_writer_may_say_how_many_events_there_have_to_be(self) -> None:
-        """F38: of two writers that read the same state one is told that it has moved on."""
+        """F38: of two writers that read the same state, one gets a conflict."""
         with closing(self.make_store()) as store:
             _got(store.append([_said("a", 4), _said("b", 9)], expect_seq=0))
             _fails(store.append([_said("c")], expect_seq=0), EventConflictError)
@@ -135,21 +135,21 @@ class EventStoreContract:
             _is("its texts", _texts(_got(store.read())), ["a", "b", "d"])
 
     def test_both_durabilities_are_taken(self) -> None:
-        """What an acknowledged event survives is told by tests of each store."""
+        """The tests of each store check what acknowledged events survive."""
         with closing(self.make_store()) as store:
             _got(store.append([_said("a")], durability="normal"))
             _got(store.append([_said("b")], durability="sync"))
             _is("its texts", _texts(_got(store.read())), ["a", "b"])
 
     def test_appends_of_one_thread_are_stored_in_their_order_without_waiting(self) -> None:
-        """A stream appends and continues; what it began first is first in the log."""
+        """A stream appends without waiting, and the log has the order of the appends."""
         with closing(self.make_store()) as store:
             pending = [store.append([_said(str(n))]) for n in range(200)]
             _is("the ids", [_got(one) for one in pending], list(range(200)))
             _is("its texts", _texts(_got(store.read())), [str(n) for n in range(200)])
 
     def test_events_of_several_threads_get_ids_without_a_gap(self) -> None:
-        """D9: 4 threads with 300 events each give the ids 0 to 1199, each thread in its order."""
+        """D9: 4 threads with 300 events each get the ids 0 to 1199, each thread in order."""
         with closing(self.make_store()) as store:
 
             def write(name: int) -> None:
@@ -164,12 +164,12 @@ class EventStoreContract:
                 _is("a thread's texts", own, [f"{name} {n}" for n in range(300)])
 
     def test_reserved_ids_are_not_given_again(self) -> None:
-        """Ids of events that are shown but not stored are used up all the same."""
+        """The ids of events that are displayed but not stored are never reused."""
         with closing(self.make_store()) as store:
             _got(store.append([_said("a")]))
             store.reserve(taken := 6)
             _is_beyond(taken, store.next_id)
-            _got(store.append([_said("b", 4)]))  # whoever reserved may use them
+            _got(store.append([_said("b", 4)]))  # the owner of the reservation can use them
             _is_beyond(taken, _got(store.append([_said("c")])))
 
     # --- reading in part --------------------------------------------------------------------------
@@ -224,7 +224,7 @@ class EventStoreContract:
     # --- waiting ----------------------------------------------------------------------------------
 
     def test_waiting_ends_with_the_next_event(self) -> None:
-        """A reader follows a log without asking again and again."""
+        """A reader follows a log without polling."""
         with closing(self.make_store()) as store:
             waiting = store.wait(-1)
             if waiting.done():
@@ -236,7 +236,7 @@ class EventStoreContract:
             _is("waiting for what is there", _got(store.wait(3)), 9)
 
     def test_waiting_sees_what_another_writes(self) -> None:
-        """F23: a page follows the run that another part of the program, or process, does."""
+        """F23: a reader follows a log that another object or process writes."""
         with closing(self.make_store()) as store, closing(self.another(store)) as other:
             waiting = store.wait(-1)
             _got(other.append([_said("a")]))
@@ -244,7 +244,7 @@ class EventStoreContract:
             _is("its texts", _texts(_got(store.read())), ["a"])
 
     def test_a_waiting_reader_can_be_cancelled(self) -> None:
-        """A reader that leaves is not kept."""
+        """A cancelled reader leaves nothing behind."""
         with closing(self.make_store()) as store:
             waiting = store.wait(-1)
             if not waiting.cancel() or not waiting.done():
@@ -252,21 +252,21 @@ class EventStoreContract:
             _got(store.append([_said("a")]))
 
     def test_a_notified_reader_can_use_the_store_at_once(self) -> None:
-        """A stream appends the next events when it hears that the last ones are stored."""
+        """A stream appends the next events when the previous append is complete."""
         with closing(self.make_store()) as store:
-            told: PendingFuture[int] = PendingFuture()
+            second: PendingFuture[int] = PendingFuture()
 
-            def go_on(done: PendingFuture[int]) -> None:
+            def append_next(done: PendingFuture[int]) -> None:
                 store.append([_said(str(done.result()))]).add_done_callback(
-                    lambda done: told.resolve(done.result())
+                    lambda done: second.resolve(done.result())
                 )
 
-            store.append([_said("a")]).add_done_callback(go_on)
-            _is("the last id", _got(told), 1)
+            store.append([_said("a")]).add_done_callback(append_next)
+            _is("the last id", _got(second), 1)
             _is("its texts", _texts(_got(store.read())), ["a", "0"])
 
     async def test_everything_can_be_awaited(self) -> None:
-        """An event loop is never blocked; a cancelled task gives its waiting up."""
+        """Waiting does not block the event loop, and a cancelled task stops waiting."""
         store = self.make_store()
         try:
             waiter = asyncio.ensure_future(_awaited(store.wait(-1)))
@@ -283,7 +283,7 @@ class EventStoreContract:
     # --- several logs -----------------------------------------------------------------------------
 
     def test_logs_of_one_place_do_not_mix(self) -> None:
-        """D53: each session has its own ids; all are listed with what is known of them."""
+        """D53: each session has its own ids; all sessions are listed with their facts."""
         with closing(self.make_store()) as store:
             other = store.session("other/log ä")
             _got(store.append([_said("a"), _said("b", 5)]))
@@ -298,7 +298,7 @@ class EventStoreContract:
             _is("its times", (known.first, known.last), (_AT, _AT))
 
     def test_a_deleted_log_starts_again(self) -> None:
-        """D20, D53: also one that is not there; the others stay."""
+        """D20, D53: deleting an unknown log is not an error; other logs stay."""
         with closing(self.make_store()) as store:
             other = store.session("other")
             _got(store.append([_said("a")]))
@@ -312,7 +312,7 @@ class EventStoreContract:
             _is("its texts", _texts(_got(again.read())), ["c"])
 
     def test_two_ways_to_one_log_see_the_same(self) -> None:
-        """D53: opened again, a log continues its ids."""
+        """D53: a reopened log continues its ids."""
         with closing(self.make_store()) as store:
             _got(store.append([_said("a")]))
             other = self.another(store)
@@ -327,7 +327,7 @@ class EventStoreContract:
     # --- closing ----------------------------------------------------------------------------------
 
     def test_a_closed_store_refuses_calls_and_releases_readers(self) -> None:
-        """Nobody waits for ever, and nothing is lost in silence."""
+        """No reader waits forever, and no write is lost silently."""
         store = self.make_store()
         pending = store.append([_said("a")])
         waiting = store.wait(10)
@@ -339,7 +339,7 @@ class EventStoreContract:
             _fails(refused, EventStoreError)
 
     def test_closing_one_log_leaves_the_others_open(self) -> None:
-        """The store they were made of closes all."""
+        """Closing the store that created the logs closes all of them."""
         store = self.make_store()
         one, two = store.session("one"), store.session("two")
         one.close()
@@ -363,7 +363,7 @@ class EventStoreContract:
             _is_beyond(taken, again.next_id)
 
 
-# --- what the tests write -------------------------------------------------------------------------
+# --- test data ------------------------------------------------------------------------------------
 
 _AT: Final = 1_700_000_000.25
 _HERE: Final = Origin(source=EventSource.USER)
@@ -424,7 +424,7 @@ _FILTERS: Final = (
 )
 
 
-# --- how they look at it --------------------------------------------------------------------------
+# --- helpers --------------------------------------------------------------------------------------
 
 
 def _got(pending: PendingFuture[Any]) -> Any:
@@ -440,7 +440,7 @@ def _fails(pending: PendingFuture[Any], kind: type[Exception]) -> None:
         got = _got(pending)
     except kind:
         return
-    raise StoreLawError(f"expected {kind.__name__}, and it gave {got!r}")
+    raise StoreLawError(f"expected {kind.__name__}, got {got!r}")
 
 
 def _is(what: str, actual: object, expected: object) -> None:
@@ -450,7 +450,7 @@ def _is(what: str, actual: object, expected: object) -> None:
 
 def _is_beyond(taken: int, given: int) -> None:
     if given <= taken:
-        raise StoreLawError(f"the id {given} was given though ids up to {taken} are in use")
+        raise StoreLawError(f"the id {given} was assigned, but ids up to {taken} are in use")
 
 
 def _ids(events: Iterable[Event]) -> list[int]:

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for the arguments of a tool, made of its schema."""
+"""Hypothesis strategies for the arguments of a tool, derived from its schema."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["bad_tool_arguments", "tool_arguments"]
 
 _MOST = 5
-"""How many members of its own a list or an object gets at most, beyond those that it must have."""
+"""The largest number of members that a list or object gets beyond the required ones."""
 _SIZE = 2**53
 _TEXT = st.text(st.characters(codec="utf-8"), max_size=20)
 _JSON: SearchStrategy[Any] = st.recursive(
@@ -34,7 +34,7 @@ _JSON: SearchStrategy[Any] = st.recursive(
 
 
 def tool_arguments(tool: FunctionTool[..., Any]) -> SearchStrategy[dict[str, Any]]:
-    """Make good arguments for a tool: what a model could send, and the tool takes.
+    """Return a strategy for valid arguments of a tool.
 
     ```python
     @given(tool_arguments(search))
@@ -49,16 +49,16 @@ def tool_arguments(tool: FunctionTool[..., Any]) -> SearchStrategy[dict[str, Any
         A strategy for dictionaries of JSON values.
 
     Raises:
-        UserError: The tool accepts nothing of what its schema describes.
+        UserError: The schema has a reference that does not exist.
     """
     made = _ValueStrategies(tool.json_schema).of(tool.json_schema)
     return cast("SearchStrategy[dict[str, Any]]", made.filter(_accepted_by(tool)))
 
 
 def bad_tool_arguments(tool: FunctionTool[..., Any]) -> SearchStrategy[dict[str, Any]]:
-    """Make arguments that a tool refuses: good ones with one thing that is wrong.
+    """Return a strategy for invalid arguments of a tool: valid ones with one error.
 
-    A parameter that is missing, is of another type, breaks a bound, or is not known.
+    The error is a parameter that is missing, unknown, of another type or out of bounds.
 
     Args:
         tool: The tool.
@@ -92,14 +92,14 @@ def _accepted_by(tool: FunctionTool[..., Any]) -> Callable[[Any], bool]:
 
 
 class _ValueStrategies:
-    """Makes strategies of the schemas in one document."""
+    """Creates strategies for the schemas in one document."""
 
     def __init__(self, root: Schema) -> None:
         self._root = root
         self._known: dict[str, SearchStrategy[Any]] = {}
 
     def of(self, schema: Any) -> SearchStrategy[Any]:
-        """Make a strategy for what a schema describes."""
+        """Return a strategy for the values of a schema."""
         if schema is True or schema == {}:
             return _JSON
         if not isinstance(schema, dict):
@@ -159,7 +159,7 @@ class _ValueStrategies:
         for step in pointer.removeprefix("#").split("/")[1:]:
             name = step.replace("~1", "/").replace("~0", "~")
             if not isinstance(found, dict) or name not in found:
-                raise UserValueError(f"The schema points at {pointer!r}, which it does not have.")
+                raise UserValueError(f"The schema refers to {pointer!r}, which does not exist.")
             found = cast("dict[str, Any]", found)[name]
         return cast("dict[str, Any]", found)
 

@@ -1,7 +1,7 @@
-"""The laws of a UI message stream of the Vercel AI SDK, as a check without Node.
+"""A check of the rules for a UI message stream of the Vercel AI SDK, without Node.
 
-It refuses what `useChat` of the given version refuses, and besides what it takes without a word
-and shows wrong: an output after the last one, a part that never ends.
+It rejects everything that `useChat` of the version rejects, and streams that `useChat` accepts but
+shows wrong: an output after the final one, or a part that never ends.
 """
 
 from __future__ import annotations
@@ -39,22 +39,23 @@ def check_vercel(
     *,
     before: Iterable[Mapping[str, Any] | str] = (),
 ) -> None:
-    """Check that the chunks of one response keep the laws of the protocol.
+    """Check that the chunks of one response follow the rules of the protocol.
 
-    - each chunk is known to the version, has its fields, no others, and no null in place of none
-    - it begins with `start` and ends with `finish`, maybe an `error`, and as text with `[DONE]`
+    - each chunk is known to the version, has its required fields, no unknown fields and no null
+    - the response begins with `start` and ends with `finish`; an `error` can follow, and text ends
+      with `[DONE]`
     - a part begins before it continues, ends before the message does, and its id is not used twice
-    - a call has its input before its output and one last output; all its chunks are of one kind
-    - what waits for approval may stay open, and so may the calls around it
+    - a call has its input before its output and one final output; its chunks are all dynamic, or
+      none is
+    - calls that wait for approval can stay open, and so can the enclosing calls
 
     Args:
         chunks: The chunks as JSON objects, or the text of the stream in pieces of whole frames.
         version: The major version of the npm package `ai`: 5, 6 or 7.
-        before: The chunks of an earlier response that this one continues with, as after an
-            approval.
+        before: The chunks of an earlier response that this one continues, as after an approval.
 
     Raises:
-        VercelStreamError: A law is broken; the message says which, where and how.
+        VercelStreamError: A rule is violated; the message names the rule, the chunk and the reason.
     """
     if version not in _FINISH:
         raise ValueError(f"check_vercel(version=): expected 5, 6 or 7, got {version!r}.")
@@ -62,21 +63,21 @@ def check_vercel(
     if before:
         for index, chunk in enumerate(_read(before)):
             message.take(index, chunk)
-        message.go_on()
+        message.start_response()
     for index, chunk in enumerate(_read(chunks)):
         message.take(index, chunk)
     message.end()
 
 
 assert_vercel = check_vercel
-"""The same, by the name that reads well in a test."""
+"""An alias of `check_vercel`."""
 
 
 # --- from text to chunks
 
 
 def _read(pieces: Iterable[Mapping[str, Any] | str]) -> Iterator[Mapping[str, Any]]:
-    """Yield the chunks, and check the frames that they came in."""
+    """Yield the chunks, and check their frames."""
     index, is_text, is_done = 0, False, False
     for piece in pieces:
         if not isinstance(piece, str):
@@ -116,7 +117,7 @@ def _parsed(frame: str, index: int) -> Mapping[str, Any]:
     except ValueError as error:
         raise VercelStreamError("a frame is JSON", str(error), index, frame) from None
     if not isinstance(chunk, dict):
-        raise VercelStreamError("a chunk is an object", "it is none", index, frame)
+        raise VercelStreamError("a chunk is an object", "it is not", index, frame)
     return cast("dict[str, Any]", chunk)
 
 
@@ -246,7 +247,7 @@ class _PartCall:
 
 
 class _StreamedMessage:
-    """What the client knows of a message, as far as its chunks have come."""
+    """The state of a message in the client, after some of its chunks."""
 
     def __init__(self, version: int) -> None:
         self._version = version
@@ -263,7 +264,7 @@ class _StreamedMessage:
         self._questions: dict[str, str] = {}
 
     def take(self, index: int, chunk: Mapping[str, Any]) -> None:
-        """Take the next chunk."""
+        """Check and apply the next chunk."""
         self._index, self._chunk = index, chunk
         kind = self._check_shape(chunk)
         self._check_place(kind)
@@ -277,15 +278,15 @@ class _StreamedMessage:
         elif (handle := getattr(self, f"_{name}", None)) is not None:
             handle(chunk)
 
-    def go_on(self) -> None:
-        """Let another response continue with the message."""
+    def start_response(self) -> None:
+        """Start another response that continues the message."""
         if self._over == "error":
             self._fail("nothing follows an error", "the client reads nothing more")
         self._started = False
         self._over = None
 
     def end(self) -> None:
-        """Check what has to be true when nothing more comes."""
+        """Check the rules for the end of the message."""
         self._index = self._chunk = None
         if not self._started:
             self._fail("the first chunk is `start`", "there is none")
@@ -299,7 +300,9 @@ class _StreamedMessage:
             return
         for call_id, call in self._calls.items():
             if call.state != "final":
-                self._fail("a call has an output", f"{call_id!r} has none and waits for nobody")
+                self._fail(
+                    "a call has an output", f"{call_id!r} has none and waits for no approval"
+                )
 
     # --- fields
 
@@ -350,7 +353,7 @@ class _StreamedMessage:
             self._fail("only `error` follows `finish`", f"it is {kind!r}")
 
     def _check_dynamic(self, kind: str, chunk: Mapping[str, Any]) -> None:
-        """Version 5 makes two parts of a call some of whose chunks are dynamic."""
+        """Check that a call has no mixed chunks, for which version 5 shows two parts."""
         if "dynamic" not in _SHAPES.get(kind, _DATA).optional:
             return
         call = self._calls.get(chunk["toolCallId"])
@@ -374,7 +377,7 @@ class _StreamedMessage:
         reason = chunk.get("finishReason")
         if reason is not None and reason not in _FINISH[self._version]:
             known = ", ".join(sorted(_FINISH[self._version]))
-            self._fail("the finishReason is known", f"{reason!r} is none of {known}")
+            self._fail("the finishReason is known", f"{reason!r} is not one of {known}")
         self._over = "finish"
 
     def _abort(self, _chunk: Mapping[str, Any]) -> None:
@@ -398,15 +401,15 @@ class _StreamedMessage:
 
     def _reset_step(self, _chunk: Mapping[str, Any]) -> None:
         if not self._in_step:
-            self._fail("a step begins before it is taken back", "there is no open one")
+            self._fail("a step begins before it is reset", "there is no open one")
         self._open.clear()
         gone = [call_id for call_id, call in self._calls.items() if call.step == self._step]
         for call_id in gone:
             if self._calls.pop(call_id).state == "final":
-                self._fail("no output is taken back", f"call {call_id!r} was made")
+                self._fail("no step with an output is reset", f"call {call_id!r} was made")
 
     def _part(self, kind: str, what: str, chunk: Mapping[str, Any]) -> None:
-        """Take a chunk of a text or of reasoning."""
+        """Apply a chunk of text or reasoning."""
         part = (kind, chunk["id"])
         if what == "start":
             if part in self._used:
@@ -414,19 +417,19 @@ class _StreamedMessage:
             self._used.add(part)
             self._open[part] = self._step
         elif part not in self._open:
-            self._fail(f"a {kind} begins before it goes on", f"{part[1]!r} did not begin")
+            self._fail(f"a {kind} begins before it continues", f"{part[1]!r} did not begin")
         elif what == "end":
             del self._open[part]
 
     def _data(self, chunk: Mapping[str, Any]) -> None:
-        """Take a data part; in version 5 it may be a question, for there are no others."""
+        """Apply a data part. In version 5, approval requests are data parts."""
         data = chunk["data"]
         if chunk["type"] == "data-agents-tool-approval" and isinstance(data, dict):
-            told = cast("dict[str, Any]", data)
-            if told.get("state") == "requested":
-                self._questions[str(told.get("approvalId"))] = str(told.get("callId"))
+            approval = cast("dict[str, Any]", data)
+            if approval.get("state") == "requested":
+                self._questions[str(approval.get("approvalId"))] = str(approval.get("callId"))
             else:
-                self._questions.pop(str(told.get("approvalId")), None)
+                self._questions.pop(str(approval.get("approvalId")), None)
 
     # --- calls
 
@@ -439,7 +442,7 @@ class _StreamedMessage:
     def _tool_input_delta(self, chunk: Mapping[str, Any]) -> None:
         call = self._calls.get(chunk["toolCallId"])
         if call is None or call.state != "writing":
-            self._fail("an input begins before it goes on", "it did not begin, or is complete")
+            self._fail("an input begins before it continues", "it did not begin, or is complete")
 
     def _tool_input_available(self, chunk: Mapping[str, Any]) -> None:
         self._complete(chunk, "input")
@@ -448,7 +451,7 @@ class _StreamedMessage:
         call = self._calls.get(chunk["toolCallId"])
         if call is not None and call.state == "input":
             if call.step != self._step:
-                self._fail("an input fails in its own step", "the client makes another part of it")
+                self._fail("an input fails in its own step", "the client creates another part")
             call.state = "final"
             return
         self._complete(chunk, "final")
@@ -464,7 +467,7 @@ class _StreamedMessage:
         if call.name != chunk["toolName"]:
             self._fail("a call keeps its tool", f"it was {call.name!r}")
         if call.step != self._step:
-            self._fail("an input is written in one step", "the client makes another part of it")
+            self._fail("an input is written in one step", "the client creates another part")
         call.state = state
 
     def _tool_output_available(self, chunk: Mapping[str, Any]) -> None:
@@ -477,14 +480,17 @@ class _StreamedMessage:
     def _tool_output_denied(self, chunk: Mapping[str, Any]) -> None:
         call = self._output(chunk, is_last=True)
         if call.approval is None:
-            self._fail("what is denied was asked for", "there was no tool-approval-request")
+            self._fail(
+                "only a call with an approval request is denied",
+                "there was no tool-approval-request",
+            )
 
     def _output(self, chunk: Mapping[str, Any], *, is_last: bool) -> _PartCall:
         call = self._calls.get(chunk["toolCallId"])
         if call is None:
             self._fail("a call has its input before its output", "it has none")
         if call.state == "final":
-            self._fail("a call has one last output", "it has one already, and this replaces it")
+            self._fail("a call has one final output", "it has one already, and this replaces it")
         if call.state == "writing":
             self._fail("a call has its input before its output", "it is still being written")
         if is_last:
@@ -495,7 +501,7 @@ class _StreamedMessage:
     def _tool_approval_request(self, chunk: Mapping[str, Any]) -> None:
         call = self._calls.get(chunk["toolCallId"])
         if call is None or call.state != "input":
-            self._fail("what is to be approved has an input and no output", "it does not")
+            self._fail("a call that needs approval has an input and no output", "it does not")
         question = chunk["approvalId"]
         if question in self._questions:
             self._fail("the id of an approval is used once", f"{question!r} was used before")
@@ -505,7 +511,7 @@ class _StreamedMessage:
     def _tool_approval_response(self, chunk: Mapping[str, Any]) -> None:
         call = self._calls.get(self._questions.get(chunk["approvalId"], ""))
         if call is None:
-            self._fail("an approval is asked for before it is given", "it was not")
+            self._fail("an approval is requested before it is answered", "it was not")
         call.waits = False
 
     def _waits(self) -> bool:

@@ -141,7 +141,7 @@ def test_options_mean_the_same_as_words() -> None:
         (("--txt", "a"), "unknown parameter --txt."),
         (("--text",), "--text needs a value."),
         (("count:=x",), "count:=x is not valid JSON"),
-        (("count=1", "count=2"), "'count' is given 2 times and takes one value."),
+        (("count=1", "count=2"), "'count' appears 2 times: expected one value."),
         (("text=a", "text.b=1"), "'text.b' contradicts the earlier argument 'text'."),
     ],
 )

@@ -292,7 +292,7 @@ def test_schema_writes_the_form_of_a_provider(run: Run) -> None:
         (["tools.py"], "agents-tools list tools.py"),
         (["call"], "Help: agents-tools call --help"),
         (["call", "TOOLS", "ad"], "Did you mean 'add'?"),
-        (["show", "TOOLS"], "It has: add, "),
+        (["show", "TOOLS"], "Tools: add, "),
     ],
 )
 def test_usage_errors_say_what_to_do(args: list[str], hint: str, run: Run) -> None:

@@ -271,7 +271,7 @@ def test_a_history_that_cannot_be_read_costs_the_history_alone(folder: Path, run
         assert server.ask("GET", "info")["history"] is False
         assert server.wait(server.begin("add", a=1))["summary"] == "2"
         _, _, err = server.end()
-    assert "warning: runs are not kept" in err
+    assert "warning: runs are not stored" in err
     result = run("dev", FIXTURE, "--history", str(file))
     assert result.code == 2
     assert "cannot be opened" in result.err
@@ -366,7 +366,7 @@ def test_a_token_may_be_given_and_other_machines_may_be_let_in(folder: Path) -> 
         (["nothing.py"], "file nothing.py not found", None),
         (["no_such_module_here"], "module 'no_such_module_here' not found", None),
         (["nothing.json"], "file nothing.json not found", None),
-        ([FIXTURE, "--host", "0.0.0.0"], "lets every machine", "--auth-token-env NAME"),  # noqa: S104
+        ([FIXTURE, "--host", "0.0.0.0"], "every machine that can connect", "--auth-token-env NAME"),  # noqa: S104
         ([FIXTURE, "--history", "x", "--no-history"], "exclude each other", None),
         ([FIXTURE, "--auth-token-env", "a-token"], "the name of a variable", None),
         ([FIXTURE, "--auth-token-env", "NOT_SET_AT_ALL"], "is not set", None),
@@ -447,7 +447,7 @@ def test_somebody_without_a_home_gets_the_page_all_the_same(
     monkeypatch.setenv("XDG_STATE_HOME", "a/path/that/is/relative")
     monkeypatch.delenv("LOCALAPPDATA", raising=False)
     assert _store(None, "sample.py") is None
-    assert "warning: runs are not kept: Could not determine home" in capsys.readouterr().err
+    assert "warning: runs are not stored: Could not determine home" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="others have other names of files")

@@ -112,7 +112,7 @@ def test_show_gives_one_run_as_a_timeline(run: Run, path: str) -> None:
     lines = run("events", "show", path, "chat", "--run", second, "--timeline").out.splitlines()
     words = lines[0].split()
     assert words[1:3] == ["+0.000", "outer:"]
-    assert lines[0].endswith(f"run {second} begins")
+    assert lines[0].endswith(f"run {second} starts")
     assert lines[-1].endswith("outer: run ended: ok")
     assert any(line.endswith("outer: message output created: Bye.") for line in lines)
 
@@ -186,7 +186,7 @@ def test_export_writes_a_page_to_read(run: Run, path: str) -> None:
         "\n## outer\n",
         "\n**user**\n\n> go\n",
         '\n**calls `boom`**\n\n```json\n{"x": 1}\n```\n',
-        "\n**`boom` gave (tool\\_error)**\n\n```\n",
+        "\n**`boom` returned (tool\\_error)**\n\n```\n",
         "\n**assistant**\n\n> All done.\n",
     ):
         assert part in page, page
@@ -223,7 +223,7 @@ def test_what_cannot_be_read_is_told_and_the_rest_is_exported(run: Run, tmp_path
         (["show", "PATH", "chaos"], "no session 'chaos'"),
         (["show", "PATH", "chat", "--run", "x"], "there is no run 'x'"),
         (["show", "PATH", "chat", "--run", "run_"], "2 runs have an id that begins with 'run_'"),
-        (["export", "PATH", "chat", "--all"], "--all takes neither"),
+        (["export", "PATH", "chat", "--all"], "--all cannot be combined"),
         (["export", "PATH", "chat", "-o", "no/such/folder"], "cannot be written"),
         (["replay", "PATH", "chat", "--speed", "-1"], "--speed"),
     ],

@@ -34,7 +34,7 @@ def drawn(*events: Event) -> list[str]:
     """Give the lines that the view draws below the log after these events."""
     view = LiveView("outer")
     for event in events:
-        view.hear(event)
+        view.show(event)
     console = Console(file=io.StringIO(), width=80, force_terminal=False)
     console.print(view)
     view.close("ok", 1.0, None)
@@ -98,7 +98,7 @@ def test_ctrl_c_on_a_terminal_gives_the_cursor_back(tmp_path: Path) -> None:
         pass
     os.close(ours)
     assert process.wait(timeout=30) == 130
-    assert b"cancelling; once more to stop at once" in output
+    assert b"cancelling; press Ctrl-C again to stop at once" in output
     assert output.rindex(b"\x1b[?25h") > output.rindex(b"\x1b[?25l")
     assert "cancelled after" in output.decode()
     assert marker.read_text() == "cleaned up"

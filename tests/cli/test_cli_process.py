@@ -89,7 +89,7 @@ def test_a_stubborn_tool_is_left_behind_after_its_grace(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=BOUND)
     assert process.returncode == 130
-    assert "left behind" in err
+    assert "abandoned" in err
     assert "Traceback" not in err
 
 

@@ -145,14 +145,14 @@ def test_the_input_may_come_from_elsewhere(given: str, run: Run, tmp_path: Path)
         (["endless", "x", "--max-turns", "3"], 1, "error", "within 3 turns"),
         (["hanger", "hang, marker=MARKER", "--timeout", "0.1"], 4, "timeout", "longer than 0.1 s"),
         (["burner", "x"], 5, "interrupted", "waits for approval: burn"),
-        (["plain"], 2, "usage_error", "what is the agent to do?"),
+        (["plain"], 2, "usage_error", "INPUT is missing."),
         (["plain", " "], 2, "usage_error", "the input is empty."),
         (["plain", "@nowhere"], 2, "usage_error", "INPUT @nowhere cannot be read"),
         (["plain", "x", "--model", "nobody/x"], 2, "usage_error", "has no known provider"),
         (["plain", "x", "--max-turns", "0"], 2, "usage_error", "0 is not in the range"),
         (["plain", "x", "--resume", "y"], 2, "usage_error", "--resume continues a saved run"),
         (["plain", "--resume", "nowhere"], 2, "usage_error", "--resume nowhere cannot be read"),
-        (["plain", "--resume", AGENTS], 2, "usage_error", "holds no saved run"),
+        (["plain", "--resume", AGENTS], 2, "usage_error", "is not a saved run"),
         (["plain", "x", "--events", "ndjson"], 2, "usage_error", "both write to standard output"),
         (["modelless", "x"], 2, "usage_error", "agent 'Modelless' has no model."),
         (["nobody", "x"], 2, "usage_error", "has no agent 'nobody'."),
@@ -458,7 +458,7 @@ def test_a_person_is_asked_and_sees_what_runs() -> None:
     terminal.type("perhaps")
     terminal.until("perhaps")
     terminal.type("n")
-    terminal.until("for no reason): ")
+    terminal.until("Enter for none): ")
     terminal.type("I like it")
     assert terminal.end() == 0
     assert "I like it" in left(terminal.shown)
@@ -520,7 +520,7 @@ def drawn(*events: Any, height: int = 24) -> list[str]:
     """Give the lines of the live view after these events."""
     view = RichRun("Boss")
     for event in events:
-        view.hear(event)
+        view.show(event)
     view.count((), Usage(requests=1, input_tokens=5))
     console = Console(file=io.StringIO(), width=60, height=height, force_terminal=False)
     console.print(view)
@@ -560,7 +560,7 @@ def test_a_repeated_request_begins_anew() -> None:
     ) == snapshot(
         [
             "* Boss  … s · 1 request · 5 tokens",
-            "   ! the model failed (attempt 1); asking again in … s",
+            "   ! the model failed (attempt 1); trying again in … s",
         ]
     )
 

@@ -250,7 +250,7 @@ def test_mcp_list_tells_what_a_server_says_of_itself_and_what_is_odd(
   variable  Give a variable of the environment.
   Left out:
     later  it requires the tasks extension of the protocol
-  Taken out:
+  Removed:
     wipe  description: removed controls of the writing direction: 1 U+202E;
           description: removed invisible characters: 1 U+200B, 1 U+E0041
 """)

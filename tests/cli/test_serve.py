@@ -283,14 +283,14 @@ def test_other_names_of_the_machine_have_to_be_allowed() -> None:
     [
         ([*HTTP, "--host", "0.0.0.0"], "--auth-token-env NAME"),  # noqa: S104 - it is refused
         ([*HTTP, "--no-auth", "--auth-token-env", "SHORT_TOKEN"], "exclude each other"),
-        (["--no-auth"], "--no-auth goes with --transport http"),
+        (["--no-auth"], "--no-auth requires --transport http"),
         ([*HTTP, "--auth-token-env", "NOT_SET_AT_ALL"], "NOT_SET_AT_ALL is not set"),
         ([*HTTP, "--auth-token-env", "s3cret-itself"], "not the token itself"),
         ([*HTTP, "--auth-token-env", "SHORT_TOKEN"], "16"),
         ([*HTTP, "--path", "here"], "path= expects a path that starts with '/'"),
-        (["--port", "8000"], "--port goes with --transport http"),
-        (["--auth-token-env", "SHORT_TOKEN"], "--auth-token-env goes with --transport http"),
-        (["--allow-host", "a"], "--allow-host goes with --transport http"),
+        (["--port", "8000"], "--port requires --transport http"),
+        (["--auth-token-env", "SHORT_TOKEN"], "--auth-token-env requires --transport http"),
+        (["--allow-host", "a"], "--allow-host requires --transport http"),
     ],
 )
 def test_what_cannot_be_served_so_is_refused(

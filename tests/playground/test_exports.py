@@ -238,14 +238,14 @@ def test_what_is_masked_is_to_be_filled_in(folder: Path, form: Form) -> None:
     del folder
     facts: dict[str, Any] = {"arguments": {"text": "***"}, "blocks": text("gone")}
     _, source = exported("sample_shop.py", "odd-name", form, **facts)
-    assert "# *** stands for something secret: fill it in." in source
+    assert "# *** replaces a secret: fill it in." in source
 
 
 @pytest.mark.parametrize("status", ["timeout", "lost", "cancelled", "overloaded"])
 def test_a_call_that_tells_nothing_becomes_no_test(folder: Path, status: str) -> None:
     """The next one may well end in another way."""
     del folder
-    with pytest.raises(UserError, match=f"'{status}', which says nothing"):
+    with pytest.raises(UserError, match=f"'{status}', which does not predict"):
         exported("sample_shop.py", "add", "pytest", arguments={"a": 1}, status=status)
 
 

@@ -521,7 +521,7 @@ def test_streamed_answer_is_replaced_by_the_whole_and_forgotten_on_retry(page: P
     tree = ask(page, "stumbler")
 
     expect(tree.locator(".said")).to_have_text(["right.", "whole"])
-    again = "the model did not answer (attempt 1); asking again"
+    again = "the model did not answer (attempt 1); trying again"
     expect(tree.locator(".line")).to_contain_text([again])
     call = tree.get_by_role("treeitem").nth(1)
     expect(call).to_contain_text(re.compile("^g.*done"))

@@ -126,11 +126,11 @@ async def test_the_policies_of_a_tool_stay_around_its_fake() -> None:
 
 def test_what_makes_no_fake_is_told() -> None:
     no_tool: Any = len
-    with pytest.raises(UserError, match="takes an answer or answers"):
+    with pytest.raises(UserError, match="expected an answer or answers"):
         fake_tool(order)
-    with pytest.raises(UserError, match="takes an answer or answers"):
+    with pytest.raises(UserError, match="expected an answer or answers"):
         fake_tool(order, "x", answers=["y"])
-    with pytest.raises(UserError, match="write answers="):
+    with pytest.raises(UserError, match="Pass answers="):
         fake_tool(order, answers="text")
     with pytest.raises(UserError, match="is not a tool"):
         fake_tool(no_tool, "x")

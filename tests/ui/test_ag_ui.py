@@ -381,15 +381,15 @@ async def test_a_call_that_waits_for_a_person() -> None:
                         "properties": {
                             "approved": {
                                 "type": "boolean",
-                                "description": "Whether the call may run.",
+                                "description": "Whether the call can run.",
                             },
                             "message": {
                                 "type": "string",
-                                "description": "Why not; the model is told.",
+                                "description": "The reason of a rejection, for the model.",
                             },
                             "arguments": {
                                 "type": "object",
-                                "description": "Other arguments to run it with.",
+                                "description": "Arguments that replace those of the call.",
                             },
                         },
                         "required": ["approved"],

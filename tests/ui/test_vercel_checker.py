@@ -92,25 +92,25 @@ BAD: dict[str, tuple[list[dict[str, Any]], str]] = {
     "flat metadata": (message({**TEXT[0], "providerMetadata": {"a": 1}}), "has its type"),
     "a wrong reason": ([START, {**FINISH, "finishReason": "done"}], "finishReason"),
     "data without data": ([START, {"type": "data-x", "id": "1"}], "has its fields"),
-    "a delta of no text": (message(TEXT[1]), "begins before it goes on"),
-    "the end of no text": (message(TEXT[2]), "begins before it goes on"),
+    "a delta of no text": (message(TEXT[1]), "begins before it continues"),
+    "the end of no text": (message(TEXT[2]), "begins before it continues"),
     "a text twice": (message(*TEXT, *TEXT), "used once"),
     "an open text": ([START, TEXT[0], FINISH], "ends before the message"),
     "a text beyond its step": (message(TEXT[0]), "ends before its step"),
     "a step in a step": ([START, *STEP, *STEP], "ends before the next"),
     "the end of no step": ([START, *STEP_END], "begins before it ends"),
     "an open step": ([START, *STEP, FINISH], "ends before the message"),
-    "a piece of no input": (message(PIECE), "begins before it goes on"),
-    "a piece after the input": (message(called(), PIECE), "begins before it goes on"),
+    "a piece of no input": (message(PIECE), "begins before it continues"),
+    "a piece after the input": (message(called(), PIECE), "begins before it continues"),
     "an output of no call": (message(answered()), "input before its output"),
     "an error of no call": (message(failed()), "input before its output"),
     "an output while writing": (message(WRITING, answered()), "input before its output"),
-    "an output twice": (message(called(), answered(), answered()), "one last output"),
+    "an output twice": (message(called(), answered(), answered()), "one final output"),
     "a late preliminary": (
         message(called(), answered(), answered(preliminary=True)),
-        "one last output",
+        "one final output",
     ),
-    "an error after the output": (message(called(), answered(), failed()), "one last output"),
+    "an error after the output": (message(called(), answered(), failed()), "one final output"),
     "an id twice": (message(called(), answered(), called()), "used once"),
     "an id begun twice": (message(WRITING, WRITING), "used once"),
     "another tool": (message(WRITING, called(toolName="sub")), "keeps its tool"),
@@ -126,15 +126,15 @@ BAD: dict[str, tuple[list[dict[str, Any]], str]] = {
 }
 
 BAD_IN_7: dict[str, tuple[list[dict[str, Any]], str]] = {
-    "denied but not asked": (message(called(), DENIED), "was asked for"),
+    "denied but not asked": (message(called(), DENIED), "with an approval request is denied"),
     "asked without a call": (message(asked()), "has an input and no output"),
     "asked after the output": (message(called(), answered(), asked()), "has an input and no"),
     "asked twice": (message(called(), asked(), called("d"), asked("d")), "used once"),
     "answered but not asked": (
         message({"type": "tool-approval-response", "approvalId": "a", "approved": True}),
-        "asked for before",
+        "approval is requested before",
     ),
-    "an output taken back": (message(called(), answered(), {"type": "reset-step"}), "taken back"),
+    "an output taken back": (message(called(), answered(), {"type": "reset-step"}), "is reset"),
 }
 
 
@@ -235,7 +235,7 @@ def test_takes_comments_and_ids_between_frames() -> None:
 def test_an_error_names_rule_place_and_chunk() -> None:
     with pytest.raises(VercelStreamError) as caught:
         assert_vercel([START, {"type": "text-delta", "id": "t", "delta": "x"}], 7)
-    assert caught.value.rule == "a text begins before it goes on"
+    assert caught.value.rule == "a text begins before it continues"
     assert caught.value.index == 1
     assert caught.value.chunk == {"type": "text-delta", "id": "t", "delta": "x"}
     assert "chunk 1" in str(caught.value)

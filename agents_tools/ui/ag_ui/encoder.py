@@ -180,9 +180,9 @@ class AgUiEncoder:
             self._run_started(),
             {"type": "MESSAGES_SNAPSHOT", "messages": messages},
         ]
-        writer.again = True
+        writer.is_replay = True
         self._resume(calls)
-        writer.again = False
+        writer.is_replay = False
         return frames + writer.take()
 
     def _resume(self, calls: list[AgUiCall]) -> None:
@@ -281,7 +281,7 @@ class AgUiEncoder:
         self._subs.begin(event.path, event.agent or event.tool_name or "agent")
         if not self._nested:
             call = self._calls.at(event.path, event.tool_name, None)
-            self._calls.tell(call, agent=safe_text(event.agent or ""))
+            self._calls.update(call, agent=safe_text(event.agent or ""))
 
     def _sub_ends(self, event: RunFinishedEvent) -> None:
         sub = self._subs.get(event.path)
@@ -331,11 +331,11 @@ class AgUiEncoder:
 
     def _text_delta(self, answer: MessageFrames, path: Path, data: Mapping[str, Any]) -> None:
         del path
-        answer.say("text", str(data.get("delta", "")))
+        answer.add_delta("text", str(data.get("delta", "")))
 
     def _reasoning_delta(self, answer: MessageFrames, path: Path, data: Mapping[str, Any]) -> None:
         del path
-        answer.say("reasoning", str(data.get("delta", "")))
+        answer.add_delta("reasoning", str(data.get("delta", "")))
 
     def _item_added(self, answer: MessageFrames, path: Path, data: Mapping[str, Any]) -> None:
         item: Mapping[str, Any] = data.get("item") or {}
@@ -356,7 +356,7 @@ class AgUiEncoder:
 
     def _retry(self, answer: MessageFrames, path: Path, data: Mapping[str, Any]) -> None:
         del data
-        self._take_back(answer.forget() + self._drop_calls(answer, path))
+        self._take_back(answer.discard() + self._drop_calls(answer, path))
 
     def _is_new(self, place: Path) -> bool:
         call = self._calls.get(place)
@@ -368,7 +368,7 @@ class AgUiEncoder:
         self._take_back(self._drop_calls(answer, path))
 
     def _drop_calls(self, answer: MessageFrames, path: Path) -> list[str]:
-        """End the calls that were streamed and are not made after all."""
+        """End the streamed calls that are not made."""
         dropped: list[str] = []
         for call_id in answer.calls:
             call = self._calls.get((*path, call_id))
@@ -379,7 +379,7 @@ class AgUiEncoder:
         return dropped
 
     def _take_back(self, ids: list[str]) -> None:
-        """Take back what was told and is not so; possible where all messages are known."""
+        """Remove wrong messages with a snapshot. This requires that all messages are known."""
         if ids and self._whole:
             messages = self._writer.messages
             messages.forget(ids)
@@ -396,19 +396,19 @@ class AgUiEncoder:
         text = message_text(item)
         answer = self._answer(event.path)
         if answer is not None:
-            self._take_back(answer.whole("text", text))
+            self._take_back(answer.complete_piece("text", text))
         elif text:
-            told = {
+            value = {
                 "call": wire_id(event.path),
                 "agent": item.get("agent"),
                 "text": safe_text(text),
             }
-            self._custom("agents_tools.message", told)
+            self._custom("agents_tools.message", value)
 
     def _reasoning(self, event: Event, item: Mapping[str, Any]) -> None:
         answer = self._answer(event.path)
         if answer is not None:
-            self._take_back(answer.whole("reasoning", reasoning_text(item)))
+            self._take_back(answer.complete_piece("reasoning", reasoning_text(item)))
 
     def _called(self, event: Event, item: Mapping[str, Any]) -> None:
         answer = self._answer(event.path)
@@ -416,9 +416,9 @@ class AgUiEncoder:
         call = self._calls.at((*event.path, call_id), name, self._subs.owner(event.path))
         if item.get("kind") == "hosted":
             call.status = "ok"
-            self._calls.tell(call, hosted=True)
+            self._calls.update(call, hosted=True)
         elif answer is None:
-            self._calls.tell(call)
+            self._calls.update(call)
         else:
             if not call.began and self._is_new(call.path):
                 self._calls.begin(call, answer.call_parent())
@@ -435,7 +435,7 @@ class AgUiEncoder:
             call.answered = call.answered or call.wire in self._answered  # by the client itself
         self._calls.answer(call, item.get("output", ""), str(item.get("status", "ok")))
         if answer is None and call.shown is None:
-            self._calls.tell(call)
+            self._calls.update(call)
 
     def _approval(self, event: Event, item: Mapping[str, Any]) -> None:
         inner = tuple(str(part) for part in item.get("path") or ())
@@ -455,7 +455,7 @@ class AgUiEncoder:
         call = self._call_of(event)
         call.status = None
         if len(call.path) > 1 and not call.began:  # clients have no other frame for it
-            self._calls.tell(call, arguments=dict(event.input_args))
+            self._calls.update(call, arguments=dict(event.input_args))
 
     def _call_ends(self, event: ToolStreamEndEvent) -> None:
         call = self._call_of(event)
@@ -468,19 +468,19 @@ class AgUiEncoder:
         self._calls.ended(call, status, event.duration)
 
     def _progress(self, event: ToolProgressEvent) -> None:
-        told: Frame = {"current": event.current}
+        progress: Frame = {"current": event.current}
         if event.total is not None:
-            told["total"] = event.total
+            progress["total"] = event.total
         if event.message is not None:
-            told["message"] = safe_text(event.message)
-        self._calls.tell(self._call_of(event), progress=told)
+            progress["message"] = safe_text(event.message)
+        self._calls.update(self._call_of(event), progress=progress)
 
     def _artifact(self, event: ToolArtifactEvent) -> None:
         self._calls.artifact(self._call_of(event), event)
 
     def _attempt(self, event: ToolAttemptEvent) -> None:
         error = {} if event.error is None else {"error": safe_text(event.error)}
-        self._calls.tell(self._call_of(event), attempt={"count": event.attempt, **error})
+        self._calls.update(self._call_of(event), attempt={"count": event.attempt, **error})
 
     def _notify(self, event: NotifyStreamEvent) -> None:
         value: Frame = {
@@ -497,7 +497,7 @@ class AgUiEncoder:
 
     def _gap(self, event: GapEvent) -> None:
         for answer in self._answers.values():
-            answer.skip()
+            answer.note_gap()
         self._custom("agents_tools.gap", {"dropped": event.dropped})
 
     def _custom(self, name: str, value: Frame, owner: str | None = None) -> None:

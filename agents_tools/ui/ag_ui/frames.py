@@ -1,4 +1,4 @@
-"""Writes single AG-UI frames: their ids, times, owners and the parts that results consist of."""
+"""Write AG-UI frames with their ids, times and owners, and convert outputs and usage."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
 Path: TypeAlias = tuple[str, ...]
 
 Version: TypeAlias = Literal["1.0", "0.x"]
-"""What a client understands: the first stable version, or one of those before it."""
+"""The protocol version of a client: the first stable version, or an earlier one."""
 
 ERROR_CODES: Final = {
     "BudgetExceeded": "budget_exceeded",
@@ -36,7 +36,7 @@ ERROR_CODES: Final = {
     "RunTimeoutError": "run_timeout",
     "UserError": "user_error",
 }
-"""The `code` of RUN_ERROR by the class that a run ended with; others are `error`."""
+"""The `code` of RUN_ERROR by the class of the error; `error` for other classes."""
 
 _PLAIN_CODE = "error"
 _PARTS = {"image": "image", "audio": "audio", "file": "document"}
@@ -50,17 +50,18 @@ _FIELDS = {
 
 
 class FrameWriter:
-    """Makes frames and remembers what they add up to.
+    """Writes frames and applies them to the message history.
 
     Args:
-        version: What the client understands.
-        messages: Follows the conversation.
+        version: The protocol version of the client.
+        messages: The message history.
 
     Attributes:
-        frames: What was written since they were last taken.
-        now: The time in milliseconds that the next frames carry; `None` for none.
-        seq: The place in the run of what is being told.
-        again: Whether what is written was told before, to somebody else.
+        frames: The frames since the last `take`.
+        now: The time of the next frames in milliseconds; `None` for no time.
+        seq: The sequence number of the current event.
+        is_replay: Whether the frames are repeated for a late client. They do not change the
+            history.
     """
 
     def __init__(self, version: Version, messages: MessageHistory) -> None:
@@ -69,10 +70,10 @@ class FrameWriter:
         self.frames: list[Frame] = []
         self.now: int | None = None
         self.seq = -1
-        self.again = False
+        self.is_replay = False
 
     def put(self, kind: str, owner: str | None = None, **fields: Any) -> None:
-        """Write a frame; `None` among the fields stands for one that is left out."""
+        """Write a frame without the fields that are `None`."""
         frame: Frame = {"type": kind}
         for name, value in fields.items():
             if value is not None:
@@ -81,37 +82,37 @@ class FrameWriter:
             frame["subagentRunId"] = owner
         if self.now is not None:
             frame["timestamp"] = self.now
-        if not self.again:
+        if not self.is_replay:
             self.messages.apply(frame)
         self.frames.append(frame)
 
     def facts(self, path: Path, **more: Any) -> dict[str, Any]:
-        """Return the metadata of a frame about a call: what the protocol has no field for."""
-        given = {name: value for name, value in more.items() if value is not None}
-        return {"agents_tools": {**given, "path": list(path), "seq": self.seq}}
+        """Return the metadata of a frame about a call, for which the protocol has no fields."""
+        known = {name: value for name, value in more.items() if value is not None}
+        return {"agents_tools": {**known, "path": list(path), "seq": self.seq}}
 
     def take(self) -> list[Frame]:
-        """Return the frames that were written, and begin again."""
+        """Return and clear the frames."""
         taken, self.frames = self.frames, []
         return taken
 
 
 def wire_id(path: Path) -> str:
-    """Return the id of a call on the wire: unique in a run, where call ids alone are not."""
+    """Return the id of a call for clients, unique in a run, unlike the id of the call itself."""
     return "/".join(part.replace("%", "%25").replace("/", "%2F") for part in path)
 
 
 def path_of(wire: str) -> Path:
-    """Return the path that an id was made of."""
+    """Return the path of a call from its id for clients."""
     return tuple(part.replace("%2F", "/").replace("%25", "%") for part in wire.split("/"))
 
 
 def error_of(error: str | None, *, shown: bool) -> tuple[str, str]:
-    """Return what is told of the error of a run, and its code.
+    """Return the error message of a run for the client, and its code.
 
     Args:
-        error: What the run says of it, with the name of its class in front.
-        shown: Whether its own words are for the client.
+        error: The error of the run, which begins with the name of its class.
+        shown: Whether the client gets the message.
     """
     text = error or ""
     found = re.match(r"([A-Za-z_][\w.]*): ?(.*)", text, re.DOTALL)
@@ -127,7 +128,7 @@ def result_content(output: object, version: Version) -> str | list[Frame]:
     if isinstance(output, str):
         return safe_text(output)
     blocks: list[Any] = (
-        cast("list[Any]", output) if isinstance(output, Sequence) else [output]  # a lone block
+        cast("list[Any]", output) if isinstance(output, Sequence) else [output]  # a single block
     )
     parts = [_part(cast("Mapping[str, Any]", block)) for block in blocks]
     if version == "1.0" and any(part["type"] != "text" for part in parts):
@@ -136,7 +137,7 @@ def result_content(output: object, version: Version) -> str | list[Frame]:
 
 
 def usage_of(usage: Mapping[str, Any] | None) -> list[Frame] | None:
-    """Return what a run has used; `None` where nothing is known of it."""
+    """Return the usage of a run; `None` if it is unknown."""
     counted = {name: int(usage[key]) for key, name in _FIELDS.items() if usage and usage.get(key)}
     if not counted:
         return None
@@ -166,7 +167,7 @@ def _part(block: Mapping[str, Any]) -> Frame:
 
 
 def _instead(part: Frame) -> str:
-    """Say in words what a client that takes only text does not get."""
+    """Return a text in place of a part that a text-only client cannot get."""
     source = part["source"]
     if source["type"] == "url":
         return f"[{part['type']} at {safe_text(source['value'])}]"

@@ -1,4 +1,4 @@
-"""What a run asks for when it ends before its end: approvals, and results of the client's tools."""
+"""The interrupts with which a run ends early: approvals, and calls of client tools."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ __all__ = ["RESPONSE_SCHEMA", "Interrupts"]
 RESPONSE_SCHEMA: Final[Mapping[str, Any]] = {
     "type": "object",
     "properties": {
-        "approved": {"type": "boolean", "description": "Whether the call may run."},
-        "message": {"type": "string", "description": "Why not; the model is told."},
-        "arguments": {"type": "object", "description": "Other arguments to run it with."},
+        "approved": {"type": "boolean", "description": "Whether the call can run."},
+        "message": {"type": "string", "description": "The reason of a rejection, for the model."},
+        "arguments": {"type": "object", "description": "Arguments that replace those of the call."},
     },
     "required": ["approved"],
 }
-"""What answers an interrupt that asks for approval."""
+"""The schema of the response to an interrupt for approval."""
 
 
 class Interrupts:
-    """What is asked of those who watch.
+    """The open interrupts of a run.
 
     Args:
-        writer: Knows the version that the client understands.
+        writer: The frame writer, which knows the protocol version of the client.
         client_tools: The names of tools that the client runs itself.
     """
 
@@ -43,24 +43,24 @@ class Interrupts:
 
     @property
     def open(self) -> bool:
-        """Return whether a person is asked."""
+        """Return whether an approval is requested."""
         return bool(self._interrupts)
 
     def clear(self) -> None:
-        """Forget all, for a run that continues."""
+        """Remove all interrupts, because the run continues."""
         self._interrupts.clear()
         self._pending.clear()
 
     def ask(self, path: Path, item: Mapping[str, Any], owner: str | None) -> str | None:
-        """Return whether a call may run, or leave it to the client whose tool it is.
+        """Request approval of a call, or leave the call to the client if it is a client tool.
 
         Args:
-            path: Where the call is.
-            item: The call, as it waits.
-            owner: The sub-agent that makes it.
+            path: The path of the call.
+            item: The approval item.
+            owner: The sub-agent that makes the call.
 
         Returns:
-            The id of the question, where one is asked.
+            The id of the interrupt; `None` for a client tool.
         """
         name, wire = str(item.get("name", "")), wire_id(path)
         if len(path) == 1 and name in self._client_tools:
@@ -83,7 +83,7 @@ class Interrupts:
         return wire
 
     def outcome(self, status: str) -> Frame:
-        """Return how a run of a status ended."""
+        """Return the outcome of a run with this status."""
         if status == "cancelled":
             return {"type": "cancelled"}
         if self._interrupts:

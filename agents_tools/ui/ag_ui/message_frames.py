@@ -1,4 +1,4 @@
-"""Tells what models write, as it is written, and makes whole what was not streamed."""
+"""Stream the text and reasoning of models, and complete what was not streamed."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Kind: TypeAlias = Literal["text", "reasoning"]
 
 
 class MessagePiece:
-    """A message or a thought of which at least something was told.
+    """A message or reasoning of which at least a part was sent.
 
     Attributes:
-        kind: Which of the two.
-        id: Its id on the wire.
-        sent: What was told of it, as the model wrote it.
-        open: Whether more may follow.
+        kind: Message (`text`) or `reasoning`.
+        id: The id for the client.
+        sent: The deltas sent so far, as the model wrote them.
+        open: Whether more can follow.
     """
 
     __slots__ = ("id", "kind", "open", "sent")
@@ -36,18 +36,18 @@ class MessagePiece:
 
 
 class MessageFrames:
-    """What one agent's model says, answer by answer.
+    """The frames for the answers of one agent's model.
 
-    Deltas are told as they come. The whole item that follows fills in what is missing, which is
-    all of it where the model does not stream and the rest where deltas were left out.
+    Deltas are sent as they arrive. The complete item that follows adds the missing text: all of it
+    if the model does not stream, the rest if deltas were dropped.
 
     Args:
-        writer: Takes the frames.
-        owner: The sub-agent that speaks; `None` for the agent of the run itself.
-        new_id: Makes ids of messages.
+        writer: Writes the frames.
+        owner: The id of the sub-agent; `None` for the agent of the run itself.
+        new_id: Returns a new message id.
 
     Attributes:
-        complete: Whether its items have come: what is streamed next is of a new answer.
+        complete: Whether the items of the answer have arrived. Later deltas belong to a new answer.
         message: The id of the message that calls belong to.
         calls: The ids of the calls that are being streamed.
     """
@@ -56,7 +56,7 @@ class MessageFrames:
         self._writer = writer
         self._owner = owner
         self._new_id = new_id
-        self._waiting: list[MessagePiece] = []  # told, without their items yet
+        self._waiting: list[MessagePiece] = []  # sent, but their items have not arrived
         self._current: MessagePiece | None = None
         self._gap = False
         self.complete = False
@@ -65,11 +65,11 @@ class MessageFrames:
 
     @property
     def open_piece(self) -> MessagePiece | None:
-        """What is being written."""
+        """The piece that is being written."""
         return self._current
 
     def begin(self) -> bool:
-        """Get ready for what is streamed; false where it cannot be told, after a gap."""
+        """Prepare for a delta; return `False` after a gap, when deltas cannot be sent."""
         if self.complete:
             self.end()
             self.complete = False
@@ -78,13 +78,13 @@ class MessageFrames:
             self._waiting.clear()
         return not self._gap
 
-    def skip(self) -> None:
-        """Know that something was left out: what is written now is told once it is whole."""
+    def note_gap(self) -> None:
+        """Stop sending deltas until the complete item, because some deltas were dropped."""
         self.begin()
         self._gap = True
 
-    def say(self, kind: Kind, delta: str) -> None:
-        """Tell the next piece of a text or of a thought."""
+    def add_delta(self, kind: Kind, delta: str) -> None:
+        """Send a delta of a message or of reasoning."""
         if not self.begin() or not delta:
             return
         piece = self._current
@@ -93,23 +93,23 @@ class MessageFrames:
         self._add(piece, delta)
 
     def next_message(self) -> None:
-        """Know that a new message begins."""
+        """End the current piece, because a new message begins."""
         if self.begin():
             self._end_current()
 
     def call_parent(self) -> str:
-        """Return the message that a call belongs to; texts before it end."""
+        """Return the message that a call belongs to, and end the text before it."""
         if not self._gap:
             self._end_current()
         if self.message is None:
             self.message = self._new_id()
         return self.message
 
-    def whole(self, kind: Kind, text: str) -> list[str]:
-        """Return what is missing of a text or thought that is complete.
+    def complete_piece(self, kind: Kind, text: str) -> list[str]:
+        """Send the missing part of a message or reasoning, and end it.
 
         Returns:
-            The ids of what was told before and is not so.
+            The ids of pieces whose sent text is wrong.
         """
         self.complete = True
         piece = next((one for one in self._waiting if one.kind == kind), None)
@@ -131,29 +131,29 @@ class MessageFrames:
         self._end_current()
         return [piece.id]
 
-    def forget(self) -> list[str]:
-        """Take back what was told of an answer that broke off; give the ids."""
+    def discard(self) -> list[str]:
+        """End an answer that broke off, and return the ids of its pieces."""
         self.end()
-        forgotten = [piece.id for piece in self._waiting]
+        discarded = [piece.id for piece in self._waiting]
         self._waiting.clear()
         self._gap = False
         self.message = None
-        return forgotten
+        return discarded
 
     def end(self) -> None:
-        """End what is open."""
+        """End all open pieces."""
         for piece in self._waiting:
             self._end(piece)
 
     def resume(self) -> None:
-        """Tell again what is open, to somebody who comes late."""
+        """Send the open piece again, for a late client."""
         piece = self._current
         if piece is not None and piece.open:
             self._open(piece)
             self._content(piece, self._writer.messages.text_of(piece.id))
 
     def answered(self) -> None:
-        """Know that tools have answered: what follows belongs to a new answer."""
+        """Complete the answer, because its tool calls have results."""
         self.complete = True
         self.message = None
 
@@ -203,12 +203,12 @@ class MessageFrames:
 
 
 def message_text(item: Mapping[str, Any]) -> str:
-    """Return what a message says, a refusal included."""
+    """Return the text of a message, including a refusal."""
     parts = cast("list[Mapping[str, Any]]", item.get("content") or [])
     return "".join(str(part.get("text") or part.get("refusal") or "") for part in parts)
 
 
 def reasoning_text(item: Mapping[str, Any]) -> str:
-    """Return what a thought says."""
+    """Return the text of reasoning."""
     parts = cast("list[Mapping[str, Any]]", item.get("summary") or [])
     return "\n\n".join(str(part.get("text", "")) for part in parts)

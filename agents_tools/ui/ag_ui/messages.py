@@ -1,4 +1,4 @@
-"""The messages that a client of AG-UI has made of the frames so far, kept as it keeps them."""
+"""The messages of an AG-UI client, derived from the frames as the client does it."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ if TYPE_CHECKING:
 __all__ = ["Frame", "MessageHistory"]
 
 Frame: TypeAlias = dict[str, Any]
-"""One AG-UI event, as the JSON object that is sent."""
+"""One AG-UI event as a JSON object."""
 
 
 class MessageHistory:
-    """Follows the frames of a run and gives the conversation that they stand for.
+    """Builds the conversation of a client from the frames of a run.
 
     Args:
         before: The messages that the client sent with the run.
     """
 
     def __init__(self, before: Iterable[Mapping[str, Any]] = ()) -> None:
-        self._pieces: dict[Any, list[str]] = {}  # what is being written, by message or call
+        self._pieces: dict[Any, list[str]] = {}  # the deltas of each message or call
         self._set([_copied(message) for message in before])
 
     def _set(self, messages: list[Frame]) -> None:
         self._all = messages
         self._by_id: dict[Any, Frame] = {one.get("id"): one for one in messages}
-        self._owners: dict[Any, Frame] = {  # the id of a tool call -> the message it is in
+        self._owners: dict[Any, Frame] = {  # the id of a tool call -> its message
             call["id"]: message for message in messages for call in message.get("toolCalls") or ()
         }
 
@@ -37,7 +37,7 @@ class MessageHistory:
         return self._owners.keys()
 
     def apply(self, frame: Frame) -> None:
-        """Do with a frame what a client does with it."""
+        """Apply a frame as a client does."""
         kind = frame["type"]
         if kind in {"TEXT_MESSAGE_CONTENT", "REASONING_MESSAGE_CONTENT"}:
             self._pieces[frame["messageId"]].append(frame["delta"])
@@ -66,11 +66,11 @@ class MessageHistory:
         ]
 
     def text_of(self, message_or_call: str) -> str:
-        """Return what has come so far of a text, a thought or the arguments of a call."""
+        """Return the text of a message, of reasoning or of a call's arguments so far."""
         return "".join(self._pieces.get(message_or_call, ()))
 
     def forget(self, ids: Collection[str]) -> None:
-        """Drop messages and tool calls, for what they told is not so."""
+        """Remove wrong messages and tool calls."""
         self._set(self.list(without=ids))
         self._pieces = {key: value for key, value in self._pieces.items() if key not in ids}
 
@@ -119,7 +119,7 @@ class MessageHistory:
             self._add(message, frame)
             return
         place = len(self._all)
-        while self._all[place - 1] is not owner:  # near the end, for most
+        while self._all[place - 1] is not owner:  # usually near the end
             place -= 1
         while place < len(self._all) and self._all[place].get("role") == "tool":
             place += 1
@@ -134,7 +134,7 @@ class MessageHistory:
         message["content"] = frame["content"]
 
     def _whole(self, message: Frame, without: Collection[str]) -> Iterable[Frame]:
-        """Yield a message with all of its text; nothing, where nothing is left of it."""
+        """Yield a message with its complete text, unless it is empty."""
         whole = dict(message)
         if message.get("id") in self._pieces:
             whole["content"] = self.text_of(message["id"])
@@ -157,9 +157,9 @@ class MessageHistory:
 
 
 def _copied(message: Mapping[str, Any]) -> Frame:
-    """Copy a message as deep as it changes."""
+    """Return a copy of a message, deep enough for later changes."""
     copy = dict(message)
     calls = copy.pop("toolCalls", None)
-    if calls and copy.get("role") == "assistant":  # nobody else makes any
+    if calls and copy.get("role") == "assistant":  # only assistants make calls
         copy["toolCalls"] = list(calls)
     return copy

@@ -1,4 +1,4 @@
-"""Reads what an AG-UI client sends with a run, and makes of it what an agent is given."""
+"""Parse the request of an AG-UI client into items, client tool results and decisions."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ __all__ = ["NO_RESULT", "RunInput", "answers_of", "items_of", "read_input", "ver
 
 Json = Mapping[str, Any]
 
-NO_RESULT = "The user interface gave no result for this call."
-NO_ANSWER = "Nobody has decided about this call."
+NO_RESULT = "The user interface returned no result for this call."
+NO_ANSWER = "No decision was made about this call."
 _ROLES = ("user", "assistant", "tool", "system", "developer", "activity", "reasoning")
 _BLOCKS = {"image": "image", "audio": "audio", "document": "file", "video": "file"}
 _SOURCES = {"data": "data", "url": "url", "file": "file_id"}
@@ -38,16 +38,16 @@ _MOST_TOOLS = 128
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunInput:
-    """A request for a run, as an AG-UI client makes it.
+    """The request of an AG-UI client for a run.
 
     Attributes:
-        thread_id: The conversation.
-        run_id: The id that the client gives the run.
-        messages: The conversation so far, as the client has it.
-        version: What the client understands, as far as it says.
+        thread_id: The id of the conversation.
+        run_id: The id of the run, set by the client.
+        messages: The conversation so far, from the client.
+        version: The protocol version in the request; `0.x` if there is none.
         tools: Tools that the client runs itself.
-        context: What the client tells of itself, as pairs of a description and a value.
-        resume: Answers to the questions with which the run before ended.
+        context: Information of the client, as pairs of a description and a value.
+        resume: The responses to the interrupts of the previous run.
     """
 
     thread_id: str
@@ -60,18 +60,18 @@ class RunInput:
 
 
 def read_input(body: Json) -> RunInput:
-    """Read a `RunAgentInput`.
+    """Parse a `RunAgentInput`.
 
     Raises:
-        HttpError: Something in it is not as the protocol has it; the message says what and where.
+        HttpError: The body violates the protocol. The message names the location.
     """
     messages = _objects(body, "messages", "messages", required=True)
     for index, message in enumerate(messages):
         _check_message(message, f"messages[{index}]")
     tools = _objects(body, "tools", "tools")
     if len(tools) > _MOST_TOOLS:
-        raise HttpError(422, f"tools: there are {len(tools)}; {_MOST_TOOLS} is the most.")
-    props: object = body.get("forwardedProps")  # where clients before 1.0 can put their answers
+        raise HttpError(422, f"tools: expected at most {_MOST_TOOLS}, got {len(tools)}.")
+    props: object = body.get("forwardedProps")  # clients before 1.0 can send their answers here
     elsewhere = body.get("resume") is None and isinstance(props, Mapping)
     context = _objects(body, "context", "context")
     return RunInput(
@@ -89,23 +89,23 @@ def read_input(body: Json) -> RunInput:
 
 
 def items_of(given: RunInput, *, instructions: bool = False) -> list[Item]:
-    """Return the conversation that a client sends as items.
+    """Return the conversation in a request as items.
 
-    What agents inside of calls said is left out, and so is what is for display alone. Each call
-    has one answer: a client cannot have calls made by leaving the answer out.
+    Messages of nested agents and messages for display only are omitted. Every call gets an output,
+    so that a client cannot start calls by omitting outputs.
 
     Args:
-        given: What the client sent.
-        instructions: Whether messages of the roles system and developer are taken.
+        given: The request.
+        instructions: Whether messages of the roles system and developer are included.
 
     Raises:
-        HttpError: A part of a message is none.
+        HttpError: A part of a message is malformed.
     """
     items: list[Item] = []
     if given.context:
         lines = [f"- {description}: {value}" for description, value in given.context]
-        told = "What the user interface says of itself:\n" + "\n".join(lines)
-        items.append(MessageInputItem(content=told))
+        text = "Context from the user interface:\n" + "\n".join(lines)
+        items.append(MessageInputItem(content=text))
     answers: dict[str, tuple[str, Json]] = {}
     for index, message in enumerate(given.messages):
         if message["role"] == "tool":
@@ -119,15 +119,15 @@ def items_of(given: RunInput, *, instructions: bool = False) -> list[Item]:
             content = _content(message["content"], f"{place}.content")
             items.append(MessageInputItem(content=content, role=role))
         elif role == "assistant":
-            items.extend(_said(message, answers, called))
+            items.extend(_assistant_items(message, answers, called))
     return items
 
 
 def answers_of(given: RunInput) -> dict[str, ToolOutput]:
-    """Return what the client's own tools have answered, by the ids of their calls.
+    """Return the results of client tools, by the ids of their calls.
 
     Raises:
-        HttpError: A part of an answer is none.
+        HttpError: A result is malformed.
     """
     answers: dict[str, ToolOutput] = {}
     for index, message in enumerate(given.messages):
@@ -139,10 +139,10 @@ def answers_of(given: RunInput) -> dict[str, ToolOutput]:
 
 
 def verdicts_of(given: RunInput) -> list[Verdict]:
-    """Return what a person decided about the calls that wait.
+    """Return the decisions about waiting calls.
 
     Raises:
-        HttpError: An answer is none.
+        HttpError: A decision is malformed.
     """
     verdicts: list[Verdict] = []
     for index, entry in enumerate(given.resume):
@@ -174,13 +174,13 @@ def verdicts_of(given: RunInput) -> list[Verdict]:
     return verdicts
 
 
-def _said(
+def _assistant_items(
     message: Json, answers: Mapping[str, tuple[str, Json]], called: set[str]
 ) -> Sequence[Item]:
-    """Return what an assistant said: its text, its calls and their answers."""
-    said: list[Item] = []
+    """Return the items of an assistant message: its text, its calls and their outputs."""
+    items: list[Item] = []
     if message.get("content"):
-        said.append(MessageOutputItem(text=message["content"]))
+        items.append(MessageOutputItem(text=message["content"]))
     outputs: list[Item] = []
     for call in message.get("toolCalls") or ():
         path = path_of(call["id"])
@@ -189,11 +189,11 @@ def _said(
         called.add(call["id"])
         name = call["function"]["name"]
         call_id = "".join(path)
-        said.append(
+        items.append(
             ToolCallItem(call_id=call_id, name=name, arguments=call["function"]["arguments"])
         )
         outputs.append(_output(call_id, name, answers.get(call["id"])))
-    return said + outputs
+    return items + outputs
 
 
 def _output(call_id: str, name: str, answer: tuple[str, Json] | None) -> ToolCallOutputItem:
@@ -208,7 +208,7 @@ def _output(call_id: str, name: str, answer: tuple[str, Json] | None) -> ToolCal
 
 
 def _version(declared: object) -> Version:
-    """Read what the client says that it speaks; those before 1.0 say nothing."""
+    """Parse the protocol version; clients before 1.0 send none."""
     major = declared.partition(".")[0] if isinstance(declared, str) else ""
     return "1.0" if major.isascii() and major.isdigit() and major.strip("0") else "0.x"
 
@@ -258,7 +258,7 @@ def _block(part: object, place: str) -> ContentBlock:
     block: dict[str, Any]
     if kind == "text":
         block = {"type": "text", "text": _text(given, "text", place)}
-    elif kind == "binary":  # what clients before 1.0 send
+    elif kind == "binary":  # from clients before 1.0
         mime = str(given.get("mimeType", ""))
         major = mime.partition("/")[0]
         block = {

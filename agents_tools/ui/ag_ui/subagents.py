@@ -1,4 +1,4 @@
-"""Tells of the runs inside of calls: agents that are the tools of others."""
+"""Report the runs inside of calls: agents that are tools of other agents."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class SubAgent:
     """A run inside of a call.
 
     Attributes:
-        id: Its id on the wire.
-        name: Its agent.
-        runs: How many run at its place now; they look like one.
-        interrupts: The ids of what it waits for.
+        id: The id for the client.
+        name: The name of the agent.
+        runs: The number of current runs at the same path. The client sees them as one.
+        interrupts: The ids of the interrupts it waits for.
     """
 
     __slots__ = ("id", "interrupts", "name", "runs")
@@ -34,7 +34,7 @@ class SubAgent:
 
     @property
     def open(self) -> bool:
-        """Return whether it continues."""
+        """Return whether the sub-agent is running."""
         return self.runs > 0
 
 
@@ -42,9 +42,9 @@ class SubAgents:
     """All runs inside of the calls of a run.
 
     Args:
-        writer: Takes the frames. A client before 1.0 gets none.
-        calls: The calls.
-        shown: Whether the client gets the words of errors.
+        writer: Writes the frames. Clients before 1.0 get none.
+        calls: The calls of the run.
+        shown: Whether the client gets error messages.
     """
 
     def __init__(self, writer: FrameWriter, calls: AgUiCalls, *, shown: bool) -> None:
@@ -55,16 +55,16 @@ class SubAgents:
         self._counts: dict[Path, int] = {}
 
     def get(self, path: Path) -> SubAgent | None:
-        """Return the one at a place."""
+        """Return the sub-agent at a path."""
         return self._all.get(path)
 
     def clear(self) -> None:
-        """Forget all, for a new run on the wire."""
+        """Remove all sub-agents, because a new run begins for the client."""
         self._all.clear()
         self._counts.clear()
 
     def owner(self, path: Path) -> str | None:
-        """Return the id of the one that speaks at a place; `None` for the run itself."""
+        """Return the id of the sub-agent that a path belongs to; `None` for the run itself."""
         while path:
             sub = self._all.get(path)
             if sub is not None:
@@ -73,15 +73,15 @@ class SubAgents:
         return None
 
     def begin(self, path: Path, name: str) -> None:
-        """Tell that a run begins at a place; ids are for one run each."""
+        """Report the start of a run at a path. Every run gets a new id."""
         count = self._counts[path] = self._counts.get(path, 0) + 1
         wire = wire_id(path) if count == 1 else f"{wire_id(path)}#{count}"
-        self._all.pop(path, None)  # the newest come last, so that they end first
+        self._all.pop(path, None)  # move it to the end, because the newest are closed first
         sub = self._all[path] = SubAgent(wire, safe_text(name))
         self._started(path, sub)
 
     def end(self, sub: SubAgent, status: str, error: str | None) -> None:
-        """Tell that a run has ended."""
+        """Report the end of a run."""
         if not sub.open:
             return
         sub.runs = 0
@@ -99,19 +99,19 @@ class SubAgents:
             self._writer.put("SUBAGENT_ERROR", sub.id, message=message, code=code)
 
     def close(self, status: str, error: str | None) -> None:
-        """End those that continue, the innermost first."""
+        """End all running sub-agents, the innermost first."""
         for sub in reversed(self._all.values()):
             self.end(sub, status, error)
 
     def wait(self, path: Path, wire: str) -> None:
-        """Know that a call at a place waits for a person, and so do the runs around it."""
+        """Record that a call waits for approval in all the runs around it."""
         for depth in range(1, len(path)):
             sub = self._all.get(path[:depth])
             if sub is not None and wire not in sub.interrupts:
                 sub.interrupts.append(wire)
 
     def resume(self) -> None:
-        """Tell again of those that continue, to somebody who comes late."""
+        """Report the running sub-agents again, for a late client."""
         for path, sub in self._all.items():
             if sub.open:
                 self._started(path, sub)

@@ -1,4 +1,4 @@
-"""Tells what calls of tools do: their arguments, how far they are, what they give."""
+"""Report tool calls: their arguments, activity, artifacts and results."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ if TYPE_CHECKING:
 __all__ = ["ARTIFACT", "TOOL", "AgUiCall", "AgUiCalls"]
 
 TOOL: Final = "AGENTS_TOOL"
-"""The `activityType` of what a call does."""
+"""The `activityType` for the progress of a call."""
 
 ARTIFACT: Final = "AGENTS_ARTIFACT"
-"""The `activityType` of what a call hands over."""
+"""The `activityType` for an artifact of a call."""
 
 NAMED: Final = 50
-"""How many artifacts the activity of a call names: the last ones."""
+"""The number of latest artifacts that the activity of a call lists."""
 
 _NAMES = ("name", "mimeType", "uri")
 
 INLINE: Final = 64 << 10
-"""The most characters of an artifact that are sent along."""
+"""The largest size of an artifact that is sent inline, in characters."""
 
 
 class AgUiCall:
-    """A call of a tool, as far as it was told.
+    """A tool call, as the client knows it.
 
     Attributes:
-        path: Where it is.
-        wire: Its id on the wire.
-        owner: The sub-agent that makes it.
-        tool: The tool.
-        sent: What was told of its arguments.
-        facts: The metadata that it was told with.
-        began: Whether it was told as a call, and not as an activity alone.
-        open: Whether its arguments still come.
-        status: How it ended.
-        duration: How long it took, in milliseconds.
-        activity: What is told of it beside its arguments and its answer.
-        shown: When that was last told, in milliseconds; `None` for never.
-        answered: Whether its answer was told.
+        path: The path of the call.
+        wire: The id for the client.
+        owner: The id of the sub-agent that makes the call.
+        tool: The name of the tool.
+        sent: The deltas of the arguments sent so far.
+        facts: The metadata of the start frame.
+        began: Whether a start frame was sent. Other calls are reported as activity only.
+        open: Whether more arguments can follow.
+        status: The final status; `None` while the call is running.
+        duration: The duration in milliseconds.
+        activity: The content of the activity, such as progress.
+        shown: The time of the last activity frame in milliseconds; `None` before the first.
+        answered: Whether the result was sent.
     """
 
     __slots__ = (
@@ -85,9 +85,9 @@ class AgUiCalls:
     """All calls of a run.
 
     Args:
-        writer: Takes the frames.
-        run_id: The id of the run, which makes ids of messages unique in a thread.
-        interval: The least milliseconds between two snapshots of one call's activity.
+        writer: Writes the frames.
+        run_id: The id of the run, which makes the ids of result messages unique in a thread.
+        interval: The shortest time between two activity frames of a call, in milliseconds.
     """
 
     def __init__(self, writer: FrameWriter, run_id: str, interval: int) -> None:
@@ -99,11 +99,11 @@ class AgUiCalls:
 
     @property
     def held(self) -> bool:
-        """Return whether a snapshot waits for its time."""
+        """Return whether an activity frame is held back."""
         return bool(self._held)
 
     def __iter__(self) -> Iterator[AgUiCall]:
-        """Return the calls, in the order in which they were first heard of."""
+        """Return the calls in the order of their first events."""
         return iter(self._all.values())
 
     def get(self, path: Path) -> AgUiCall | None:
@@ -111,7 +111,7 @@ class AgUiCalls:
         return self._all.get(path)
 
     def at(self, path: Path, tool: str | None, owner: str | None) -> AgUiCall:
-        """Return a call; a new one where it is not known yet."""
+        """Return a call, a new one if it is not known."""
         call = self._all.get(path)
         if call is None:
             call = self._all[path] = AgUiCall(path, tool, owner)
@@ -121,32 +121,32 @@ class AgUiCalls:
     # --- the call itself
 
     def begin(self, call: AgUiCall, parent: str) -> None:
-        """Tell that a model calls a tool."""
+        """Send the start of a call."""
         call.began = call.open = True
         call.facts = self._writer.facts(call.path)
         self._start(call, parent)
 
     def arguments(self, call: AgUiCall, delta: str) -> None:
-        """Tell the next piece of the arguments."""
+        """Send a delta of the arguments."""
         if call.open and delta:
             call.sent.append(delta)
             self._writer.put("TOOL_CALL_ARGS", call.owner, toolCallId=call.wire, delta=delta)
 
     def complete(self, call: AgUiCall, arguments: str) -> None:
-        """Tell the rest of the arguments, and that they are complete."""
+        """Send the rest of the arguments and their end."""
         sent = "".join(call.sent)
         if arguments.startswith(sent):
             self.arguments(call, arguments[len(sent) :])
         self.end_arguments(call)
 
     def end_arguments(self, call: AgUiCall) -> None:
-        """Tell that the arguments are complete."""
+        """Send the end of the arguments."""
         if call.open:
             call.open = False
             self._writer.put("TOOL_CALL_END", call.owner, toolCallId=call.wire)
 
     def answer(self, call: AgUiCall, output: object, status: str) -> None:
-        """Return what a call answered."""
+        """Send the result of a call, once."""
         self.end_arguments(call)
         call.status = status
         if call.answered or not call.began:
@@ -165,7 +165,7 @@ class AgUiCalls:
         )
 
     def resume(self, call: AgUiCall, parent: str | None) -> None:
-        """Tell again of a call that is open, to somebody who comes late."""
+        """Send an open call again, for a late client."""
         self._start(call, parent)
         if call.sent:
             delta = "".join(call.sent)
@@ -181,11 +181,11 @@ class AgUiCalls:
             metadata=call.facts,
         )
 
-    # --- what it does
+    # --- activity
 
-    def tell(self, call: AgUiCall, *, at_once: bool = False, **news: Any) -> None:
-        """Return what is new of a call: at once, or together with what follows soon."""
-        call.activity.update(news)
+    def update(self, call: AgUiCall, *, at_once: bool = False, **changes: Any) -> None:
+        """Update the activity of a call, and send it unless the rate limit holds it back."""
+        call.activity.update(changes)
         now, shown = self._writer.now, call.shown
         if at_once or now is None or shown is None or now - shown >= self._interval:
             self._show(call)
@@ -193,14 +193,14 @@ class AgUiCalls:
             self._held[call.path] = call
 
     def artifact(self, call: AgUiCall, event: ToolArtifactEvent) -> None:
-        """Return what a call hands over: once in full, and by its name in the call's activity."""
-        told: list[dict[str, Any]] = call.activity.setdefault("artifacts", [])
+        """Send an artifact in full, and list it in the activity of its call."""
+        listed: list[dict[str, Any]] = call.activity.setdefault("artifacts", [])
         count = call.activity["artifactCount"] = call.activity.get("artifactCount", 0) + 1
         message_id = f"{self._activity_id(call)}-{count}"
         content = _artifact(event)
         brief: dict[str, Any] = {key: content[key] for key in _NAMES if key in content}
-        told.append({**brief, "messageId": message_id})
-        del told[:-NAMED]
+        listed.append({**brief, "messageId": message_id})
+        del listed[:-NAMED]
         self._writer.put(
             "ACTIVITY_SNAPSHOT",
             call.owner,
@@ -208,28 +208,28 @@ class AgUiCalls:
             activityType=ARTIFACT,
             content={"call": call.wire, "tool": call.tool, **content},
         )
-        self.tell(call)
+        self.update(call)
 
     def ended(self, call: AgUiCall, status: str, duration: float) -> None:
-        """Know how a call ended; say so where it has been followed."""
+        """Record the end of a call, and send it if the call has an activity."""
         call.status = status
         call.duration = round(duration * 1000)
         if call.shown is not None:
             self._show(call)
 
     def flush(self) -> None:
-        """Return what was held back."""
+        """Send the activities that are held back."""
         for call in list(self._held.values()):
             self._show(call)
 
     def show_open(self) -> None:
-        """Tell again what the calls that still run do, to somebody who comes late."""
+        """Send the activities of running calls again, for a late client."""
         for call in self:
             if call.shown is not None and call.status is None:
                 self._show(call)
 
     def close(self, status: str) -> None:
-        """End what is told of every call that is still told of."""
+        """End the arguments and activities of all calls."""
         for call in self:
             self.end_arguments(call)
             if call.status is None and call.shown is not None:
@@ -263,7 +263,7 @@ class AgUiCalls:
 
 
 def _artifact(event: ToolArtifactEvent) -> dict[str, Any]:
-    """Return an artifact as JSON; one that is too long only by its name and its size."""
+    """Return an artifact as JSON; without its content if it is too large."""
     content: dict[str, Any] = {"name": safe_text(event.name)}
     if event.mime_type is not None:
         content["mimeType"] = event.mime_type

@@ -79,7 +79,7 @@ class Console:
 
     def _show(self, event: Event) -> None:
         try:
-            self._shown.hear(event)
+            self._shown.show(event)
         except Exception as error:  # noqa: BLE001 - an error of the view must not stop the run
             if not self._has_failed:
                 self._has_failed = True

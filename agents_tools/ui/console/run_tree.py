@@ -66,7 +66,7 @@ class Node:
         arguments: The arguments as JSON text.
         progress: The latest progress event.
         tail: The text of deltas whose line has not ended.
-        said: The last output lines.
+        output_lines: The last output lines.
         noted: The last warnings and errors.
         text: The text of the message that the model is writing.
         thought: The reasoning that the model is writing.
@@ -90,7 +90,7 @@ class Node:
         self.arguments = ""
         self.progress: ToolProgressEvent | None = None
         self.tail = ""
-        self.said: deque[tuple[str, str]] = deque(maxlen=3)
+        self.output_lines: deque[tuple[str, str]] = deque(maxlen=3)
         self.noted: deque[tuple[str, str]] = deque(maxlen=3)
         self.text = ""
         self.thought = ""
@@ -176,7 +176,7 @@ class RunTree:
         return [one.name for one in above if one is not None and one.name] + [node.name]
 
     def at(self, path: tuple[str, ...], name: str | None = None) -> Node:
-        """Return the node of a place, a new one if there is none."""
+        """Return the node at a path, a new one if there is none."""
         node = self.by_path.get(path)
         if node is None:
             node = self.by_path[path] = Node(path, name or "?")
@@ -189,7 +189,7 @@ class RunTree:
         return node
 
     def _drop_parts(self, node: Node, most: int) -> None:
-        """Forget the oldest parts of a node, so that the tree of a long run stays small."""
+        """Drop the oldest parts of a node, so that the tree of a long run stays small."""
         excess = len(node.parts) - most
         kept: list[Node | str] = []
         for part in node.parts:
@@ -203,7 +203,7 @@ class RunTree:
         node.parts = kept
 
     def _forget(self, above: Node, node: Node) -> None:
-        """Forget a call; what was used there is the use of the one above."""
+        """Drop a call and add its usage to its parent."""
         depth, used = len(node.path), self.usage(node)
         for path in [path for path in self._usage if path[:depth] == node.path]:
             del self._usage[path]
@@ -245,7 +245,7 @@ class RunTree:
         """Add output lines of a tool to a node."""
         level = event.level if event.level != "info" else event.tag or "info"
         for line in lines:
-            node.said.append((level, line))
+            node.output_lines.append((level, line))
             if event.level in {"warning", "error"}:
                 node.noted.append((level, line))
 
@@ -299,8 +299,8 @@ class RunTree:
         if name == "message_output_created":
             if not node.moved:
                 node.take_held()
-            said = getattr(item, "text", "") or getattr(item, "refusal", None) or ""
-            node.held, node.text = safe_text(said), ""
+            text = getattr(item, "text", "") or getattr(item, "refusal", None) or ""
+            node.held, node.text = safe_text(text), ""
         elif name == "reasoning_item_created":
             node.thought = ""
         elif name == "output_refused":
@@ -374,16 +374,16 @@ def item_of(event: Any) -> RunItem:
 
 
 def ended_in_words(status: str) -> str:
-    """Say how a call or a run ended, before the time it took."""
+    """Return the status of a call or run as text that precedes its duration."""
     return _ENDED.get(status, f"{status.replace('_', ' ')} after")
 
 
 def arguments_shown(text: str, limit: int = 120) -> str:
-    """Write the arguments of a call for a person, shortly."""
+    """Return the arguments of a call in short form."""
     try:
         values: object = json.loads(text or "{}")
     except ValueError:
-        return shorten(safe_text(" ".join(text.split())), limit)  # not whole yet
+        return shorten(safe_text(" ".join(text.split())), limit)  # incomplete JSON
     if not isinstance(values, dict):
         return describe_value(values)
     named = cast("dict[str, Any]", values)
@@ -392,33 +392,33 @@ def arguments_shown(text: str, limit: int = 120) -> str:
 
 
 def in_words(output: ToolOutput) -> str:
-    """Return the text of what a call answered, and what else is in it by its kind."""
+    """Return the text of an output, with the type of each other block."""
     if isinstance(output, str):
         return safe_text(output)
-    told = [block.text if block.type == "text" else f"[{block.type}]" for block in output]
-    return safe_text("\n".join(told))
+    parts = [block.text if block.type == "text" else f"[{block.type}]" for block in output]
+    return safe_text("\n".join(parts))
 
 
 def costs(usage: Usage, *, requests: bool) -> list[str]:
-    """Return what was used, leaving out what is not known."""
-    told: list[str] = []
+    """Return the known usage as short texts."""
+    parts: list[str] = []
     if requests and usage.requests:
-        told.append(f"{usage.requests:,} request{'' if usage.requests == 1 else 's'}")
+        parts.append(f"{usage.requests:,} request{'' if usage.requests == 1 else 's'}")
     if usage.total_tokens:
-        told.append(f"{usage.total_tokens:,} tokens")
-    return told
+        parts.append(f"{usage.total_tokens:,} tokens")
+    return parts
 
 
 def is_retry(event: RawResponseStreamEvent) -> bool:
-    """Return whether a model is asked again."""
+    """Return whether a raw response event reports a retry of the model."""
     return _object(event.data).get("type") == "agents_tools.retry"
 
 
 def retried(data: Mapping[str, Any]) -> str:
-    """Say that a model is asked again."""
+    """Return the retry of a model as text."""
     delay = data.get("delay")
     when = f" in {seconds(delay)}" if isinstance(delay, (int, float)) else ""
-    return f"the model failed (attempt {data.get('attempt', 1)}); asking again{when}"
+    return f"the model failed (attempt {data.get('attempt', 1)}); trying again{when}"
 
 
 def _object(value: object) -> dict[str, Any]:

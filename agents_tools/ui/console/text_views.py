@@ -46,13 +46,13 @@ __all__ = ["NdjsonRun", "PlainRun", "QuietRun", "RunView", "choose_run_view"]
 
 
 class RunView(Protocol):
-    """A view that shows the events of a run. Any thread can call `hear`."""
+    """A view that shows the events of a run. Any thread can call `show`."""
 
     def open(self) -> None:
         """Start to show the run."""
         ...
 
-    def hear(self, event: Event) -> None:
+    def show(self, event: Event) -> None:
         """Show an event."""
         ...
 
@@ -101,7 +101,7 @@ class QuietRun:
     def open(self) -> None:
         """Show nothing."""
 
-    def hear(self, event: Event) -> None:
+    def show(self, event: Event) -> None:
         """Show nothing."""
 
     def count(self, path: tuple[str, ...], usage: Usage) -> None:
@@ -130,7 +130,7 @@ class NdjsonRun(QuietRun):
         """Return whether the reader has closed the stream."""
         return self._lines.gone
 
-    def hear(self, event: Event) -> None:
+    def show(self, event: Event) -> None:
         """Write an event."""
         self._lines.write(json.dumps(event.to_dict(), separators=(",", ":")))
 
@@ -149,7 +149,7 @@ class PlainRun(QuietRun):
         self._lock = RLock()
         self._shown: dict[tuple[str, ...], tuple[ToolProgressEvent, float]] = {}
 
-    def hear(self, event: Event) -> None:
+    def show(self, event: Event) -> None:
         """Write a line if the event changes the state of a call."""
         with self._lock:
             held = self._tree.at(event.path, event.tool_name).held
@@ -202,7 +202,7 @@ class PlainRun(QuietRun):
         elif event.name == "tool_approval_requested":
             self._write(node, f"waits for approval: {arguments_shown(node.arguments)}")
         elif event.name == "output_refused":
-            self._write(node, "the answer was not of the type asked for; asking again")
+            self._write(node, "the answer did not have the output type; trying again")
         elif kind in {"function_call_output", "tool_call_output"}:
             self._write_end(node)
 

@@ -1,12 +1,12 @@
-"""What continues inside of calls, as snapshots that replace each other in the message.
+"""Report the progress and nested calls of tools as data parts of the message.
 
-The protocol knows no progress and no call inside of a call. So every call of which there is more
-to tell than its input and output has one `data-agents-tool` part, whose id is the path of the
-call: the client keeps the newest snapshot of each in its place. What is only of the moment (lines
-and pieces of text) comes besides as `data-agents-tool-log`, which the client does not keep.
+The protocol has neither progress nor nested calls. So a call with more than an input and an output
+has one `data-agents-tool` part. Its id is the path of the call, and each snapshot replaces the one
+before. New lines and text deltas are also sent as `data-agents-tool-log`, which the client passes
+on but does not store.
 
-Snapshots and lines are sent at most so often per second and call; the time is that of the events,
-so that the same events always give the same chunks.
+The rate of snapshots for each call is limited by the times of the events, so the same events always
+produce the same chunks.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _MEDIA_TYPE: Final = re.compile(r"[\w.+-]+/[\w.+-]+")
 
 
 class DataCall:
-    """What is known of one call."""
+    """The state of one call for its data part."""
 
     def __init__(self, path: tuple[str, ...], name: str) -> None:
         self.path: Final = path
@@ -68,11 +68,11 @@ class DataCall:
 
     @property
     def is_open(self) -> bool:
-        """Return whether it has not ended."""
+        """Return whether the call has not ended."""
         return self.status in {"running", "waiting"}
 
     def snapshot(self) -> Chunk:
-        """Return all that is known of it, as a part of the message."""
+        """Return the state as a data part."""
         data = given(
             callId=self.id,
             parentCallId=wire_id(self.path[:-1]) or None,
@@ -91,7 +91,7 @@ class DataCall:
         return {"type": "data-agents-tool", "id": self.id, "data": data}
 
     def log(self) -> Chunk | None:
-        """Return what it said since the last time; the client passes it on and forgets it."""
+        """Return the output since the last time as a transient part."""
         entries, self.fresh = self.fresh, []
         if not entries:
             return None
@@ -99,13 +99,13 @@ class DataCall:
         return {"type": "data-agents-tool-log", "data": data, "transient": True}
 
     def say(self, text: str, **more: Any) -> None:
-        """Take a line."""
+        """Add an output line."""
         line = given(text=text, **more)
         self.lines.append(line)
         self.fresh.append(line)
 
     def piece(self, text: str) -> None:
-        """Take a piece of text that continues from the last one."""
+        """Add a text delta."""
         text = self.safe.push(text)
         if not text:
             return
@@ -118,12 +118,11 @@ class DataCall:
 
 
 class DataCalls:
-    """The calls of a run and what of them is still to be sent.
+    """The calls of a run, and the snapshots that the rate limit holds back.
 
     Args:
-        interval: The least time between two snapshots of one call, in seconds.
-        preliminary: Whether text that a call of the agent itself streams is sent as its output for
-            now.
+        interval: The shortest time between two snapshots of a call, in seconds.
+        preliminary: Whether streamed text of the agent's own calls is sent as preliminary output.
     """
 
     def __init__(self, interval: float, *, preliminary: bool) -> None:
@@ -135,22 +134,22 @@ class DataCalls:
 
     @property
     def pending(self) -> bool:
-        """Return whether something waits for its time."""
+        """Return whether a snapshot is held back."""
         return bool(self._waiting)
 
     def get(self, path: tuple[str, ...]) -> DataCall | None:
-        """Return a call, if anything was heard of it."""
+        """Return a call if it is known."""
         return self._calls.get(path)
 
     def at(self, path: tuple[str, ...], name: str | None) -> DataCall:
-        """Return a call, a new one if nothing was heard of it."""
+        """Return a call, a new one if it is not known."""
         call = self._calls.get(path)
         if call is None:
             call = self._calls[path] = DataCall(path, name or "tool")
         return call
 
     def is_over(self, path: tuple[str, ...]) -> bool:
-        """Return whether a call or one around it has ended: what it says now comes too late."""
+        """Return whether a call or an enclosing call has ended, so that its events are late."""
         for depth in range(1, len(path) + 1):
             call = self._calls.get(path[:depth])
             if call is not None and not call.is_open:
@@ -162,13 +161,13 @@ class DataCalls:
         return (call for call in reversed(self._calls.values()) if call.is_open)
 
     def update(self, event: Event, now: float) -> list[Chunk]:
-        """Take what a call shows of its work."""
+        """Apply a display event of a call and return its chunks."""
         call = self.at(event.path, event.tool_name)
         chunks: list[Chunk] = []
         match event:
             case ToolProgressEvent(current=current, total=total, message=message):
-                told = safe_text(message) if message else None
-                call.progress = given(current=current, total=total, message=told)
+                text = safe_text(message) if message else None
+                call.progress = given(current=current, total=total, message=text)
             case NotifyStreamEvent(is_delta=True):
                 call.piece(event.data)
             case NotifyStreamEvent():
@@ -187,21 +186,21 @@ class DataCalls:
         return chunks + self.touch(call, now)
 
     def touch(self, call: DataCall, now: float, *, at_once: bool = False) -> list[Chunk]:
-        """Send what is new of a call, or note that it is to be sent when its time comes."""
+        """Return the chunks of a changed call, or hold them back for the rate limit."""
         if at_once or call.sent is None or now - call.sent >= self._interval:
             return self._send(call, now)
         self._waiting[call.path] = call
         return []
 
     def due(self, now: float) -> list[Chunk]:
-        """Send what has waited long enough."""
+        """Return the held chunks that the rate limit allows now."""
         if not self._waiting:
             return []
         ready = [c for c in self._waiting.values() if now - (c.sent or 0.0) >= self._interval]
         return [chunk for call in ready for chunk in self._send(call, now)]
 
     def flush(self, now: float) -> list[Chunk]:
-        """Send all that waits."""
+        """Return all held chunks."""
         return [chunk for c in list(self._waiting.values()) for chunk in self._send(c, now)]
 
     def _send(self, call: DataCall, now: float) -> list[Chunk]:
@@ -213,12 +212,12 @@ class DataCalls:
             call.last = snapshot
             chunks.append(snapshot)
         if self._preliminary and call.grown and call.is_open and len(call.path) == 1:
-            chunks.append(_for_now(call))
+            chunks.append(_preliminary_output(call))
         call.grown = False
         return chunks
 
     def _artifact(self, call: DataCall, event: ToolArtifactEvent) -> list[Chunk]:
-        """Note an artifact, and hand it over as a part of its own where a browser can show it."""
+        """Record an artifact, and return it as a separate part if a browser can show it."""
         self._files += 1
         name, kind = safe_text(event.name), _media_type(event)
         url = _url_of(event)
@@ -235,8 +234,8 @@ class DataCalls:
         ]
 
 
-def _for_now(call: DataCall) -> Chunk:
-    """Return the text of a call as its output, until the real one replaces it."""
+def _preliminary_output(call: DataCall) -> Chunk:
+    """Return the text of a call as its output until the result replaces it."""
     return {
         "type": "tool-output-available",
         "toolCallId": call.id,
@@ -247,9 +246,9 @@ def _for_now(call: DataCall) -> Chunk:
 
 
 def _url_of(event: ToolArtifactEvent) -> str | None:
-    """Return where a browser finds an artifact; none for what is large or not to be followed."""
+    """Return the URL of an artifact for a browser; `None` if it is too large or unsafe to open."""
     if event.uri is not None:
-        # A link of another kind may be a script, or a place on the server's own disk.
+        # Other schemes can run a script or point to a file on the server's disk.
         return shown(event.uri) if event.uri.lower().startswith(_LINKS) else None
     data = event.data
     kind = _media_type(event)

@@ -161,7 +161,7 @@ class VercelEncoder:
             case ToolStreamEndEvent():
                 return self._call_ended(event)
             case GapEvent():
-                self._answer.lose()
+                self._answer.note_gap()
                 return []
             case _ if isinstance(event, _DISPLAY):
                 return self._display(event)
@@ -246,12 +246,12 @@ class VercelEncoder:
     # --- output of the model
 
     def _model_delta(self, kind: Literal["text", "reasoning"], text: str) -> list[Chunk]:
-        if not text or self._answer.holds:
+        if not text or self._answer.has_gap:
             return []
         return [*self._step(), *self._answer.delta(kind, text)]
 
     def _model_text(self, kind: Literal["text", "reasoning"], text: str) -> list[Chunk]:
-        return [*self._step(), *self._answer.whole(kind, text)] if text else []
+        return [*self._step(), *self._answer.complete(kind, text)] if text else []
 
     def _item_begins(self, item: Mapping[str, Any]) -> list[Chunk]:
         if item.get("type") != "function_call":
@@ -266,10 +266,10 @@ class VercelEncoder:
         """Remove the current answer of the model, if the version supports it."""
         if not self._in_step or self._acted:  # the answer is still empty
             return []
-        chunks, written = self._answer.forget(), self._parts.forget()
+        chunks, written = self._answer.end_answer(), self._parts.discard_unfinished()
         if self._version >= LATEST:
             return [*chunks, {"type": "reset-step"}]
-        why = "The model broke off and was asked again."
+        why = "The model's answer broke off and was requested again."
         return chunks + [chunk for part in written for chunk in self._parts.end(part, why)]
 
     def _called(self, item: Mapping[str, Any]) -> list[Chunk]:
@@ -418,7 +418,7 @@ class VercelEncoder:
         if self._in_step and not self._acted:
             return []
         self._acted = False
-        return [*self._end_step(), *self._answer.forget(), *self._begin_step()]
+        return [*self._end_step(), *self._answer.end_answer(), *self._begin_step()]
 
     def _step_for_parts(self) -> list[Chunk]:
         return [] if self._in_step else self._begin_step()

@@ -189,7 +189,7 @@ class _MessageReader:
                 self._assistant(part, place)
             self._answer_calls()
         elif role == "system":
-            _refuse(f"{at}.role", "what the system says comes from the agent, not from the page")
+            _refuse(f"{at}.role", "expected user or assistant; the agent has the system messages")
         else:
             _refuse(f"{at}.role", f"expected user or assistant, got {shown(role)}")
 
@@ -218,12 +218,12 @@ class _MessageReader:
         self._outputs.append(_output(part, call_id, name))
 
     def _answer_calls(self) -> None:
-        """Put the outputs of a step behind its calls, as models have them."""
+        """Add the outputs of a step after its calls, as models expect them."""
         self.items += self._outputs
         self._outputs = []
 
     def _new_id(self, call_id: str) -> str:
-        """Keep apart calls of equal ids, which different runs of one chat may have."""
+        """Return a unique id for a call, because runs of one chat can reuse call ids."""
         new, number = call_id, 1
         while new in self._ids:
             number += 1
@@ -238,8 +238,8 @@ def _output(part: Mapping[str, Any], call_id: str, name: str) -> ToolCallOutputI
             output = _tool_output(part.get("output"))
             return ToolCallOutputItem(call_id=call_id, name=name, output=output)
         case "output-error":
-            told = part.get("errorText")
-            text = told if isinstance(told, str) else "The call failed."
+            error_text = part.get("errorText")
+            text = error_text if isinstance(error_text, str) else "The call failed."
             return ToolCallOutputItem(call_id=call_id, name=name, output=text, status="tool_error")
         case "output-denied":
             approval = part.get("approval")
@@ -255,7 +255,7 @@ def _output(part: Mapping[str, Any], call_id: str, name: str) -> ToolCallOutputI
 
 
 def _tool_output(value: object) -> ToolOutput:
-    """Read an output that was sent before: text, content blocks, or any JSON of other tools."""
+    """Parse an output: text, content blocks, or any JSON of other tools."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):
@@ -277,7 +277,7 @@ def _content(parts: list[tuple[Mapping[str, Any], str]], at: str) -> str | list[
         elif not (isinstance(kind, str) and kind.startswith("data-")):
             _refuse(f"{place}.type", f"expected text, file or data-…, got {shown(kind)}")
     if not blocks:
-        _refuse(f"{at}.parts", "there is neither text nor a file")
+        _refuse(f"{at}.parts", "expected a text or a file, got neither")
     if all(isinstance(block, ToolOutputText) for block in blocks):
         return "\n\n".join(cast("ToolOutputText", block).text for block in blocks)
     return blocks
@@ -303,13 +303,13 @@ def _file(part: Mapping[str, Any], at: str) -> ContentBlock:
 def _data(url: str, at: str) -> bytes:
     head, comma, content = url.partition(",")
     if not comma:
-        _refuse(at, "a data: URL has a comma before its data")
+        _refuse(at, "expected a comma before the data of the data: URL")
     if not head.endswith(";base64"):
         return unquote_to_bytes(content)
     try:
         return a2b_base64(content, strict_mode=True)
     except (Error, ValueError) as error:
-        _refuse(at, f"its base64 cannot be read: {error}")
+        _refuse(at, f"invalid base64: {error}")
 
 
 # --- reading JSON

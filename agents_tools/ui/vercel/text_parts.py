@@ -1,4 +1,4 @@
-"""The text and the reasoning of a model, as parts of the message that the client shows."""
+"""Stream the text and reasoning of a model as parts of the message."""
 
 from __future__ import annotations
 
@@ -15,59 +15,59 @@ Kind: TypeAlias = Literal["text", "reasoning"]
 
 
 class TextParts:
-    """What a model writes in one answer, first in pieces and then as whole items, or only so.
+    """The text and reasoning of one answer.
 
-    A whole item repeats what its pieces said. Where pieces were left out on the way, the whole
-    says the rest.
+    A model sends deltas and then complete items, or only items. An item repeats the text of its
+    deltas; if deltas were dropped, the item adds the missing text.
     """
 
     def __init__(self) -> None:
         self._count = 0
         self._open: tuple[Kind, str, SafeDeltas] | None = None
-        self._said: dict[Kind, list[str]] = {"text": [], "reasoning": []}
+        self._sent: dict[Kind, list[str]] = {"text": [], "reasoning": []}
         self._taken: dict[Kind, int] = {"text": 0, "reasoning": 0}
         self._gap = False
 
     @property
-    def holds(self) -> bool:
-        """Return whether pieces are left out until the whole text comes."""
+    def has_gap(self) -> bool:
+        """Return whether deltas are ignored until the complete text arrives."""
         return self._gap
 
-    def lose(self) -> None:
-        """Some pieces were left out: say no more until the whole text comes."""
+    def note_gap(self) -> None:
+        """Ignore deltas until the complete text arrives, because some were dropped."""
         self._gap = True
 
     def delta(self, kind: Kind, text: str) -> list[Chunk]:
-        """Say a piece."""
+        """Return the chunks of a delta."""
         if self._gap or not text:
             return []
-        self._said[kind].append(text)
-        return self._say(kind, text)
+        self._sent[kind].append(text)
+        return self._send(kind, text)
 
-    def whole(self, kind: Kind, text: str) -> list[Chunk]:
-        """Say a whole text, as far as its pieces did not."""
-        said = "".join(self._said[kind])
-        rest = said[self._taken[kind] :]
+    def complete(self, kind: Kind, text: str) -> list[Chunk]:
+        """Return the chunks for the part of a complete text that no delta has sent."""
+        sent = "".join(self._sent[kind])
+        rest = sent[self._taken[kind] :]
         chunks: list[Chunk] = []
         if rest and rest.startswith(text):
             self._taken[kind] += len(text)
         elif text.startswith(rest):
-            chunks = self._say(kind, text[len(rest) :])
-            self._said[kind].append(text[len(rest) :])
-            self._taken[kind] = len(said) + len(text) - len(rest)
+            chunks = self._send(kind, text[len(rest) :])
+            self._sent[kind].append(text[len(rest) :])
+            self._taken[kind] = len(sent) + len(text) - len(rest)
         else:
-            self._taken[kind] = len(said)
-            if self._gap:  # twice is better than never
-                chunks = self.close() + self._say(kind, text)
-                self._said[kind].append(text)
+            self._taken[kind] = len(sent)
+            if self._gap:  # better repeat text than lose it
+                chunks = self.close() + self._send(kind, text)
+                self._sent[kind].append(text)
                 self._taken[kind] += len(text)
-        if len("".join(self._said[kind])) == self._taken[kind]:
+        if len("".join(self._sent[kind])) == self._taken[kind]:
             chunks += self._close_if(kind)
         self._gap = False
         return chunks
 
     def close(self) -> list[Chunk]:
-        """End the part that is open."""
+        """End the open part."""
         if self._open is None:
             return []
         kind, part, safe = self._open
@@ -76,14 +76,14 @@ class TextParts:
         last: list[Chunk] = [{"type": f"{kind}-delta", "id": part, "delta": rest}] if rest else []
         return [*last, {"type": f"{kind}-end", "id": part}]
 
-    def forget(self) -> list[Chunk]:
-        """End the answer: nothing that comes belongs to what was said."""
+    def end_answer(self) -> list[Chunk]:
+        """End the answer, so that later text belongs to a new one."""
         chunks = self.close()
-        self._said = {"text": [], "reasoning": []}
+        self._sent = {"text": [], "reasoning": []}
         self._taken = {"text": 0, "reasoning": 0}
         return chunks
 
-    def _say(self, kind: Kind, text: str) -> list[Chunk]:
+    def _send(self, kind: Kind, text: str) -> list[Chunk]:
         if not text:
             return []
         chunks: list[Chunk] = []

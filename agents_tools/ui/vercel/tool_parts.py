@@ -1,4 +1,4 @@
-"""The calls of the agent itself, as tool parts of the message, and the approvals they wait for."""
+"""Report the agent's own calls as tool parts of the message, with their approvals."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ __all__ = ["ToolPart", "ToolParts", "approval_id", "text_of"]
 
 
 class ToolPart:
-    """A tool part of the message, as the client has it.
+    """A tool part of the message, as the client knows it.
 
     Attributes:
-        id: The id of the call on the wire.
-        name: The tool.
-        state: How far it is: its input is being written, complete, waits for an approval, or the
-            call has its output.
-        input: What the tool is called with.
-        written: The pieces of the input so far.
-        unsent: Those that were not sent yet.
-        sent: When the last ones were.
-        approval: The id of the question that a person is asked, if one is.
-        answered: Whether that person has answered.
-        step: The step of the message that it belongs to.
+        id: The id of the call for the client.
+        name: The name of the tool.
+        state: `writing` while the model writes the input, `input` when it is complete, `approval`
+            while the call waits for approval, `done` with an output.
+        input: The arguments of the call.
+        written: The deltas of the input so far.
+        unsent: The text of deltas that were not sent yet.
+        sent: The time of the last sent delta.
+        approval: The id of the approval request, if there is one.
+        answered: Whether the approval request was answered.
+        step: The step of the message that the part belongs to.
     """
 
     def __init__(self, path: tuple[str, ...], name: str, step: int) -> None:
@@ -58,12 +58,12 @@ class ToolParts:
     """The tool parts of one message.
 
     Args:
-        version: The major version of the SDK that reads.
-        interval: The least time between two pieces of one input, in seconds: with each the client
-            parses all that came before.
+        version: The major version of the SDK in the page.
+        interval: The shortest time between two deltas of one input, in seconds. The client parses
+            the whole input again with each delta.
 
     Attributes:
-        step: The number of the step that the message is in.
+        step: The number of the current step.
     """
 
     def __init__(self, version: int, interval: float) -> None:
@@ -82,17 +82,17 @@ class ToolParts:
 
     @property
     def waits(self) -> bool:
-        """Return whether a person is asked for something."""
+        """Return whether an approval request is open."""
         return any(part.state == "approval" and not part.answered for part in self._parts.values())
 
     def begin(self, path: tuple[str, ...], name: str) -> list[Chunk]:
-        """Say that the model begins to write a call."""
+        """Return the chunks for the start of a call."""
         part = self._parts[path] = ToolPart(path, name, self.step)
         head = {"type": "tool-input-start", "toolCallId": part.id, "toolName": part.name}
         return [{**head, **SERVED}]
 
     def write(self, path: tuple[str, ...], delta: str, now: float) -> list[Chunk]:
-        """Say a piece of the input, or keep it for the next time."""
+        """Return the chunks for a delta of the input, or hold it back."""
         part = self._parts.get(path)
         if part is None or part.state != "writing":
             return []
@@ -104,7 +104,7 @@ class ToolParts:
         return [{"type": "tool-input-delta", "toolCallId": part.id, "inputTextDelta": text}]
 
     def called(self, path: tuple[str, ...], name: str, value: Any) -> list[Chunk]:
-        """Say the whole input of a call, unless it was said."""
+        """Return the chunks for the complete input of a call, once."""
         part = self._parts.get(path)
         if part is None:
             part = self._parts[path] = ToolPart(path, name, self.step)
@@ -114,13 +114,13 @@ class ToolParts:
         return [self._input(part)]
 
     def ask(self, path: tuple[str, ...], question: str, about: Mapping[str, Any]) -> list[Chunk]:
-        """Ask a person whether the call may be made.
+        """Return the chunks of an approval request.
 
         Args:
-            path: The call.
-            question: The id of the question.
-            about: What else is known of the call. Where the question is no data part of ours there
-                is no room for it: the first releases of all versions refuse fields of later ones.
+            path: The path of the call.
+            question: The id of the approval request.
+            about: Other facts about the call. Only version 5 gets them, in its data part: the first
+                releases of later versions refuse unknown fields.
         """
         part = self._parts[path]
         part.state, part.approval, part.answered = "approval", question, False
@@ -130,21 +130,21 @@ class ToolParts:
         return [head]
 
     def answer(self, path: tuple[str, ...], *, approved: bool, reason: str = "") -> list[Chunk]:
-        """Return what the person answered."""
+        """Return the chunks for the answer to an approval request."""
         part = self._parts.get(path)
         if part is None or part.approval is None or part.answered:
             return []
         part.answered = True
         if self._version < WITH_APPROVALS:
             return [self._data_approval(part, "approved" if approved else "denied", {})]
-        if self._version < LATEST:  # there is no chunk for it: the output tells
+        if self._version < LATEST:  # it has no chunk for answers; the output shows it
             return []
-        told = given(reason=mask(safe_text(reason)) or None)
+        extra = given(reason=mask(safe_text(reason)) or None)
         kind = "tool-approval-response"
-        return [{"type": kind, "approvalId": part.approval, "approved": approved, **told}]
+        return [{"type": kind, "approvalId": part.approval, "approved": approved, **extra}]
 
     def done(self, path: tuple[str, ...], status: str, output: Any) -> list[Chunk]:
-        """Say the output of a call, or why it has none."""
+        """Return the chunks for the output of a call, or for the error instead."""
         part = self._parts[path]
         if part.state == "done":
             return []
@@ -160,7 +160,7 @@ class ToolParts:
         return [*chunks, self._failed(part, status, text_of(output))]
 
     def end(self, part: ToolPart, why: str) -> list[Chunk]:
-        """Close a part whose call has no output and will have none."""
+        """Return the chunks that end a part without an output."""
         chunks: list[Chunk] = []
         status = "cancelled"
         if part.state == "writing":
@@ -170,8 +170,8 @@ class ToolParts:
         part.state = "done"
         return [*chunks, self._failed(part, status, why)]
 
-    def forget(self) -> list[ToolPart]:
-        """Drop what the model began to write, and give it."""
+    def discard_unfinished(self) -> list[ToolPart]:
+        """Remove and return the parts of calls that the model has not finished writing."""
         written = {path: part for path, part in self._parts.items() if part.state == "writing"}
         for path in written:
             del self._parts[path]
@@ -183,8 +183,8 @@ class ToolParts:
 
     def _failed(self, part: ToolPart, status: str, why: str) -> Chunk:
         text = mask(safe_text(why)) or status
-        # Of a part in an earlier step this chunk would make a second one, and the first releases of
-        # version 5 refuse it.
+        # For a part in an earlier step, this chunk would create a second part. The first releases
+        # of version 5 refuse the chunk.
         known = self._version >= WITH_APPROVALS
         if status == "invalid_args" and known and part.step == self.step:
             return {
@@ -211,12 +211,12 @@ class ToolParts:
 
 
 def approval_id(run_id: str, path: Sequence[str]) -> str:
-    """Name the question about a call, so that no other run of the chat has one of the same name."""
+    """Return the id of the approval request of a call, unique in the chat."""
     return f"{run_id}/{wire_id(path)}"
 
 
 def text_of(output: Any) -> str:
-    """Return the text of what a call answered, which may be content blocks."""
+    """Return the text of an output, which can be content blocks."""
     if isinstance(output, str):
         return output
     blocks = cast("list[Any]", output) if isinstance(output, list) else []

@@ -92,7 +92,7 @@ function Verdict({ draft }) {
       (fault) => html`<li><button type="button" class="link" onClick=${() => focusField(fault.path)}>
       <code>${fault.path.join(".") || "arguments"}</code></button> ${fault.message}</li>`,
     )}</ul>
-    <details><summary>What the model would be told</summary><pre class="code" tabindex="0">${verdict}</pre></details>
+    <details><summary>Error message for the model</summary><pre class="code" tabindex="0">${verdict}</pre></details>
   </div>`;
 }
 

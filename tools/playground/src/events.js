@@ -179,7 +179,7 @@ const STREAMED = {
     node.open = null;
     const begun = node.items.filter((item) => item.node?.status === "preparing");
     begun.forEach((item) => tree.drop(node, item.node));
-    addLine(node, "warning", `the model did not answer (attempt ${data.attempt ?? 1}); asking again`);
+    addLine(node, "warning", `the model did not answer (attempt ${data.attempt ?? 1}); trying again`);
   },
 };
 

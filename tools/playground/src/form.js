@@ -166,7 +166,7 @@ function Members({ own, value, set, path, form, label }) {
   const put = (key, next) =>
     set(next === undefined ? without(value, key) : ordered({ ...value, [key]: next }, properties));
   const names = Object.keys(properties);
-  if (!names.length && !further.length && !open) return html`<p class="note">It takes no arguments.</p>`;
+  if (!names.length && !further.length && !open) return html`<p class="note">It has no parameters.</p>`;
   return html`<div class="members">
     ${names.map(
       (
@@ -233,7 +233,7 @@ function Key({ of, name, taken, rename }) {
   };
   return html`<input class="key mono" aria-label="Key in ${of}" value=${local.value ?? name}
         aria-invalid=${twice ? "true" : undefined} onInput=${write} onBlur=${() => (local.value = null)} />
-    ${twice && html`<span class="fault" role="status">this key is there already</span>`}`;
+    ${twice && html`<span class="fault" role="status">this key already exists</span>`}`;
 }
 
 /** A list, whether of any length or with its places fixed. */

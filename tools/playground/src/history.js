@@ -11,7 +11,7 @@ export function History() {
   const { runs, more, loaded } = past.value;
   if (!loaded) return html`<p class="empty">Loading…</p>`;
   if (!runs.length)
-    return html`<p class="empty">No runs yet. What you run is listed here${info.value.history ? " and kept" : " until the server stops"}.</p>`;
+    return html`<p class="empty">No runs yet. Your runs are listed here${info.value.history ? " and stored" : " until the server stops"}.</p>`;
   return html`
     <ul class="history" onKeyDown=${arrows(".past")}>${runs.map(
       (run) => html`<${Past} key=${run.id}

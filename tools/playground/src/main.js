@@ -74,7 +74,7 @@ function Banners() {
     ${
       api.link.value.lost &&
       html`<div class="banner warn"><p>
-            <b>Connection lost.</b> Trying again; what happens meanwhile is caught up with.</p>
+            <b>Connection lost.</b> Reconnecting; missed events will be loaded.</p>
       <button type="button" class="small" onClick=${api.retryNow}>Try now</button></div>`
     }
     ${

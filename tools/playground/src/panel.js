@@ -23,7 +23,7 @@ export function Panel() {
     <${TabPanel} name="side" current=${side.value} class="scroll"><${view} /></${TabPanel}>`;
 }
 
-const NO_RUN = html`<p class="empty">Nothing has run yet. What a tool does shows up here while it does it.</p>`;
+const NO_RUN = html`<p class="empty">Nothing has run yet. Events of a run appear here.</p>`;
 
 function OfRun() {
   return shown.value ? html`<${Timeline} key=${shown.value.id} view=${shown.value} />` : NO_RUN;
@@ -93,7 +93,7 @@ function AsTheModelSeesIt({ result: { model, error }, name }) {
 const Usage = ({ result }) => html`<dl class="facts">
   ${Object.entries(result.usage).map(([key, count]) => [
     html`<dt>${key.replaceAll("_", " ")}</dt>`,
-    html`<dd>${count?.toLocaleString() ?? "not told"}</dd>`,
+    html`<dd>${count?.toLocaleString() ?? "unknown"}</dd>`,
   ])}
 </dl>`;
 

@@ -128,7 +128,7 @@ const confirmRun = (tool, text, message) =>
     dangerous: true,
     code: text,
     text:
-      message ?? "This tool says that it destroys or overwrites something. It will run with these arguments:",
+      message ?? "This tool is marked as destructive. It will run with these arguments:",
   });
 
 async function post(tool, draft, confirmed) {

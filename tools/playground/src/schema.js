@@ -214,7 +214,7 @@ export function limits(own) {
     multipleOf !== undefined && `a multiple of ${multipleOf}`,
     range(own.minLength, own.maxLength, " characters"),
     range(own.minItems, own.maxItems, " entries"),
-    own.uniqueItems && "no entry twice",
+    own.uniqueItems && "unique entries",
     pattern && `matches ${pattern}`,
   ]
     .filter(Boolean)

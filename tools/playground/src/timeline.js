@@ -14,7 +14,7 @@ export function Timeline({ view }) {
   [root, ...calls].forEach((node) => view.changed(node).value);
   const all = calls.filter((node) => node.start !== null);
   const begun = all.slice(-MOST);
-  if (!begun.length) return html`<p class="empty">No call has begun yet.</p>`;
+  if (!begun.length) return html`<p class="empty">No call has started yet.</p>`;
   const zero = Math.min(root.start ?? Infinity, ...begun.map((node) => node.start));
   const running = begun.some((node) => node.end === null) || root.status === "running";
   const last = running ? now.value + view.tree.ahead : 0;

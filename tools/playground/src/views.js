@@ -18,13 +18,13 @@ export function Views({ tool }) {
     id: "schema",
     label: "JSON schema",
     json: tool.schema,
-    note: "What the other views are made from.",
+    note: "The source of the other views.",
   };
   const output = tool.output_schema && {
     id: "output",
     label: "Output",
     json: tool.output_schema,
-    note: "What a result looks like.",
+    note: "The schema of the result.",
   };
   const all = [...loaded.views, own, output].filter(Boolean);
   const view = all.find((one) => one.id === provider.value) ?? all[0];
