@@ -375,21 +375,21 @@ async def test_a_call_that_waits_for_a_person() -> None:
                     "id": "call_1/call_1",
                     "reason": "tool_call",
                     "toolCallId": "call_1/call_1",
-                    "message": "May drop run?",
+                    "message": "Approve this call of drop?",
                     "responseSchema": {
                         "type": "object",
                         "properties": {
                             "approved": {
                                 "type": "boolean",
-                                "description": "Whether the call may run.",
+                                "description": "Whether the call can run.",
                             },
                             "message": {
                                 "type": "string",
-                                "description": "Why not; the model is told.",
+                                "description": "The reason for a rejection. The model gets it.",
                             },
                             "arguments": {
                                 "type": "object",
-                                "description": "Other arguments to run it with.",
+                                "description": "Arguments that replace those of the call.",
                             },
                         },
                         "required": ["approved"],

@@ -1,4 +1,4 @@
-"""What a run asks for when it ends before its end: approvals, and results of the client's tools."""
+"""Collect the approvals and client tool results that an interrupted run waits for."""
 
 from __future__ import annotations
 
@@ -18,20 +18,23 @@ __all__ = ["RESPONSE_SCHEMA", "Interrupts"]
 RESPONSE_SCHEMA: Final[Mapping[str, Any]] = {
     "type": "object",
     "properties": {
-        "approved": {"type": "boolean", "description": "Whether the call may run."},
-        "message": {"type": "string", "description": "Why not; the model is told."},
-        "arguments": {"type": "object", "description": "Other arguments to run it with."},
+        "approved": {"type": "boolean", "description": "Whether the call can run."},
+        "message": {
+            "type": "string",
+            "description": "The reason for a rejection. The model gets it.",
+        },
+        "arguments": {"type": "object", "description": "Arguments that replace those of the call."},
     },
     "required": ["approved"],
 }
-"""What answers an interrupt that asks for approval."""
+"""The JSON Schema of the answer to an approval interrupt."""
 
 
 class Interrupts:
-    """What is asked of those who watch.
+    """The interrupts and client tool calls of a run.
 
     Args:
-        writer: Knows the version that the client understands.
+        writer: The writer of the frames.
         client_tools: The names of tools that the client runs itself.
     """
 
@@ -43,38 +46,38 @@ class Interrupts:
 
     @property
     def open(self) -> bool:
-        """Return whether a person is asked."""
+        """Return whether a call waits for approval."""
         return bool(self._interrupts)
 
     def clear(self) -> None:
-        """Forget all, for a run that continues."""
+        """Remove all interrupts, because the run continues."""
         self._interrupts.clear()
         self._pending.clear()
 
-    def ask(self, path: Path, item: Mapping[str, Any], owner: str | None) -> str | None:
-        """Return whether a call may run, or leave it to the client whose tool it is.
+    def add_call(self, path: Path, item: Mapping[str, Any], owner: str | None) -> str | None:
+        """Add an interrupt for a call, or a pending call if the tool runs on the client.
 
         Args:
-            path: Where the call is.
-            item: The call, as it waits.
-            owner: The sub-agent that makes it.
+            path: The path of the call.
+            item: The approval item of the call.
+            owner: The id of the sub-agent that makes the call.
 
         Returns:
-            The id of the question, where one is asked.
+            The id of the interrupt; `None` if the tool runs on the client.
         """
         name, wire = str(item.get("name", "")), wire_id(path)
         if len(path) == 1 and name in self._client_tools:
             self._pending.append(wire)
             return None
-        shown = safe_text(name)
+        tool = safe_text(name)
         interrupt: Frame = {
             "id": wire,
             "reason": "tool_call",
             "toolCallId": wire,
-            "message": f"May {shown} run?",
+            "message": f"Approve this call of {tool}?",
             "responseSchema": dict(RESPONSE_SCHEMA),
-            "metadata": self._writer.facts(
-                path, tool=shown, arguments=str(item.get("arguments", "")), approval=True
+            "metadata": self._writer.metadata(
+                path, tool=tool, arguments=str(item.get("arguments", "")), approval=True
             ),
         }
         if owner is not None and self._writer.version == "1.0":
@@ -83,7 +86,7 @@ class Interrupts:
         return wire
 
     def outcome(self, status: str) -> Frame:
-        """Return how a run of a status ended."""
+        """Return the outcome of a run with this status."""
         if status == "cancelled":
             return {"type": "cancelled"}
         if self._interrupts:

@@ -1,4 +1,4 @@
-"""Tells what models write, as it is written, and makes whole what was not streamed."""
+"""Encode the text and reasoning of models, from deltas and from complete items."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Kind: TypeAlias = Literal["text", "reasoning"]
 
 
 class MessagePiece:
-    """A message or a thought of which at least something was told.
+    """A text or reasoning message that was started.
 
     Attributes:
-        kind: Which of the two.
+        kind: Text or reasoning.
         id: Its id on the wire.
-        sent: What was told of it, as the model wrote it.
-        open: Whether more may follow.
+        sent: The deltas that were sent, as the model wrote them.
+        open: Whether more deltas can follow.
     """
 
     __slots__ = ("id", "kind", "open", "sent")
@@ -36,19 +36,20 @@ class MessagePiece:
 
 
 class MessageFrames:
-    """What one agent's model says, answer by answer.
+    """The responses of the model of one agent, one after the other.
 
-    Deltas are told as they come. The whole item that follows fills in what is missing, which is
-    all of it where the model does not stream and the rest where deltas were left out.
+    Deltas are sent at once. The complete item that follows adds the missing text: all of it if the
+    model does not stream, the rest if deltas were dropped.
 
     Args:
-        writer: Takes the frames.
-        owner: The sub-agent that speaks; `None` for the agent of the run itself.
-        new_id: Makes ids of messages.
+        writer: The writer of the frames.
+        owner: The id of the sub-agent; `None` for the agent of the run itself.
+        new_id: Creates ids of messages.
 
     Attributes:
-        complete: Whether its items have come: what is streamed next is of a new answer.
-        message: The id of the message that calls belong to.
+        complete: Whether an item of the response was received, so that the next delta belongs to a
+            new response.
+        message: The id of the message that the calls belong to.
         calls: The ids of the calls that are being streamed.
     """
 
@@ -56,7 +57,7 @@ class MessageFrames:
         self._writer = writer
         self._owner = owner
         self._new_id = new_id
-        self._waiting: list[MessagePiece] = []  # told, without their items yet
+        self._waiting: list[MessagePiece] = []  # whose items were not received
         self._current: MessagePiece | None = None
         self._gap = False
         self.complete = False
@@ -65,11 +66,11 @@ class MessageFrames:
 
     @property
     def open_piece(self) -> MessagePiece | None:
-        """What is being written."""
+        """The message that the model is writing."""
         return self._current
 
     def begin(self) -> bool:
-        """Get ready for what is streamed; false where it cannot be told, after a gap."""
+        """Prepare for a delta. Return whether it can be sent: after a gap it cannot."""
         if self.complete:
             self.end()
             self.complete = False
@@ -79,12 +80,12 @@ class MessageFrames:
         return not self._gap
 
     def skip(self) -> None:
-        """Know that something was left out: what is written now is told once it is whole."""
+        """Ignore the deltas until the complete item, because events were dropped."""
         self.begin()
         self._gap = True
 
-    def say(self, kind: Kind, delta: str) -> None:
-        """Tell the next piece of a text or of a thought."""
+    def add_delta(self, kind: Kind, delta: str) -> None:
+        """Send the next delta of a text or of reasoning."""
         if not self.begin() or not delta:
             return
         piece = self._current
@@ -93,23 +94,23 @@ class MessageFrames:
         self._add(piece, delta)
 
     def next_message(self) -> None:
-        """Know that a new message begins."""
+        """End the current message, because a new one begins."""
         if self.begin():
             self._end_current()
 
     def call_parent(self) -> str:
-        """Return the message that a call belongs to; texts before it end."""
+        """Return the id of the message that a call belongs to, and end the text before the call."""
         if not self._gap:
             self._end_current()
         if self.message is None:
             self.message = self._new_id()
         return self.message
 
-    def whole(self, kind: Kind, text: str) -> list[str]:
-        """Return what is missing of a text or thought that is complete.
+    def add_item(self, kind: Kind, text: str) -> list[str]:
+        """Send the missing part of a complete text or reasoning.
 
         Returns:
-            The ids of what was told before and is not so.
+            The ids of messages that were sent with a different text.
         """
         self.complete = True
         piece = next((one for one in self._waiting if one.kind == kind), None)
@@ -132,28 +133,28 @@ class MessageFrames:
         return [piece.id]
 
     def forget(self) -> list[str]:
-        """Take back what was told of an answer that broke off; give the ids."""
+        """End a response that broke off, and return the ids of its messages."""
         self.end()
-        forgotten = [piece.id for piece in self._waiting]
+        dropped = [piece.id for piece in self._waiting]
         self._waiting.clear()
         self._gap = False
         self.message = None
-        return forgotten
+        return dropped
 
     def end(self) -> None:
-        """End what is open."""
+        """End the open messages."""
         for piece in self._waiting:
             self._end(piece)
 
     def resume(self) -> None:
-        """Tell again what is open, to somebody who comes late."""
+        """Send the open message again, for a late client."""
         piece = self._current
         if piece is not None and piece.open:
-            self._open(piece)
-            self._content(piece, self._writer.messages.text_of(piece.id))
+            self._send_start(piece)
+            self._send_content(piece, self._writer.messages.text_of(piece.id))
 
-    def answered(self) -> None:
-        """Know that tools have answered: what follows belongs to a new answer."""
+    def begin_response(self) -> None:
+        """Start a new response, because a tool result follows the previous one."""
         self.complete = True
         self.message = None
 
@@ -164,10 +165,10 @@ class MessageFrames:
             self.message = piece.id
         if not self.complete:
             self._waiting.append(piece)
-        self._open(piece)
+        self._send_start(piece)
         return piece
 
-    def _open(self, piece: MessagePiece) -> None:
+    def _send_start(self, piece: MessagePiece) -> None:
         put, owner = self._writer.put, self._owner
         if piece.kind == "text":
             put("TEXT_MESSAGE_START", owner, messageId=piece.id, role="assistant")
@@ -177,9 +178,9 @@ class MessageFrames:
 
     def _add(self, piece: MessagePiece, delta: str) -> None:
         piece.sent.append(delta)
-        self._content(piece, safe_text(delta))
+        self._send_content(piece, safe_text(delta))
 
-    def _content(self, piece: MessagePiece, text: str) -> None:
+    def _send_content(self, piece: MessagePiece, text: str) -> None:
         if text:
             kind = "TEXT_MESSAGE" if piece.kind == "text" else "REASONING_MESSAGE"
             self._writer.put(f"{kind}_CONTENT", self._owner, messageId=piece.id, delta=text)
@@ -203,12 +204,12 @@ class MessageFrames:
 
 
 def message_text(item: Mapping[str, Any]) -> str:
-    """Return what a message says, a refusal included."""
+    """Return the text of a message item, or its refusal."""
     parts = cast("list[Mapping[str, Any]]", item.get("content") or [])
     return "".join(str(part.get("text") or part.get("refusal") or "") for part in parts)
 
 
 def reasoning_text(item: Mapping[str, Any]) -> str:
-    """Return what a thought says."""
+    """Return the text of a reasoning item."""
     parts = cast("list[Mapping[str, Any]]", item.get("summary") or [])
     return "\n\n".join(str(part.get("text", "")) for part in parts)
