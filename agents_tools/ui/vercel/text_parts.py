@@ -1,4 +1,4 @@
-"""The text and the reasoning of a model, as parts of the message that the client shows."""
+"""Encode the text and reasoning of a model as parts of the message."""
 
 from __future__ import annotations
 
@@ -15,59 +15,59 @@ Kind: TypeAlias = Literal["text", "reasoning"]
 
 
 class TextParts:
-    """What a model writes in one answer, first in pieces and then as whole items, or only so.
+    """The text and reasoning parts of one answer of a model.
 
-    A whole item repeats what its pieces said. Where pieces were left out on the way, the whole
-    says the rest.
+    Deltas are sent at once. The complete item that follows repeats their text, so only the part
+    that the deltas did not contain is sent.
     """
 
     def __init__(self) -> None:
         self._count = 0
         self._open: tuple[Kind, str, SafeDeltas] | None = None
-        self._said: dict[Kind, list[str]] = {"text": [], "reasoning": []}
-        self._taken: dict[Kind, int] = {"text": 0, "reasoning": 0}
+        self._sent: dict[Kind, list[str]] = {"text": [], "reasoning": []}
+        self._matched: dict[Kind, int] = {"text": 0, "reasoning": 0}  # characters of complete items
         self._gap = False
 
     @property
-    def holds(self) -> bool:
-        """Return whether pieces are left out until the whole text comes."""
+    def has_gap(self) -> bool:
+        """Return whether deltas are ignored until the complete text."""
         return self._gap
 
-    def lose(self) -> None:
-        """Some pieces were left out: say no more until the whole text comes."""
+    def skip(self) -> None:
+        """Ignore the deltas until the complete text, because events were dropped."""
         self._gap = True
 
-    def delta(self, kind: Kind, text: str) -> list[Chunk]:
-        """Say a piece."""
+    def add_delta(self, kind: Kind, text: str) -> list[Chunk]:
+        """Return the chunks of a delta."""
         if self._gap or not text:
             return []
-        self._said[kind].append(text)
-        return self._say(kind, text)
+        self._sent[kind].append(text)
+        return self._add(kind, text)
 
-    def whole(self, kind: Kind, text: str) -> list[Chunk]:
-        """Say a whole text, as far as its pieces did not."""
-        said = "".join(self._said[kind])
-        rest = said[self._taken[kind] :]
+    def add_item(self, kind: Kind, text: str) -> list[Chunk]:
+        """Return the chunks of the part of a complete text that the deltas did not contain."""
+        sent = "".join(self._sent[kind])
+        rest = sent[self._matched[kind] :]
         chunks: list[Chunk] = []
         if rest and rest.startswith(text):
-            self._taken[kind] += len(text)
+            self._matched[kind] += len(text)
         elif text.startswith(rest):
-            chunks = self._say(kind, text[len(rest) :])
-            self._said[kind].append(text[len(rest) :])
-            self._taken[kind] = len(said) + len(text) - len(rest)
+            chunks = self._add(kind, text[len(rest) :])
+            self._sent[kind].append(text[len(rest) :])
+            self._matched[kind] = len(sent) + len(text) - len(rest)
         else:
-            self._taken[kind] = len(said)
-            if self._gap:  # twice is better than never
-                chunks = self.close() + self._say(kind, text)
-                self._said[kind].append(text)
-                self._taken[kind] += len(text)
-        if len("".join(self._said[kind])) == self._taken[kind]:
+            self._matched[kind] = len(sent)
+            if self._gap:  # repeat text rather than lose it
+                chunks = self.close() + self._add(kind, text)
+                self._sent[kind].append(text)
+                self._matched[kind] += len(text)
+        if len("".join(self._sent[kind])) == self._matched[kind]:
             chunks += self._close_if(kind)
         self._gap = False
         return chunks
 
     def close(self) -> list[Chunk]:
-        """End the part that is open."""
+        """End the open part."""
         if self._open is None:
             return []
         kind, part, safe = self._open
@@ -76,14 +76,14 @@ class TextParts:
         last: list[Chunk] = [{"type": f"{kind}-delta", "id": part, "delta": rest}] if rest else []
         return [*last, {"type": f"{kind}-end", "id": part}]
 
-    def forget(self) -> list[Chunk]:
-        """End the answer: nothing that comes belongs to what was said."""
+    def reset(self) -> list[Chunk]:
+        """End the answer, because the next text belongs to another one."""
         chunks = self.close()
-        self._said = {"text": [], "reasoning": []}
-        self._taken = {"text": 0, "reasoning": 0}
+        self._sent = {"text": [], "reasoning": []}
+        self._matched = {"text": 0, "reasoning": 0}
         return chunks
 
-    def _say(self, kind: Kind, text: str) -> list[Chunk]:
+    def _add(self, kind: Kind, text: str) -> list[Chunk]:
         if not text:
             return []
         chunks: list[Chunk] = []

@@ -1,4 +1,4 @@
-"""The calls of the agent itself, as tool parts of the message, and the approvals they wait for."""
+"""Encode the calls of the agent itself, and their approvals, as tool parts of the message."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from agents_tools.ui.vercel.text import (
     LATEST,
     SERVED,
     WITH_APPROVALS,
-    given,
-    parsed,
-    shown,
+    drop_none,
+    escape_value,
+    parse_arguments,
     wire_id,
 )
 
@@ -29,16 +29,16 @@ class ToolPart:
 
     Attributes:
         id: The id of the call on the wire.
-        name: The tool.
-        state: How far it is: its input is being written, complete, waits for an approval, or the
-            call has its output.
-        input: What the tool is called with.
-        written: The pieces of the input so far.
-        unsent: Those that were not sent yet.
-        sent: When the last ones were.
-        approval: The id of the question that a person is asked, if one is.
-        answered: Whether that person has answered.
-        step: The step of the message that it belongs to.
+        name: The name of the tool.
+        state: `writing` while the model writes the input, `input` when it is complete, `approval`
+            while the call waits for approval, `done` when it has its output.
+        input: The arguments of the call.
+        deltas: The deltas of the input so far.
+        unsent: The text of the deltas that were not sent.
+        sent_at: The time of the last sent delta.
+        approval: The id of the approval request, if there is one.
+        is_decided: Whether the approval was decided.
+        step: The number of its step in the message.
     """
 
     def __init__(self, path: tuple[str, ...], name: str, step: int) -> None:
@@ -47,9 +47,9 @@ class ToolPart:
         self.name = safe_text(name)
         self.state: Literal["writing", "input", "approval", "done"] = "writing"
         self.input: Any = None
-        self.written: list[str] = []
+        self.deltas: list[str] = []
         self.unsent = ""
-        self.sent = 0.0
+        self.sent_at = 0.0
         self.approval: str | None = None
         self.answered = False
 
@@ -58,12 +58,12 @@ class ToolParts:
     """The tool parts of one message.
 
     Args:
-        version: The major version of the SDK that reads.
-        interval: The least time between two pieces of one input, in seconds: with each the client
-            parses all that came before.
+        version: The major version of the SDK in the page.
+        interval: The shortest time between two deltas of one input, in seconds. The client parses
+            the whole input again with each delta.
 
     Attributes:
-        step: The number of the step that the message is in.
+        step: The number of the current step.
     """
 
     def __init__(self, version: int, interval: float) -> None:
@@ -73,38 +73,33 @@ class ToolParts:
         self.step = 0
 
     def get(self, path: tuple[str, ...]) -> ToolPart | None:
-        """Return the part of a call."""
+        """Return the part of a call, if there is one."""
         return self._parts.get(path)
 
     def open(self) -> Iterator[ToolPart]:
-        """Return the parts of calls that have no output."""
+        """Return the parts of calls without output."""
         return (part for part in self._parts.values() if part.state != "done")
 
-    @property
-    def waits(self) -> bool:
-        """Return whether a person is asked for something."""
-        return any(part.state == "approval" and not part.answered for part in self._parts.values())
-
     def begin(self, path: tuple[str, ...], name: str) -> list[Chunk]:
-        """Say that the model begins to write a call."""
+        """Start the part of a call that the model begins to write."""
         part = self._parts[path] = ToolPart(path, name, self.step)
         head = {"type": "tool-input-start", "toolCallId": part.id, "toolName": part.name}
         return [{**head, **SERVED}]
 
-    def write(self, path: tuple[str, ...], delta: str, now: float) -> list[Chunk]:
-        """Say a piece of the input, or keep it for the next time."""
+    def add_input(self, path: tuple[str, ...], delta: str, now: float) -> list[Chunk]:
+        """Send a delta of the input, or hold it back if the last one is too recent."""
         part = self._parts.get(path)
         if part is None or part.state != "writing":
             return []
-        part.written.append(delta)
+        part.deltas.append(delta)
         part.unsent += delta
-        if part.sent and now - part.sent < self._interval:
+        if part.sent_at and now - part.sent_at < self._interval:
             return []
-        text, part.unsent, part.sent = safe_text(part.unsent), "", now
+        text, part.unsent, part.sent_at = safe_text(part.unsent), "", now
         return [{"type": "tool-input-delta", "toolCallId": part.id, "inputTextDelta": text}]
 
-    def called(self, path: tuple[str, ...], name: str, value: Any) -> list[Chunk]:
-        """Say the whole input of a call, unless it was said."""
+    def set_input(self, path: tuple[str, ...], name: str, value: Any) -> list[Chunk]:
+        """Send the complete input of a call, once."""
         part = self._parts.get(path)
         if part is None:
             part = self._parts[path] = ToolPart(path, name, self.step)
@@ -113,80 +108,84 @@ class ToolParts:
         part.state, part.input = "input", value
         return [self._input(part)]
 
-    def ask(self, path: tuple[str, ...], question: str, about: Mapping[str, Any]) -> list[Chunk]:
-        """Ask a person whether the call may be made.
+    def request_approval(
+        self, path: tuple[str, ...], approval: str, details: Mapping[str, Any]
+    ) -> list[Chunk]:
+        """Request approval of a call.
 
         Args:
-            path: The call.
-            question: The id of the question.
-            about: What else is known of the call. Where the question is no data part of ours there
-                is no room for it: the first releases of all versions refuse fields of later ones.
+            path: The path of the call.
+            approval: The id of the approval request.
+            details: Further fields of the call for version 5. Later versions omit them, because the
+                first releases of all versions refuse unknown fields in a request.
         """
         part = self._parts[path]
-        part.state, part.approval, part.answered = "approval", question, False
+        part.state, part.approval, part.is_decided = "approval", approval, False
         if self._version < WITH_APPROVALS:
-            return [self._data_approval(part, "requested", about)]
-        head = {"type": "tool-approval-request", "approvalId": question, "toolCallId": part.id}
+            return [self._data_approval(part, "requested", details)]
+        head = {"type": "tool-approval-request", "approvalId": approval, "toolCallId": part.id}
         return [head]
 
-    def answer(self, path: tuple[str, ...], *, approved: bool, reason: str = "") -> list[Chunk]:
-        """Return what the person answered."""
+    def set_decision(
+        self, path: tuple[str, ...], *, approved: bool, reason: str = ""
+    ) -> list[Chunk]:
+        """Send the decision about an approval request, once."""
         part = self._parts.get(path)
-        if part is None or part.approval is None or part.answered:
+        if part is None or part.approval is None or part.is_decided:
             return []
-        part.answered = True
+        part.is_decided = True
         if self._version < WITH_APPROVALS:
             return [self._data_approval(part, "approved" if approved else "denied", {})]
-        if self._version < LATEST:  # there is no chunk for it: the output tells
+        if self._version < LATEST:  # there is no chunk for it; the output shows the decision
             return []
-        told = given(reason=mask(safe_text(reason)) or None)
+        detail = drop_none(reason=mask(safe_text(reason)) or None)
         kind = "tool-approval-response"
-        return [{"type": kind, "approvalId": part.approval, "approved": approved, **told}]
+        return [{"type": kind, "approvalId": part.approval, "approved": approved, **detail}]
 
-    def done(self, path: tuple[str, ...], status: str, output: Any) -> list[Chunk]:
-        """Say the output of a call, or why it has none."""
+    def set_output(self, path: tuple[str, ...], status: str, output: Any) -> list[Chunk]:
+        """Send the output of a call, or its error, once."""
         part = self._parts[path]
         if part.state == "done":
             return []
         denied = status == "denied" and part.approval is not None
         reason = text_of(output) if denied else ""
-        chunks = self.answer(path, approved=not denied, reason=reason)
+        chunks = self.set_decision(path, approved=not denied, reason=reason)
         part.state = "done"
         if status == "ok":
             shape = {"type": "tool-output-available", "toolCallId": part.id}
-            return [*chunks, {**shape, "output": shown(output), **SERVED}]
+            return [*chunks, {**shape, "output": escape_value(output), **SERVED}]
         if denied and self._version >= WITH_APPROVALS:
             return [*chunks, {"type": "tool-output-denied", "toolCallId": part.id}]
-        return [*chunks, self._failed(part, status, text_of(output))]
+        return [*chunks, self._error(part, status, text_of(output))]
 
-    def end(self, part: ToolPart, why: str) -> list[Chunk]:
-        """Close a part whose call has no output and will have none."""
+    def end(self, part: ToolPart, reason: str) -> list[Chunk]:
+        """End a part whose call will have no output."""
         chunks: list[Chunk] = []
         status = "cancelled"
         if part.state == "writing":
-            part.input, status = parsed("".join(part.written)), "invalid_args"
+            part.input, status = parse_arguments("".join(part.deltas)), "invalid_args"
             if self._version < WITH_APPROVALS:
                 chunks = [self._input(part)]
         part.state = "done"
-        return [*chunks, self._failed(part, status, why)]
+        return [*chunks, self._error(part, status, reason)]
 
-    def forget(self) -> list[ToolPart]:
-        """Drop what the model began to write, and give it."""
-        written = {path: part for path, part in self._parts.items() if part.state == "writing"}
-        for path in written:
+    def remove_unfinished(self) -> list[ToolPart]:
+        """Remove the parts of calls that the model was writing, and return them."""
+        unfinished = {path: part for path, part in self._parts.items() if part.state == "writing"}
+        for path in unfinished:
             del self._parts[path]
-        return list(written.values())
+        return list(unfinished.values())
 
     def _input(self, part: ToolPart) -> Chunk:
         head = {"type": "tool-input-available", "toolCallId": part.id, "toolName": part.name}
         return {**head, "input": part.input, **SERVED}
 
-    def _failed(self, part: ToolPart, status: str, why: str) -> Chunk:
-        text = mask(safe_text(why)) or status
-        # Of a part in an earlier step this chunk would make a second one, and the first releases of
-        # version 5 refuse it.
-        known = self._version >= WITH_APPROVALS
-        if status == "invalid_args" and known and part.step == self.step:
+    def _error(self, part: ToolPart, status: str, reason: str) -> Chunk:
+        text = mask(safe_text(reason)) or status
+        # `tool-input-error` would create a second part if the part is in an earlier step, and the
+        # first releases of version 5 refuse it.
+        is_supported = self._version >= WITH_APPROVALS
+        if status == "invalid_args" and is_supported and part.step == self.step:
             return {
                 "type": "tool-input-error",
                 "toolCallId": part.id,
@@ -198,25 +197,25 @@ class ToolParts:
         head = {"type": "tool-output-error", "toolCallId": part.id}
         return {**head, "errorText": text, **SERVED}
 
-    def _data_approval(self, part: ToolPart, state: str, about: Mapping[str, Any]) -> Chunk:
+    def _data_approval(self, part: ToolPart, state: str, details: Mapping[str, Any]) -> Chunk:
         data = {
             "approvalId": part.approval,
             "callId": part.id,
             "toolName": part.name,
             "input": part.input,
             "state": state,
-            **about,
+            **details,
         }
         return {"type": "data-agents-tool-approval", "id": part.approval, "data": data}
 
 
 def approval_id(run_id: str, path: Sequence[str]) -> str:
-    """Name the question about a call, so that no other run of the chat has one of the same name."""
+    """Return the id of the approval request of a call, unique among the runs of a chat."""
     return f"{run_id}/{wire_id(path)}"
 
 
 def text_of(output: Any) -> str:
-    """Return the text of what a call answered, which may be content blocks."""
+    """Return the text of an output, which can be content blocks."""
     if isinstance(output, str):
         return output
     blocks = cast("list[Any]", output) if isinstance(output, list) else []
