@@ -280,7 +280,7 @@ class _RunJob:
             self.run_id = event.run_id
         elif not event.path and isinstance(event, RunItemStreamEvent) and event.name != "input":
             self.items.append(dict(event.item))
-        self.view.hear(cast("Event", event))
+        self.view.show(cast("Event", event))
         if isinstance(self.view, NdjsonRun) and self.view.gone and self._task is not None:
             self._task.get_loop().call_soon_threadsafe(self._task.cancel)
 

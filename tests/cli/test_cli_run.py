@@ -520,7 +520,7 @@ def drawn(*events: Any, height: int = 24) -> list[str]:
     """Give the lines of the live view after these events."""
     view = RichRun("Boss")
     for event in events:
-        view.hear(event)
+        view.show(event)
     view.count((), Usage(requests=1, input_tokens=5))
     console = Console(file=io.StringIO(), width=60, height=height, force_terminal=False)
     console.print(view)
@@ -560,7 +560,7 @@ def test_a_repeated_request_begins_anew() -> None:
     ) == snapshot(
         [
             "* Boss  … s · 1 request · 5 tokens",
-            "   ! the model failed (attempt 1); asking again in … s",
+            "   ! the model failed (attempt 1); trying again in … s",
         ]
     )
 

@@ -249,7 +249,7 @@ def test_the_tree_of_thousands_of_calls_stays_small(above: tuple[str, ...]) -> N
     screen = Screen()
     view = RichRun("Chief", screen)
     for event in calls(2_000, above):
-        view.hear(event)
+        view.show(event)
         if event.path[len(above) :]:
             view.count(event.path, Usage(requests=1, input_tokens=1))
     assert len(view._tree.by_path) < 300  # pyright: ignore[reportPrivateUsage]
@@ -257,7 +257,7 @@ def test_the_tree_of_thousands_of_calls_stays_small(above: tuple[str, ...]) -> N
     view.close("ok", 1)
     shown = screen.getvalue()
     assert shown.count("\n") < 700
-    assert "calls before" in shown
+    assert "earlier calls" in shown
     assert "4,000 tokens" in shown
 
 

@@ -1,4 +1,4 @@
-"""A run in a notebook: its tree in the output of the cell, drawn again while it works."""
+"""A live view of a run in the output of a notebook cell."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ try:
     from agents_tools.ui.console.rich_view import RichRun
 except ModuleNotFoundError as error:
     raise UserError(
-        "The view 'notebook' needs IPython and Rich: pip install 'agents-tools[cli]' ipython"
+        "The view 'notebook' requires IPython and Rich: pip install 'agents-tools[cli]' ipython"
     ) from error
 
 if TYPE_CHECKING:
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 __all__ = ["NotebookRun"]
 
-_shown: Final[Any] = display
-_EVERY: Final = 0.1
-"""Seconds between two drawings."""
+_display: Final[Any] = display
+_INTERVAL: Final = 0.1
+"""The shortest time between two drawings, in seconds."""
 _WIDTH: Final = 110
 _PAGE: Final = (
     '<pre style="white-space:pre;overflow-x:auto;line-height:1.35;'
@@ -38,10 +38,10 @@ _PAGE: Final = (
 
 
 class NotebookRun(RichRun):
-    """Shows a run as a tree in the output of the cell that made this.
+    """Shows a run as a tree in the output of the cell that created the view.
 
     Args:
-        agent: The agent that runs, where that is known.
+        agent: The name of the agent, if it is known.
     """
 
     def __init__(self, agent: str = "") -> None:
@@ -53,13 +53,13 @@ class NotebookRun(RichRun):
     def open(self) -> None:
         """Show the tree."""
         if self._handle is None:
-            self._handle = _shown.display(self._page(), display_id=True)
+            self._handle = _display.display(self._page(), display_id=True)
 
-    def hear(self, event: Event) -> None:
-        """Take an event, and draw the tree if it was not drawn just now."""
-        super().hear(event)
+    def show(self, event: Event) -> None:
+        """Add an event, and draw the tree if the last drawing is old enough."""
+        super().show(event)
         now = time.monotonic()
-        if now - self._drawn >= _EVERY and self._drawing.acquire(blocking=False):
+        if now - self._drawn >= _INTERVAL and self._drawing.acquire(blocking=False):
             try:
                 self._drawn = now
                 self._draw()
@@ -68,11 +68,11 @@ class NotebookRun(RichRun):
 
     @contextlib.contextmanager
     def aside(self) -> Generator[None]:
-        """Leave the output as it is: a question has a place of its own there."""
+        """Keep the output: a notebook shows questions in a separate place."""
         yield
 
     def close(self, status: str, duration: float) -> None:
-        """Leave the tree as it is in the end."""
+        """Draw the final tree."""
         with self._lock:
             self._tree.close(status, duration)
         self.open()
@@ -92,10 +92,10 @@ class NotebookRun(RichRun):
         )  # fmt: skip
         for line in lines:
             page.print(line, soft_wrap=True)
-        return _shown.HTML(page.export_html(inline_styles=True, code_format=_PAGE))
+        return _display.HTML(page.export_html(inline_styles=True, code_format=_PAGE))
 
 
 class _NotebookPage(io.StringIO):
-    """What a notebook's page can show: everything."""
+    """A stream whose encoding can show every character, like the page of a notebook."""
 
     encoding = "utf-8"  # pyright: ignore[reportAssignmentType, reportIncompatibleVariableOverride]

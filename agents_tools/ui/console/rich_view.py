@@ -1,4 +1,4 @@
-"""A run on a terminal: the tree of its agents and calls, drawn again while they work."""
+"""A live view of a run on a terminal: the tree of its agents and calls."""
 
 from __future__ import annotations
 
@@ -36,34 +36,34 @@ if TYPE_CHECKING:
 __all__ = ["RichRun"]
 
 _STYLES = {"debug": "dim", "success": "green", "warning": "yellow", "error": "red"}
-_BAR = 24
+_BAR_WIDTH = 24
 _TEXT_LINES = 8
-"""How many lines of what the answering model writes are shown; of the others, fewer."""
-_LEAST_WIDTH = 20
+"""The number of lines shown of the main agent's message; other agents get fewer."""
+_MIN_WIDTH = 20
 _MINUTE = 60
-_SEEN = 10_000
-"""How much of a long text is looked at for its last lines."""
-_MOMENT = 0.05
-"""Seconds that are not worth telling."""
+_TAIL_LENGTH = 10_000
+"""The number of characters at the end of a long text in which its last lines are searched."""
+_MIN_DURATION = 0.05
+"""Shorter durations are not shown, in seconds."""
 
 
 _screens: dict[int, RichRun] = {}
-"""Which tree is drawn on a stream."""
+"""The tree that is drawn on each stream, by the id of the stream."""
 
 
 class _TreeDrawing(Live):
     def refresh(self) -> None:
-        """Draw again; a terminal that has gone is no trouble."""
+        """Draw again, and ignore a closed terminal."""
         with contextlib.suppress(OSError, ValueError):
             super().refresh()
 
 
 class RichRun:
-    """Shows a run as a tree that grows; leaves the tree as it was in the end.
+    """Shows a run as a growing tree. The final tree stays on the terminal.
 
     Args:
-        agent: The agent that runs, where that is known.
-        stream: Where it is drawn; standard error by default.
+        agent: The name of the agent, if it is known.
+        stream: The output stream; standard error by default.
     """
 
     def __init__(self, agent: str = "", stream: TextIO | None = None) -> None:
@@ -71,20 +71,22 @@ class RichRun:
             file=stream, stderr=stream is None, highlight=False, emoji=False, markup=False
         )
         self._tree = RunTree(agent)
-        # Asked for now: while Rich draws, it stands before standard error itself.
-        shown_on = sys.stderr if stream is None else stream
-        self._good, self._bad = marks(shown_on)
-        fine = can_show("⠋├─└│━╸→·…⏸", shown_on)
-        self._spinner = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏" if fine else "|/-\\"
-        self._guides = ("├─ ", "└─ ", "│  ") if fine else ("|- ", "`- ", "|  ")
-        self._full, self._half, self._empty = ("━", "╸", "─") if fine else ("#", "#", "-")
-        self._arrow, self._dot, self._pause = ("→", " · ", "⏸") if fine else ("->", ", ", "?")
-        self._lock = threading.RLock()  # of the tree; never held while the console is used
+        # Checked now: while Rich draws, it replaces standard error.
+        output = sys.stderr if stream is None else stream
+        self._good, self._bad = marks(output)
+        has_unicode = can_show("⠋├─└│━╸→·…⏸", output)
+        self._spinner = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏" if has_unicode else "|/-\\"
+        self._guides = ("├─ ", "└─ ", "│  ") if has_unicode else ("|- ", "`- ", "|  ")
+        self._full, self._half, self._empty = ("━", "╸", "─") if has_unicode else ("#", "#", "-")
+        self._arrow, self._dot, self._pause = (
+            ("→", " · ", "⏸") if has_unicode else ("->", ", ", "?")
+        )
+        self._lock = threading.RLock()  # guards the tree; never held while the console is used
         self._live: Live | None = None
         self._is_aside = False
 
     def open(self) -> None:
-        """Begin to draw."""
+        """Start to draw."""
         if self._live is None and not self._is_aside and self._has_screen():
             self._live = _TreeDrawing(
                 self,
@@ -97,36 +99,39 @@ class RichRun:
                 self._live.start()
 
     def _has_screen(self) -> bool:
-        """Take the screen, unless another tree is drawn there: it is shown in the end, then."""
+        """Claim the screen and return whether this succeeded.
+
+        If another tree is drawn there, this one is shown only at its end.
+        """
         return _screens.setdefault(id(self._console.file), self) is self
 
     def _leave_screen(self) -> None:
         for key in [key for key, owner in _screens.items() if owner is self]:
             del _screens[key]
 
-    def hear(self, event: Event) -> None:
-        """Take an event; it is seen when the tree is drawn the next time."""
+    def show(self, event: Event) -> None:
+        """Add an event to the tree; the next drawing shows it."""
         with self._lock:
             node = self._tree.update(event)
             match event:
                 case NotifyStreamEvent():
                     self._tree.add_lines(node, event, node.lines_of(event))
                 case ToolArtifactEvent():
-                    node.noted.append(("success", described(event)))
+                    node.notices.append(("success", described(event)))
                 case RawResponseStreamEvent():
                     if is_retry(event):
-                        node.noted.append(("warning", retried(event.data)))
+                        node.notices.append(("warning", retried(event.data)))
                 case _:
                     pass
 
     def count(self, path: tuple[str, ...], usage: Usage) -> None:
-        """Take what one answer of a model has used."""
+        """Add the usage of one model response."""
         with self._lock:
             self._tree.count(path, usage)
 
     @contextlib.contextmanager
     def aside(self) -> Generator[None]:
-        """Take the tree from the screen for a question."""
+        """Remove the tree from the screen while the block asks a question."""
         live, self._live = self._live, None
         self._is_aside = True
         if live is not None:
@@ -138,7 +143,7 @@ class RichRun:
             self.open()
 
     def close(self, status: str, duration: float) -> None:
-        """Leave the tree as it is in the end; a terminal that has gone is no trouble."""
+        """Print the final tree, and ignore a closed terminal."""
         with contextlib.suppress(OSError, ValueError):
             live, self._live = self._live, None
             if live is not None:
@@ -150,10 +155,10 @@ class RichRun:
             for line in lines:
                 self._console.print(line, soft_wrap=True)
             if is_terminal(sys.stdout):
-                self._console.print()  # the answer stands apart
+                self._console.print()  # an empty line before the answer
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Draw the tree: what Rich asks for twelve times a second."""
+        """Draw the tree. Rich calls this twelve times a second."""
         del console
         width, height = options.max_width, max(4, options.size.height - 1)
         with self._lock:
@@ -169,7 +174,7 @@ class RichRun:
     # --- lines
 
     def _lines(self, width: int, *, brief: bool = False) -> Iterator[Text]:
-        """Yield the whole tree; `brief` leaves out what is inside of calls that have ended."""
+        """Yield the lines of the tree; `brief` omits the content of calls that have ended."""
         root = self._tree.root
         if root.name:
             yield self._row(root, "", width)
@@ -177,7 +182,7 @@ class RichRun:
             return
         if root.left_out:
             yield _left_out(root, "", width)
-        for call in root.parts:  # no agent runs: a tool was called
+        for call in root.parts:  # a tool was called without an agent
             if isinstance(call, Node):
                 yield self._row(call, "", width)
                 yield from self._below(call, "", width, brief=brief)
@@ -186,7 +191,7 @@ class RichRun:
         if brief and not node.is_open:
             return
         branch, corner, trunk = self._guides
-        room = max(_LEAST_WIDTH, width - len(guides) - len(trunk))
+        room = max(_MIN_WIDTH, width - len(guides) - len(trunk))
         leaves = self._leaves(node, room, brief=brief)
         count = len(node.parts) + bool(leaves)
         if node.left_out:
@@ -204,43 +209,43 @@ class RichRun:
             yield _cut(Text.assemble((before, "dim"), leaf), width)
 
     def _leaves(self, node: Node, width: int, *, brief: bool) -> list[Text]:
-        """Return what stands below the calls of a node: what it says and how far it is."""
+        """Return the lines below the calls of a node: its notices, output, progress and text."""
         leaves = [
             Text(f"! {line}" if level != "success" else line, _STYLES.get(level, ""))
-            for level, line in node.noted
+            for level, line in node.notices
         ]
         if not node.is_open:
             return leaves
         leaves += [
             Text(line, _STYLES.get(level, "dim"))
-            for level, line in list(node.said)[-1 if brief else 0 :]
+            for level, line in list(node.output_lines)[-1 if brief else 0 :]
             if level not in {"warning", "error"}
         ]
         if node.tail:
-            leaves.append(Text(safe_text(node.tail[-_SEEN:])[-width:], "dim"))
+            leaves.append(Text(safe_text(node.tail[-_TAIL_LENGTH:])[-width:], "dim"))
         if node.progress is not None:
-            leaves.append(self._bar(node, min(_BAR, width // 2)))
-        if node.thought:
-            thought = " ".join(safe_text(node.thought[-_SEEN:]).split())
-            leaves.append(Text(thought[-width:], "dim italic"))
-        if text := node.text or ("" if node.moved else node.held):
-            most = 3 if node.path else _TEXT_LINES
-            written = safe_text(text[-_SEEN:]).expandtabs(4).split("\n")
-            lines = [line for line in written if line.strip()]
-            wrapped = [part for line in lines[-most:] for part in self._wrapped(line, width)]
-            leaves += wrapped[-most:]
+            leaves.append(self._bar(node, min(_BAR_WIDTH, width // 2)))
+        if node.reasoning:
+            reasoning = " ".join(safe_text(node.reasoning[-_TAIL_LENGTH:]).split())
+            leaves.append(Text(reasoning[-width:], "dim italic"))
+        if text := node.text or ("" if node.held_in_parts else node.held):
+            max_lines = 3 if node.path else _TEXT_LINES
+            text_lines = safe_text(text[-_TAIL_LENGTH:]).expandtabs(4).split("\n")
+            lines = [line for line in text_lines if line.strip()]
+            wrapped = [part for line in lines[-max_lines:] for part in self._wrapped(line, width)]
+            leaves += wrapped[-max_lines:]
         return leaves
 
     def _wrapped(self, line: str, width: int) -> list[Text]:
         return list(Text(line[-width * _TEXT_LINES :]).wrap(self._console, width))
 
     def _row(self, node: Node, guides: str, width: int) -> Text:
-        """Return the line of a node: mark, name, arguments, result, cost."""
+        """Return the line of a node: mark, name, arguments, result, duration and usage."""
         row = Text.assemble((guides, "dim"), self._mark(node), " ", (node.name, "bold"))
         if node.agent is not None and node.path and node.agent != node.name:
             row.append(f" {self._arrow} {node.agent}", "cyan")
         facts = self._dot.join(self._facts(node))
-        room = max(_LEAST_WIDTH, width - len(facts) - 2)
+        room = max(_MIN_WIDTH, width - len(facts) - 2)
         if node.path and node.arguments.strip(" {}"):
             left = max(10, (room - row.cell_len) // (2 if node.result else 1) - 2)
             row.append(f" {shorten(arguments_shown(node.arguments), left)}", "dim")
@@ -265,14 +270,14 @@ class RichRun:
             return []
         took = seconds(node.took)
         if node.status == "waiting":
-            told = ["waits for approval"]
+            facts = ["waits for approval"]
         elif node.is_open:
-            told = [f"{node.took:.1f} s" if node.took < _MINUTE else took]
+            facts = [f"{node.took:.1f} s" if node.took < _MINUTE else took]
         elif node.status == "ok":
-            told = [took] if node.took >= _MOMENT or not node.path else []
+            facts = [took] if node.took >= _MIN_DURATION or not node.path else []
         else:
-            told = [f"{ended_in_words(node.status)} {took}"]
-        return told + costs(self._tree.usage(node), requests=not node.path)
+            facts = [f"{ended_in_words(node.status)} {took}"]
+        return facts + costs(self._tree.usage(node), requests=not node.path)
 
     def _bar(self, node: Node, columns: int) -> Text:
         progress = node.progress
@@ -289,8 +294,8 @@ class RichRun:
 
 
 def _left_out(node: Node, guides: str, width: int) -> Text:
-    told = f"{node.left_out:,} call{'' if node.left_out == 1 else 's'} before"
-    return _cut(Text(f"{guides}{told}", "dim"), width)
+    text = f"{node.left_out:,} earlier call{'' if node.left_out == 1 else 's'}"
+    return _cut(Text(f"{guides}{text}", "dim"), width)
 
 
 def _cut(line: Text, width: int) -> Text:

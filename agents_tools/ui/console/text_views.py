@@ -46,13 +46,13 @@ __all__ = ["NdjsonRun", "PlainRun", "QuietRun", "RunView", "choose_run_view"]
 
 
 class RunView(Protocol):
-    """A view that shows the events of a run. Any thread can call `hear`."""
+    """A view that shows the events of a run. Any thread can call `show`."""
 
     def open(self) -> None:
         """Start to show the run."""
         ...
 
-    def hear(self, event: Event) -> None:
+    def show(self, event: Event) -> None:
         """Show an event."""
         ...
 
@@ -101,7 +101,7 @@ class QuietRun:
     def open(self) -> None:
         """Show nothing."""
 
-    def hear(self, event: Event) -> None:
+    def show(self, event: Event) -> None:
         """Show nothing."""
 
     def count(self, path: tuple[str, ...], usage: Usage) -> None:
@@ -130,7 +130,7 @@ class NdjsonRun(QuietRun):
         """Return whether the reader has closed the stream."""
         return self._lines.gone
 
-    def hear(self, event: Event) -> None:
+    def show(self, event: Event) -> None:
         """Write an event."""
         self._lines.write(json.dumps(event.to_dict(), separators=(",", ":")))
 
@@ -147,9 +147,9 @@ class PlainRun(QuietRun):
         self._tree = RunTree(agent)
         self._lines = LineWriter(stream)
         self._lock = RLock()
-        self._shown: dict[tuple[str, ...], tuple[ToolProgressEvent, float]] = {}
+        self._last_progress: dict[tuple[str, ...], tuple[ToolProgressEvent, float]] = {}
 
-    def hear(self, event: Event) -> None:
+    def show(self, event: Event) -> None:
         """Write a line if the event changes the state of a call."""
         with self._lock:
             held = self._tree.at(event.path, event.tool_name).held
@@ -202,7 +202,7 @@ class PlainRun(QuietRun):
         elif event.name == "tool_approval_requested":
             self._write(node, f"waits for approval: {arguments_shown(node.arguments)}")
         elif event.name == "output_refused":
-            self._write(node, "the answer was not of the type asked for; asking again")
+            self._write(node, "the answer did not have the output type; trying again")
         elif kind in {"function_call_output", "tool_call_output"}:
             self._write_end(node)
 
@@ -218,20 +218,20 @@ class PlainRun(QuietRun):
 
     def _write_progress(self, node: Node, event: ToolProgressEvent) -> None:
         """Write progress at most once a second for each call, and its completion at once."""
-        shown = self._shown.get(node.path)
-        is_due = shown is None or time.monotonic() - shown[1] >= 1
-        if shown is not None and event.current == event.total:
-            is_due = is_due or shown[0].current != shown[0].total
+        last = self._last_progress.get(node.path)
+        is_due = last is None or time.monotonic() - last[1] >= 1
+        if last is not None and event.current == event.total:
+            is_due = is_due or last[0].current != last[0].total
         if is_due:
-            self._shown[node.path] = event, time.monotonic()
+            self._last_progress[node.path] = event, time.monotonic()
             self._write(node, progressed(event))
 
     def _write_held(self, node: Node) -> None:
         """Write the held text and progress of a call that has ended."""
         for line in node.rest():
             self._write(node, line)
-        shown = self._shown.pop(node.path, None)
-        if shown is not None and node.progress is not shown[0] and node.progress is not None:
+        last = self._last_progress.pop(node.path, None)
+        if last is not None and node.progress is not last[0] and node.progress is not None:
             self._write(node, progressed(node.progress))
 
     def _costs(self, node: Node) -> str:
