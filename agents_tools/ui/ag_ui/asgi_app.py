@@ -40,7 +40,7 @@ __all__ = ["AgUiApp"]
 
 _LISTENER = ("host", "max_body", "max_concurrency", "body_timeout", "required_scopes")
 _KEY = "ag_ui"
-_FINAL_TYPES = frozenset({"CUSTOM", "RUN_ERROR", "RUN_FINISHED"})
+_FINAL = frozenset({"CUSTOM", "RUN_ERROR", "RUN_FINISHED"})
 """The types of frames at the end of a run that are not part of the messages."""
 _PAUSE = 0.05
 """The seconds without an event after which the encoder sends held updates."""
@@ -314,10 +314,8 @@ def _parts(live: ActiveRun, run_input: RunInput) -> list[ResponsePart]:
 
 def _was_cancelled(live: ActiveRun, event: Event) -> bool:
     """Return whether a run that waits at this event was cancelled while it waited."""
-    is_waiting = (
-        isinstance(event, RunFinishedEvent) and not event.path and event.status == "interrupted"
-    )
-    return is_waiting and not live.is_over(event.id) and live.is_over(event.id + 1)
+    waits = isinstance(event, RunFinishedEvent) and not event.path and event.status == "interrupted"
+    return waits and not live.is_over(event.id) and live.is_over(event.id + 1)
 
 
 # --- frames
@@ -340,11 +338,7 @@ async def _bytes(
                 if event.id < known and not encoder.finished:
                     continue
                 late = False
-                last = (
-                    [one for one in frames if one["type"] in _FINAL_TYPES]
-                    if encoder.finished
-                    else []
-                )
+                last = [one for one in frames if one["type"] in _FINAL] if encoder.finished else []
                 frames = encoder.prelude() + last
             if frames and not late:
                 yield _bytes_of(frames)
@@ -390,9 +384,7 @@ def _bytes_of(frames: Sequence[Frame]) -> bytes:
 
 
 def _client_tools(
-    client_tools: Sequence[Mapping[str, Any]],
-    own: Collection[str],
-    answers: Mapping[str, ToolOutput],
+    tools: Sequence[Mapping[str, Any]], own: Collection[str], answers: Mapping[str, ToolOutput]
 ) -> list[FunctionTool[..., Any]]:
     """Return tools whose calls end the run. The client runs them and sends the results."""
 
@@ -401,9 +393,9 @@ def _client_tools(
         del arguments
         return answers.get(context.tool_call_id or "", NO_RESULT)
 
-    tools: list[FunctionTool[..., Any]] = []
+    client_tools: list[FunctionTool[..., Any]] = []
     names = set(own)
-    for index, tool in enumerate(client_tools):
+    for index, tool in enumerate(tools):
         name, place = tool.get("name"), f"tools[{index}]"
         if not isinstance(name, str):
             raise HttpError(422, f"{place}.name: expected a text.")
@@ -419,5 +411,5 @@ def _client_tools(
             params_json_schema=cast("Mapping[str, Any]", schema),
             on_invoke_tool=answer,
         )
-        tools.append(needs_approval()(client_tool))
-    return tools
+        client_tools.append(needs_approval()(client_tool))
+    return client_tools

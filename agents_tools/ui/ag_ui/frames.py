@@ -40,12 +40,8 @@ ERROR_CODES: Final = {
 
 _DEFAULT_CODE = "error"
 _PART_TYPES = {"image": "image", "audio": "audio", "file": "document"}
-_DEFAULT_MIME_TYPES = {
-    "image": "image/png",
-    "audio": "audio/wav",
-    "file": "application/octet-stream",
-}
-_USAGE_FIELDS = {
+_MIME_TYPES = {"image": "image/png", "audio": "audio/wav", "file": "application/octet-stream"}
+_TOKENS = {
     "input_tokens": "inputTokens",
     "output_tokens": "outputTokens",
     "cached_input_tokens": "cachedInputTokens",
@@ -137,16 +133,12 @@ def result_content(output: object, version: Version) -> str | list[Frame]:
     parts = [_part(cast("Mapping[str, Any]", block)) for block in blocks]
     if version == "1.0" and any(part["type"] != "text" for part in parts):
         return parts
-    return "\n".join(
-        part["text"] if part["type"] == "text" else _placeholder(part) for part in parts
-    )
+    return "\n".join(part["text"] if part["type"] == "text" else _in_text(part) for part in parts)
 
 
 def usage_of(usage: Mapping[str, Any] | None) -> list[Frame] | None:
     """Return the token usage of a run; `None` if it is unknown."""
-    counts = {
-        name: int(usage[key]) for key, name in _USAGE_FIELDS.items() if usage and usage.get(key)
-    }
+    counts = {name: int(usage[key]) for key, name in _TOKENS.items() if usage and usage.get(key)}
     if not counts:
         return None
     counts["totalTokens"] = counts.get("inputTokens", 0) + counts.get("outputTokens", 0)
@@ -163,7 +155,7 @@ def _part(block: Mapping[str, Any]) -> Frame:
         source = {
             "type": "data",
             "value": block["data"],
-            "mimeType": mime or _DEFAULT_MIME_TYPES[kind],
+            "mimeType": mime or _MIME_TYPES[kind],
         }
     elif block.get("url") is not None:
         source = {"type": "url", "value": block["url"], **({"mimeType": mime} if mime else {})}
@@ -178,7 +170,7 @@ def _part(block: Mapping[str, Any]) -> Frame:
     return {"type": _PART_TYPES[kind], "source": source, **metadata}
 
 
-def _placeholder(part: Frame) -> str:
+def _in_text(part: Frame) -> str:
     """Describe a part for a client that supports only text."""
     source = part["source"]
     if source["type"] == "url":

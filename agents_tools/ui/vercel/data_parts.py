@@ -47,11 +47,10 @@ class DataCall:
 
     Attributes:
         is_shown: Whether the call has a `data-agents-tool` part.
-        sent_at: The time of the last snapshot; `None` before that.
-        deltas: Escapes the streamed text.
+        sent_at: The time of the last update; `None` before that.
         entries: The lines and text deltas that were not sent.
         last: The last snapshot.
-        has_new_text: Whether text was streamed after the last snapshot.
+        has_new_text: Whether text was streamed after the last update.
     """
 
     def __init__(self, path: tuple[str, ...], name: str) -> None:

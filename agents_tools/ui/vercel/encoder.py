@@ -281,9 +281,8 @@ class VercelEncoder:
     def _tool_call(self, item: Mapping[str, Any]) -> list[Chunk]:
         path, name = (str(item.get("call_id")),), str(item.get("name") or "tool")
         chunks = [*self._step(), *self._answer.close()]
-        chunks += self._parts.set_input(
-            path, name, parse_arguments(str(item.get("arguments") or ""))
-        )
+        value = parse_arguments(str(item.get("arguments") or ""))
+        chunks += self._parts.set_input(path, name, value)
         if item.get("kind") == "hosted":  # the provider ran it, so there is no output
             chunks += self._parts.set_output(path, "ok", "")
         return chunks
@@ -299,10 +298,8 @@ class VercelEncoder:
         self._answer_ended = True
         if self._parts.get(event.path) is not None:
             return self._calls.touch(call, self._now, at_once=True) if call.is_shown else []
-        chunks = self._step_for_parts()
-        return chunks + self._parts.set_input(
-            event.path, call.name, escape_value(dict(event.input_args))
-        )
+        value = escape_value(dict(event.input_args))
+        return [*self._step_for_parts(), *self._parts.set_input(event.path, call.name, value)]
 
     def _call_ended(self, event: ToolStreamEndEvent) -> list[Chunk]:
         call = self._calls.get(event.path)
