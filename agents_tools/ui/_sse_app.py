@@ -261,9 +261,9 @@ def _line(event: Event) -> bytes:
 def _tools_of(target: Any) -> dict[str, AnyTool]:
     if isinstance(target, Agent):
         return {tool.name: tool for tool in target.known_tools if isinstance(tool, FunctionTool)}
-    given: list[Any] = [*target] if isinstance(target, (list, tuple)) else [target]
+    values: list[Any] = [*target] if isinstance(target, (list, tuple)) else [target]
     tools: dict[str, AnyTool] = {}
-    for tool in function_tools(given):
+    for tool in function_tools(values):
         if not isinstance(tool, FunctionTool):
             raise UserTypeError(
                 f"sse.app(target): expected an Agent or function tools, got {type(tool).__name__}."

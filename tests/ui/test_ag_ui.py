@@ -375,7 +375,7 @@ async def test_a_call_that_waits_for_a_person() -> None:
                     "id": "call_1/call_1",
                     "reason": "tool_call",
                     "toolCallId": "call_1/call_1",
-                    "message": "May drop run?",
+                    "message": "Approve this call of drop?",
                     "responseSchema": {
                         "type": "object",
                         "properties": {
@@ -385,7 +385,7 @@ async def test_a_call_that_waits_for_a_person() -> None:
                             },
                             "message": {
                                 "type": "string",
-                                "description": "The reason of a rejection, for the model.",
+                                "description": "The reason for a rejection. The model gets it.",
                             },
                             "arguments": {
                                 "type": "object",

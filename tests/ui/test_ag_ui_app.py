@@ -152,7 +152,7 @@ async def test_clients_get_the_version_they_understand(
         ({"tools": [{"description": "x"}]}, "tools[0].name: expected a text."),
         ({"tools": [{"name": "no good"}]}, "no good"),
         ({"tools": [{"name": "t", "parameters": 1}]}, "tools[0].parameters: expected a JSON"),
-        ({"tools": [{"name": f"t{n}"} for n in range(129)]}, "expected at most 128"),
+        ({"tools": [{"name": f"t{n}"} for n in range(129)]}, "expected at most 128, got 129"),
         ({"context": [{"description": "x"}]}, "context[0].value: expected a text"),
         ({"runId": "no good\n"}, "run_id is a text of"),
     ],
@@ -224,7 +224,7 @@ async def test_what_the_client_sends_becomes_the_conversation() -> None:
     outputs = [item for item in request.input if isinstance(item, ToolCallOutputItem)]
     assert [(item.call_id, item.output, item.status) for item in outputs] == [
         ("c1", "3", "ok"),
-        ("c2", "The user interface returned no result for this call.", "cancelled"),
+        ("c2", "The user interface sent no result for this call.", "cancelled"),
     ]
     last = request.input[-1]
     assert isinstance(last, MessageInputItem)
@@ -384,7 +384,7 @@ async def test_a_wrong_answer_decides_nothing(resume: Any, status: int, message:
         assert message in refused.message
         good = [answer("c1", True), answer("c2", status="cancelled")]
         frames = frames_in(await post(app, body(runId="r3", resume=good)), earlier=["c1", "c2"])
-    assert "No decision was made" in json.dumps(frames)
+    assert "The user made no decision" in json.dumps(frames)
 
 
 async def test_answers_to_nothing_are_refused() -> None:
@@ -508,7 +508,7 @@ async def test_a_tool_of_the_client_beside_a_call_that_waits_for_a_person() -> N
     assert [item.output for item in outputs] == [
         "green",
         "a is gone",
-        "The user interface returned no result for this call.",
+        "The user interface sent no result for this call.",
     ]
     told = [one["toolCallId"] for one in frames if one["type"] == "TOOL_CALL_RESULT"]
     assert sorted(told) == ["c2", "c3"]  # the client has the one it gave
@@ -590,7 +590,7 @@ async def test_cancelling_what_is_not_there() -> None:
         assert (await post(app, {"runId": "x"}, "/cancel")).status == 404
         assert (
             await post(app, {}, "/cancel")
-        ).message == "The body names no run: expected runId or threadId."
+        ).message == "The body has no run: expected a text in runId or threadId."
 
 
 @pytest.mark.requirement("F23")

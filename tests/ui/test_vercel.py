@@ -757,11 +757,11 @@ REPLY = {"id": "a", "approved": 1}
         ({"id": "c", "messages": [{"role": "user"}]}, r"messages\[0\].parts: expected a list"),
         (
             {"id": "c", "messages": [{**USER, "parts": []}]},
-            r"messages\[0\].parts: expected a text or a file",
+            r"messages\[0\].parts: expected at least one text or file",
         ),
         (
             {"id": "c", "messages": [{**USER, "role": "system"}]},
-            r"messages\[0\].role: expected user or assistant; the agent",
+            r"messages\[0\].role: expected user or assistant, got system",
         ),
         ({"id": "c", "messages": [{**USER, "role": "tool"}]}, r"messages\[0\].role: expected user"),
         (body({"type": "text"}), r"messages\[0\].parts\[0\].text: expected a text, got null"),
@@ -769,7 +769,7 @@ REPLY = {"id": "a", "approved": 1}
         (body({"type": "file", "url": "blob:x", "mediaType": "a/b"}), r"parts\[0\].url: expected"),
         (
             body({"type": "file", "url": "data:a/b;base64,%%", "mediaType": "a/b"}),
-            r"parts\[0\].url: invalid base64",
+            r"parts\[0\].url: expected valid base64",
         ),
         (body(approvals=[REPLY]), r"approvals\[0\].approved: expected true or false, got a number"),
         (body(approvals=[{}]), r"approvals\[0\].id: expected the id"),

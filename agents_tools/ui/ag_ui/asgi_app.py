@@ -40,9 +40,9 @@ __all__ = ["AgUiApp"]
 
 _LISTENER = ("host", "max_body", "max_concurrency", "body_timeout", "required_scopes")
 _KEY = "ag_ui"
-_LAST = frozenset({"CUSTOM", "RUN_ERROR", "RUN_FINISHED"})
+_FINAL = frozenset({"CUSTOM", "RUN_ERROR", "RUN_FINISHED"})
 """The types of frames at the end of a run that are not part of the messages."""
-_QUIET = 0.05
+_PAUSE = 0.05
 """The seconds without an event after which the encoder sends held updates."""
 
 
@@ -154,53 +154,54 @@ class AgUiApp(AsgiApp):
     # --- a run
 
     async def _run(self, request: HttpRequest, send: Send) -> None:
-        given = read_input(await request.json_object())
-        live = await self.runs.find(given.run_id)
-        if given.resume:
-            await self._stream(await self._resume(given, request), given, request, send)
-        elif live is not None and live.thread_id == given.thread_id:
-            await self._stream(live, given, request, send, late=True)
+        run_input = read_input(await request.json_object())
+        live = await self.runs.find(run_input.run_id)
+        if run_input.resume:
+            await self._stream(await self._resume(run_input, request), run_input, request, send)
+        elif live is not None and live.thread_id == run_input.thread_id:
+            await self._stream(live, run_input, request, send, late=True)
         else:
-            await self._stream(await self._start(given, request), given, request, send)
+            await self._stream(await self._start(run_input, request), run_input, request, send)
 
-    async def _start(self, given: RunInput, request: HttpRequest) -> ActiveRun:
+    async def _start(self, run_input: RunInput, request: HttpRequest) -> ActiveRun:
         answers: dict[str, ToolOutput] = {}
-        names = [str(tool.get("name")) for tool in given.tools]
+        names = [str(tool.get("name")) for tool in run_input.tools]
         live = self.runs.start(
-            self._with_client_tools(given, answers),
-            items_of(given, instructions=self._allow_instructions),
-            run_id=given.run_id,
-            thread_id=given.thread_id,
+            self._with_client_tools(run_input, answers),
+            items_of(run_input, instructions=self._allow_instructions),
+            run_id=run_input.run_id,
+            thread_id=run_input.thread_id,
             context=await self.runs.context_of(request),
             max_turns=self._max_turns,
             meta={_KEY: {"client_tools": names}},
             weight=len(await request.body()),
         )
-        live.notes[_KEY] = [_part(given, -1, names, answers)]
+        live.notes[_KEY] = [_part(run_input, -1, names, answers)]
         return live
 
-    async def _resume(self, given: RunInput, request: HttpRequest) -> ActiveRun:
+    async def _resume(self, run_input: RunInput, request: HttpRequest) -> ActiveRun:
         """Continue the waiting run of the thread with the answers of the client."""
-        live = await self.runs.find_newest(given.thread_id)
+        live = await self.runs.find_newest(run_input.thread_id)
         if live is not None:
             await self.runs.lend_context(live, request)
         if live is None or live.status != "interrupted" or _KEY not in live.meta:
             raise HttpError(
-                409, f"resume: thread {shown(given.thread_id)} has no run that waits for answers."
+                409,
+                f"resume: thread {shown(run_input.thread_id)} has no run that waits for answers.",
             )
-        parts = _parts(live, given)
+        parts = _parts(live, run_input)
         part = parts[-1]
         if part.client_tools and live.restored:
             raise HttpError(
                 409,
-                f"resume: the run of thread {shown(given.thread_id)} was started by an earlier "
+                f"resume: the run of thread {shown(run_input.thread_id)} was started by an earlier "
                 "process, and its client tools are not stored. Send the messages again.",
             )
-        verdicts = verdicts_of(given)
-        answered = {verdict.path for verdict in verdicts}
+        verdicts = verdicts_of(run_input)
+        decided = {verdict.path for verdict in verdicts}
         for item in live.interruptions:
             path = (*item.path, item.call_id)
-            if path in answered:
+            if path in decided:
                 continue
             if item.path or item.name not in part.client_tools:
                 raise HttpError(
@@ -209,34 +210,34 @@ class AgUiApp(AsgiApp):
                     "interrupts.",
                 )
             verdicts.append(Verdict(call_id=item.call_id, path=path, approve=True))
-        answers = answers_of(given)
+        answers = answers_of(run_input)
         after = live.stream.last_id
         live.decide(verdicts)
         part.answers.update(answers)
         parts[-1] = replace(part, messages=[])  # the client has sent them again
-        parts.append(_part(given, after, part.client_tools, part.answers))
+        parts.append(_part(run_input, after, part.client_tools, part.answers))
         return live
 
     def _with_client_tools(
-        self, given: RunInput, answers: Mapping[str, ToolOutput]
+        self, run_input: RunInput, answers: Mapping[str, ToolOutput]
     ) -> Agent[Any, Any]:
-        if not given.tools:
+        if not run_input.tools:
             return self._agent
         if not self._allow_tools:
             raise HttpError(
                 422, "tools: this server does not accept tools of clients (client_tools=)."
             )
         own = set(self._agent.tools_map)
-        brought = _client_tools(given.tools, own, answers)
-        return self._agent.clone(tools=[*self._agent.tools, *brought])
+        client_tools = _client_tools(run_input.tools, own, answers)
+        return self._agent.clone(tools=[*self._agent.tools, *client_tools])
 
     async def _connect(self, request: HttpRequest, send: Send) -> None:
         """Stream the newest run of a thread from its beginning."""
-        given = read_input(await request.json_object())
-        live = await self.runs.find_newest(given.thread_id)
+        run_input = read_input(await request.json_object())
+        live = await self.runs.find_newest(run_input.thread_id)
         if live is None:
-            raise HttpError(404, f"Thread {shown(given.thread_id)} has no run.")
-        await self._stream(live, given, request, send, late=True)
+            raise HttpError(404, f"Thread {shown(run_input.thread_id)} has no run.")
+        await self._stream(live, run_input, request, send, late=True)
 
     async def _cancel(self, request: HttpRequest, send: Send) -> None:
         body = await request.json_object()
@@ -246,7 +247,7 @@ class AgUiApp(AsgiApp):
         elif isinstance(thread_id, str):
             live = await self.runs.find_newest(thread_id)
         else:
-            raise HttpError(422, "The body names no run: expected runId or threadId.")
+            raise HttpError(422, "The body has no run: expected a text in runId or threadId.")
         if live is None:
             raise HttpError(404, f"No run found for {shown(run_id or thread_id)}.")
         cancelled = live.cancel("cancelled by the user")
@@ -263,16 +264,16 @@ class AgUiApp(AsgiApp):
     async def _stream(
         self,
         live: ActiveRun,
-        given: RunInput,
+        run_input: RunInput,
         request: HttpRequest,
         send: Send,
         *,
         late: bool = False,
     ) -> None:
-        part = _parts(live, given)[-1]
+        part = _parts(live, run_input)[-1]
         encoder = AgUiEncoder(
-            version=self._version or given.version,
-            thread_id=given.thread_id,
+            version=self._version or run_input.version,
+            thread_id=run_input.thread_id,
             run_id=part.run_id,
             messages=part.messages,
             client_tools=part.client_tools,
@@ -287,18 +288,18 @@ class AgUiApp(AsgiApp):
 
 
 def _part(
-    given: RunInput, after: int, client_tools: Collection[str], answers: dict[str, ToolOutput]
+    run_input: RunInput, after: int, client_tools: Collection[str], answers: dict[str, ToolOutput]
 ) -> ResponsePart:
     return ResponsePart(
-        run_id=given.run_id,
+        run_id=run_input.run_id,
         after=after,
-        messages=given.messages,
+        messages=run_input.messages,
         client_tools=frozenset(client_tools),
         answers=answers,
     )
 
 
-def _parts(live: ActiveRun, given: RunInput) -> list[ResponsePart]:
+def _parts(live: ActiveRun, run_input: RunInput) -> list[ResponsePart]:
     """Return the parts of a run.
 
     A run that started in another process or app has one part.
@@ -306,7 +307,7 @@ def _parts(live: ActiveRun, given: RunInput) -> list[ResponsePart]:
     known: list[ResponsePart] | None = live.notes.get(_KEY)
     if known is None:
         meta: Any = live.meta.get(_KEY) or {}
-        first = _part(given, -1, meta.get("client_tools", ()), {})
+        first = _part(run_input, -1, meta.get("client_tools", ()), {})
         known = live.notes[_KEY] = [replace(first, run_id=live.id)]
     return known
 
@@ -327,9 +328,9 @@ async def _bytes(
     known = live.stream.last_id if late else -1
     async with (
         aclosing(live.events(after)) as events,
-        aclosing(_paced(events, encoder)) as paced,
+        aclosing(_with_pauses(events, encoder)) as paused_events,
     ):
-        async for event in paced:
+        async for event in paused_events:
             if event is not None and _was_cancelled(live, event):
                 continue  # the end of the run follows
             frames = encoder.flush() if event is None else encoder.encode(event)
@@ -337,7 +338,7 @@ async def _bytes(
                 if event.id < known and not encoder.finished:
                     continue
                 late = False
-                last = [one for one in frames if one["type"] in _LAST] if encoder.finished else []
+                last = [one for one in frames if one["type"] in _FINAL] if encoder.finished else []
                 frames = encoder.prelude() + last
             if frames and not late:
                 yield _bytes_of(frames)
@@ -347,7 +348,7 @@ async def _bytes(
         yield _bytes_of(rest)
 
 
-async def _paced(
+async def _with_pauses(
     events: AsyncGenerator[Event], encoder: AgUiEncoder
 ) -> AsyncGenerator[Event | None]:
     """Yield events, and `None` after a pause while the encoder holds back updates."""
@@ -358,7 +359,7 @@ async def _paced(
                 event = await anext(events, None)
             else:
                 next_event = asyncio.ensure_future(_next(events))
-                if not (await asyncio.wait({next_event}, timeout=_QUIET))[0]:
+                if not (await asyncio.wait({next_event}, timeout=_PAUSE))[0]:
                     yield None
                 event, next_event = await next_event, None
             if event is None:
@@ -383,7 +384,7 @@ def _bytes_of(frames: Sequence[Frame]) -> bytes:
 
 
 def _client_tools(
-    given: Sequence[Mapping[str, Any]], own: Collection[str], answers: Mapping[str, ToolOutput]
+    tools: Sequence[Mapping[str, Any]], own: Collection[str], answers: Mapping[str, ToolOutput]
 ) -> list[FunctionTool[..., Any]]:
     """Return tools whose calls end the run. The client runs them and sends the results."""
 
@@ -392,24 +393,23 @@ def _client_tools(
         del arguments
         return answers.get(context.tool_call_id or "", NO_RESULT)
 
-    tools: list[FunctionTool[..., Any]] = []
-    taken = set(own)
-    for index, tool in enumerate(given):
+    client_tools: list[FunctionTool[..., Any]] = []
+    names = set(own)
+    for index, tool in enumerate(tools):
         name, place = tool.get("name"), f"tools[{index}]"
         if not isinstance(name, str):
             raise HttpError(422, f"{place}.name: expected a text.")
-        if name in taken:
+        if name in names:
             raise HttpError(422, f"{place}.name: the tool {shown(name)} already exists. Rename it.")
-        taken.add(name)
-        given_schema: object = tool.get("parameters") or {"type": "object", "properties": {}}
-        if not isinstance(given_schema, Mapping):
-            raise HttpError(422, f"{place}.parameters: expected a JSON schema.")
-        schema = cast("Mapping[str, Any]", given_schema)
-        made: FunctionTool[..., Any] = FunctionTool(
+        names.add(name)
+        schema: object = tool.get("parameters") or {"type": "object", "properties": {}}
+        if not isinstance(schema, Mapping):
+            raise HttpError(422, f"{place}.parameters: expected a JSON Schema.")
+        client_tool: FunctionTool[..., Any] = FunctionTool(
             name=name,
             description=str(tool.get("description", "")),
-            params_json_schema=schema,
+            params_json_schema=cast("Mapping[str, Any]", schema),
             on_invoke_tool=answer,
         )
-        tools.append(needs_approval()(made))
-    return tools
+        client_tools.append(needs_approval()(client_tool))
+    return client_tools

@@ -44,7 +44,7 @@ PROTOCOL_VERSION: Final = "1.0"
 Status = Literal["ok", "interrupted", "cancelled", "error"]
 
 _INTERVAL = 50
-_NOT_MADE = "The call was not made: the answer of the model broke off."
+_NOT_MADE = "The call was not made: the response of the model broke off."
 
 
 class AgUiEncoder:
@@ -88,25 +88,27 @@ class AgUiEncoder:
         self.version: Final = version
         self.thread_id = thread_id
         self.run_id = run_id
-        known = [] if messages is None else list(messages)
-        self._whole = messages is not None
-        self._answered = {one.get("toolCallId") for one in known if one.get("role") == "tool"}
+        history = [] if messages is None else list(messages)
+        self._has_history = messages is not None
+        self._client_results = {
+            one.get("toolCallId") for one in history if one.get("role") == "tool"
+        }
         self._errors = errors
-        self._writer = FrameWriter(version, MessageHistory(known))
+        self._writer = FrameWriter(version, MessageHistory(history))
         self._calls = AgUiCalls(self._writer, run_id, interval)
-        self._answers: dict[Path, MessageFrames] = {}
-        self._subs = SubAgents(self._writer, self._calls, shown=errors == "show")
-        self._questions = Interrupts(self._writer, client_tools)
+        self._responses: dict[Path, MessageFrames] = {}
+        self._subs = SubAgents(self._writer, self._calls, show_errors=errors == "show")
+        self._interrupts = Interrupts(self._writer, client_tools)
         self._ids = 0
         self.started = False
         self.finished = False
         self._handlers: Mapping[type[Event], Callable[[Any], None]] = {
-            RunStartedEvent: self._run_starts,
-            RunFinishedEvent: self._run_ends,
+            RunStartedEvent: self._on_run_started,
+            RunFinishedEvent: self._on_run_finished,
             RawResponseStreamEvent: self._raw,
             RunItemStreamEvent: self._item,
-            ToolStreamStartEvent: self._call_starts,
-            ToolStreamEndEvent: self._call_ends,
+            ToolStreamStartEvent: self._on_call_started,
+            ToolStreamEndEvent: self._on_call_ended,
             ToolProgressEvent: self._progress,
             ToolArtifactEvent: self._artifact,
             ToolAttemptEvent: self._attempt,
@@ -126,7 +128,7 @@ class AgUiEncoder:
         self._item_handlers: Mapping[str, Callable[[Event, Mapping[str, Any]], None]] = {
             "message_output_created": self._message,
             "reasoning_item_created": self._reasoning,
-            "tool_called": self._called,
+            "tool_called": self._tool_call,
             "tool_output": self._output,
             "tool_approval_requested": self._approval,
         }
@@ -134,7 +136,7 @@ class AgUiEncoder:
     @property
     def held(self) -> bool:
         """Return whether updates are held back; see `flush`."""
-        return self._calls.held
+        return self._calls.has_pending
 
     @property
     def messages(self) -> list[Frame]:
@@ -146,12 +148,12 @@ class AgUiEncoder:
     def encode(self, event: Event) -> list[Frame]:
         """Return the frames of an event: none, one or several."""
         handler = self._handlers.get(type(event))
-        if handler is None or (self.finished and not _begins(event)):
+        if handler is None or (self.finished and not _starts_run(event)):
             return []
         writer = self._writer
         writer.now = int(event.timestamp * 1000) or None
         writer.seq = event.seq
-        if not _begins(event):
+        if not _starts_run(event):
             self._start()
         handler(event)
         return writer.take()
@@ -172,27 +174,27 @@ class AgUiEncoder:
     def prelude(self) -> list[Frame]:
         """Return the frames for a client that joins late. The frames of `encode` follow them."""
         writer = self._writer
-        live = [answer.open_piece for answer in self._answers.values()]
+        pieces = [response.open_piece for response in self._responses.values()]
         calls = [call for call in self._calls if call.open]
-        without = {piece.id for piece in live if piece} | {call.wire for call in calls}
+        without = {piece.id for piece in pieces if piece} | {call.wire for call in calls}
         messages = writer.messages.list(without=without)
         frames: list[Frame] = [
             self._run_started(),
             {"type": "MESSAGES_SNAPSHOT", "messages": messages},
         ]
-        writer.is_replay = True
+        writer.replaying = True
         self._resume(calls)
-        writer.is_replay = False
+        writer.replaying = False
         return frames + writer.take()
 
     def _resume(self, calls: list[AgUiCall]) -> None:
         self._subs.resume()
-        for answer in self._answers.values():
-            answer.resume()
+        for response in self._responses.values():
+            response.resume()
         for call in calls:
-            caller = self._answers.get(call.path[:-1])
+            caller = self._responses.get(call.path[:-1])
             self._calls.resume(call, caller.message if caller else None)
-        self._calls.show_open()
+        self._calls.resend_activities()
 
     # --- the run
 
@@ -213,36 +215,36 @@ class AgUiEncoder:
         self._calls.run_id = self.run_id
         self._writer.frames.append(self._run_started())
 
-    def _run_starts(self, event: RunStartedEvent) -> None:
+    def _on_run_started(self, event: RunStartedEvent) -> None:
         if event.path:
-            self._sub_starts(event)
+            self._on_sub_started(event)
             return
         if self.finished:  # the run continues; in the protocol this is another run
             self.finished = self.started = False
             self.run_id = f"{self.run_id}+"
-            self._questions.clear()
-            self._answers.clear()
+            self._interrupts.clear()
+            self._responses.clear()
             self._subs.clear()
         self.run_id = self.run_id or event.run_id or ""
         self._start()
 
-    def _run_ends(self, event: RunFinishedEvent) -> None:
+    def _on_run_finished(self, event: RunFinishedEvent) -> None:
         if event.path:
-            self._sub_ends(event)
+            self._on_sub_finished(event)
             return
         status = event.status if event.status in {"ok", "interrupted", "cancelled"} else "error"
         self._finish(cast("Status", status), event)
 
     def _finish(self, status: Status, event: RunFinishedEvent) -> None:
-        for path, answer in self._answers.items():
-            self._end_answer(answer, path)
-        ended = "lost" if event.status == "lost" else "cancelled"
-        self._calls.close("waiting" if status == "interrupted" else ended)
+        for path, response in self._responses.items():
+            self._end_response(response, path)
+        final = "lost" if event.status == "lost" else "cancelled"
+        self._calls.close("waiting" if status == "interrupted" else final)
         self._subs.close(status, event.error)
         self.finished = True
         usage = usage_of(event.usage) if self.version == "1.0" else None
         if status == "error":
-            message, code = error_of(event.error, shown=self._errors == "show")
+            message, code = error_of(event.error, show=self._errors == "show")
             code = "lost" if event.status == "lost" else code
             self._writer.put("RUN_ERROR", message=message, code=code, usage=usage)
             return
@@ -257,11 +259,11 @@ class AgUiEncoder:
 
     def _outcome(self, status: Status) -> Frame | None:
         if self.version == "1.0":
-            return self._questions.outcome(status)
-        if status == "interrupted" and self._questions.open:
-            asked = self._questions.outcome(status)  # the oldest clients do not support outcomes
-            self._custom("agents_tools.approval", {"interrupts": asked["interrupts"]})
-            return asked
+            return self._interrupts.outcome(status)
+        if status == "interrupted" and self._interrupts.open:
+            outcome = self._interrupts.outcome(status)  # the oldest clients do not support outcomes
+            self._custom("agents_tools.approval", {"interrupts": outcome["interrupts"]})
+            return outcome
         if status == "cancelled":
             self._custom("agents_tools.cancelled", {"runId": self.run_id})
         return None
@@ -272,46 +274,46 @@ class AgUiEncoder:
     def _nested(self) -> bool:
         return self.version == "1.0"
 
-    def _sub_starts(self, event: RunStartedEvent) -> None:
+    def _on_sub_started(self, event: RunStartedEvent) -> None:
         sub = self._subs.get(event.path)
         if sub is not None and sub.open:
             sub.runs += 1
             return
-        self._answers.pop(event.path, None)
+        self._responses.pop(event.path, None)
         self._subs.begin(event.path, event.agent or event.tool_name or "agent")
         if not self._nested:
             call = self._calls.at(event.path, event.tool_name, None)
             self._calls.update(call, agent=safe_text(event.agent or ""))
 
-    def _sub_ends(self, event: RunFinishedEvent) -> None:
+    def _on_sub_finished(self, event: RunFinishedEvent) -> None:
         sub = self._subs.get(event.path)
         if sub is not None and sub.runs == 1:
-            self._sub_finished(event.path, event.status, event.error)
+            self._end_sub(event.path, event.status, event.error)
         elif sub is not None and sub.open:
             sub.runs -= 1
 
-    def _sub_finished(self, path: Path, status: str, error: str | None) -> None:
-        sub, answer = self._subs.get(path), self._answers.get(path)
-        if answer is not None:
-            self._end_answer(answer, path)
+    def _end_sub(self, path: Path, status: str, error: str | None) -> None:
+        sub, response = self._subs.get(path), self._responses.get(path)
+        if response is not None:
+            self._end_response(response, path)
         if sub is not None:
             self._subs.end(sub, status, error)
 
     # --- output of models
 
-    def _answer(self, path: Path) -> MessageFrames | None:
-        """Return the answers of the agent at a path; `None` if the client does not see it."""
+    def _response(self, path: Path) -> MessageFrames | None:
+        """Return the responses of an agent; `None` if the client does not see the agent."""
         if path and not self._nested:
             return None
-        answer = self._answers.get(path)
-        if answer is None:
+        response = self._responses.get(path)
+        if response is None:
             if path and self._subs.get(path) is None:
                 call = self._calls.get(path)
                 self._subs.begin(path, (call.tool if call else "") or "agent")
-            answer = self._answers[path] = MessageFrames(
+            response = self._responses[path] = MessageFrames(
                 self._writer, self._subs.owner(path), self._new_id
             )
-        return answer
+        return response
 
     def _new_id(self) -> str:
         self._ids += 1
@@ -323,64 +325,66 @@ class AgUiEncoder:
             return
         data = cast("Mapping[str, Any]", raw)
         handler = self._raw_handlers.get(str(data.get("type")))
-        answer = self._answer(event.path) if handler is not None else None
-        if handler is not None and answer is not None:
-            if answer.complete:
-                self._take_back(self._drop_calls(answer, event.path))
-            handler(answer, event.path, data)
+        response = self._response(event.path) if handler is not None else None
+        if handler is not None and response is not None:
+            if response.complete:
+                self._remove_messages(self._drop_calls(response, event.path))
+            handler(response, event.path, data)
 
-    def _text_delta(self, answer: MessageFrames, path: Path, data: Mapping[str, Any]) -> None:
+    def _text_delta(self, response: MessageFrames, path: Path, data: Mapping[str, Any]) -> None:
         del path
-        answer.add_delta("text", str(data.get("delta", "")))
+        response.add_delta("text", str(data.get("delta", "")))
 
-    def _reasoning_delta(self, answer: MessageFrames, path: Path, data: Mapping[str, Any]) -> None:
+    def _reasoning_delta(
+        self, response: MessageFrames, path: Path, data: Mapping[str, Any]
+    ) -> None:
         del path
-        answer.add_delta("reasoning", str(data.get("delta", "")))
+        response.add_delta("reasoning", str(data.get("delta", "")))
 
-    def _item_added(self, answer: MessageFrames, path: Path, data: Mapping[str, Any]) -> None:
+    def _item_added(self, response: MessageFrames, path: Path, data: Mapping[str, Any]) -> None:
         item: Mapping[str, Any] = data.get("item") or {}
         if item.get("type") == "message":
-            answer.next_message()
-        elif item.get("type") == "function_call" and item.get("call_id") and answer.begin():
-            place = (*path, str(item["call_id"]))
-            if self._is_new(place):
-                call = self._calls.at(place, str(item.get("name", "")), self._subs.owner(path))
-                self._calls.begin(call, answer.call_parent())
-                answer.calls.add(place[-1])
+            response.next_message()
+        elif item.get("type") == "function_call" and item.get("call_id") and response.begin():
+            call_path = (*path, str(item["call_id"]))
+            if self._is_new(call_path):
+                call = self._calls.at(call_path, str(item.get("name", "")), self._subs.owner(path))
+                self._calls.begin(call, response.call_parent())
+                response.calls.add(call_path[-1])
 
-    def _call_delta(self, answer: MessageFrames, path: Path, data: Mapping[str, Any]) -> None:
+    def _call_delta(self, response: MessageFrames, path: Path, data: Mapping[str, Any]) -> None:
         call_id = str(data.get("call_id", ""))
         call = self._calls.get((*path, call_id))
-        if call is not None and call_id in answer.calls and answer.begin():
-            self._calls.arguments(call, str(data.get("delta", "")))
+        if call is not None and call_id in response.calls and response.begin():
+            self._calls.add_arguments(call, str(data.get("delta", "")))
 
-    def _retry(self, answer: MessageFrames, path: Path, data: Mapping[str, Any]) -> None:
+    def _retry(self, response: MessageFrames, path: Path, data: Mapping[str, Any]) -> None:
         del data
-        self._take_back(answer.discard() + self._drop_calls(answer, path))
+        self._remove_messages(response.forget() + self._drop_calls(response, path))
 
-    def _is_new(self, place: Path) -> bool:
-        call = self._calls.get(place)
-        known = wire_id(place) in self._writer.messages.call_ids
-        return not known and (call is None or not call.began)
+    def _is_new(self, call_path: Path) -> bool:
+        call = self._calls.get(call_path)
+        is_sent = wire_id(call_path) in self._writer.messages.call_ids
+        return not is_sent and (call is None or not call.has_start)
 
-    def _end_answer(self, answer: MessageFrames, path: Path) -> None:
-        answer.end()
-        self._take_back(self._drop_calls(answer, path))
+    def _end_response(self, response: MessageFrames, path: Path) -> None:
+        response.end()
+        self._remove_messages(self._drop_calls(response, path))
 
-    def _drop_calls(self, answer: MessageFrames, path: Path) -> list[str]:
-        """End the streamed calls that are not made."""
+    def _drop_calls(self, response: MessageFrames, path: Path) -> list[str]:
+        """End the calls that the model began to write but did not make."""
         dropped: list[str] = []
-        for call_id in answer.calls:
+        for call_id in response.calls:
             call = self._calls.get((*path, call_id))
             if call is not None and call.open:
-                self._calls.answer(call, _NOT_MADE, "cancelled")
+                self._calls.send_result(call, _NOT_MADE, "cancelled")
                 dropped += [call.wire, f"{self.run_id}-result-{call.wire}"]
-        answer.calls.clear()
+        response.calls.clear()
         return dropped
 
-    def _take_back(self, ids: list[str]) -> None:
-        """Remove wrong messages with a snapshot. This requires that all messages are known."""
-        if ids and self._whole:
+    def _remove_messages(self, ids: list[str]) -> None:
+        """Remove wrong messages with a snapshot, if the messages of the client are known."""
+        if ids and self._has_history:
             messages = self._writer.messages
             messages.forget(ids)
             self._writer.put("MESSAGES_SNAPSHOT", messages=messages.list())
@@ -394,9 +398,9 @@ class AgUiEncoder:
 
     def _message(self, event: Event, item: Mapping[str, Any]) -> None:
         text = message_text(item)
-        answer = self._answer(event.path)
-        if answer is not None:
-            self._take_back(answer.complete_piece("text", text))
+        response = self._response(event.path)
+        if response is not None:
+            self._remove_messages(response.add_item("text", text))
         elif text:
             value = {
                 "call": wire_id(event.path),
@@ -406,43 +410,43 @@ class AgUiEncoder:
             self._custom("agents_tools.message", value)
 
     def _reasoning(self, event: Event, item: Mapping[str, Any]) -> None:
-        answer = self._answer(event.path)
-        if answer is not None:
-            self._take_back(answer.complete_piece("reasoning", reasoning_text(item)))
+        response = self._response(event.path)
+        if response is not None:
+            self._remove_messages(response.add_item("reasoning", reasoning_text(item)))
 
-    def _called(self, event: Event, item: Mapping[str, Any]) -> None:
-        answer = self._answer(event.path)
+    def _tool_call(self, event: Event, item: Mapping[str, Any]) -> None:
+        response = self._response(event.path)
         call_id, name = str(item.get("call_id", "")), str(item.get("name", ""))
         call = self._calls.at((*event.path, call_id), name, self._subs.owner(event.path))
         if item.get("kind") == "hosted":
             call.status = "ok"
             self._calls.update(call, hosted=True)
-        elif answer is None:
+        elif response is None:
             self._calls.update(call)
         else:
-            if not call.began and self._is_new(call.path):
-                self._calls.begin(call, answer.call_parent())
+            if not call.has_start and self._is_new(call.path):
+                self._calls.begin(call, response.call_parent())
             self._calls.complete(call, str(item.get("arguments", "")))
-            answer.calls.discard(call_id)
+            response.calls.discard(call_id)
 
     def _output(self, event: Event, item: Mapping[str, Any]) -> None:
-        place = (*event.path, str(item.get("call_id", "")))
-        answer = self._answer(event.path)
-        call = self._calls.at(place, str(item.get("name", "")), self._subs.owner(event.path))
-        if answer is not None:
-            answer.answered()
-            call.began = True  # at the latest in the run that this one continues
-            call.answered = call.answered or call.wire in self._answered  # by the client itself
-        self._calls.answer(call, item.get("output", ""), str(item.get("status", "ok")))
-        if answer is None and call.shown is None:
+        call_path = (*event.path, str(item.get("call_id", "")))
+        response = self._response(event.path)
+        call = self._calls.at(call_path, str(item.get("name", "")), self._subs.owner(event.path))
+        if response is not None:
+            response.begin_response()
+            call.has_start = True  # this run or the one that it continues has sent it
+            call.has_result = call.has_result or call.wire in self._client_results
+        self._calls.send_result(call, item.get("output", ""), str(item.get("status", "ok")))
+        if response is None and call.activity_at is None:
             self._calls.update(call)
 
     def _approval(self, event: Event, item: Mapping[str, Any]) -> None:
         inner = tuple(str(part) for part in item.get("path") or ())
-        place = (*event.path, *inner, str(item.get("call_id", "")))
-        wire = self._questions.ask(place, item, self._subs.owner(place[:-1]))
+        call_path = (*event.path, *inner, str(item.get("call_id", "")))
+        wire = self._interrupts.add_call(call_path, item, self._subs.owner(call_path[:-1]))
         if wire is not None:
-            self._subs.wait(place, wire)
+            self._subs.add_interrupt(call_path, wire)
 
     # --- calls
 
@@ -451,21 +455,21 @@ class AgUiEncoder:
         path = event.path or ((event.tool_call_id,) if event.tool_call_id else ("run",))
         return self._calls.at(path, event.tool_name, self._subs.owner(path[:-1]))
 
-    def _call_starts(self, event: ToolStreamStartEvent) -> None:
+    def _on_call_started(self, event: ToolStreamStartEvent) -> None:
         call = self._call_of(event)
         call.status = None
-        if len(call.path) > 1 and not call.began:  # clients have no other frame for it
+        if len(call.path) > 1 and not call.has_start:  # the activity is its only frame
             self._calls.update(call, arguments=dict(event.input_args))
 
-    def _call_ends(self, event: ToolStreamEndEvent) -> None:
+    def _on_call_ended(self, event: ToolStreamEndEvent) -> None:
         call = self._call_of(event)
         sub = self._subs.get(event.path)
         status: str = event.status
         if sub is not None:
-            self._sub_finished(event.path, status, f"ToolError: {status}")
+            self._end_sub(event.path, status, f"ToolError: {status}")
             if sub.interrupts and status == "cancelled":
                 status = "waiting"  # for approval; the call continues after the decision
-        self._calls.ended(call, status, event.duration)
+        self._calls.end(call, status, event.duration)
 
     def _progress(self, event: ToolProgressEvent) -> None:
         progress: Frame = {"current": event.current}
@@ -476,7 +480,7 @@ class AgUiEncoder:
         self._calls.update(self._call_of(event), progress=progress)
 
     def _artifact(self, event: ToolArtifactEvent) -> None:
-        self._calls.artifact(self._call_of(event), event)
+        self._calls.add_artifact(self._call_of(event), event)
 
     def _attempt(self, event: ToolAttemptEvent) -> None:
         error = {} if event.error is None else {"error": safe_text(event.error)}
@@ -492,18 +496,17 @@ class AgUiEncoder:
             "level": event.level,
             "seq": event.seq,
         }
-        given = {name: one for name, one in value.items() if one is not None}
-        self._custom("agents_tools.notify", given, self._subs.owner(event.path[:-1]))
+        self._custom("agents_tools.notify", value, self._subs.owner(event.path[:-1]))
 
     def _gap(self, event: GapEvent) -> None:
-        for answer in self._answers.values():
-            answer.note_gap()
+        for response in self._responses.values():
+            response.skip()
         self._custom("agents_tools.gap", {"dropped": event.dropped})
 
     def _custom(self, name: str, value: Frame, owner: str | None = None) -> None:
-        given = {key: one for key, one in value.items() if one is not None}
-        self._writer.put("CUSTOM", owner, name=name, value=given)
+        present = {key: one for key, one in value.items() if one is not None}
+        self._writer.put("CUSTOM", owner, name=name, value=present)
 
 
-def _begins(event: Event) -> bool:
+def _starts_run(event: Event) -> bool:
     return isinstance(event, RunStartedEvent) and not event.path

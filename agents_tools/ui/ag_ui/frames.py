@@ -1,4 +1,4 @@
-"""Write AG-UI frames with their ids, times and owners, and convert outputs and usage."""
+"""Write AG-UI frames, and convert ids, errors, results and usage to their wire format."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
 Path: TypeAlias = tuple[str, ...]
 
 Version: TypeAlias = Literal["1.0", "0.x"]
-"""The protocol version of a client: the first stable version, or an earlier one."""
+"""A protocol version: the first stable version, or any version before it."""
 
 ERROR_CODES: Final = {
     "BudgetExceeded": "budget_exceeded",
@@ -36,12 +36,12 @@ ERROR_CODES: Final = {
     "RunTimeoutError": "run_timeout",
     "UserError": "user_error",
 }
-"""The `code` of RUN_ERROR by the class of the error; `error` for other classes."""
+"""The `code` of RUN_ERROR by the class of the exception; other classes have `error`."""
 
-_PLAIN_CODE = "error"
-_PARTS = {"image": "image", "audio": "audio", "file": "document"}
-_TYPES = {"image": "image/png", "audio": "audio/wav", "file": "application/octet-stream"}
-_FIELDS = {
+_DEFAULT_CODE = "error"
+_PART_TYPES = {"image": "image", "audio": "audio", "file": "document"}
+_MIME_TYPES = {"image": "image/png", "audio": "audio/wav", "file": "application/octet-stream"}
+_TOKENS = {
     "input_tokens": "inputTokens",
     "output_tokens": "outputTokens",
     "cached_input_tokens": "cachedInputTokens",
@@ -57,11 +57,11 @@ class FrameWriter:
         messages: The message history.
 
     Attributes:
-        frames: The frames since the last `take`.
-        now: The time of the next frames in milliseconds; `None` for no time.
-        seq: The sequence number of the current event.
-        is_replay: Whether the frames are repeated for a late client. They do not change the
-            history.
+        frames: The frames since the last call of `take`.
+        now: The timestamp of the next frames in milliseconds; `None` for no timestamp.
+        seq: The sequence number of the current event in its run.
+        replaying: Whether the frames repeat earlier ones for a late client. The message history
+            already contains those.
     """
 
     def __init__(self, version: Version, messages: MessageHistory) -> None:
@@ -70,7 +70,7 @@ class FrameWriter:
         self.frames: list[Frame] = []
         self.now: int | None = None
         self.seq = -1
-        self.is_replay = False
+        self.replaying = False
 
     def put(self, kind: str, owner: str | None = None, **fields: Any) -> None:
         """Write a frame without the fields that are `None`."""
@@ -82,45 +82,45 @@ class FrameWriter:
             frame["subagentRunId"] = owner
         if self.now is not None:
             frame["timestamp"] = self.now
-        if not self.is_replay:
+        if not self.replaying:
             self.messages.apply(frame)
         self.frames.append(frame)
 
-    def facts(self, path: Path, **more: Any) -> dict[str, Any]:
-        """Return the metadata of a frame about a call, for which the protocol has no fields."""
-        known = {name: value for name, value in more.items() if value is not None}
-        return {"agents_tools": {**known, "path": list(path), "seq": self.seq}}
+    def metadata(self, path: Path, **fields: Any) -> dict[str, Any]:
+        """Return the metadata of a call, for values without a field in the protocol."""
+        present = {name: value for name, value in fields.items() if value is not None}
+        return {"agents_tools": {**present, "path": list(path), "seq": self.seq}}
 
     def take(self) -> list[Frame]:
-        """Return and clear the frames."""
-        taken, self.frames = self.frames, []
-        return taken
+        """Return the frames and remove them from the writer."""
+        frames, self.frames = self.frames, []
+        return frames
 
 
 def wire_id(path: Path) -> str:
-    """Return the id of a call for clients, unique in a run, unlike the id of the call itself."""
+    """Return the id of a call on the wire. Call ids alone are not unique in a run."""
     return "/".join(part.replace("%", "%25").replace("/", "%2F") for part in path)
 
 
 def path_of(wire: str) -> Path:
-    """Return the path of a call from its id for clients."""
+    """Return the path of a call from its wire id."""
     return tuple(part.replace("%2F", "/").replace("%25", "%") for part in wire.split("/"))
 
 
-def error_of(error: str | None, *, shown: bool) -> tuple[str, str]:
-    """Return the error message of a run for the client, and its code.
+def error_of(error: str | None, *, show: bool) -> tuple[str, str]:
+    """Return the message and the code for the error of a run.
 
     Args:
-        error: The error of the run, which begins with the name of its class.
-        shown: Whether the client gets the message.
+        error: The error text of the run, which begins with the class of the exception.
+        show: Whether the client gets the message of the exception.
     """
     text = error or ""
-    found = re.match(r"([A-Za-z_][\w.]*): ?(.*)", text, re.DOTALL)
-    kind, words = (found[1], found[2]) if found else ("", text)
-    code = ERROR_CODES.get(kind.rpartition(".")[2], _PLAIN_CODE)
-    if not shown:
+    match = re.match(r"([A-Za-z_][\w.]*): ?(.*)", text, re.DOTALL)
+    kind, message = (match[1], match[2]) if match else ("", text)
+    code = ERROR_CODES.get(kind.rpartition(".")[2], _DEFAULT_CODE)
+    if not show:
         return "The run failed.", code
-    return safe_text(words or text or "The run failed."), code
+    return safe_text(message or text or "The run failed."), code
 
 
 def result_content(output: object, version: Version) -> str | list[Frame]:
@@ -133,26 +133,30 @@ def result_content(output: object, version: Version) -> str | list[Frame]:
     parts = [_part(cast("Mapping[str, Any]", block)) for block in blocks]
     if version == "1.0" and any(part["type"] != "text" for part in parts):
         return parts
-    return "\n".join(part["text"] if part["type"] == "text" else _instead(part) for part in parts)
+    return "\n".join(part["text"] if part["type"] == "text" else _in_text(part) for part in parts)
 
 
 def usage_of(usage: Mapping[str, Any] | None) -> list[Frame] | None:
-    """Return the usage of a run; `None` if it is unknown."""
-    counted = {name: int(usage[key]) for key, name in _FIELDS.items() if usage and usage.get(key)}
-    if not counted:
+    """Return the token usage of a run; `None` if it is unknown."""
+    counts = {name: int(usage[key]) for key, name in _TOKENS.items() if usage and usage.get(key)}
+    if not counts:
         return None
-    counted["totalTokens"] = counted.get("inputTokens", 0) + counted.get("outputTokens", 0)
-    return [counted]
+    counts["totalTokens"] = counts.get("inputTokens", 0) + counts.get("outputTokens", 0)
+    return [counts]
 
 
 def _part(block: Mapping[str, Any]) -> Frame:
     kind = block.get("type")
-    if kind not in _PARTS:
+    if kind not in _PART_TYPES:
         return {"type": "text", "text": safe_text(str(block.get("text", "")))}
     mime = block.get("mime_type")
     source: Frame
     if block.get("data") is not None:
-        source = {"type": "data", "value": block["data"], "mimeType": mime or _TYPES[kind]}
+        source = {
+            "type": "data",
+            "value": block["data"],
+            "mimeType": mime or _MIME_TYPES[kind],
+        }
     elif block.get("url") is not None:
         source = {"type": "url", "value": block["url"], **({"mimeType": mime} if mime else {})}
     else:
@@ -162,12 +166,12 @@ def _part(block: Mapping[str, Any]) -> Frame:
             **({"mimeType": mime} if mime else {}),
         }
     name = block.get("filename")
-    named = {"metadata": {"filename": safe_text(str(name))}} if name else {}
-    return {"type": _PARTS[kind], "source": source, **named}
+    metadata = {"metadata": {"filename": safe_text(str(name))}} if name else {}
+    return {"type": _PART_TYPES[kind], "source": source, **metadata}
 
 
-def _instead(part: Frame) -> str:
-    """Return a text in place of a part that a text-only client cannot get."""
+def _in_text(part: Frame) -> str:
+    """Describe a part for a client that supports only text."""
     source = part["source"]
     if source["type"] == "url":
         return f"[{part['type']} at {safe_text(source['value'])}]"

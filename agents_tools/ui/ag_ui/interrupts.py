@@ -1,4 +1,4 @@
-"""The interrupts with which a run ends early: approvals, and calls of client tools."""
+"""Collect the approvals and client tool results that an interrupted run waits for."""
 
 from __future__ import annotations
 
@@ -19,19 +19,22 @@ RESPONSE_SCHEMA: Final[Mapping[str, Any]] = {
     "type": "object",
     "properties": {
         "approved": {"type": "boolean", "description": "Whether the call can run."},
-        "message": {"type": "string", "description": "The reason of a rejection, for the model."},
+        "message": {
+            "type": "string",
+            "description": "The reason for a rejection. The model gets it.",
+        },
         "arguments": {"type": "object", "description": "Arguments that replace those of the call."},
     },
     "required": ["approved"],
 }
-"""The schema of the response to an interrupt for approval."""
+"""The JSON Schema of the answer to an approval interrupt."""
 
 
 class Interrupts:
-    """The open interrupts of a run.
+    """The interrupts and client tool calls of a run.
 
     Args:
-        writer: The frame writer, which knows the protocol version of the client.
+        writer: The writer of the frames.
         client_tools: The names of tools that the client runs itself.
     """
 
@@ -43,7 +46,7 @@ class Interrupts:
 
     @property
     def open(self) -> bool:
-        """Return whether an approval is requested."""
+        """Return whether a call waits for approval."""
         return bool(self._interrupts)
 
     def clear(self) -> None:
@@ -51,30 +54,30 @@ class Interrupts:
         self._interrupts.clear()
         self._pending.clear()
 
-    def ask(self, path: Path, item: Mapping[str, Any], owner: str | None) -> str | None:
-        """Request approval of a call, or leave the call to the client if it is a client tool.
+    def add_call(self, path: Path, item: Mapping[str, Any], owner: str | None) -> str | None:
+        """Add an interrupt for a call, or a pending call if the tool runs on the client.
 
         Args:
             path: The path of the call.
-            item: The approval item.
-            owner: The sub-agent that makes the call.
+            item: The approval item of the call.
+            owner: The id of the sub-agent that makes the call.
 
         Returns:
-            The id of the interrupt; `None` for a client tool.
+            The id of the interrupt; `None` if the tool runs on the client.
         """
         name, wire = str(item.get("name", "")), wire_id(path)
         if len(path) == 1 and name in self._client_tools:
             self._pending.append(wire)
             return None
-        shown = safe_text(name)
+        tool = safe_text(name)
         interrupt: Frame = {
             "id": wire,
             "reason": "tool_call",
             "toolCallId": wire,
-            "message": f"May {shown} run?",
+            "message": f"Approve this call of {tool}?",
             "responseSchema": dict(RESPONSE_SCHEMA),
-            "metadata": self._writer.facts(
-                path, tool=shown, arguments=str(item.get("arguments", "")), approval=True
+            "metadata": self._writer.metadata(
+                path, tool=tool, arguments=str(item.get("arguments", "")), approval=True
             ),
         }
         if owner is not None and self._writer.version == "1.0":

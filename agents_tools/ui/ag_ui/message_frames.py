@@ -1,4 +1,4 @@
-"""Stream the text and reasoning of models, and complete what was not streamed."""
+"""Encode the text and reasoning of models, from deltas and from complete items."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Kind: TypeAlias = Literal["text", "reasoning"]
 
 
 class MessagePiece:
-    """A message or reasoning of which at least a part was sent.
+    """A text or reasoning message that was started.
 
     Attributes:
-        kind: Message (`text`) or `reasoning`.
-        id: The id for the client.
-        sent: The deltas sent so far, as the model wrote them.
-        open: Whether more can follow.
+        kind: Text or reasoning.
+        id: Its id on the wire.
+        sent: The deltas that were sent, as the model wrote them.
+        open: Whether more deltas can follow.
     """
 
     __slots__ = ("id", "kind", "open", "sent")
@@ -36,19 +36,20 @@ class MessagePiece:
 
 
 class MessageFrames:
-    """The frames for the answers of one agent's model.
+    """The responses of the model of one agent, one after the other.
 
-    Deltas are sent as they arrive. The complete item that follows adds the missing text: all of it
-    if the model does not stream, the rest if deltas were dropped.
+    Deltas are sent at once. The complete item that follows adds the missing text: all of it if the
+    model does not stream, the rest if deltas were dropped.
 
     Args:
-        writer: Writes the frames.
+        writer: The writer of the frames.
         owner: The id of the sub-agent; `None` for the agent of the run itself.
-        new_id: Returns a new message id.
+        new_id: Creates ids of messages.
 
     Attributes:
-        complete: Whether the items of the answer have arrived. Later deltas belong to a new answer.
-        message: The id of the message that calls belong to.
+        complete: Whether an item of the response was received, so that the next delta belongs to a
+            new response.
+        message: The id of the message that the calls belong to.
         calls: The ids of the calls that are being streamed.
     """
 
@@ -56,7 +57,7 @@ class MessageFrames:
         self._writer = writer
         self._owner = owner
         self._new_id = new_id
-        self._waiting: list[MessagePiece] = []  # sent, but their items have not arrived
+        self._waiting: list[MessagePiece] = []  # whose items were not received
         self._current: MessagePiece | None = None
         self._gap = False
         self.complete = False
@@ -65,11 +66,11 @@ class MessageFrames:
 
     @property
     def open_piece(self) -> MessagePiece | None:
-        """The piece that is being written."""
+        """The message that the model is writing."""
         return self._current
 
     def begin(self) -> bool:
-        """Prepare for a delta; return `False` after a gap, when deltas cannot be sent."""
+        """Prepare for a delta. Return whether it can be sent: after a gap it cannot."""
         if self.complete:
             self.end()
             self.complete = False
@@ -78,13 +79,13 @@ class MessageFrames:
             self._waiting.clear()
         return not self._gap
 
-    def note_gap(self) -> None:
-        """Stop sending deltas until the complete item, because some deltas were dropped."""
+    def skip(self) -> None:
+        """Ignore the deltas until the complete item, because events were dropped."""
         self.begin()
         self._gap = True
 
     def add_delta(self, kind: Kind, delta: str) -> None:
-        """Send a delta of a message or of reasoning."""
+        """Send the next delta of a text or of reasoning."""
         if not self.begin() or not delta:
             return
         piece = self._current
@@ -93,23 +94,23 @@ class MessageFrames:
         self._add(piece, delta)
 
     def next_message(self) -> None:
-        """End the current piece, because a new message begins."""
+        """End the current message, because a new one begins."""
         if self.begin():
             self._end_current()
 
     def call_parent(self) -> str:
-        """Return the message that a call belongs to, and end the text before it."""
+        """Return the id of the message that a call belongs to, and end the text before the call."""
         if not self._gap:
             self._end_current()
         if self.message is None:
             self.message = self._new_id()
         return self.message
 
-    def complete_piece(self, kind: Kind, text: str) -> list[str]:
-        """Send the missing part of a message or reasoning, and end it.
+    def add_item(self, kind: Kind, text: str) -> list[str]:
+        """Send the missing part of a complete text or reasoning.
 
         Returns:
-            The ids of pieces whose sent text is wrong.
+            The ids of messages that were sent with a different text.
         """
         self.complete = True
         piece = next((one for one in self._waiting if one.kind == kind), None)
@@ -131,29 +132,29 @@ class MessageFrames:
         self._end_current()
         return [piece.id]
 
-    def discard(self) -> list[str]:
-        """End an answer that broke off, and return the ids of its pieces."""
+    def forget(self) -> list[str]:
+        """End a response that broke off, and return the ids of its messages."""
         self.end()
-        discarded = [piece.id for piece in self._waiting]
+        dropped = [piece.id for piece in self._waiting]
         self._waiting.clear()
         self._gap = False
         self.message = None
-        return discarded
+        return dropped
 
     def end(self) -> None:
-        """End all open pieces."""
+        """End the open messages."""
         for piece in self._waiting:
             self._end(piece)
 
     def resume(self) -> None:
-        """Send the open piece again, for a late client."""
+        """Send the open message again, for a late client."""
         piece = self._current
         if piece is not None and piece.open:
-            self._open(piece)
-            self._content(piece, self._writer.messages.text_of(piece.id))
+            self._send_start(piece)
+            self._send_content(piece, self._writer.messages.text_of(piece.id))
 
-    def answered(self) -> None:
-        """Complete the answer, because its tool calls have results."""
+    def begin_response(self) -> None:
+        """Start a new response, because a tool result follows the previous one."""
         self.complete = True
         self.message = None
 
@@ -164,10 +165,10 @@ class MessageFrames:
             self.message = piece.id
         if not self.complete:
             self._waiting.append(piece)
-        self._open(piece)
+        self._send_start(piece)
         return piece
 
-    def _open(self, piece: MessagePiece) -> None:
+    def _send_start(self, piece: MessagePiece) -> None:
         put, owner = self._writer.put, self._owner
         if piece.kind == "text":
             put("TEXT_MESSAGE_START", owner, messageId=piece.id, role="assistant")
@@ -177,9 +178,9 @@ class MessageFrames:
 
     def _add(self, piece: MessagePiece, delta: str) -> None:
         piece.sent.append(delta)
-        self._content(piece, safe_text(delta))
+        self._send_content(piece, safe_text(delta))
 
-    def _content(self, piece: MessagePiece, text: str) -> None:
+    def _send_content(self, piece: MessagePiece, text: str) -> None:
         if text:
             kind = "TEXT_MESSAGE" if piece.kind == "text" else "REASONING_MESSAGE"
             self._writer.put(f"{kind}_CONTENT", self._owner, messageId=piece.id, delta=text)
@@ -203,12 +204,12 @@ class MessageFrames:
 
 
 def message_text(item: Mapping[str, Any]) -> str:
-    """Return the text of a message, including a refusal."""
+    """Return the text of a message item, or its refusal."""
     parts = cast("list[Mapping[str, Any]]", item.get("content") or [])
     return "".join(str(part.get("text") or part.get("refusal") or "") for part in parts)
 
 
 def reasoning_text(item: Mapping[str, Any]) -> str:
-    """Return the text of reasoning."""
+    """Return the text of a reasoning item."""
     parts = cast("list[Mapping[str, Any]]", item.get("summary") or [])
     return "\n\n".join(str(part.get("text", "")) for part in parts)

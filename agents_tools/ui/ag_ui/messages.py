@@ -1,4 +1,4 @@
-"""The messages of an AG-UI client, derived from the frames as the client does it."""
+"""Track the messages that an AG-UI client builds from the frames."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ if TYPE_CHECKING:
 __all__ = ["Frame", "MessageHistory"]
 
 Frame: TypeAlias = dict[str, Any]
-"""One AG-UI event as a JSON object."""
+"""One AG-UI event, as the JSON object that is sent."""
 
 
 class MessageHistory:
-    """Builds the conversation of a client from the frames of a run.
+    """Applies the frames of a run as a client does, and returns the messages.
 
     Args:
-        before: The messages that the client sent with the run.
+        messages: The messages in the request of the client.
     """
 
-    def __init__(self, before: Iterable[Mapping[str, Any]] = ()) -> None:
-        self._pieces: dict[Any, list[str]] = {}  # the deltas of each message or call
-        self._set([_copied(message) for message in before])
+    def __init__(self, messages: Iterable[Mapping[str, Any]] = ()) -> None:
+        self._deltas: dict[Any, list[str]] = {}  # by the id of the message or call
+        self._set([_copy(message) for message in messages])
 
     def _set(self, messages: list[Frame]) -> None:
         self._all = messages
@@ -37,20 +37,20 @@ class MessageHistory:
         return self._owners.keys()
 
     def apply(self, frame: Frame) -> None:
-        """Apply a frame as a client does."""
+        """Apply a frame to the messages."""
         kind = frame["type"]
         if kind in {"TEXT_MESSAGE_CONTENT", "REASONING_MESSAGE_CONTENT"}:
-            self._pieces[frame["messageId"]].append(frame["delta"])
+            self._deltas[frame["messageId"]].append(frame["delta"])
         elif kind == "TOOL_CALL_ARGS":
-            self._pieces[frame["toolCallId"]].append(frame["delta"])
+            self._deltas[frame["toolCallId"]].append(frame["delta"])
         elif kind in {"TEXT_MESSAGE_START", "REASONING_MESSAGE_START"}:
-            self._open(frame, frame.get("role", "assistant"))
+            self._start_message(frame, frame.get("role", "assistant"))
         elif kind == "TOOL_CALL_START":
-            self._call(frame)
+            self._add_call(frame)
         elif kind == "TOOL_CALL_RESULT":
-            self._result(frame)
+            self._add_result(frame)
         elif kind == "ACTIVITY_SNAPSHOT":
-            self._activity(frame)
+            self._set_activity(frame)
 
     def list(self, *, without: Collection[str] = ()) -> list[Frame]:
         """Return the messages.
@@ -62,17 +62,17 @@ class MessageHistory:
             message
             for one in self._all
             if one.get("id") not in without
-            for message in self._whole(one, without)
+            for message in self._complete(one, without)
         ]
 
     def text_of(self, message_or_call: str) -> str:
-        """Return the text of a message, of reasoning or of a call's arguments so far."""
-        return "".join(self._pieces.get(message_or_call, ()))
+        """Return the text of a message, or the arguments of a call, received so far."""
+        return "".join(self._deltas.get(message_or_call, ()))
 
     def forget(self, ids: Collection[str]) -> None:
-        """Remove wrong messages and tool calls."""
+        """Remove messages and tool calls that turned out to be wrong."""
         self._set(self.list(without=ids))
-        self._pieces = {key: value for key, value in self._pieces.items() if key not in ids}
+        self._deltas = {key: value for key, value in self._deltas.items() if key not in ids}
 
     def _add(self, message: Frame, frame: Frame, place: int | None = None) -> None:
         for key in ("subagentRunId", "metadata"):
@@ -81,21 +81,21 @@ class MessageHistory:
         self._by_id[message["id"]] = message
         self._all.insert(len(self._all) if place is None else place, message)
 
-    def _open(self, frame: Frame, role: str) -> None:
+    def _start_message(self, frame: Frame, role: str) -> None:
         if frame["messageId"] not in self._by_id:
             self._add({"id": frame["messageId"], "role": role, "content": ""}, frame)
-        self._pieces.setdefault(frame["messageId"], [])
+        self._deltas.setdefault(frame["messageId"], [])
 
-    def _call(self, frame: Frame) -> None:
+    def _add_call(self, frame: Frame) -> None:
         call_id = frame["toolCallId"]
-        found = self._by_id.get(frame.get("parentMessageId"))
+        parent = self._by_id.get(frame.get("parentMessageId"))
         owner: Frame
-        if found is not None and found.get("role") == "assistant":
-            owner = found
+        if parent is not None and parent.get("role") == "assistant":
+            owner = parent
         else:
             owner = {"id": frame.get("parentMessageId", call_id), "role": "assistant"}
-            tagged = {key: frame[key] for key in ("subagentRunId",) if key in frame}
-            self._add(owner, tagged)
+            subagent = {key: frame[key] for key in ("subagentRunId",) if key in frame}
+            self._add(owner, subagent)
         call: Frame = {
             "id": call_id,
             "type": "function",
@@ -105,9 +105,9 @@ class MessageHistory:
             call["metadata"] = frame["metadata"]
         owner.setdefault("toolCalls", []).append(call)
         self._owners[call_id] = owner
-        self._pieces[call_id] = []
+        self._deltas[call_id] = []
 
-    def _result(self, frame: Frame) -> None:
+    def _add_result(self, frame: Frame) -> None:
         message = {
             "id": frame["messageId"],
             "role": "tool",
@@ -125,7 +125,7 @@ class MessageHistory:
             place += 1
         self._add(message, frame, place)
 
-    def _activity(self, frame: Frame) -> None:
+    def _set_activity(self, frame: Frame) -> None:
         message = self._by_id.get(frame["messageId"])
         if message is None:
             message = {"id": frame["messageId"], "role": "activity"}
@@ -133,33 +133,33 @@ class MessageHistory:
         message["activityType"] = frame["activityType"]
         message["content"] = frame["content"]
 
-    def _whole(self, message: Frame, without: Collection[str]) -> Iterable[Frame]:
-        """Yield a message with its complete text, unless it is empty."""
-        whole = dict(message)
-        if message.get("id") in self._pieces:
-            whole["content"] = self.text_of(message["id"])
+    def _complete(self, message: Frame, without: Collection[str]) -> Iterable[Frame]:
+        """Yield a message with its text and calls, or nothing if it is empty without the calls."""
+        complete = dict(message)
+        if message.get("id") in self._deltas:
+            complete["content"] = self.text_of(message["id"])
         calls = [
-            self._whole_call(call)
+            self._complete_call(call)
             for call in message.get("toolCalls") or ()
             if call["id"] not in without
         ]
         if calls:
-            whole["toolCalls"] = calls
-        elif whole.pop("toolCalls", None) and not whole.get("content"):
+            complete["toolCalls"] = calls
+        elif complete.pop("toolCalls", None) and not complete.get("content"):
             return
-        yield whole
+        yield complete
 
-    def _whole_call(self, call: Frame) -> Frame:
-        if call["id"] not in self._pieces:
+    def _complete_call(self, call: Frame) -> Frame:
+        if call["id"] not in self._deltas:
             return dict(call)
         function = {**call["function"], "arguments": self.text_of(call["id"])}
         return {**call, "function": function}
 
 
-def _copied(message: Mapping[str, Any]) -> Frame:
-    """Return a copy of a message, deep enough for later changes."""
+def _copy(message: Mapping[str, Any]) -> Frame:
+    """Copy a message and its list of calls, which `MessageHistory` changes."""
     copy = dict(message)
     calls = copy.pop("toolCalls", None)
-    if calls and copy.get("role") == "assistant":  # only assistants make calls
+    if calls and copy.get("role") == "assistant":  # other roles have no calls
         copy["toolCalls"] = list(calls)
     return copy

@@ -1,4 +1,4 @@
-"""Parse the request of an AG-UI client into items, client tool results and decisions."""
+"""Parse the requests of AG-UI clients: messages as items, tool results and decisions."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ __all__ = ["NO_RESULT", "RunInput", "answers_of", "items_of", "read_input", "ver
 
 Json = Mapping[str, Any]
 
-NO_RESULT = "The user interface returned no result for this call."
-NO_ANSWER = "No decision was made about this call."
+NO_RESULT = "The user interface sent no result for this call."
+NO_ANSWER = "The user made no decision about this call."
 _ROLES = ("user", "assistant", "tool", "system", "developer", "activity", "reasoning")
-_BLOCKS = {"image": "image", "audio": "audio", "document": "file", "video": "file"}
-_SOURCES = {"data": "data", "url": "url", "file": "file_id"}
-_MOST_TOOLS = 128
+_BLOCK_TYPES = {"image": "image", "audio": "audio", "document": "file", "video": "file"}
+_SOURCE_FIELDS = {"data": "data", "url": "url", "file": "file_id"}
+_MAX_TOOLS = 128
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,11 +43,11 @@ class RunInput:
     Attributes:
         thread_id: The id of the conversation.
         run_id: The id of the run, set by the client.
-        messages: The conversation so far, from the client.
-        version: The protocol version in the request; `0.x` if there is none.
-        tools: Tools that the client runs itself.
-        context: Information of the client, as pairs of a description and a value.
-        resume: The responses to the interrupts of the previous run.
+        messages: The messages of the conversation.
+        version: The protocol version of the client.
+        tools: The tools that the client runs itself.
+        context: The context of the client as pairs of a description and a value.
+        resume: The answers to the interrupts of the previous run.
     """
 
     thread_id: str
@@ -63,16 +63,16 @@ def read_input(body: Json) -> RunInput:
     """Parse a `RunAgentInput`.
 
     Raises:
-        HttpError: The body violates the protocol. The message names the location.
+        HttpError: A field is invalid. The message names the field.
     """
     messages = _objects(body, "messages", "messages", required=True)
     for index, message in enumerate(messages):
         _check_message(message, f"messages[{index}]")
     tools = _objects(body, "tools", "tools")
-    if len(tools) > _MOST_TOOLS:
-        raise HttpError(422, f"tools: expected at most {_MOST_TOOLS}, got {len(tools)}.")
-    props: object = body.get("forwardedProps")  # clients before 1.0 can send their answers here
-    elsewhere = body.get("resume") is None and isinstance(props, Mapping)
+    if len(tools) > _MAX_TOOLS:
+        raise HttpError(422, f"tools: expected at most {_MAX_TOOLS}, got {len(tools)}.")
+    props: object = body.get("forwardedProps")  # clients before 1.0 can have `resume` here
+    in_props = body.get("resume") is None and isinstance(props, Mapping)
     context = _objects(body, "context", "context")
     return RunInput(
         thread_id=_text(body, "threadId", "threadId"),
@@ -84,34 +84,34 @@ def read_input(body: Json) -> RunInput:
             (_text(one, "description", f"context[{at}]"), _text(one, "value", f"context[{at}]"))
             for at, one in enumerate(context)
         ],
-        resume=_objects(cast("Json", props) if elsewhere else body, "resume", "resume"),
+        resume=_objects(cast("Json", props) if in_props else body, "resume", "resume"),
     )
 
 
-def items_of(given: RunInput, *, instructions: bool = False) -> list[Item]:
-    """Return the conversation in a request as items.
+def items_of(run_input: RunInput, *, instructions: bool = False) -> list[Item]:
+    """Convert the messages of a request to items.
 
-    Messages of nested agents and messages for display only are omitted. Every call gets an output,
-    so that a client cannot start calls by omitting outputs.
+    Messages of sub-agents and messages for display are omitted. A call without a result gets one,
+    so that a client cannot start calls by omitting their results.
 
     Args:
-        given: The request.
-        instructions: Whether messages of the roles system and developer are included.
+        run_input: The request.
+        instructions: Whether messages of the roles system and developer are accepted.
 
     Raises:
-        HttpError: A part of a message is malformed.
+        HttpError: A part of a message is invalid.
     """
     items: list[Item] = []
-    if given.context:
-        lines = [f"- {description}: {value}" for description, value in given.context]
+    if run_input.context:
+        lines = [f"- {description}: {value}" for description, value in run_input.context]
         text = "Context from the user interface:\n" + "\n".join(lines)
         items.append(MessageInputItem(content=text))
     answers: dict[str, tuple[str, Json]] = {}
-    for index, message in enumerate(given.messages):
+    for index, message in enumerate(run_input.messages):
         if message["role"] == "tool":
             answers.setdefault(message["toolCallId"], (f"messages[{index}]", message))
-    called: set[str] = set()
-    for index, message in enumerate(given.messages):
+    call_ids: set[str] = set()
+    for index, message in enumerate(run_input.messages):
         role, place = message["role"], f"messages[{index}]"
         if "subagentRunId" in message:
             continue
@@ -119,18 +119,18 @@ def items_of(given: RunInput, *, instructions: bool = False) -> list[Item]:
             content = _content(message["content"], f"{place}.content")
             items.append(MessageInputItem(content=content, role=role))
         elif role == "assistant":
-            items.extend(_assistant_items(message, answers, called))
+            items.extend(_assistant_items(message, answers, call_ids))
     return items
 
 
-def answers_of(given: RunInput) -> dict[str, ToolOutput]:
-    """Return the results of client tools, by the ids of their calls.
+def answers_of(run_input: RunInput) -> dict[str, ToolOutput]:
+    """Return the results of client tools by the ids of their calls.
 
     Raises:
-        HttpError: A result is malformed.
+        HttpError: A part of a result is invalid.
     """
     answers: dict[str, ToolOutput] = {}
-    for index, message in enumerate(given.messages):
+    for index, message in enumerate(run_input.messages):
         if message["role"] == "tool":
             call_id = message["toolCallId"]
             output = _output(call_id, "", (f"messages[{index}]", message)).output
@@ -138,14 +138,14 @@ def answers_of(given: RunInput) -> dict[str, ToolOutput]:
     return answers
 
 
-def verdicts_of(given: RunInput) -> list[Verdict]:
-    """Return the decisions about waiting calls.
+def verdicts_of(run_input: RunInput) -> list[Verdict]:
+    """Return the decisions about the calls that wait for approval.
 
     Raises:
-        HttpError: A decision is malformed.
+        HttpError: A decision is invalid.
     """
     verdicts: list[Verdict] = []
-    for index, entry in enumerate(given.resume):
+    for index, entry in enumerate(run_input.resume):
         place = f"resume[{index}]"
         path = path_of(_text(entry, "interruptId", place))
         payload: object = entry.get("payload")
@@ -175,18 +175,21 @@ def verdicts_of(given: RunInput) -> list[Verdict]:
 
 
 def _assistant_items(
-    message: Json, answers: Mapping[str, tuple[str, Json]], called: set[str]
+    message: Json, answers: Mapping[str, tuple[str, Json]], call_ids: set[str]
 ) -> Sequence[Item]:
-    """Return the items of an assistant message: its text, its calls and their outputs."""
+    """Return the text of an assistant message, its calls and their results.
+
+    Calls in `call_ids` are omitted, and the others are added to it.
+    """
     items: list[Item] = []
     if message.get("content"):
         items.append(MessageOutputItem(text=message["content"]))
     outputs: list[Item] = []
     for call in message.get("toolCalls") or ():
         path = path_of(call["id"])
-        if len(path) > 1 or call["id"] in called:
+        if len(path) > 1 or call["id"] in call_ids:
             continue
-        called.add(call["id"])
+        call_ids.add(call["id"])
         name = call["function"]["name"]
         call_id = "".join(path)
         items.append(
@@ -208,7 +211,7 @@ def _output(call_id: str, name: str, answer: tuple[str, Json] | None) -> ToolCal
 
 
 def _version(declared: object) -> Version:
-    """Parse the protocol version; clients before 1.0 send none."""
+    """Parse `protocolVersion`, which clients before 1.0 do not send."""
     major = declared.partition(".")[0] if isinstance(declared, str) else ""
     return "1.0" if major.isascii() and major.isdigit() and major.strip("0") else "0.x"
 
@@ -253,25 +256,25 @@ def _content(content: str | list[Any], place: str) -> str | list[ContentBlock]:
 
 
 def _block(part: object, place: str) -> ContentBlock:
-    given = cast("Json", part if isinstance(part, Mapping) else {})
-    kind = given.get("type")
+    data = cast("Json", part if isinstance(part, Mapping) else {})
+    kind = data.get("type")
     block: dict[str, Any]
     if kind == "text":
-        block = {"type": "text", "text": _text(given, "text", place)}
+        block = {"type": "text", "text": _text(data, "text", place)}
     elif kind == "binary":  # from clients before 1.0
-        mime = str(given.get("mimeType", ""))
+        mime = str(data.get("mimeType", ""))
         major = mime.partition("/")[0]
         block = {
             "type": major if major in {"image", "audio"} else "file",
             "mime_type": mime,
-            **{ours: given[name] for name, ours in _BINARY if given.get(name) is not None},
+            **{key: data[name] for name, key in _BINARY_FIELDS if data.get(name) is not None},
         }
-    elif kind in _BLOCKS and isinstance(given.get("source"), Mapping):
-        source = cast("Json", given["source"])
-        ours = _SOURCES.get(str(source.get("type")))
-        if ours is None:
+    elif kind in _BLOCK_TYPES and isinstance(data.get("source"), Mapping):
+        source = cast("Json", data["source"])
+        key = _SOURCE_FIELDS.get(str(source.get("type")))
+        if key is None:
             raise HttpError(422, f"{place}.source.type: expected data, url or file.")
-        block = {"type": _BLOCKS[kind], ours: _text(source, "value", f"{place}.source")}
+        block = {"type": _BLOCK_TYPES[kind], key: _text(source, "value", f"{place}.source")}
         if source.get("mimeType") is not None:
             block["mime_type"] = _text(source, "mimeType", f"{place}.source")
     else:
@@ -284,19 +287,19 @@ def _block(part: object, place: str) -> ContentBlock:
         raise HttpError(422, f"{place}: {error}") from None
 
 
-_BINARY = (("data", "data"), ("url", "url"), ("id", "file_id"), ("filename", "filename"))
+_BINARY_FIELDS = (("data", "data"), ("url", "url"), ("id", "file_id"), ("filename", "filename"))
 
 
-def _text(given: Json, name: str, place: str) -> str:
-    value: object = given.get(name)
+def _text(data: Json, name: str, place: str) -> str:
+    value: object = data.get(name)
     if not isinstance(value, str):
         where = place if place == name else f"{place}.{name}"
         raise HttpError(422, f"{where}: expected a text, got {json_kind(value)}.")
     return value
 
 
-def _objects(given: Json, name: str, place: str, *, required: bool = False) -> list[Json]:
-    value: object = given.get(name)
+def _objects(data: Json, name: str, place: str, *, required: bool = False) -> list[Json]:
+    value: object = data.get(name)
     if value is None and not required:
         return []
     if not isinstance(value, list):

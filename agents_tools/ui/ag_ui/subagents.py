@@ -1,4 +1,4 @@
-"""Report the runs inside of calls: agents that are tools of other agents."""
+"""Encode the runs of sub-agents: agents that other agents call as tools."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ __all__ = ["SubAgent", "SubAgents"]
 
 
 class SubAgent:
-    """A run inside of a call.
+    """A run inside a call.
 
     Attributes:
-        id: The id for the client.
+        id: Its id on the wire.
         name: The name of the agent.
-        runs: The number of current runs at the same path. The client sees them as one.
-        interrupts: The ids of the interrupts it waits for.
+        runs: The number of active runs with the same path. The client sees them as one.
+        interrupts: The ids of the interrupts that the run waits for.
     """
 
     __slots__ = ("id", "interrupts", "name", "runs")
@@ -34,37 +34,37 @@ class SubAgent:
 
     @property
     def open(self) -> bool:
-        """Return whether the sub-agent is running."""
+        """Return whether a run is active."""
         return self.runs > 0
 
 
 class SubAgents:
-    """All runs inside of the calls of a run.
+    """The sub-agents of a run.
 
     Args:
-        writer: Writes the frames. Clients before 1.0 get none.
+        writer: The writer of the frames. A client before 1.0 gets no frames about sub-agents.
         calls: The calls of the run.
-        shown: Whether the client gets error messages.
+        show_errors: Whether the client gets the messages of exceptions.
     """
 
-    def __init__(self, writer: FrameWriter, calls: AgUiCalls, *, shown: bool) -> None:
+    def __init__(self, writer: FrameWriter, calls: AgUiCalls, *, show_errors: bool) -> None:
         self._writer = writer
         self._calls = calls
-        self._shown = shown
+        self._show_errors = show_errors
         self._all: dict[Path, SubAgent] = {}
         self._counts: dict[Path, int] = {}
 
     def get(self, path: Path) -> SubAgent | None:
-        """Return the sub-agent at a path."""
+        """Return the sub-agent with this path."""
         return self._all.get(path)
 
     def clear(self) -> None:
-        """Remove all sub-agents, because a new run begins for the client."""
+        """Remove all sub-agents, because a new run starts on the wire."""
         self._all.clear()
         self._counts.clear()
 
     def owner(self, path: Path) -> str | None:
-        """Return the id of the sub-agent that a path belongs to; `None` for the run itself."""
+        """Return the id of the innermost sub-agent of a path; `None` for the run itself."""
         while path:
             sub = self._all.get(path)
             if sub is not None:
@@ -73,15 +73,15 @@ class SubAgents:
         return None
 
     def begin(self, path: Path, name: str) -> None:
-        """Report the start of a run at a path. Every run gets a new id."""
+        """Send the start of a run. Each run gets its own id, also if a path is used again."""
         count = self._counts[path] = self._counts.get(path, 0) + 1
         wire = wire_id(path) if count == 1 else f"{wire_id(path)}#{count}"
-        self._all.pop(path, None)  # move it to the end, because the newest are closed first
+        self._all.pop(path, None)  # the newest is last, so that it ends first
         sub = self._all[path] = SubAgent(wire, safe_text(name))
-        self._started(path, sub)
+        self._send_start(path, sub)
 
     def end(self, sub: SubAgent, status: str, error: str | None) -> None:
-        """Report the end of a run."""
+        """Send the end of a run."""
         if not sub.open:
             return
         sub.runs = 0
@@ -95,28 +95,28 @@ class SubAgents:
         elif status == "cancelled":
             self._writer.put("SUBAGENT_ERROR", sub.id, message="Cancelled.", code="cancelled")
         else:
-            message, code = error_of(error, shown=self._shown)
+            message, code = error_of(error, show=self._show_errors)
             self._writer.put("SUBAGENT_ERROR", sub.id, message=message, code=code)
 
     def close(self, status: str, error: str | None) -> None:
-        """End all running sub-agents, the innermost first."""
+        """End all active sub-agents, the innermost first."""
         for sub in reversed(self._all.values()):
             self.end(sub, status, error)
 
-    def wait(self, path: Path, wire: str) -> None:
-        """Record that a call waits for approval in all the runs around it."""
+    def add_interrupt(self, path: Path, wire: str) -> None:
+        """Mark the sub-agents around a call as waiting for the interrupt of the call."""
         for depth in range(1, len(path)):
             sub = self._all.get(path[:depth])
             if sub is not None and wire not in sub.interrupts:
                 sub.interrupts.append(wire)
 
     def resume(self) -> None:
-        """Report the running sub-agents again, for a late client."""
+        """Send the starts of the active sub-agents again, for a late client."""
         for path, sub in self._all.items():
             if sub.open:
-                self._started(path, sub)
+                self._send_start(path, sub)
 
-    def _started(self, path: Path, sub: SubAgent) -> None:
+    def _send_start(self, path: Path, sub: SubAgent) -> None:
         if self._writer.version == "1.0":
             call = self._calls.get(path)
             self._writer.put(
@@ -124,5 +124,5 @@ class SubAgents:
                 sub.id,
                 name=sub.name,
                 parentSubagentRunId=self.owner(path[:-1]),
-                parentToolCallId=call.wire if call is not None and call.began else None,
+                parentToolCallId=call.wire if call is not None and call.has_start else None,
             )

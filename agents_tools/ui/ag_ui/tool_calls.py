@@ -1,4 +1,4 @@
-"""Report tool calls: their arguments, activity, artifacts and results."""
+"""Encode tool calls: their arguments, progress, artifacts and results."""
 
 from __future__ import annotations
 
@@ -16,50 +16,50 @@ if TYPE_CHECKING:
 __all__ = ["ARTIFACT", "TOOL", "AgUiCall", "AgUiCalls"]
 
 TOOL: Final = "AGENTS_TOOL"
-"""The `activityType` for the progress of a call."""
+"""The `activityType` of the state of a call."""
 
 ARTIFACT: Final = "AGENTS_ARTIFACT"
-"""The `activityType` for an artifact of a call."""
+"""The `activityType` of an artifact of a call."""
 
-NAMED: Final = 50
-"""The number of latest artifacts that the activity of a call lists."""
+MAX_ARTIFACTS: Final = 50
+"""The number of artifacts in the activity of a call: the newest ones."""
 
-_NAMES = ("name", "mimeType", "uri")
+_ARTIFACT_FIELDS = ("name", "mimeType", "uri")
 
-INLINE: Final = 64 << 10
-"""The largest size of an artifact that is sent inline, in characters."""
+MAX_INLINE: Final = 64 << 10
+"""The largest number of characters of an artifact that is sent with its content."""
 
 
 class AgUiCall:
-    """A tool call, as the client knows it.
+    """A tool call and the state of its frames.
 
     Attributes:
         path: The path of the call.
-        wire: The id for the client.
+        wire: Its id on the wire.
         owner: The id of the sub-agent that makes the call.
         tool: The name of the tool.
-        sent: The deltas of the arguments sent so far.
-        facts: The metadata of the start frame.
-        began: Whether a start frame was sent. Other calls are reported as activity only.
+        sent: The argument deltas that were sent.
+        metadata: The metadata of its TOOL_CALL_START.
+        has_start: Whether TOOL_CALL_START was sent. Otherwise, the client sees only an activity.
         open: Whether more arguments can follow.
-        status: The final status; `None` while the call is running.
+        status: The final status; `None` while the call runs.
         duration: The duration in milliseconds.
-        activity: The content of the activity, such as progress.
-        shown: The time of the last activity frame in milliseconds; `None` before the first.
-        answered: Whether the result was sent.
+        activity: The fields of its activity: progress, artifacts and similar.
+        activity_at: The timestamp of the last activity frame in milliseconds; `None` before that.
+        has_result: Whether TOOL_CALL_RESULT was sent.
     """
 
     __slots__ = (
         "activity",
-        "answered",
-        "began",
+        "activity_at",
         "duration",
-        "facts",
+        "has_result",
+        "has_start",
+        "metadata",
         "open",
         "owner",
         "path",
         "sent",
-        "shown",
         "status",
         "tool",
         "wire",
@@ -71,22 +71,22 @@ class AgUiCall:
         self.owner: Final = owner
         self.tool = tool or ""
         self.sent: list[str] = []
-        self.facts: dict[str, Any] | None = None
-        self.began = False
+        self.metadata: dict[str, Any] | None = None
+        self.has_start = False
         self.open = False
         self.status: str | None = None
         self.duration: int | None = None
         self.activity: dict[str, Any] = {}
-        self.shown: int | None = None
-        self.answered = False
+        self.activity_at: int | None = None
+        self.has_result = False
 
 
 class AgUiCalls:
-    """All calls of a run.
+    """The tool calls of a run.
 
     Args:
-        writer: Writes the frames.
-        run_id: The id of the run, which makes the ids of result messages unique in a thread.
+        writer: The writer of the frames.
+        run_id: The id of the run. It is part of message ids, so that they are unique in a thread.
         interval: The shortest time between two activity frames of a call, in milliseconds.
     """
 
@@ -95,23 +95,23 @@ class AgUiCalls:
         self.run_id = run_id
         self._interval = interval
         self._all: dict[Path, AgUiCall] = {}
-        self._held: dict[Path, AgUiCall] = {}
+        self._pending: dict[Path, AgUiCall] = {}
 
     @property
-    def held(self) -> bool:
-        """Return whether an activity frame is held back."""
-        return bool(self._held)
+    def has_pending(self) -> bool:
+        """Return whether activity frames are held back; see `flush`."""
+        return bool(self._pending)
 
     def __iter__(self) -> Iterator[AgUiCall]:
         """Return the calls in the order of their first events."""
         return iter(self._all.values())
 
     def get(self, path: Path) -> AgUiCall | None:
-        """Return a call, if it is known."""
+        """Return the call with this path, if there is one."""
         return self._all.get(path)
 
     def at(self, path: Path, tool: str | None, owner: str | None) -> AgUiCall:
-        """Return a call, a new one if it is not known."""
+        """Return the call with this path; create it if it is missing."""
         call = self._all.get(path)
         if call is None:
             call = self._all[path] = AgUiCall(path, tool, owner)
@@ -122,12 +122,12 @@ class AgUiCalls:
 
     def begin(self, call: AgUiCall, parent: str) -> None:
         """Send the start of a call."""
-        call.began = call.open = True
-        call.facts = self._writer.facts(call.path)
-        self._start(call, parent)
+        call.has_start = call.open = True
+        call.metadata = self._writer.metadata(call.path)
+        self._send_start(call, parent)
 
-    def arguments(self, call: AgUiCall, delta: str) -> None:
-        """Send a delta of the arguments."""
+    def add_arguments(self, call: AgUiCall, delta: str) -> None:
+        """Send the next delta of the arguments."""
         if call.open and delta:
             call.sent.append(delta)
             self._writer.put("TOOL_CALL_ARGS", call.owner, toolCallId=call.wire, delta=delta)
@@ -136,22 +136,22 @@ class AgUiCalls:
         """Send the rest of the arguments and their end."""
         sent = "".join(call.sent)
         if arguments.startswith(sent):
-            self.arguments(call, arguments[len(sent) :])
+            self.add_arguments(call, arguments[len(sent) :])
         self.end_arguments(call)
 
     def end_arguments(self, call: AgUiCall) -> None:
-        """Send the end of the arguments."""
+        """Send the end of the arguments, if they are open."""
         if call.open:
             call.open = False
             self._writer.put("TOOL_CALL_END", call.owner, toolCallId=call.wire)
 
-    def answer(self, call: AgUiCall, output: object, status: str) -> None:
+    def send_result(self, call: AgUiCall, output: object, status: str) -> None:
         """Send the result of a call, once."""
         self.end_arguments(call)
         call.status = status
-        if call.answered or not call.began:
+        if call.has_result or not call.has_start:
             return
-        call.answered = True
+        call.has_result = True
         self._writer.put(
             "TOOL_CALL_RESULT",
             call.owner,
@@ -159,48 +159,48 @@ class AgUiCalls:
             toolCallId=call.wire,
             content=result_content(output, self._writer.version),
             role="tool",
-            metadata=self._writer.facts(
+            metadata=self._writer.metadata(
                 call.path, status=status, isError=status != "ok", duration=call.duration
             ),
         )
 
     def resume(self, call: AgUiCall, parent: str | None) -> None:
-        """Send an open call again, for a late client."""
-        self._start(call, parent)
+        """Send the start and the arguments of an open call again, for a late client."""
+        self._send_start(call, parent)
         if call.sent:
             delta = "".join(call.sent)
             self._writer.put("TOOL_CALL_ARGS", call.owner, toolCallId=call.wire, delta=delta)
 
-    def _start(self, call: AgUiCall, parent: str | None) -> None:
+    def _send_start(self, call: AgUiCall, parent: str | None) -> None:
         self._writer.put(
             "TOOL_CALL_START",
             call.owner,
             toolCallId=call.wire,
             toolCallName=call.tool,
             parentMessageId=parent,
-            metadata=call.facts,
+            metadata=call.metadata,
         )
 
     # --- activity
 
-    def update(self, call: AgUiCall, *, at_once: bool = False, **changes: Any) -> None:
-        """Update the activity of a call, and send it unless the rate limit holds it back."""
-        call.activity.update(changes)
-        now, shown = self._writer.now, call.shown
-        if at_once or now is None or shown is None or now - shown >= self._interval:
-            self._show(call)
+    def update(self, call: AgUiCall, **fields: Any) -> None:
+        """Update the activity of a call. Send it, or hold it back if the last one is too recent."""
+        call.activity.update(fields)
+        now, last = self._writer.now, call.activity_at
+        if now is None or last is None or now - last >= self._interval:
+            self._send_activity(call)
         else:
-            self._held[call.path] = call
+            self._pending[call.path] = call
 
-    def artifact(self, call: AgUiCall, event: ToolArtifactEvent) -> None:
-        """Send an artifact in full, and list it in the activity of its call."""
-        listed: list[dict[str, Any]] = call.activity.setdefault("artifacts", [])
+    def add_artifact(self, call: AgUiCall, event: ToolArtifactEvent) -> None:
+        """Send an artifact, and add its name to the activity of the call."""
+        artifacts: list[dict[str, Any]] = call.activity.setdefault("artifacts", [])
         count = call.activity["artifactCount"] = call.activity.get("artifactCount", 0) + 1
         message_id = f"{self._activity_id(call)}-{count}"
         content = _artifact(event)
-        brief: dict[str, Any] = {key: content[key] for key in _NAMES if key in content}
-        listed.append({**brief, "messageId": message_id})
-        del listed[:-NAMED]
+        brief = {key: content[key] for key in _ARTIFACT_FIELDS if key in content}
+        artifacts.append({**brief, "messageId": message_id})
+        del artifacts[:-MAX_ARTIFACTS]
         self._writer.put(
             "ACTIVITY_SNAPSHOT",
             call.owner,
@@ -210,41 +210,41 @@ class AgUiCalls:
         )
         self.update(call)
 
-    def ended(self, call: AgUiCall, status: str, duration: float) -> None:
-        """Record the end of a call, and send it if the call has an activity."""
+    def end(self, call: AgUiCall, status: str, duration: float) -> None:
+        """Set the status of a call, and send its activity if the client has seen it."""
         call.status = status
         call.duration = round(duration * 1000)
-        if call.shown is not None:
-            self._show(call)
+        if call.activity_at is not None:
+            self._send_activity(call)
 
     def flush(self) -> None:
-        """Send the activities that are held back."""
-        for call in list(self._held.values()):
-            self._show(call)
+        """Send the activity frames that are held back."""
+        for call in list(self._pending.values()):
+            self._send_activity(call)
 
-    def show_open(self) -> None:
-        """Send the activities of running calls again, for a late client."""
+    def resend_activities(self) -> None:
+        """Send the activities of the running calls again, for a late client."""
         for call in self:
-            if call.shown is not None and call.status is None:
-                self._show(call)
+            if call.activity_at is not None and call.status is None:
+                self._send_activity(call)
 
     def close(self, status: str) -> None:
-        """End the arguments and activities of all calls."""
+        """End the arguments and the activities of all open calls."""
         for call in self:
             self.end_arguments(call)
-            if call.status is None and call.shown is not None:
+            if call.status is None and call.activity_at is not None:
                 call.status = status
-                self._show(call)
+                self._send_activity(call)
         self.flush()
 
     def _activity_id(self, call: AgUiCall) -> str:
         return f"act-{call.wire}"
 
-    def _show(self, call: AgUiCall) -> None:
-        self._held.pop(call.path, None)
-        call.shown = self._writer.now or 0
+    def _send_activity(self, call: AgUiCall) -> None:
+        self._pending.pop(call.path, None)
+        call.activity_at = self._writer.now or 0
         parent = wire_id(call.path[:-1]) if len(call.path) > 1 else None
-        facts: Mapping[str, Any] = {
+        content: Mapping[str, Any] = {
             "call": call.wire,
             "parent": parent,
             "tool": call.tool,
@@ -258,12 +258,12 @@ class AgUiCalls:
             call.owner,
             messageId=self._activity_id(call),
             activityType=TOOL,
-            content={name: value for name, value in facts.items() if value is not None},
+            content={name: value for name, value in content.items() if value is not None},
         )
 
 
 def _artifact(event: ToolArtifactEvent) -> dict[str, Any]:
-    """Return an artifact as JSON; without its content if it is too large."""
+    """Return an artifact as JSON, without its content if that is too long."""
     content: dict[str, Any] = {"name": safe_text(event.name)}
     if event.mime_type is not None:
         content["mimeType"] = event.mime_type
@@ -273,10 +273,10 @@ def _artifact(event: ToolArtifactEvent) -> dict[str, Any]:
         from binascii import b2a_base64
 
         content["size"] = len(event.data)
-        if len(event.data) <= INLINE * 3 // 4:
+        if len(event.data) <= MAX_INLINE * 3 // 4:
             content["base64"] = b2a_base64(event.data, newline=False).decode()
     elif event.data is not None:
         content["size"] = len(event.data)
-        if len(event.data) <= INLINE:
+        if len(event.data) <= MAX_INLINE:
             content["text"] = safe_text(event.data)
     return content

@@ -51,8 +51,8 @@ class Console:
     """
 
     def __init__(self, *, view: View = "auto", file: TextIO | None = None, name: str = "") -> None:
-        self._shown = _view_of(view, file, name)
-        self._begun = time.monotonic()
+        self._view = _view_of(view, file, name)
+        self._started = time.monotonic()
         self._status: str | None = None
         self._is_run = False
         self._closed = False
@@ -68,7 +68,7 @@ class Console:
                 return
             if not self._is_open:
                 self._is_open = True
-                self._shown.open()
+                self._view.open()
         self._note_status(event)
         if not (has_secrets() or self._masker.is_needed):
             self._show(event)
@@ -79,7 +79,7 @@ class Console:
 
     def _show(self, event: Event) -> None:
         try:
-            self._shown.show(event)
+            self._view.show(event)
         except Exception as error:  # noqa: BLE001 - an error of the view must not stop the run
             if not self._has_failed:
                 self._has_failed = True
@@ -105,7 +105,7 @@ class Console:
             with self._masker.lock:
                 for one in self._masker.release():
                     self._show(one)
-            self._shown.close(self._status or status or "ok", time.monotonic() - self._begun)
+            self._view.close(self._status or status or "ok", time.monotonic() - self._started)
 
     def __enter__(self) -> Self:
         """Return the console itself."""

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["NotebookRun"]
 
-_shown: Final[Any] = display
-_EVERY: Final = 0.1
+_display: Final[Any] = display
+_INTERVAL: Final = 0.1
 """The shortest time between two drawings, in seconds."""
 _WIDTH: Final = 110
 _PAGE: Final = (
@@ -53,13 +53,13 @@ class NotebookRun(RichRun):
     def open(self) -> None:
         """Show the tree."""
         if self._handle is None:
-            self._handle = _shown.display(self._page(), display_id=True)
+            self._handle = _display.display(self._page(), display_id=True)
 
     def show(self, event: Event) -> None:
         """Add an event, and draw the tree if the last drawing is old enough."""
         super().show(event)
         now = time.monotonic()
-        if now - self._drawn >= _EVERY and self._drawing.acquire(blocking=False):
+        if now - self._drawn >= _INTERVAL and self._drawing.acquire(blocking=False):
             try:
                 self._drawn = now
                 self._draw()
@@ -92,7 +92,7 @@ class NotebookRun(RichRun):
         )  # fmt: skip
         for line in lines:
             page.print(line, soft_wrap=True)
-        return _shown.HTML(page.export_html(inline_styles=True, code_format=_PAGE))
+        return _display.HTML(page.export_html(inline_styles=True, code_format=_PAGE))
 
 
 class _NotebookPage(io.StringIO):

@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 __all__ = ["RichRun"]
 
 _STYLES = {"debug": "dim", "success": "green", "warning": "yellow", "error": "red"}
-_BAR = 24
+_BAR_WIDTH = 24
 _TEXT_LINES = 8
 """The number of lines shown of the main agent's message; other agents get fewer."""
-_LEAST_WIDTH = 20
+_MIN_WIDTH = 20
 _MINUTE = 60
-_SEEN = 10_000
+_TAIL_LENGTH = 10_000
 """The number of characters at the end of a long text in which its last lines are searched."""
-_MOMENT = 0.05
+_MIN_DURATION = 0.05
 """Shorter durations are not shown, in seconds."""
 
 
@@ -72,13 +72,15 @@ class RichRun:
         )
         self._tree = RunTree(agent)
         # Checked now: while Rich draws, it replaces standard error.
-        shown_on = sys.stderr if stream is None else stream
-        self._good, self._bad = marks(shown_on)
-        fine = can_show("⠋├─└│━╸→·…⏸", shown_on)
-        self._spinner = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏" if fine else "|/-\\"
-        self._guides = ("├─ ", "└─ ", "│  ") if fine else ("|- ", "`- ", "|  ")
-        self._full, self._half, self._empty = ("━", "╸", "─") if fine else ("#", "#", "-")
-        self._arrow, self._dot, self._pause = ("→", " · ", "⏸") if fine else ("->", ", ", "?")
+        output = sys.stderr if stream is None else stream
+        self._good, self._bad = marks(output)
+        has_unicode = can_show("⠋├─└│━╸→·…⏸", output)
+        self._spinner = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏" if has_unicode else "|/-\\"
+        self._guides = ("├─ ", "└─ ", "│  ") if has_unicode else ("|- ", "`- ", "|  ")
+        self._full, self._half, self._empty = ("━", "╸", "─") if has_unicode else ("#", "#", "-")
+        self._arrow, self._dot, self._pause = (
+            ("→", " · ", "⏸") if has_unicode else ("->", ", ", "?")
+        )
         self._lock = threading.RLock()  # guards the tree; never held while the console is used
         self._live: Live | None = None
         self._is_aside = False
@@ -115,10 +117,10 @@ class RichRun:
                 case NotifyStreamEvent():
                     self._tree.add_lines(node, event, node.lines_of(event))
                 case ToolArtifactEvent():
-                    node.noted.append(("success", described(event)))
+                    node.notices.append(("success", described(event)))
                 case RawResponseStreamEvent():
                     if is_retry(event):
-                        node.noted.append(("warning", retried(event.data)))
+                        node.notices.append(("warning", retried(event.data)))
                 case _:
                     pass
 
@@ -189,7 +191,7 @@ class RichRun:
         if brief and not node.is_open:
             return
         branch, corner, trunk = self._guides
-        room = max(_LEAST_WIDTH, width - len(guides) - len(trunk))
+        room = max(_MIN_WIDTH, width - len(guides) - len(trunk))
         leaves = self._leaves(node, room, brief=brief)
         count = len(node.parts) + bool(leaves)
         if node.left_out:
@@ -210,7 +212,7 @@ class RichRun:
         """Return the lines below the calls of a node: its notices, output, progress and text."""
         leaves = [
             Text(f"! {line}" if level != "success" else line, _STYLES.get(level, ""))
-            for level, line in node.noted
+            for level, line in node.notices
         ]
         if not node.is_open:
             return leaves
@@ -220,18 +222,18 @@ class RichRun:
             if level not in {"warning", "error"}
         ]
         if node.tail:
-            leaves.append(Text(safe_text(node.tail[-_SEEN:])[-width:], "dim"))
+            leaves.append(Text(safe_text(node.tail[-_TAIL_LENGTH:])[-width:], "dim"))
         if node.progress is not None:
-            leaves.append(self._bar(node, min(_BAR, width // 2)))
-        if node.thought:
-            thought = " ".join(safe_text(node.thought[-_SEEN:]).split())
-            leaves.append(Text(thought[-width:], "dim italic"))
-        if text := node.text or ("" if node.moved else node.held):
-            most = 3 if node.path else _TEXT_LINES
-            written = safe_text(text[-_SEEN:]).expandtabs(4).split("\n")
-            lines = [line for line in written if line.strip()]
-            wrapped = [part for line in lines[-most:] for part in self._wrapped(line, width)]
-            leaves += wrapped[-most:]
+            leaves.append(self._bar(node, min(_BAR_WIDTH, width // 2)))
+        if node.reasoning:
+            reasoning = " ".join(safe_text(node.reasoning[-_TAIL_LENGTH:]).split())
+            leaves.append(Text(reasoning[-width:], "dim italic"))
+        if text := node.text or ("" if node.held_in_parts else node.held):
+            max_lines = 3 if node.path else _TEXT_LINES
+            text_lines = safe_text(text[-_TAIL_LENGTH:]).expandtabs(4).split("\n")
+            lines = [line for line in text_lines if line.strip()]
+            wrapped = [part for line in lines[-max_lines:] for part in self._wrapped(line, width)]
+            leaves += wrapped[-max_lines:]
         return leaves
 
     def _wrapped(self, line: str, width: int) -> list[Text]:
@@ -243,7 +245,7 @@ class RichRun:
         if node.agent is not None and node.path and node.agent != node.name:
             row.append(f" {self._arrow} {node.agent}", "cyan")
         facts = self._dot.join(self._facts(node))
-        room = max(_LEAST_WIDTH, width - len(facts) - 2)
+        room = max(_MIN_WIDTH, width - len(facts) - 2)
         if node.path and node.arguments.strip(" {}"):
             left = max(10, (room - row.cell_len) // (2 if node.result else 1) - 2)
             row.append(f" {shorten(arguments_shown(node.arguments), left)}", "dim")
@@ -272,7 +274,7 @@ class RichRun:
         elif node.is_open:
             facts = [f"{node.took:.1f} s" if node.took < _MINUTE else took]
         elif node.status == "ok":
-            facts = [took] if node.took >= _MOMENT or not node.path else []
+            facts = [took] if node.took >= _MIN_DURATION or not node.path else []
         else:
             facts = [f"{ended_in_words(node.status)} {took}"]
         return facts + costs(self._tree.usage(node), requests=not node.path)

@@ -46,12 +46,12 @@ __all__ = [
 ]
 
 
-_MANY = 100
-"""The number of parts of a node that are kept when it has twice as many."""
-_FEW = 20
-"""The number of parts of a call that are kept after its end."""
-_LINE = 1_000
-"""The number of characters of a result that are kept."""
+_MAX_PARTS = 100
+"""The number of parts of a node after trimming, which starts at twice this number."""
+_MAX_PARTS_ENDED = 20
+"""The largest number of parts of a call after its end."""
+_MAX_RESULT = 1_000
+"""The largest number of characters of a result."""
 
 
 class Node:
@@ -67,11 +67,11 @@ class Node:
         progress: The latest progress event.
         tail: The text of deltas whose line has not ended.
         output_lines: The last output lines.
-        noted: The last warnings and errors.
+        notices: The last artifacts, retries, warnings and errors.
         text: The text of the message that the model is writing.
-        thought: The reasoning that the model is writing.
+        reasoning: The reasoning that the model is writing.
         held: The last message of the model, which can be its final answer.
-        moved: Whether that message is already in `parts`, because calls follow it.
+        held_in_parts: Whether `held` is already in `parts`, because calls follow it.
         result: The beginning of the result.
         parts: The last calls, and the messages between them, in order.
         left_out: The number of earlier calls.
@@ -79,7 +79,7 @@ class Node:
         is_reported: Whether a line about the end was written.
         duration: The duration in seconds; `None` until the call has ended.
         by_model: Whether a model made the call, not a tool.
-        spent: The total usage of its run, after the end.
+        run_usage: The total usage of its run; `None` before the end.
     """
 
     def __init__(self, path: tuple[str, ...], name: str) -> None:
@@ -91,11 +91,11 @@ class Node:
         self.progress: ToolProgressEvent | None = None
         self.tail = ""
         self.output_lines: deque[tuple[str, str]] = deque(maxlen=3)
-        self.noted: deque[tuple[str, str]] = deque(maxlen=3)
+        self.notices: deque[tuple[str, str]] = deque(maxlen=3)
         self.text = ""
-        self.thought = ""
+        self.reasoning = ""
         self.held = ""
-        self.moved = False
+        self.held_in_parts = False
         self.result = ""
         self.parts: list[Node | str] = []
         self.left_out = 0
@@ -104,7 +104,7 @@ class Node:
         self.started = time.monotonic()
         self.duration: float | None = None
         self.by_model = False
-        self.spent: Usage | None = None
+        self.run_usage: Usage | None = None
 
     @property
     def is_open(self) -> bool:
@@ -137,9 +137,9 @@ class Node:
     def take_held(self) -> str:
         """Return the held message and move it to `parts`: the model continues after it."""
         held, self.held = self.held, ""
-        if held and not self.moved:
+        if held and not self.held_in_parts:
             self.parts.append(held)
-        self.moved = False
+        self.held_in_parts = False
         return held
 
 
@@ -162,8 +162,8 @@ class RunTree:
 
     def usage(self, node: Node) -> Usage:
         """Return the usage of a node and of the nodes below it."""
-        if node.spent is not None:
-            return node.spent
+        if node.run_usage is not None:
+            return node.run_usage
         total, depth = Usage(), len(node.path)
         for path, usage in list(self._usage.items()):
             if path[:depth] == node.path:
@@ -176,7 +176,7 @@ class RunTree:
         return [one.name for one in above if one is not None and one.name] + [node.name]
 
     def at(self, path: tuple[str, ...], name: str | None = None) -> Node:
-        """Return the node at a path, a new one if there is none."""
+        """Return the node with this path; create it if it is missing."""
         node = self.by_path.get(path)
         if node is None:
             node = self.by_path[path] = Node(path, name or "?")
@@ -184,25 +184,25 @@ class RunTree:
             while above not in self.by_path:
                 above = above[:-1]
             self.by_path[above].parts.append(node)
-            if len(self.by_path[above].parts) > 2 * _MANY:
-                self._drop_parts(self.by_path[above], _MANY)
+            if len(self.by_path[above].parts) > 2 * _MAX_PARTS:
+                self._drop_parts(self.by_path[above], _MAX_PARTS)
         return node
 
-    def _drop_parts(self, node: Node, most: int) -> None:
+    def _drop_parts(self, node: Node, limit: int) -> None:
         """Drop the oldest parts of a node, so that the tree of a long run stays small."""
-        excess = len(node.parts) - most
-        kept: list[Node | str] = []
+        excess = len(node.parts) - limit
+        remaining: list[Node | str] = []
         for part in node.parts:
             if excess > 0 and (isinstance(part, str) or part.is_over):
                 excess -= 1
                 if isinstance(part, Node):
                     node.left_out += 1
-                    self._forget(node, part)
+                    self._drop_call(node, part)
             else:
-                kept.append(part)
-        node.parts = kept
+                remaining.append(part)
+        node.parts = remaining
 
-    def _forget(self, above: Node, node: Node) -> None:
+    def _drop_call(self, above: Node, node: Node) -> None:
         """Drop a call and add its usage to its parent."""
         depth, used = len(node.path), self.usage(node)
         for path in [path for path in self._usage if path[:depth] == node.path]:
@@ -247,7 +247,7 @@ class RunTree:
         for line in lines:
             node.output_lines.append((level, line))
             if event.level in {"warning", "error"}:
-                node.noted.append((level, line))
+                node.notices.append((level, line))
 
     def close(self, status: str, duration: float) -> None:
         """End all open nodes, because no more events come."""
@@ -263,10 +263,10 @@ class RunTree:
         piece = _object(data)
         match piece.get("type"):
             case "response.output_text.delta" | "response.refusal.delta":
-                node.thought = ""
+                node.reasoning = ""
                 node.text += str(piece.get("delta", ""))
             case "response.reasoning_summary_text.delta":
-                node.thought += str(piece.get("delta", ""))
+                node.reasoning += str(piece.get("delta", ""))
             case "response.output_item.added":
                 self._add_written_call(node, piece.get("item"))
             case "response.function_call_arguments.delta":
@@ -274,11 +274,11 @@ class RunTree:
                 if call is not None and call.status == "written":
                     call.arguments += str(piece.get("delta", ""))
             case "agents_tools.retry":
-                node.text = node.thought = ""
+                node.text = node.reasoning = ""
                 self._drop_written(node)
-                if node.moved:
+                if node.held_in_parts:
                     node.parts.pop()
-                    node.moved = False
+                    node.held_in_parts = False
             case _:
                 pass
         return node
@@ -291,18 +291,18 @@ class RunTree:
             return
         if node.text:  # the text of the model comes before its calls
             node.parts.append(safe_text(node.text))
-            node.text, node.moved = "", True
+            node.text, node.held_in_parts = "", True
         self.at(path, str(call.get("name") or "?")).status = "written"
 
     def _apply_item(self, node: Node, name: str, item: RunItem) -> Node:
         """Apply an item of the conversation."""
         if name == "message_output_created":
-            if not node.moved:
+            if not node.held_in_parts:
                 node.take_held()
             text = getattr(item, "text", "") or getattr(item, "refusal", None) or ""
             node.held, node.text = safe_text(text), ""
         elif name == "reasoning_item_created":
-            node.thought = ""
+            node.reasoning = ""
         elif name == "output_refused":
             node.held = ""
         elif isinstance(item, ToolCallItem):
@@ -314,7 +314,7 @@ class RunTree:
             return call
         elif isinstance(item, ToolCallOutputItem):
             call = self.at((*node.path, item.call_id), item.name)
-            call.result, call.is_answered = in_words(item.output)[:_LINE], True
+            call.result, call.is_answered = in_words(item.output)[:_MAX_RESULT], True
             if call.is_open:
                 self._end(call, item.status, call.took)
             return call
@@ -333,16 +333,16 @@ class RunTree:
     def _end(self, node: Node, status: str, duration: float) -> None:
         node.status = status
         node.duration = duration
-        node.text = node.thought = ""
-        if len(node.parts) > _FEW:
-            self._drop_parts(node, _FEW)
+        node.text = node.reasoning = ""
+        if len(node.parts) > _MAX_PARTS_ENDED:
+            self._drop_parts(node, _MAX_PARTS_ENDED)
 
     def _finish_run(self, node: Node, event: RunFinishedEvent) -> None:
-        node.text = node.thought = ""
-        node.spent = Usage.from_dict(event.usage) if event.usage else None
+        node.text = node.reasoning = ""
+        node.run_usage = Usage.from_dict(event.usage) if event.usage else None
         self._drop_written(node)
         if node.path and event.status == "error" and event.error:
-            node.noted.append(("error", safe_text(event.error)))
+            node.notices.append(("error", safe_text(event.error)))
         if node.path and event.status == "interrupted":
             node.status = "waiting"
 
@@ -366,7 +366,7 @@ _ENDED = {
 
 
 def item_of(event: Any) -> RunItem:
-    """Return the item of an event: the one that came with it, or one made of its JSON."""
+    """Return the attached item of an event, or the item parsed from its JSON."""
     return item_from_dict(event.item) if event.attached is None else event.attached
 
 

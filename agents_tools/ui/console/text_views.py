@@ -147,7 +147,7 @@ class PlainRun(QuietRun):
         self._tree = RunTree(agent)
         self._lines = LineWriter(stream)
         self._lock = RLock()
-        self._shown: dict[tuple[str, ...], tuple[ToolProgressEvent, float]] = {}
+        self._last_progress: dict[tuple[str, ...], tuple[ToolProgressEvent, float]] = {}
 
     def show(self, event: Event) -> None:
         """Write a line if the event changes the state of a call."""
@@ -218,20 +218,20 @@ class PlainRun(QuietRun):
 
     def _write_progress(self, node: Node, event: ToolProgressEvent) -> None:
         """Write progress at most once a second for each call, and its completion at once."""
-        shown = self._shown.get(node.path)
-        is_due = shown is None or time.monotonic() - shown[1] >= 1
-        if shown is not None and event.current == event.total:
-            is_due = is_due or shown[0].current != shown[0].total
+        last = self._last_progress.get(node.path)
+        is_due = last is None or time.monotonic() - last[1] >= 1
+        if last is not None and event.current == event.total:
+            is_due = is_due or last[0].current != last[0].total
         if is_due:
-            self._shown[node.path] = event, time.monotonic()
+            self._last_progress[node.path] = event, time.monotonic()
             self._write(node, progressed(event))
 
     def _write_held(self, node: Node) -> None:
         """Write the held text and progress of a call that has ended."""
         for line in node.rest():
             self._write(node, line)
-        shown = self._shown.pop(node.path, None)
-        if shown is not None and node.progress is not shown[0] and node.progress is not None:
+        last = self._last_progress.pop(node.path, None)
+        if last is not None and node.progress is not last[0] and node.progress is not None:
             self._write(node, progressed(node.progress))
 
     def _costs(self, node: Node) -> str:

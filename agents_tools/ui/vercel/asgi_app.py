@@ -20,7 +20,7 @@ from agents_tools.server.asgi import (
 )
 from agents_tools.server.run_manager import ActiveRun, OnDisconnect, RunManager, Verdict, runs_for
 from agents_tools.ui.vercel.encoder import VERSIONS, VercelEncoder
-from agents_tools.ui.vercel.messages import items_of, posted
+from agents_tools.ui.vercel.messages import items_of, parse_request
 from agents_tools.ui.vercel.text import DONE, HEADERS, frame
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from agents_tools.server.asgi import Handler, HttpRequest, Send
     from agents_tools.server.http_security import TokenVerifier
     from agents_tools.ui.vercel.encoder import Version
-    from agents_tools.ui.vercel.messages import PostedMessages
+    from agents_tools.ui.vercel.messages import ChatRequest
     from agents_tools.ui.vercel.text import Chunk
 
 __all__ = ["app", "frames_of"]
@@ -179,8 +179,8 @@ class _Chats:
 
     async def post(self, request: HttpRequest, send: Send) -> None:
         """Start a run, or continue a run that waits for approval."""
-        message = posted(await request.json_object())
-        if message.answers:
+        message = parse_request(await request.json_object())
+        if message.decisions:
             live = await self._decide(message, request)
         else:
             live = await self._start(message, request)
@@ -204,28 +204,28 @@ class _Chats:
         live = await self._runs.find_newest(request.params["chat"])
         return live if live is not None and _KEY in live.meta else None
 
-    async def _start(self, posted: PostedMessages, request: HttpRequest) -> ActiveRun:
-        items = items_of(posted.messages)
+    async def _start(self, chat_request: ChatRequest, request: HttpRequest) -> ActiveRun:
+        items = items_of(chat_request.messages)
         context = await self._runs.context_of(request)
         await self._runs.restore()
         return self._runs.start(
             self._agent,
             items,
-            thread_id=posted.chat_id,
+            thread_id=chat_request.chat_id,
             context=context,
             max_turns=self._max_turns,
-            meta={_KEY: {"message_id": posted.message_id}},
+            meta={_KEY: {"message_id": chat_request.message_id}},
             weight=len(await request.body()),
         )
 
-    async def _decide(self, posted: PostedMessages, request: HttpRequest) -> ActiveRun:
+    async def _decide(self, chat_request: ChatRequest, request: HttpRequest) -> ActiveRun:
         """Pass the decisions of the user to a waiting run.
 
         The page sends all decisions of the message, also earlier ones. Those are ignored.
         """
-        first = posted.answers[0]
+        first = chat_request.decisions[0]
         live = await self._runs.find(first.run_id)
-        if live is None or live.thread_id != posted.chat_id or _KEY not in live.meta:
+        if live is None or live.thread_id != chat_request.chat_id or _KEY not in live.meta:
             raise HttpError(
                 409,
                 f"The run that requested approval {shown(first.approval_id)} does not exist any "
@@ -235,13 +235,13 @@ class _Chats:
         open_calls = {(*item.path, item.call_id) for item in live.interruptions}
         verdicts = [
             Verdict(
-                call_id=answer.path[-1],
-                approve=answer.approved,
-                path=answer.path,
-                message=answer.reason,
+                call_id=decision.path[-1],
+                approve=decision.approved,
+                path=decision.path,
+                message=decision.reason,
             )
-            for answer in posted.answers
-            if answer.run_id == live.id and answer.path in open_calls
+            for decision in chat_request.decisions
+            if decision.run_id == live.id and decision.path in open_calls
         ]
         if verdicts:
             after = live.stream.last_id

@@ -1,12 +1,12 @@
-"""Report the progress and nested calls of tools as data parts of the message.
+"""Encode progress and nested calls as data parts of the message.
 
-The protocol has neither progress nor nested calls. So a call with more than an input and an output
-has one `data-agents-tool` part. Its id is the path of the call, and each snapshot replaces the one
-before. New lines and text deltas are also sent as `data-agents-tool-log`, which the client passes
-on but does not store.
+The protocol has neither progress nor nested calls. So a call with more than input and output has a
+`data-agents-tool` part, whose id is the path of the call. The client replaces the part with each
+new snapshot. Lines and text deltas are also sent as `data-agents-tool-log`, which the client does
+not store.
 
-The rate of snapshots for each call is limited by the times of the events, so the same events always
-produce the same chunks.
+The rate of snapshots and lines is limited for each call. It uses the timestamps of the events, so
+that the same events always produce the same chunks.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from agents_tools.events.kinds import (
     ToolProgressEvent,
 )
 from agents_tools.text.escape import safe_text
-from agents_tools.ui.vercel.text import SERVED, SafeDeltas, given, shown, wire_id
+from agents_tools.ui.vercel.text import SERVED, SafeDeltas, drop_none, escape_value, wire_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,17 +33,25 @@ if TYPE_CHECKING:
 
 __all__ = ["DataCall", "DataCalls"]
 
-_LINES: Final = 5
-_TAIL: Final = 500
-_PREVIEW: Final = 10_000
-_ARTIFACTS: Final = 20
-_INLINE: Final = 64 * 1024
-_LINKS: Final = ("https://", "http://")
+_MAX_LINES: Final = 5
+_SNAPSHOT_TEXT: Final = 500
+_MAX_TEXT: Final = 10_000
+_MAX_ARTIFACTS: Final = 20
+_MAX_INLINE: Final = 64 * 1024
+_LINK_PREFIXES: Final = ("https://", "http://")
 _MEDIA_TYPE: Final = re.compile(r"[\w.+-]+/[\w.+-]+")
 
 
 class DataCall:
-    """The state of one call for its data part."""
+    """The state of one call that the page shows.
+
+    Attributes:
+        is_shown: Whether the call has a `data-agents-tool` part.
+        sent_at: The time of the last update; `None` before that.
+        entries: The lines and text deltas that were not sent.
+        last: The last snapshot.
+        has_new_text: Whether text was streamed after the last update.
+    """
 
     def __init__(self, path: tuple[str, ...], name: str) -> None:
         self.path: Final = path
@@ -54,17 +62,17 @@ class DataCall:
         self.input: Any = None
         self.output: str | None = None
         self.progress: Chunk | None = None
-        self.lines: deque[Chunk] = deque(maxlen=_LINES)
+        self.lines: deque[Chunk] = deque(maxlen=_MAX_LINES)
         self.text = ""
         self.artifacts: list[Chunk] = []
         self.attempt: int | None = None
         self.duration: float | None = None
         self.is_shown = len(path) > 1
-        self.sent: float | None = None
-        self.safe = SafeDeltas()
-        self.fresh: list[Chunk] = []
+        self.sent_at: float | None = None
+        self.deltas = SafeDeltas()
+        self.entries: list[Chunk] = []
         self.last: Chunk | None = None
-        self.grown = False
+        self.has_new_text = False
 
     @property
     def is_open(self) -> bool:
@@ -72,8 +80,8 @@ class DataCall:
         return self.status in {"running", "waiting"}
 
     def snapshot(self) -> Chunk:
-        """Return the state as a data part."""
-        data = given(
+        """Return the `data-agents-tool` part of the call."""
+        data = drop_none(
             callId=self.id,
             parentCallId=wire_id(self.path[:-1]) or None,
             toolName=self.name,
@@ -82,7 +90,7 @@ class DataCall:
             input=self.input if len(self.path) > 1 else None,
             progress=self.progress,
             lines=list(self.lines) or None,
-            text=self.text[-_TAIL:] or None,
+            text=self.text[-_SNAPSHOT_TEXT:] or None,
             artifacts=list(self.artifacts) or None,
             attempt=self.attempt,
             durationMs=None if self.duration is None else round(self.duration * 1000),
@@ -91,65 +99,66 @@ class DataCall:
         return {"type": "data-agents-tool", "id": self.id, "data": data}
 
     def log(self) -> Chunk | None:
-        """Return the output since the last time as a transient part."""
-        entries, self.fresh = self.fresh, []
+        """Return the new lines and text as a transient chunk, and remove them."""
+        entries, self.entries = self.entries, []
         if not entries:
             return None
         data = {"callId": self.id, "toolName": self.name, "entries": entries}
         return {"type": "data-agents-tool-log", "data": data, "transient": True}
 
-    def say(self, text: str, **more: Any) -> None:
+    def add_line(self, text: str, **fields: Any) -> None:
         """Add an output line."""
-        line = given(text=text, **more)
+        line = drop_none(text=text, **fields)
         self.lines.append(line)
-        self.fresh.append(line)
+        self.entries.append(line)
 
-    def piece(self, text: str) -> None:
+    def add_delta(self, text: str) -> None:
         """Add a text delta."""
-        text = self.safe.push(text)
+        text = self.deltas.push(text)
         if not text:
             return
-        self.text = (self.text + text)[-_PREVIEW:]
-        self.grown = True
-        if self.fresh and self.fresh[-1].get("delta"):
-            self.fresh[-1]["text"] += text
+        self.text = (self.text + text)[-_MAX_TEXT:]
+        self.has_new_text = True
+        if self.entries and self.entries[-1].get("delta"):
+            self.entries[-1]["text"] += text
         else:
-            self.fresh.append({"text": text, "delta": True})
+            self.entries.append({"text": text, "delta": True})
 
 
 class DataCalls:
-    """The calls of a run, and the snapshots that the rate limit holds back.
+    """The calls of a run and their snapshots.
 
     Args:
-        interval: The shortest time between two snapshots of a call, in seconds.
-        preliminary: Whether streamed text of the agent's own calls is sent as preliminary output.
+        interval: The shortest time between two snapshots of one call, in seconds.
+        preliminary: Whether the streamed text of a call of the agent itself is sent as its output
+            until the result comes.
     """
 
     def __init__(self, interval: float, *, preliminary: bool) -> None:
         self._interval = interval
         self._preliminary = preliminary
         self._calls: dict[tuple[str, ...], DataCall] = {}
-        self._waiting: dict[tuple[str, ...], DataCall] = {}
+        self._held: dict[tuple[str, ...], DataCall] = {}
         self._files = 0
 
     @property
     def pending(self) -> bool:
-        """Return whether a snapshot is held back."""
-        return bool(self._waiting)
+        """Return whether snapshots are held back; see `flush`."""
+        return bool(self._held)
 
     def get(self, path: tuple[str, ...]) -> DataCall | None:
-        """Return a call if it is known."""
+        """Return the call with this path, if there is one."""
         return self._calls.get(path)
 
     def at(self, path: tuple[str, ...], name: str | None) -> DataCall:
-        """Return a call, a new one if it is not known."""
+        """Return the call with this path; create it if it is missing."""
         call = self._calls.get(path)
         if call is None:
             call = self._calls[path] = DataCall(path, name or "tool")
         return call
 
     def is_over(self, path: tuple[str, ...]) -> bool:
-        """Return whether a call or an enclosing call has ended, so that its events are late."""
+        """Return whether the call or an enclosing call has ended."""
         for depth in range(1, len(path) + 1):
             call = self._calls.get(path[:depth])
             if call is not None and not call.is_open:
@@ -161,23 +170,23 @@ class DataCalls:
         return (call for call in reversed(self._calls.values()) if call.is_open)
 
     def update(self, event: Event, now: float) -> list[Chunk]:
-        """Apply a display event of a call and return its chunks."""
+        """Apply a display event to its call."""
         call = self.at(event.path, event.tool_name)
         chunks: list[Chunk] = []
         match event:
             case ToolProgressEvent(current=current, total=total, message=message):
                 text = safe_text(message) if message else None
-                call.progress = given(current=current, total=total, message=text)
+                call.progress = drop_none(current=current, total=total, message=text)
             case NotifyStreamEvent(is_delta=True):
-                call.piece(event.data)
+                call.add_delta(event.data)
             case NotifyStreamEvent():
                 level = event.level if event.level != "info" else None
                 tag = safe_text(event.tag) if event.tag else None
-                call.say(safe_text(event.data), level=level, tag=tag)
+                call.add_line(safe_text(event.data), level=level, tag=tag)
             case ToolAttemptEvent():
                 call.attempt = event.attempt + 1
-                why = f": {safe_text(event.error)}" if event.error else ""
-                call.say(f"Attempt {event.attempt} failed{why}", level="warning")
+                error = f": {safe_text(event.error)}" if event.error else ""
+                call.add_line(f"Attempt {event.attempt} failed{error}", level="warning")
             case ToolArtifactEvent():
                 chunks = self._artifact(call, event)
             case _:
@@ -186,45 +195,45 @@ class DataCalls:
         return chunks + self.touch(call, now)
 
     def touch(self, call: DataCall, now: float, *, at_once: bool = False) -> list[Chunk]:
-        """Return the chunks of a changed call, or hold them back for the rate limit."""
-        if at_once or call.sent is None or now - call.sent >= self._interval:
+        """Send the changes of a call, or hold them back if the last snapshot is too recent."""
+        if at_once or call.sent_at is None or now - call.sent_at >= self._interval:
             return self._send(call, now)
-        self._waiting[call.path] = call
+        self._held[call.path] = call
         return []
 
     def due(self, now: float) -> list[Chunk]:
-        """Return the held chunks that the rate limit allows now."""
-        if not self._waiting:
+        """Send the held snapshots whose interval has passed."""
+        if not self._held:
             return []
-        ready = [c for c in self._waiting.values() if now - (c.sent or 0.0) >= self._interval]
+        ready = [c for c in self._held.values() if now - (c.sent_at or 0.0) >= self._interval]
         return [chunk for call in ready for chunk in self._send(call, now)]
 
     def flush(self, now: float) -> list[Chunk]:
-        """Return all held chunks."""
-        return [chunk for c in list(self._waiting.values()) for chunk in self._send(c, now)]
+        """Send all held snapshots."""
+        return [chunk for c in list(self._held.values()) for chunk in self._send(c, now)]
 
     def _send(self, call: DataCall, now: float) -> list[Chunk]:
-        self._waiting.pop(call.path, None)
-        call.sent = now
+        self._held.pop(call.path, None)
+        call.sent_at = now
         log = call.log()
         chunks = [log] if log is not None else []
         if call.is_shown and (snapshot := call.snapshot()) != call.last:
             call.last = snapshot
             chunks.append(snapshot)
-        if self._preliminary and call.grown and call.is_open and len(call.path) == 1:
+        if self._preliminary and call.has_new_text and call.is_open and len(call.path) == 1:
             chunks.append(_preliminary_output(call))
-        call.grown = False
+        call.has_new_text = False
         return chunks
 
     def _artifact(self, call: DataCall, event: ToolArtifactEvent) -> list[Chunk]:
-        """Record an artifact, and return it as a separate part if a browser can show it."""
+        """Add an artifact to its call. Send it as its own part if a browser can open it."""
         self._files += 1
         name, kind = safe_text(event.name), _media_type(event)
         url = _url_of(event)
         size = len(event.data) if event.data is not None else None
-        if len(call.artifacts) < _ARTIFACTS:
+        if len(call.artifacts) < _MAX_ARTIFACTS:
             link = url if url is not None and not url.startswith("data:") else None
-            call.artifacts.append(given(name=name, mediaType=kind, size=size, url=link))
+            call.artifacts.append(drop_none(name=name, mediaType=kind, size=size, url=link))
         if url is None:
             return []
         if kind is not None:
@@ -246,13 +255,13 @@ def _preliminary_output(call: DataCall) -> Chunk:
 
 
 def _url_of(event: ToolArtifactEvent) -> str | None:
-    """Return the URL of an artifact for a browser; `None` if it is too large or unsafe to open."""
+    """Return the URL of an artifact; `None` if it is too large or its link is not http(s)."""
     if event.uri is not None:
-        # Other schemes can run a script or point to a file on the server's disk.
-        return shown(event.uri) if event.uri.lower().startswith(_LINKS) else None
+        # Other URLs can be scripts or files on the disk of the server.
+        return escape_value(event.uri) if event.uri.lower().startswith(_LINK_PREFIXES) else None
     data = event.data
     kind = _media_type(event)
-    if data is None or len(data) > _INLINE or kind is None:
+    if data is None or len(data) > _MAX_INLINE or kind is None:
         return None
     content = data.encode("utf-8", "replace") if isinstance(data, str) else data
     encoded = binascii.b2a_base64(content, newline=False).decode("ascii")

@@ -22,7 +22,13 @@ from agents_tools.events.kinds import (
 from agents_tools.text.escape import safe_text, shorten
 from agents_tools.text.secrets import mask
 from agents_tools.ui.vercel.data_parts import DataCalls
-from agents_tools.ui.vercel.text import LATEST, WITH_APPROVALS, given, parsed, shown
+from agents_tools.ui.vercel.text import (
+    LATEST,
+    WITH_APPROVALS,
+    drop_none,
+    escape_value,
+    parse_arguments,
+)
 from agents_tools.ui.vercel.text_parts import TextParts
 from agents_tools.ui.vercel.tool_parts import ToolParts, approval_id, text_of
 
@@ -89,15 +95,15 @@ class VercelEncoder:
         self._errors: Final = errors
         self._message_id = message_id
         self._run_id = run_id
-        self._meta: Chunk = given(runId=run_id)
+        self._meta: Chunk = drop_none(runId=run_id)
         self._started = False
         self._answer = TextParts()
         self._parts = ToolParts(version, interval)
         self._calls = DataCalls(interval, preliminary=preliminary)
         self._now = 0.0
         self._in_step = False
-        self._acted = False
-        self._ended: RunFinishedEvent | None = None
+        self._answer_ended = False
+        self._last_event: RunFinishedEvent | None = None
         self._closed = False
 
     @property
@@ -109,7 +115,7 @@ class VercelEncoder:
         """Return the chunks of an event; often there are none."""
         if self._closed:
             return []
-        if self._ended is not None and not self._can_follow_end(event):
+        if self._last_event is not None and not self._can_follow_end(event):
             return []  # the run has ended
         self._now = max(self._now, event.timestamp)
         chunks = [*self._dispatch(event), *self._calls.due(self._now)]
@@ -138,7 +144,7 @@ class VercelEncoder:
         """
         if self._closed:
             return []
-        last, self._closed = self._ended, True
+        last, self._closed = self._last_event, True
         if last is None:
             last = RunFinishedEvent(status=status, error=reason)
         chunks = self._finish(last, reason or last.error)
@@ -161,7 +167,7 @@ class VercelEncoder:
             case ToolStreamEndEvent():
                 return self._call_ended(event)
             case GapEvent():
-                self._answer.note_gap()
+                self._answer.skip()
                 return []
             case _ if isinstance(event, _DISPLAY):
                 return self._display(event)
@@ -181,16 +187,16 @@ class VercelEncoder:
             call.agent = safe_text(event.agent or "") or None
             call.is_shown = True
             return self._calls.touch(call, self._now, at_once=True)
-        if self._ended is not None:  # the run waited for approval and continues
-            self._ended = None
+        if self._last_event is not None:  # the run waited for approval and continues
+            self._last_event = None
             return []
         self._run_id = safe_text(event.run_id) if event.run_id else self._run_id
-        self._meta = given(runId=self._run_id, agent=safe_text(event.agent or "") or None)
+        self._meta = drop_none(runId=self._run_id, agent=safe_text(event.agent or "") or None)
         return self._start()
 
     def _run_finished(self, event: RunFinishedEvent) -> list[Chunk]:
         if not event.path:
-            self._ended = event  # `close` encodes the end, because a waiting run can continue
+            self._last_event = event  # `close` encodes the end, because a waiting run can continue
             return []
         call = self._calls.get(event.path)
         if call is None:
@@ -214,7 +220,7 @@ class VercelEncoder:
                 return self._item_begins(_object(piece.get("item")))
             case "response.function_call_arguments.delta":
                 path = (str(piece.get("call_id")),)
-                return self._parts.write(path, str(piece.get("delta", "")), self._now)
+                return self._parts.add_input(path, str(piece.get("delta", "")), self._now)
             case "agents_tools.retry":
                 return self._retry()
             case _:
@@ -223,9 +229,9 @@ class VercelEncoder:
     def _item(self, event: RunItemStreamEvent[Any]) -> list[Chunk]:
         item = event.item
         if event.name == "tool_approval_requested":
-            return self._approval_asked((*event.path, str(item.get("call_id"))), item)
+            return self._approval_requested((*event.path, str(item.get("call_id"))), item)
         if event.name == "tool_approval_granted":
-            return self._parts.answer((*event.path, str(item.get("call_id"))), approved=True)
+            return self._parts.set_decision((*event.path, str(item.get("call_id"))), approved=True)
         if event.path:
             return self._nested_item(event)
         match event.name:
@@ -234,11 +240,11 @@ class VercelEncoder:
             case "reasoning_item_created":
                 return self._model_text("reasoning", _summary(item))
             case "tool_called":
-                return self._called(item)
+                return self._tool_call(item)
             case "tool_output":
                 return self._output((str(item.get("call_id")),), item)
             case "output_refused":
-                self._acted = True  # the next text of the model is another answer
+                self._answer_ended = True  # the next text of the model belongs to another answer
                 return []
             case _:
                 return []
@@ -248,10 +254,10 @@ class VercelEncoder:
     def _model_delta(self, kind: Literal["text", "reasoning"], text: str) -> list[Chunk]:
         if not text or self._answer.has_gap:
             return []
-        return [*self._step(), *self._answer.delta(kind, text)]
+        return [*self._step(), *self._answer.add_delta(kind, text)]
 
     def _model_text(self, kind: Literal["text", "reasoning"], text: str) -> list[Chunk]:
-        return [*self._step(), *self._answer.complete(kind, text)] if text else []
+        return [*self._step(), *self._answer.add_item(kind, text)] if text else []
 
     def _item_begins(self, item: Mapping[str, Any]) -> list[Chunk]:
         if item.get("type") != "function_call":
@@ -259,25 +265,26 @@ class VercelEncoder:
         path = (str(item.get("call_id")),)
         if self._parts.get(path) is not None:
             return []
-        begun = [*self._step(), *self._answer.close()]
-        return begun + self._parts.begin(path, str(item.get("name") or "tool"))
+        chunks = [*self._step(), *self._answer.close()]
+        return chunks + self._parts.begin(path, str(item.get("name") or "tool"))
 
     def _retry(self) -> list[Chunk]:
         """Remove the current answer of the model, if the version supports it."""
-        if not self._in_step or self._acted:  # the answer is still empty
+        if not self._in_step or self._answer_ended:  # the answer is still empty
             return []
-        chunks, written = self._answer.end_answer(), self._parts.discard_unfinished()
+        chunks, parts = self._answer.reset(), self._parts.remove_unfinished()
         if self._version >= LATEST:
             return [*chunks, {"type": "reset-step"}]
-        why = "The model's answer broke off and was requested again."
-        return chunks + [chunk for part in written for chunk in self._parts.end(part, why)]
+        reason = "The model request failed and was retried."
+        return chunks + [chunk for part in parts for chunk in self._parts.end(part, reason)]
 
-    def _called(self, item: Mapping[str, Any]) -> list[Chunk]:
+    def _tool_call(self, item: Mapping[str, Any]) -> list[Chunk]:
         path, name = (str(item.get("call_id")),), str(item.get("name") or "tool")
         chunks = [*self._step(), *self._answer.close()]
-        chunks += self._parts.called(path, name, parsed(str(item.get("arguments") or "")))
+        value = parse_arguments(str(item.get("arguments") or ""))
+        chunks += self._parts.set_input(path, name, value)
         if item.get("kind") == "hosted":  # the provider ran it, so there is no output
-            chunks += self._parts.done(path, "ok", "")
+            chunks += self._parts.set_output(path, "ok", "")
         return chunks
 
     # --- calls
@@ -286,17 +293,17 @@ class VercelEncoder:
         call = self._calls.at(event.path, event.tool_name)
         call.status = "running"
         if len(event.path) > 1:
-            call.input = shown(dict(event.input_args))
+            call.input = escape_value(dict(event.input_args))
             return [*self._step_for_parts(), *self._calls.touch(call, self._now, at_once=True)]
-        self._acted = True
+        self._answer_ended = True
         if self._parts.get(event.path) is not None:
             return self._calls.touch(call, self._now, at_once=True) if call.is_shown else []
-        chunks = self._step_for_parts()
-        return chunks + self._parts.called(event.path, call.name, shown(dict(event.input_args)))
+        value = escape_value(dict(event.input_args))
+        return [*self._step_for_parts(), *self._parts.set_input(event.path, call.name, value)]
 
     def _call_ended(self, event: ToolStreamEndEvent) -> list[Chunk]:
         call = self._calls.get(event.path)
-        if call is None or call.status == "waiting":  # it will continue
+        if call is None or call.status == "waiting":  # the call continues after the decision
             return []
         call.status, call.duration = event.status, event.duration
         return self._calls.touch(call, self._now, at_once=True) if call.is_shown else []
@@ -313,11 +320,11 @@ class VercelEncoder:
         if not isinstance(event, NotifyStreamEvent):
             return []
         level = event.level if event.level != "info" else None
-        entry = given(text=safe_text(event.data), level=level)
+        entry = drop_none(text=safe_text(event.data), level=level)
         return [{"type": "data-agents-tool-log", "data": {"entries": [entry]}, "transient": True}]
 
     def _output(self, path: tuple[str, ...], item: Mapping[str, Any]) -> list[Chunk]:
-        self._acted = True
+        self._answer_ended = True
         status = str(item.get("status") or "ok")
         call = self._calls.get(path)
         chunks: list[Chunk] = []
@@ -326,19 +333,19 @@ class VercelEncoder:
             chunks = self._calls.touch(call, self._now, at_once=True) if call.is_shown else []
         if self._parts.get(path) is None:
             chunks += self._step_for_parts()
-            chunks += self._parts.called(path, str(item.get("name") or "tool"), {})
-        return chunks + self._parts.done(path, status, item.get("output", ""))
+            chunks += self._parts.set_input(path, str(item.get("name") or "tool"), {})
+        return chunks + self._parts.set_output(path, status, item.get("output", ""))
 
     # --- agents that run as tools
 
-    def _nested_raw(self, event: RawResponseStreamEvent, piece: Mapping[str, Any]) -> list[Chunk]:
+    def _nested_raw(self, event: RawResponseStreamEvent, data: Mapping[str, Any]) -> list[Chunk]:
         if self._calls.is_over(event.path):
             return []
         call = self._calls.at(event.path, event.tool_name)
-        match piece.get("type"):
+        match data.get("type"):
             case "response.output_text.delta" | "response.refusal.delta":
                 call.is_shown = True
-                call.piece(str(piece.get("delta", "")))
+                call.add_delta(str(data.get("delta", "")))
             case "agents_tools.retry":
                 call.text = ""
             case _:
@@ -353,14 +360,14 @@ class VercelEncoder:
             if not call.is_open or _was_streamed(call.text, safe_text(text)):
                 return []
             call.is_shown = True
-            call.piece(text)
+            call.add_delta(text)
             return self._calls.touch(call, self._now)
         if event.name not in {"tool_called", "tool_output"}:
             return []
         path = (*event.path, str(item.get("call_id")))
         call = self._calls.at(path, str(item.get("name") or "tool"))
         if event.name == "tool_called":
-            call.input = parsed(str(item.get("arguments") or ""))
+            call.input = parse_arguments(str(item.get("arguments") or ""))
             return [*self._step_for_parts(), *self._calls.touch(call, self._now, at_once=True)]
         return self._nested_output(call, item)
 
@@ -370,39 +377,39 @@ class VercelEncoder:
         if call.is_open:
             call.status = status
         chunks = self._calls.touch(call, self._now, at_once=True)
-        if self._parts.get(call.path) is not None:  # it had a part for its approval
-            chunks += self._parts.done(call.path, status, item.get("output", ""))
+        if self._parts.get(call.path) is not None:  # its approval has a part
+            chunks += self._parts.set_output(call.path, status, item.get("output", ""))
         return chunks
 
     # --- approvals
 
-    def _approval_asked(self, path: tuple[str, ...], item: Mapping[str, Any]) -> list[Chunk]:
+    def _approval_requested(self, path: tuple[str, ...], item: Mapping[str, Any]) -> list[Chunk]:
         name = str(item.get("name") or "tool")
         chunks = self._answer.close()
-        about: Chunk = {}
+        details: Chunk = {}
         if len(path) > 1:
             call = self._calls.at(path, name)
             call.status = "waiting"
-            call.input = parsed(str(item.get("arguments") or ""))
+            call.input = parse_arguments(str(item.get("arguments") or ""))
             chunks += self._calls.touch(call, self._now, at_once=True)
-            about = given(parentCallId=call.snapshot()["data"]["parentCallId"])
-            about |= given(agent=safe_text(str(item.get("agent") or "")) or None)
+            details = drop_none(parentCallId=call.snapshot()["data"]["parentCallId"])
+            details |= drop_none(agent=safe_text(str(item.get("agent") or "")) or None)
         part = self._parts.get(path)
         if part is None:
-            # The call around it is a part without output. In the same step that would keep the
-            # client from sending the answer by itself: it looks at the last step only.
+            # The enclosing call is a part without output. In the same step, it would prevent the
+            # client from sending the decision by itself: the client checks only the last step.
             if len(path) > 1 and not self._last_step_waits():
                 chunks += [*self._end_step(), *self._begin_step()]
-            value = parsed(str(item.get("arguments") or ""))
-            chunks += [*self._step_for_parts(), *self._parts.called(path, name, value)]
-        self._acted = True
-        question = approval_id(self._run_id or "run", path)
-        return chunks + self._parts.ask(path, question, about)
+            value = parse_arguments(str(item.get("arguments") or ""))
+            chunks += [*self._step_for_parts(), *self._parts.set_input(path, name, value)]
+        self._answer_ended = True
+        approval = approval_id(self._run_id or "run", path)
+        return chunks + self._parts.request_approval(path, approval, details)
 
     def _last_step_waits(self) -> bool:
         """Return whether the step has only approvals."""
-        here = [part for part in self._parts.open() if part.step == self._parts.step]
-        return bool(here) and all(part.state == "approval" for part in here)
+        parts = [part for part in self._parts.open() if part.step == self._parts.step]
+        return bool(parts) and all(part.state == "approval" for part in parts)
 
     # --- steps and the end of the message
 
@@ -415,10 +422,10 @@ class VercelEncoder:
 
     def _step(self) -> list[Chunk]:
         """Begin a step for each answer of the model, so that `reset-step` removes only that."""
-        if self._in_step and not self._acted:
+        if self._in_step and not self._answer_ended:
             return []
-        self._acted = False
-        return [*self._end_step(), *self._answer.end_answer(), *self._begin_step()]
+        self._answer_ended = False
+        return [*self._end_step(), *self._answer.reset(), *self._begin_step()]
 
     def _step_for_parts(self) -> list[Chunk]:
         return [] if self._in_step else self._begin_step()
@@ -440,7 +447,7 @@ class VercelEncoder:
             chunks += self._end_calls(last.status)
         chunks += [*self._calls.flush(self._now), *self._end_step()]
         reason = mask(safe_text(reason or "The run was cancelled."))
-        meta = given(usage=_usage(last.usage), status=last.status)
+        meta = drop_none(usage=_usage(last.usage), status=last.status)
         if last.status == "cancelled":
             meta["reason"] = reason
         finish: Chunk = {"type": "finish"}
@@ -449,7 +456,7 @@ class VercelEncoder:
         finish["messageMetadata"] = {**self._meta, **meta}
         match last.status:
             case "cancelled":
-                # Before version 7 only later releases take the reason here.
+                # Before version 7, only later releases accept the reason here.
                 detail = {"reason": reason} if self._version >= LATEST else {}
                 return [*chunks, {"type": "abort", **detail}, finish]
             case "error" | "lost":
@@ -460,14 +467,15 @@ class VercelEncoder:
 
     def _end_calls(self, status: str) -> list[Chunk]:
         chunks: list[Chunk] = []
-        why = "The call was cancelled." if status == "cancelled" else "The run ended before."
-        ended = "cancelled" if status == "cancelled" else "lost"
+        cancelled = status == "cancelled"
+        reason = "The call was cancelled." if cancelled else "The run ended before the call."
+        call_status = "cancelled" if cancelled else "lost"
         for call in self._calls.open():
-            call.status = ended
+            call.status = call_status
             if call.is_shown:
                 chunks += self._calls.touch(call, self._now, at_once=True)
         for part in list(self._parts.open()):
-            chunks += self._parts.end(part, why)
+            chunks += self._parts.end(part, reason)
         return chunks
 
     def _finish_reason(self, status: str) -> str:
@@ -489,9 +497,9 @@ def _usage(usage: Mapping[str, Any] | None) -> Chunk | None:
     if usage is None:
         return None
     words = {name: name.split("_") for name in usage}
-    named = {w[0] + "".join(part.title() for part in w[1:]): usage[n] for n, w in words.items()}
+    counts = {w[0] + "".join(part.title() for part in w[1:]): usage[n] for n, w in words.items()}
     total = usage.get("input_tokens", 0) + usage.get("output_tokens", 0)
-    return {**named, "totalTokens": total}
+    return {**counts, "totalTokens": total}
 
 
 def _message_text(item: Mapping[str, Any]) -> str:

@@ -30,7 +30,7 @@ from agents_tools.server.safe_json import written
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["AnsweredCall", "PostedMessages", "items_of", "posted"]
+__all__ = ["ApprovalDecision", "ChatRequest", "items_of", "parse_request"]
 
 _TRIGGERS: Final = ("submit-message", "regenerate-message")
 _UNFINISHED: Final = "The call was not finished; it has no result."
@@ -38,7 +38,7 @@ _DENIED: Final = "A person refused this call."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnsweredCall:
+class ApprovalDecision:
     """The decision of a user about one call.
 
     Attributes:
@@ -63,23 +63,23 @@ class AnsweredCall:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PostedMessages:
+class ChatRequest:
     """One request of `useChat`.
 
     Attributes:
         chat_id: The id of the chat.
         messages: The messages of the chat.
-        answers: The decisions in the request.
+        decisions: The decisions in the request.
         message_id: The id of the assistant message that the response continues, if there is one.
     """
 
     chat_id: str
     messages: list[Mapping[str, Any]]
-    answers: list[AnsweredCall]
+    decisions: list[ApprovalDecision]
     message_id: str | None
 
 
-def posted(body: Mapping[str, Any]) -> PostedMessages:
+def parse_request(body: Mapping[str, Any]) -> ChatRequest:
     """Parse the body of a request.
 
     Raises:
@@ -97,13 +97,13 @@ def posted(body: Mapping[str, Any]) -> PostedMessages:
     if not messages:
         _refuse("messages", "expected at least one message, got none")
     target = _target(messages, body.get("messageId")) if trigger == _TRIGGERS[0] else None
-    answers = [] if target is None else list(_answers_in(messages[target], target))
-    answers += _answers_beside(body)
+    decisions = [] if target is None else list(_decisions_in_message(messages[target], target))
+    decisions += _decisions_in_body(body)
     message_id = None if target is None else messages[target].get("id")
-    return PostedMessages(
+    return ChatRequest(
         chat_id=chat_id,
         messages=messages,
-        answers=answers,
+        decisions=decisions,
         message_id=message_id if isinstance(message_id, str) else None,
     )
 
@@ -116,33 +116,33 @@ def _target(messages: list[Mapping[str, Any]], message_id: object) -> int | None
     return len(messages) - 1 if messages[-1].get("role") == "assistant" else None
 
 
-def _answers_in(message: Mapping[str, Any], index: int) -> Iterator[AnsweredCall]:
+def _decisions_in_message(message: Mapping[str, Any], index: int) -> Iterator[ApprovalDecision]:
     """Yield the decisions in the parts of a message, set by `addToolApprovalResponse`."""
     for number, one in enumerate(_list(message, "parts", f"messages[{index}].parts")):
         at = f"messages[{index}].parts[{number}]"
         part = _object(one, at)
         if part.get("state") == "approval-responded":
-            yield _answer(_object(part.get("approval"), f"{at}.approval"), f"{at}.approval")
+            yield _parse_decision(_object(part.get("approval"), f"{at}.approval"), f"{at}.approval")
 
 
-def _answers_beside(body: Mapping[str, Any]) -> Iterator[AnsweredCall]:
-    """Yield the decisions next to the messages. Version 5 cannot send them in the parts."""
+def _decisions_in_body(body: Mapping[str, Any]) -> Iterator[ApprovalDecision]:
+    """Yield the decisions in `approvals`. Version 5 cannot send them in the parts."""
     if body.get("approvals") is None:
         return
     for number, one in enumerate(_list(body, "approvals", "approvals")):
-        yield _answer(_object(one, f"approvals[{number}]"), f"approvals[{number}]")
+        yield _parse_decision(_object(one, f"approvals[{number}]"), f"approvals[{number}]")
 
 
-def _answer(approval: Mapping[str, Any], at: str) -> AnsweredCall:
-    question, approved = approval.get("id"), approval.get("approved")
+def _parse_decision(approval: Mapping[str, Any], at: str) -> ApprovalDecision:
+    approval_id, approved = approval.get("id"), approval.get("approved")
     reason = approval.get("reason")
-    if not isinstance(question, str):
-        _refuse(f"{at}.id", f"expected the id of an approval, got {json_kind(question)}")
+    if not isinstance(approval_id, str):
+        _refuse(f"{at}.id", f"expected the id of an approval, got {json_kind(approval_id)}")
     if not isinstance(approved, bool):
         _refuse(f"{at}.approved", f"expected true or false, got {json_kind(approved)}")
     if reason is not None and not isinstance(reason, str):
         _refuse(f"{at}.reason", f"expected a text, got {json_kind(reason)}")
-    return AnsweredCall(approval_id=question, approved=approved, reason=reason)
+    return ApprovalDecision(approval_id=approval_id, approved=approved, reason=reason)
 
 
 # --- messages as items
@@ -189,7 +189,10 @@ class _MessageReader:
                 self._assistant(part, place)
             self._answer_calls()
         elif role == "system":
-            _refuse(f"{at}.role", "expected user or assistant; the agent has the system messages")
+            _refuse(
+                f"{at}.role",
+                "expected user or assistant, got system. Set instructions on the agent",
+            )
         else:
             _refuse(f"{at}.role", f"expected user or assistant, got {shown(role)}")
 
@@ -207,7 +210,7 @@ class _MessageReader:
     def _call(self, part: Mapping[str, Any], at: str) -> None:
         wire = _text(part, "toolCallId", at)
         if "/" in wire or part.get("state") == "input-streaming":
-            return  # the call of a sub-agent, or one that was never made
+            return  # the call of a sub-agent, or a call that was not made
         kind = _text(part, "type", at)
         is_dynamic = kind == "dynamic-tool"
         name = _text(part, "toolName", at) if is_dynamic else kind.removeprefix("tool-")
@@ -218,12 +221,12 @@ class _MessageReader:
         self._outputs.append(_output(part, call_id, name))
 
     def _answer_calls(self) -> None:
-        """Add the outputs of a step after its calls, as models expect them."""
+        """Add the outputs of a step after its calls, in the order that models expect."""
         self.items += self._outputs
         self._outputs = []
 
     def _new_id(self, call_id: str) -> str:
-        """Return a unique id for a call, because runs of one chat can reuse call ids."""
+        """Return a unique call id, because runs of one chat can have equal call ids."""
         new, number = call_id, 1
         while new in self._ids:
             number += 1
@@ -238,8 +241,8 @@ def _output(part: Mapping[str, Any], call_id: str, name: str) -> ToolCallOutputI
             output = _tool_output(part.get("output"))
             return ToolCallOutputItem(call_id=call_id, name=name, output=output)
         case "output-error":
-            error_text = part.get("errorText")
-            text = error_text if isinstance(error_text, str) else "The call failed."
+            error = part.get("errorText")
+            text = error if isinstance(error, str) else "The call failed."
             return ToolCallOutputItem(call_id=call_id, name=name, output=text, status="tool_error")
         case "output-denied":
             approval = part.get("approval")
@@ -255,7 +258,7 @@ def _output(part: Mapping[str, Any], call_id: str, name: str) -> ToolCallOutputI
 
 
 def _tool_output(value: object) -> ToolOutput:
-    """Parse an output: text, content blocks, or any JSON of other tools."""
+    """Parse an output that was sent to the page: text, content blocks or other JSON."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):
@@ -277,7 +280,7 @@ def _content(parts: list[tuple[Mapping[str, Any], str]], at: str) -> str | list[
         elif not (isinstance(kind, str) and kind.startswith("data-")):
             _refuse(f"{place}.type", f"expected text, file or data-…, got {shown(kind)}")
     if not blocks:
-        _refuse(f"{at}.parts", "expected a text or a file, got neither")
+        _refuse(f"{at}.parts", "expected at least one text or file, got none")
     if all(isinstance(block, ToolOutputText) for block in blocks):
         return "\n\n".join(cast("ToolOutputText", block).text for block in blocks)
     return blocks
@@ -303,16 +306,16 @@ def _file(part: Mapping[str, Any], at: str) -> ContentBlock:
 def _data(url: str, at: str) -> bytes:
     head, comma, content = url.partition(",")
     if not comma:
-        _refuse(at, "expected a comma before the data of the data: URL")
+        _refuse(at, "expected a comma before the data of a data: URL, got none")
     if not head.endswith(";base64"):
         return unquote_to_bytes(content)
     try:
         return a2b_base64(content, strict_mode=True)
     except (Error, ValueError) as error:
-        _refuse(at, f"invalid base64: {error}")
+        _refuse(at, f"expected valid base64 in a data: URL: {error}")
 
 
-# --- reading JSON
+# --- parse JSON
 
 
 def _text(data: Mapping[str, Any], name: str, at: str) -> str:

@@ -21,10 +21,10 @@ __all__ = [
     "WITH_APPROVALS",
     "Chunk",
     "SafeDeltas",
+    "drop_none",
+    "escape_value",
     "frame",
-    "given",
-    "parsed",
-    "shown",
+    "parse_arguments",
     "wire_id",
 ]
 
@@ -96,30 +96,30 @@ class SafeDeltas:
         return safe_text(text)
 
 
-def shown(value: Any, depth: int = 0) -> Any:
-    """Return a copy of a JSON value in which every text is safe to show."""
+def escape_value(value: Any, depth: int = 0) -> Any:
+    """Return a copy of a JSON value with unsafe characters escaped in all texts."""
     if isinstance(value, str):
         return safe_text(value)
     if isinstance(value, (dict, list, tuple)) and depth >= _MAX_DEPTH:
         return "…"
     if isinstance(value, dict):
         items = cast("Mapping[Any, Any]", value).items()
-        return {safe_text(str(key)): shown(item, depth + 1) for key, item in items}
+        return {safe_text(str(key)): escape_value(item, depth + 1) for key, item in items}
     if isinstance(value, (list, tuple)):
-        return [shown(item, depth + 1) for item in cast("Sequence[Any]", value)]
+        return [escape_value(item, depth + 1) for item in cast("Sequence[Any]", value)]
     return value
 
 
-def parsed(arguments: str) -> Any:
-    """Return the arguments of a call to show; the text itself if it is not JSON."""
+def parse_arguments(arguments: str) -> Any:
+    """Parse the arguments of a call for display; return the escaped text if it is not JSON."""
     try:
-        return shown(json.loads(arguments or "{}"))
+        return escape_value(json.loads(arguments or "{}"))
     except (ValueError, RecursionError):
         return safe_text(arguments)
 
 
-def given(**fields: Any) -> Chunk:
-    """Return an object of the fields that are not `None`, because the SDK refuses null."""
+def drop_none(**fields: Any) -> Chunk:
+    """Return the fields that are not `None` as an object, because the SDK refuses null."""
     return {name: value for name, value in fields.items() if value is not None}
 
 

@@ -1,4 +1,4 @@
-"""Stream the text and reasoning of a model as parts of the message."""
+"""Encode the text and reasoning of a model as parts of the message."""
 
 from __future__ import annotations
 
@@ -15,53 +15,53 @@ Kind: TypeAlias = Literal["text", "reasoning"]
 
 
 class TextParts:
-    """The text and reasoning of one answer.
+    """The text and reasoning parts of one answer of a model.
 
-    A model sends deltas and then complete items, or only items. An item repeats the text of its
-    deltas; if deltas were dropped, the item adds the missing text.
+    Deltas are sent at once. The complete item that follows repeats their text, so only the part
+    that the deltas did not contain is sent.
     """
 
     def __init__(self) -> None:
         self._count = 0
         self._open: tuple[Kind, str, SafeDeltas] | None = None
         self._sent: dict[Kind, list[str]] = {"text": [], "reasoning": []}
-        self._taken: dict[Kind, int] = {"text": 0, "reasoning": 0}
+        self._matched: dict[Kind, int] = {"text": 0, "reasoning": 0}  # characters of complete items
         self._gap = False
 
     @property
     def has_gap(self) -> bool:
-        """Return whether deltas are ignored until the complete text arrives."""
+        """Return whether deltas are ignored until the complete text."""
         return self._gap
 
-    def note_gap(self) -> None:
-        """Ignore deltas until the complete text arrives, because some were dropped."""
+    def skip(self) -> None:
+        """Ignore the deltas until the complete text, because events were dropped."""
         self._gap = True
 
-    def delta(self, kind: Kind, text: str) -> list[Chunk]:
+    def add_delta(self, kind: Kind, text: str) -> list[Chunk]:
         """Return the chunks of a delta."""
         if self._gap or not text:
             return []
         self._sent[kind].append(text)
-        return self._send(kind, text)
+        return self._add(kind, text)
 
-    def complete(self, kind: Kind, text: str) -> list[Chunk]:
-        """Return the chunks for the part of a complete text that no delta has sent."""
+    def add_item(self, kind: Kind, text: str) -> list[Chunk]:
+        """Return the chunks of the part of a complete text that the deltas did not contain."""
         sent = "".join(self._sent[kind])
-        rest = sent[self._taken[kind] :]
+        rest = sent[self._matched[kind] :]
         chunks: list[Chunk] = []
         if rest and rest.startswith(text):
-            self._taken[kind] += len(text)
+            self._matched[kind] += len(text)
         elif text.startswith(rest):
-            chunks = self._send(kind, text[len(rest) :])
+            chunks = self._add(kind, text[len(rest) :])
             self._sent[kind].append(text[len(rest) :])
-            self._taken[kind] = len(sent) + len(text) - len(rest)
+            self._matched[kind] = len(sent) + len(text) - len(rest)
         else:
-            self._taken[kind] = len(sent)
-            if self._gap:  # better repeat text than lose it
-                chunks = self.close() + self._send(kind, text)
+            self._matched[kind] = len(sent)
+            if self._gap:  # repeat text rather than lose it
+                chunks = self.close() + self._add(kind, text)
                 self._sent[kind].append(text)
-                self._taken[kind] += len(text)
-        if len("".join(self._sent[kind])) == self._taken[kind]:
+                self._matched[kind] += len(text)
+        if len("".join(self._sent[kind])) == self._matched[kind]:
             chunks += self._close_if(kind)
         self._gap = False
         return chunks
@@ -76,14 +76,14 @@ class TextParts:
         last: list[Chunk] = [{"type": f"{kind}-delta", "id": part, "delta": rest}] if rest else []
         return [*last, {"type": f"{kind}-end", "id": part}]
 
-    def end_answer(self) -> list[Chunk]:
-        """End the answer, so that later text belongs to a new one."""
+    def reset(self) -> list[Chunk]:
+        """End the answer, because the next text belongs to another one."""
         chunks = self.close()
         self._sent = {"text": [], "reasoning": []}
-        self._taken = {"text": 0, "reasoning": 0}
+        self._matched = {"text": 0, "reasoning": 0}
         return chunks
 
-    def _send(self, kind: Kind, text: str) -> list[Chunk]:
+    def _add(self, kind: Kind, text: str) -> list[Chunk]:
         if not text:
             return []
         chunks: list[Chunk] = []

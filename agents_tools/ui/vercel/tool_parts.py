@@ -1,4 +1,4 @@
-"""Report the agent's own calls as tool parts of the message, with their approvals."""
+"""Encode the calls of the agent itself, and their approvals, as tool parts of the message."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from agents_tools.ui.vercel.text import (
     LATEST,
     SERVED,
     WITH_APPROVALS,
-    given,
-    parsed,
-    shown,
+    drop_none,
+    escape_value,
+    parse_arguments,
     wire_id,
 )
 
@@ -25,20 +25,20 @@ __all__ = ["ToolPart", "ToolParts", "approval_id", "text_of"]
 
 
 class ToolPart:
-    """A tool part of the message, as the client knows it.
+    """A tool part of the message, as the client has it.
 
     Attributes:
-        id: The id of the call for the client.
+        id: The id of the call on the wire.
         name: The name of the tool.
         state: `writing` while the model writes the input, `input` when it is complete, `approval`
-            while the call waits for approval, `done` with an output.
+            while the call waits for approval, `done` when it has its output.
         input: The arguments of the call.
-        written: The deltas of the input so far.
-        unsent: The text of deltas that were not sent yet.
-        sent: The time of the last sent delta.
+        deltas: The deltas of the input so far.
+        unsent: The text of the deltas that were not sent.
+        sent_at: The time of the last sent delta.
         approval: The id of the approval request, if there is one.
-        answered: Whether the approval request was answered.
-        step: The step of the message that the part belongs to.
+        is_decided: Whether the approval was decided.
+        step: The number of its step in the message.
     """
 
     def __init__(self, path: tuple[str, ...], name: str, step: int) -> None:
@@ -47,9 +47,9 @@ class ToolPart:
         self.name = safe_text(name)
         self.state: Literal["writing", "input", "approval", "done"] = "writing"
         self.input: Any = None
-        self.written: list[str] = []
+        self.deltas: list[str] = []
         self.unsent = ""
-        self.sent = 0.0
+        self.sent_at = 0.0
         self.approval: str | None = None
         self.answered = False
 
@@ -73,38 +73,33 @@ class ToolParts:
         self.step = 0
 
     def get(self, path: tuple[str, ...]) -> ToolPart | None:
-        """Return the part of a call."""
+        """Return the part of a call, if there is one."""
         return self._parts.get(path)
 
     def open(self) -> Iterator[ToolPart]:
-        """Return the parts of calls that have no output."""
+        """Return the parts of calls without output."""
         return (part for part in self._parts.values() if part.state != "done")
 
-    @property
-    def waits(self) -> bool:
-        """Return whether an approval request is open."""
-        return any(part.state == "approval" and not part.answered for part in self._parts.values())
-
     def begin(self, path: tuple[str, ...], name: str) -> list[Chunk]:
-        """Return the chunks for the start of a call."""
+        """Start the part of a call that the model begins to write."""
         part = self._parts[path] = ToolPart(path, name, self.step)
         head = {"type": "tool-input-start", "toolCallId": part.id, "toolName": part.name}
         return [{**head, **SERVED}]
 
-    def write(self, path: tuple[str, ...], delta: str, now: float) -> list[Chunk]:
-        """Return the chunks for a delta of the input, or hold it back."""
+    def add_input(self, path: tuple[str, ...], delta: str, now: float) -> list[Chunk]:
+        """Send a delta of the input, or hold it back if the last one is too recent."""
         part = self._parts.get(path)
         if part is None or part.state != "writing":
             return []
-        part.written.append(delta)
+        part.deltas.append(delta)
         part.unsent += delta
-        if part.sent and now - part.sent < self._interval:
+        if part.sent_at and now - part.sent_at < self._interval:
             return []
-        text, part.unsent, part.sent = safe_text(part.unsent), "", now
+        text, part.unsent, part.sent_at = safe_text(part.unsent), "", now
         return [{"type": "tool-input-delta", "toolCallId": part.id, "inputTextDelta": text}]
 
-    def called(self, path: tuple[str, ...], name: str, value: Any) -> list[Chunk]:
-        """Return the chunks for the complete input of a call, once."""
+    def set_input(self, path: tuple[str, ...], name: str, value: Any) -> list[Chunk]:
+        """Send the complete input of a call, once."""
         part = self._parts.get(path)
         if part is None:
             part = self._parts[path] = ToolPart(path, name, self.step)
@@ -113,80 +108,84 @@ class ToolParts:
         part.state, part.input = "input", value
         return [self._input(part)]
 
-    def ask(self, path: tuple[str, ...], question: str, about: Mapping[str, Any]) -> list[Chunk]:
-        """Return the chunks of an approval request.
+    def request_approval(
+        self, path: tuple[str, ...], approval: str, details: Mapping[str, Any]
+    ) -> list[Chunk]:
+        """Request approval of a call.
 
         Args:
             path: The path of the call.
-            question: The id of the approval request.
-            about: Other facts about the call. Only version 5 gets them, in its data part: the first
-                releases of later versions refuse unknown fields.
+            approval: The id of the approval request.
+            details: Further fields of the call for version 5. Later versions omit them, because the
+                first releases of all versions refuse unknown fields in a request.
         """
         part = self._parts[path]
-        part.state, part.approval, part.answered = "approval", question, False
+        part.state, part.approval, part.is_decided = "approval", approval, False
         if self._version < WITH_APPROVALS:
-            return [self._data_approval(part, "requested", about)]
-        head = {"type": "tool-approval-request", "approvalId": question, "toolCallId": part.id}
+            return [self._data_approval(part, "requested", details)]
+        head = {"type": "tool-approval-request", "approvalId": approval, "toolCallId": part.id}
         return [head]
 
-    def answer(self, path: tuple[str, ...], *, approved: bool, reason: str = "") -> list[Chunk]:
-        """Return the chunks for the answer to an approval request."""
+    def set_decision(
+        self, path: tuple[str, ...], *, approved: bool, reason: str = ""
+    ) -> list[Chunk]:
+        """Send the decision about an approval request, once."""
         part = self._parts.get(path)
-        if part is None or part.approval is None or part.answered:
+        if part is None or part.approval is None or part.is_decided:
             return []
-        part.answered = True
+        part.is_decided = True
         if self._version < WITH_APPROVALS:
             return [self._data_approval(part, "approved" if approved else "denied", {})]
-        if self._version < LATEST:  # it has no chunk for answers; the output shows it
+        if self._version < LATEST:  # there is no chunk for it; the output shows the decision
             return []
-        extra = given(reason=mask(safe_text(reason)) or None)
+        detail = drop_none(reason=mask(safe_text(reason)) or None)
         kind = "tool-approval-response"
-        return [{"type": kind, "approvalId": part.approval, "approved": approved, **extra}]
+        return [{"type": kind, "approvalId": part.approval, "approved": approved, **detail}]
 
-    def done(self, path: tuple[str, ...], status: str, output: Any) -> list[Chunk]:
-        """Return the chunks for the output of a call, or for the error instead."""
+    def set_output(self, path: tuple[str, ...], status: str, output: Any) -> list[Chunk]:
+        """Send the output of a call, or its error, once."""
         part = self._parts[path]
         if part.state == "done":
             return []
         denied = status == "denied" and part.approval is not None
         reason = text_of(output) if denied else ""
-        chunks = self.answer(path, approved=not denied, reason=reason)
+        chunks = self.set_decision(path, approved=not denied, reason=reason)
         part.state = "done"
         if status == "ok":
             shape = {"type": "tool-output-available", "toolCallId": part.id}
-            return [*chunks, {**shape, "output": shown(output), **SERVED}]
+            return [*chunks, {**shape, "output": escape_value(output), **SERVED}]
         if denied and self._version >= WITH_APPROVALS:
             return [*chunks, {"type": "tool-output-denied", "toolCallId": part.id}]
-        return [*chunks, self._failed(part, status, text_of(output))]
+        return [*chunks, self._error(part, status, text_of(output))]
 
-    def end(self, part: ToolPart, why: str) -> list[Chunk]:
-        """Return the chunks that end a part without an output."""
+    def end(self, part: ToolPart, reason: str) -> list[Chunk]:
+        """End a part whose call will have no output."""
         chunks: list[Chunk] = []
         status = "cancelled"
         if part.state == "writing":
-            part.input, status = parsed("".join(part.written)), "invalid_args"
+            part.input, status = parse_arguments("".join(part.deltas)), "invalid_args"
             if self._version < WITH_APPROVALS:
                 chunks = [self._input(part)]
         part.state = "done"
-        return [*chunks, self._failed(part, status, why)]
+        return [*chunks, self._error(part, status, reason)]
 
-    def discard_unfinished(self) -> list[ToolPart]:
-        """Remove and return the parts of calls that the model has not finished writing."""
-        written = {path: part for path, part in self._parts.items() if part.state == "writing"}
-        for path in written:
+    def remove_unfinished(self) -> list[ToolPart]:
+        """Remove the parts of calls that the model was writing, and return them."""
+        unfinished = {path: part for path, part in self._parts.items() if part.state == "writing"}
+        for path in unfinished:
             del self._parts[path]
-        return list(written.values())
+        return list(unfinished.values())
 
     def _input(self, part: ToolPart) -> Chunk:
         head = {"type": "tool-input-available", "toolCallId": part.id, "toolName": part.name}
         return {**head, "input": part.input, **SERVED}
 
-    def _failed(self, part: ToolPart, status: str, why: str) -> Chunk:
-        text = mask(safe_text(why)) or status
-        # For a part in an earlier step, this chunk would create a second part. The first releases
-        # of version 5 refuse the chunk.
-        known = self._version >= WITH_APPROVALS
-        if status == "invalid_args" and known and part.step == self.step:
+    def _error(self, part: ToolPart, status: str, reason: str) -> Chunk:
+        text = mask(safe_text(reason)) or status
+        # `tool-input-error` would create a second part if the part is in an earlier step, and the
+        # first releases of version 5 refuse it.
+        is_supported = self._version >= WITH_APPROVALS
+        if status == "invalid_args" and is_supported and part.step == self.step:
             return {
                 "type": "tool-input-error",
                 "toolCallId": part.id,
@@ -198,20 +197,20 @@ class ToolParts:
         head = {"type": "tool-output-error", "toolCallId": part.id}
         return {**head, "errorText": text, **SERVED}
 
-    def _data_approval(self, part: ToolPart, state: str, about: Mapping[str, Any]) -> Chunk:
+    def _data_approval(self, part: ToolPart, state: str, details: Mapping[str, Any]) -> Chunk:
         data = {
             "approvalId": part.approval,
             "callId": part.id,
             "toolName": part.name,
             "input": part.input,
             "state": state,
-            **about,
+            **details,
         }
         return {"type": "data-agents-tool-approval", "id": part.approval, "data": data}
 
 
 def approval_id(run_id: str, path: Sequence[str]) -> str:
-    """Return the id of the approval request of a call, unique in the chat."""
+    """Return the id of the approval request of a call, unique among the runs of a chat."""
     return f"{run_id}/{wire_id(path)}"
 
 
