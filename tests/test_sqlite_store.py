@@ -464,6 +464,15 @@ def test_old_sessions_are_dropped_as_a_whole(
         assert deleted == 404 - sum(kept.values())
 
 
+def test_the_limit_holds_after_a_closed_session_was_deleted(path: Path) -> None:
+    """The events of a deleted session are removed later and do not count as the oldest ones."""
+    filled(path, 1, 3_000).close()
+    with closing(SQLiteEventStore(path)) as store:
+        put(store.session("open"), *[said(str(n)) for n in range(5_000)])
+        store.retain(max_events=1_000).result(PATIENCE)
+        assert {one.sid: one.events for one in store.sessions().result(PATIENCE)} == {"open": 1_000}
+
+
 @pytest.mark.requirement("D53")
 def test_a_session_in_use_loses_its_oldest_events_only(path: Path) -> None:
     """It goes on with its ids, and `expect_seq` counts what was dropped, too."""

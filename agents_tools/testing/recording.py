@@ -94,17 +94,14 @@ class ToolRecorder:
                         events.append(event)
 
                 context.sinks = (*context.sinks, record_event)
-                error: tuple[str, str] | None = None
-                value: Any = None
                 try:
                     value = await inner(context, args_json)
-                    return value
-                except Exception as raised:
+                except Exception as raised:  # a cancelled call has no result to replay
                     error = (type(raised).__name__, mask(str(raised)))
+                    self._add(tool.name, args_json, None, error, events)
                     raise
-                finally:
-                    output = None if error else _output_json(value)
-                    self._add(tool.name, args_json, output, error, events)
+                self._add(tool.name, args_json, _output_json(value), None, events)
+                return value
 
             return call
 

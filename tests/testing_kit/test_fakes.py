@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -27,6 +28,7 @@ from agents_tools.testing import (
     fake_tool,
     tool_call,
 )
+from tests.waiting import BOUND
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -163,6 +165,26 @@ async def test_what_was_recorded_is_played_back_from_a_file(tmp_path: Path) -> N
     ]
     assert after[0].texts == ["ordering tea"]
     assert really == []
+
+
+async def test_a_cancelled_call_is_not_recorded() -> None:
+    """It has no result that a replay could return."""
+    entered = asyncio.Event()
+
+    @function_tool
+    async def wait() -> str:
+        entered.set()
+        await asyncio.sleep(BOUND)
+        return "done"
+
+    recorder = ToolRecorder()
+    [recorded] = recorder.record([wait])
+    task = asyncio.create_task(recorded.invoke())
+    await asyncio.wait_for(entered.wait(), BOUND)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert recorder.calls == []
 
 
 async def test_equal_arguments_are_equal_in_any_order_and_form() -> None:

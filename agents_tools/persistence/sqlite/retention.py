@@ -136,13 +136,16 @@ class Retention:
         events = sum(log.events for log in logs.values())
         size = sum(log.size for log in logs.values())
         ends: dict[int, int] = {}
-        oldest = connection.execute("SELECT log, id, size FROM event ORDER BY n LIMIT ?", (_PART,))
+        oldest = connection.execute(  # a detached log can still have events
+            "SELECT log, id, size FROM event WHERE log IN (SELECT log FROM log WHERE sid NOT NULL) "
+            "ORDER BY n LIMIT ?",
+            (_PART,),
+        )
         for key, number, event_size in oldest.fetchall():
             if not self._exceeded(events, size):
                 break
-            if key in logs:
-                events, size = events - 1, size - event_size
-                ends[key] = number + 1
+            events, size = events - 1, size - event_size
+            ends[key] = number + 1
         deleted = 0
         for key, end in ends.items():
             with _TemporaryLease(self._database, logs[key].sid) as free:

@@ -134,7 +134,9 @@ def answers_of(run_input: RunInput) -> dict[str, ToolOutput]:
         if message["role"] == "tool":
             call_id = message["toolCallId"]
             output = _output(call_id, "", (f"messages[{index}]", message)).output
-            answers["".join(path_of(call_id))] = output
+            path = path_of(call_id)
+            if len(path) == 1:  # the calls inside a call are not the client's
+                answers[path[0]] = output
     return answers
 
 
