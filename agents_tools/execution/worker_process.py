@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from agents_tools.concurrency import process_reaper as _guardian
+from agents_tools.concurrency import process_reaper as _reaper
 from agents_tools.concurrency.supervisor import GRACE
 from agents_tools.execution.framing import FrameReader, encode
 from agents_tools.execution.process_tree import MARKER, alive, child_marker, kill_tree, start_time
@@ -100,7 +100,7 @@ class WorkerProcess:
         finally:
             worker_end.close()
         self._since = start_time(self._process.pid)
-        _guardian.watch(self._process.pid)
+        _reaper.watch(self._process.pid)
         self._socket = owner_end
         with contextlib.suppress(OSError):  # the process has died; `receive` reports that
             owner_end.sendall(encode(recipe.start_message()))
@@ -261,7 +261,7 @@ class WorkerProcess:
         kill_tree(self._process, self._marker, self._since)
         self._socket.close()
         if self._process.returncode is not None:
-            _guardian.forget(self._process.pid)
+            _reaper.forget(self._process.pid)
         _children.discard(self)
 
     def send_kill(self) -> None:
