@@ -403,7 +403,7 @@ class _ThreadPool:
 def _outcome(
     job: _ThreadJob, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> _Outcome:
-    """Call the function in its context, and catch every exception so that the thread goes on."""
+    """Call the function in its context, and catch every exception so that the thread continues."""
     _current_job.set(job)
     try:
         return True, fn(*args, **kwargs)
