@@ -23,7 +23,7 @@ _TERMINATE_SECONDS: Final = 0.2
 _KILL_SECONDS: Final = 2.0
 
 
-class _ProcessEntry(NamedTuple):
+class _WorkerDescendant(NamedTuple):
     pid: int
     parent: int
     group: int
@@ -114,7 +114,7 @@ def _is_marked(pid: int, marker: bytes) -> bool:
     return any(item == marker or item.startswith(prefix) for item in _environment(pid))
 
 
-def _read(pid: int) -> _ProcessEntry | None:
+def _read(pid: int) -> _WorkerDescendant | None:
     try:
         with open(f"{_PROC}/{pid}/stat", "rb") as file:  # noqa: PTH123 - read for every process
             line = file.read()
@@ -123,7 +123,7 @@ def _read(pid: int) -> _ProcessEntry | None:
     fields = line.rpartition(b")")[2].split()
     if fields[0] in {b"Z", b"X", b"x"}:
         return None
-    return _ProcessEntry(pid, int(fields[1]), int(fields[2]), int(fields[3]), int(fields[19]))
+    return _WorkerDescendant(pid, int(fields[1]), int(fields[2]), int(fields[3]), int(fields[19]))
 
 
 def _environment(pid: int) -> list[bytes]:
