@@ -151,7 +151,7 @@ def test_a_tool_has_the_name_and_description_it_is_given() -> None:
         }
     )
     assert agent().as_tool().description == snapshot(
-        "Give the agent 'inner' a task and get its answer."
+        "Delegate a task to agent 'inner' and return its answer."
     )
     assert (tool.origin.kind, tool.origin.agent) == ("agent", "inner")
     with pytest.raises(UserError, match="not accepted"):

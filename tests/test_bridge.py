@@ -369,7 +369,7 @@ def test_what_is_no_async_function_is_refused() -> None:
     with pytest.raises(UserTypeError, match=r"Pass the async function.*: add, …, not add\(…\)"):
         run_sync(coroutine)
     nothing: Any = None
-    with pytest.raises(UserTypeError, match="An async function was expected, not NoneType"):
+    with pytest.raises(UserTypeError, match="expected an async function, got NoneType"):
         run_sync(nothing)
 
 

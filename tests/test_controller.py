@@ -361,7 +361,7 @@ async def test_a_delegate_that_is_not_there_or_fails_is_told(stream: EventStream
     async with AgentController(stream, boss, delegates={"helper": helper}):
         await tell(stream, "Try.", AgentState.AWAITING_USER_INPUT)
     asked = [request for request in model.requests if request.agent == "Boss"]
-    assert "There is no agent 'nobody' to give tasks to. There are: helper." in told(asked[1])[-1]
+    assert "There is no agent 'nobody'. Agents for delegation: helper." in told(asked[1])[-1]
     assert "ModelError: the model is gone" in told(asked[2])[-1]
 
 
@@ -561,8 +561,8 @@ async def test_an_agent_that_comes_to_no_end_is_stopped(stream: EventStream) -> 
     agent = Agent("A", tools=[add], model=model)
     async with ToolRuntime(stream, [add]), AgentController(stream, agent, max_iterations=3) as one:
         await tell(stream, "Count.", AgentState.ERROR)
-        assert "within 3 steps (max_iterations)" in one.state.last_error
-    with pytest.raises(UserValueError, match="at least 1, not 0"):
+        assert "exceeded its limit of 3 steps" in one.state.last_error
+    with pytest.raises(UserValueError, match="expected a positive integer, got 0"):
         AgentController(stream, agent, max_iterations=0)
 
 
@@ -739,7 +739,7 @@ def test_each_call_has_one_output_after_its_turn_whatever_came_between() -> None
             "call add",
             "output The call has no result: the agent was stopped before there was one.",
             "Once more.",
-            "user: What the user has done gave:\na.py",
+            "user: Result of an action of the user:\na.py",
         ]
         assert told(request)[0] == "system: Be brief."
 

@@ -206,7 +206,9 @@ def test_fields_are_given_in_their_order_or_by_name() -> None:
     nothing: Any = NullAction
     with pytest.raises(UserTypeError, match="CmdRunAction got 'command' twice"):
         command("ls", command="ls")
-    with pytest.raises(UserTypeError, match=r"NullAction has 0 fields \(none\); it got 1"):
+    with pytest.raises(
+        UserTypeError, match=r"NullAction has too many values: expected at most 0 \(none\), got 1"
+    ):
         nothing("x")
     with pytest.raises(ValidationError):
         CmdRunAction("ls", timeout=0)
@@ -276,13 +278,15 @@ def test_the_action_of_a_tool_travels_as_it_is() -> None:
 @pytest.mark.requirement("D25")
 def test_what_is_no_record_of_its_kind_is_refused_with_its_place() -> None:
     """A damaged store is told where it is damaged."""
-    with pytest.raises(UserValueError, match=r"action_event\.action\.command: .*no CmdRunAction"):
+    with pytest.raises(
+        UserValueError, match=r"action_event\.action\.command is not valid in CmdRunAction"
+    ):
         _ = ActionEvent[Any]("CmdRunAction", {}).value
-    with pytest.raises(UserValueError, match="CmdRunAction is no Observation"):
+    with pytest.raises(UserValueError, match="expected Observation, got CmdRunAction"):
         _ = ObservationEvent[Any]("CmdRunAction", {"command": "ls"}).value
-    with pytest.raises(UserValueError, match="No class 'Nothing' of kind Observation is known"):
+    with pytest.raises(UserValueError, match="Observation has no subclass 'Nothing'"):
         _ = ObservationEvent[Any]("Nothing", {}).value
-    with pytest.raises(UserTypeError, match="not a value of type str"):
+    with pytest.raises(UserTypeError, match="got a value of type str"):
         event_of("ls")  # type: ignore[arg-type]
 
 

@@ -112,7 +112,7 @@ async def test_a_tool_sees_its_call_and_is_told_that_the_application_stays_here(
     outcome = await tool.call(ToolContext({"database": 1}), '{"what": "context"}')
     assert outcome.status == "tool_error"
     assert "ctx.context.database" in str(outcome.output)
-    assert "Pass what the tool needs as arguments" in str(outcome.output)
+    assert "Pass the values that the tool needs as arguments" in str(outcome.output)
 
 
 async def test_policies_stay_here_wherever_they_are_written(tmp_path: Path) -> None:
@@ -322,7 +322,7 @@ def test_what_no_worker_can_import_is_refused_when_it_is_declared() -> None:
     by_hand = FunctionTool(name="m", params_json_schema={}, on_invoke_tool=tools.add.on_invoke_tool)
     with pytest.raises(UserError, match="made from functions"):
         isolate()(by_hand)
-    with pytest.raises(UserError, match="workers= takes a positive number"):
+    with pytest.raises(UserError, match="workers= is invalid"):
         isolate(workers=0)(tools.add)
     with pytest.raises(UserError, match="Put the policy above `@function_tool`"):
         isolate()(tools.add.__wrapped__)  # type: ignore[type-var]

@@ -436,7 +436,7 @@ async def test_an_execute_that_gives_something_else_is_told() -> None:
 
     outcome = await Odd().as_function_tool().call(None, '{"thing": "x"}')
     assert outcome.status == "tool_error"
-    assert "returns (text, info)" in str(outcome.error)
+    assert "expected (text, info)" in str(outcome.error)
 
 
 async def test_an_async_execute_is_awaited() -> None:

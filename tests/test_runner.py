@@ -1330,14 +1330,14 @@ async def test_a_final_answer_of_a_type_is_read_and_may_be_corrected() -> None:
         [
             "go",
             """\
-The answer is not as asked:
+The answer does not match the schema:
 - the answer: Invalid JSON: expected value at line 1 column 1; got "Paris, about two million"
-Answer again, with nothing but JSON of the form that was asked for.\
+Answer again, only with JSON that matches the schema.\
 """,
             """\
-The answer is not as asked:
+The answer does not match the schema:
 - people: Field required; got {"name": "Paris"}
-Answer again, with nothing but JSON of the form that was asked for.\
+Answer again, only with JSON that matches the schema.\
 """,
         ]
     )

@@ -424,7 +424,7 @@ async def test_actions_run_one_after_the_other_unless_told_otherwise(stream: Eve
         for event in events:
             await answer(stream, event)
         assert most == 2
-    with pytest.raises(UserValueError, match="at least 1, not 0"):
+    with pytest.raises(UserValueError, match="expected a positive integer, got 0"):
         ToolRuntime(stream, [work], max_parallel=0)
 
 
@@ -443,8 +443,8 @@ async def test_killing_reaches_the_tool_and_overtakes_what_waits(stream: EventSt
         assert (await answer(stream, after)).value.text == "2"
         nothing = await act(stream, CmdKillAction(hanging.id))
         assert isinstance(nothing, AgentErrorObservation)
-        assert f"Action {hanging.id} does not run. Running are: none." in nothing.text
-        assert (await act(stream, CmdKillAction())).text == "Stopped: nothing runs."
+        assert f"Action {hanging.id} is not running. Running actions: none." in nothing.text
+        assert (await act(stream, CmdKillAction())).text == "Stopped: no action was running."
 
 
 @pytest.mark.requirement("D27")

@@ -1,4 +1,4 @@
-"""What every agent that becomes a tool has in common, whatever framework it is of."""
+"""Function tools that run agents, of this package or of other frameworks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["EventTap", "extracted", "tool_of_agent"]
 
 @dataclass(frozen=True)
 class _TextInput:
-    """What an agent is given that runs as a tool."""
+    """The default input of an agent that runs as a tool."""
 
     input: str
 
@@ -45,22 +45,23 @@ def tool_of_agent(
     failure_error_function: Any,
     metadata: Mapping[str, Any] | None = None,
 ) -> FunctionTool[..., Any]:
-    """Make a tool of an agent.
+    """Return a tool that runs an agent.
 
     Args:
         agent: The name of the agent.
-        perform: Returns the agent a task, in the context of the call, and gives its answer.
-        tool_name: What models call the tool; made from the agent's name by default.
-        tool_description: What models are told about it.
-        parameters: The type of its input, which the agent then gets as JSON; one text `input` by
-            default.
-        is_enabled: Whether agents offer it.
-        enable_bracketing: Whether start and end of a call appear in the stream of events.
-        failure_error_function: What the model is told when the agent fails; `None` raises.
-        metadata: Anything else.
+        perform: Runs the agent with the context of the call and the input, and returns its answer.
+        tool_name: The name of the tool; by default derived from the name of the agent.
+        tool_description: The description for models.
+        parameters: The type of the input, which the agent receives as JSON; by default a single
+            text `input`.
+        is_enabled: Whether the tool is offered to models.
+        enable_bracketing: Whether the start and end of a call are emitted as events.
+        failure_error_function: Returns the message for the model when the agent fails; with
+            `None`, the error is raised.
+        metadata: The metadata of the tool.
 
     Raises:
-        UserError: The name is not acceptable, or the parameters have no JSON form.
+        UserError: The name is invalid, or the parameters have no JSON Schema.
     """
     name = check_tool_name(tool_name or _tool_name(agent))
     schema, read = schema_reader(
@@ -68,8 +69,8 @@ def tool_of_agent(
     )
     if schema.get("type", "object") != "object":
         raise UserTypeError(
-            f"The parameters of the agent tool {name!r} are one object: give a pydantic model, a "
-            f"dataclass or a TypedDict, not {parameters!r:.80}."
+            f"The parameters of the agent tool {name!r} are invalid: expected a Pydantic model, a "
+            f"dataclass or a TypedDict, got {parameters!r:.80}."
         )
 
     async def body(context: ToolContext[Any], args_json: str) -> Any:
@@ -81,8 +82,9 @@ def tool_of_agent(
 
     declaration = RawDeclaration(
         name=name,
-        description=tool_description or f"Give the agent {agent!r} a task and get its answer.",
-        json_schema={**_undescribed(schema), "title": f"{name}_args"},
+        description=tool_description
+        or f"Delegate a task to agent {agent!r} and return its answer.",
+        json_schema={**_without_description(schema), "title": f"{name}_args"},
         output_json_schema=None,
         body=body,
         origin=ToolOrigin(kind="agent", agent=agent),
@@ -98,7 +100,7 @@ def tool_of_agent(
 
 
 async def extracted(extractor: Callable[[Any], Any] | None, result: Any, default: Any) -> Any:
-    """Return what a `custom_output_extractor` makes of a result; without one, the default."""
+    """Return the output of a `custom_output_extractor`; without one, the default."""
     if extractor is None:
         return default
     output = extractor(result)
@@ -106,11 +108,11 @@ async def extracted(extractor: Callable[[Any], Any] | None, result: Any, default
 
 
 _GRACE = 0.5
-"""Seconds that an `on_stream` callback has for what is left when its run did not end well."""
+"""The time for an `on_stream` callback to handle the last events of a failed run, in seconds."""
 
 
 class EventTap:
-    """Hands events to an `on_stream` callback one by one, whether it is sync or async."""
+    """Passes events one by one to an `on_stream` callback, sync or async."""
 
     def __init__(self, callback: Callable[[Event], Any] | None, agent: str) -> None:
         self._callback = callback
@@ -119,15 +121,15 @@ class EventTap:
         self._task: asyncio.Future[None] | None = None
 
     async def __aenter__(self) -> tuple[Emit, ...]:
-        """Return what takes the events; nothing if no one listens."""
+        """Return the function that receives the events; nothing without a callback."""
         if self._callback is None:
             return ()
         self._channel = Channel()
-        self._task = asyncio.ensure_future(self._tell(self._channel, self._callback))
+        self._task = asyncio.ensure_future(self._deliver(self._channel, self._callback))
         return (self._channel.push,)
 
     async def __aexit__(self, *exc_info: object) -> None:
-        """Wait until the callback has got all events."""
+        """Wait until the callback has handled all events."""
         if self._task is None or self._channel is None:
             return
         self._channel.close()
@@ -136,18 +138,18 @@ class EventTap:
         elif not await finish(cast("Any", self._task), name=self._agent, grace=_GRACE):
             self._task.cancel()
 
-    async def _tell(self, channel: Channel, callback: Callable[[Event], Any]) -> None:
+    async def _deliver(self, channel: Channel, callback: Callable[[Event], Any]) -> None:
         async for event in channel:
             try:
-                told = callback(event)
-                if hasattr(told, "__await__"):
-                    await told
-            except Exception:  # noqa: BLE001 - whoever listens never breaks a run
+                result = callback(event)
+                if hasattr(result, "__await__"):
+                    await result
+            except Exception:  # noqa: BLE001 - a callback must never break a run
                 _log.exception("on_stream of agent %r failed on %r.", self._agent, event.type)
 
 
-def _undescribed(schema: dict[str, Any]) -> dict[str, Any]:
-    """Leave out what the docstring of the type says: models read the description of the tool."""
+def _without_description(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema without the description of the type; the tool has its own."""
     return {key: value for key, value in schema.items() if key != "description"}
 
 

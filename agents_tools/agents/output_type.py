@@ -1,4 +1,4 @@
-"""The type of an agent's final answer: told to the model as a schema, read from its text."""
+"""The type of a final answer: its schema for the model, and the validation of answers."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from agents_tools.text.escape import describe_value, shorten
 __all__ = ["ResultType"]
 
 _FENCED = re.compile(r"\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*", re.DOTALL)
-_MOST_FAULTS = 10
+_MAX_FAULTS = 10
 _KEY = "response"
-"""Where a value that is no object stands: models are asked for objects."""
+"""The key of a value that is not an object, because providers only accept object schemas."""
 
 
 class ResultType:
-    """A type that final answers are validated by.
+    """A type against which final answers are validated.
 
     Args:
-        kind: Anything that pydantic can describe.
-        agent: Whose it is, for error messages.
+        kind: A type that Pydantic supports.
+        agent: The name of the agent, for error messages.
 
     Raises:
-        UserError: The type has no JSON form.
+        UserError: The type has no JSON Schema.
     """
 
     def __init__(self, kind: Any, agent: str) -> None:
@@ -39,9 +39,9 @@ class ResultType:
             schema = self._adapter.json_schema()
         except (PydanticUserError, PydanticSchemaGenerationError, TypeError, NameError) as error:
             raise UserTypeError(
-                f"The output_type of agent {agent!r}, {kind!r:.80}, has no JSON form: "
-                f"{shorten(str(error), 200)} Give a pydantic model, a dataclass, a TypedDict or a "
-                "type made of such."
+                f"The output_type of agent {agent!r}, {kind!r:.80}, has no JSON Schema: "
+                f"{shorten(str(error), 200)} Use a Pydantic model, a dataclass, a TypedDict or a "
+                "combination of them."
             ) from error
         self._wrapped = schema.get("type") != "object"
         if self._wrapped:
@@ -57,10 +57,10 @@ class ResultType:
         self.format = OutputFormat(name=name[:64] or "answer", schema=schema, strict=strict)
 
     def read(self, text: str) -> Any:
-        """Make an object of the text of an answer.
+        """Return the value in the text of an answer.
 
         Raises:
-            ModelBehaviorError: It is not of the type; the message lets the model correct it.
+            ModelBehaviorError: The answer does not match the type; the message is for the model.
         """
         fenced = _FENCED.fullmatch(text)
         if fenced is not None:
@@ -75,15 +75,17 @@ class ResultType:
         except ValidationError as error:
             faults = error.errors(include_url=False, include_context=False)
         except ValueError as error:
-            raise ModelBehaviorError(f"The answer is not valid JSON: {error}. {_AGAIN}") from error
+            raise ModelBehaviorError(f"The answer is not valid JSON: {error}. {_REMEDY}") from error
         lines = [
             f"- {'.'.join(map(str, fault['loc'])) or 'the answer'}: {fault['msg']}; "
             f"got {describe_value(fault['input'])}"
-            for fault in faults[:_MOST_FAULTS]
+            for fault in faults[:_MAX_FAULTS]
         ]
-        if len(faults) > _MOST_FAULTS:
-            lines.append(f"- and {len(faults) - _MOST_FAULTS} more")
-        raise ModelBehaviorError("\n".join(["The answer is not as asked:", *lines, _AGAIN]))
+        if len(faults) > _MAX_FAULTS:
+            lines.append(f"- and {len(faults) - _MAX_FAULTS} more")
+        raise ModelBehaviorError(
+            "\n".join(["The answer does not match the schema:", *lines, _REMEDY])
+        )
 
 
-_AGAIN = "Answer again, with nothing but JSON of the form that was asked for."
+_REMEDY = "Answer again, only with JSON that matches the schema."

@@ -1,4 +1,4 @@
-"""What a class-based tool takes, gives and runs: `Action`, `Observation`, `ToolExecutor`."""
+"""The parts of a class-based tool: `Action`, `Observation` and `ToolExecutor`."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ logger = logging.getLogger("agents_tools")
 
 
 class TextContent(BaseModel):
-    """A piece of text that a model reads.
+    """A text for the model.
 
     Attributes:
         text: The text.
@@ -58,10 +58,10 @@ class TextContent(BaseModel):
 
 
 class ImageContent(BaseModel):
-    """Images that a model looks at.
+    """Images for the model.
 
     Attributes:
-        image_urls: Where they are; `data:` URLs hold the image itself.
+        image_urls: The URLs of the images; a `data:` URL contains the image itself.
     """
 
     type: Literal["image"] = "image"
@@ -72,13 +72,13 @@ Content = TextContent | ImageContent
 
 
 class Schema(BaseModel):
-    """What actions and observations have in common: they are records with a JSON form."""
+    """The base class of actions and observations: an immutable record with a JSON form."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     @property
     def visualize(self) -> Any:
-        """How a person sees it: a rich `Text` with all its fields; plain text without rich."""
+        """The fields as a rich `Text` for people, or as plain text if rich is not installed."""
         lines = [type(self).__name__]
         for name, value in self:
             if value not in (None, "", [], {}):
@@ -88,7 +88,7 @@ class Schema(BaseModel):
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
-        """Refuse fields that would hide what the class itself has."""
+        """Raise an error for fields that would hide attributes of the base class."""
         super().__pydantic_init_subclass__(**kwargs)
         for name in ("visualize", "to_llm_content", "text", "from_text"):
             if (
@@ -97,31 +97,31 @@ class Schema(BaseModel):
                 and (name == "visualize" or issubclass(cls, Observation))
             ):
                 raise UserTypeError(
-                    f"{cls.__name__} has a field {name!r}, which hides what every "
-                    f"{cls.__mro__[1].__name__} has. Call it something else, with an alias."
+                    f"{cls.__name__} has an invalid field: {name!r} hides an attribute of "
+                    f"{cls.__mro__[1].__name__}. Rename the field, and use the name as its alias."
                 )
 
     @classmethod
     def from_mcp_schema(cls, name: str, schema: Mapping[str, Any]) -> type[Self]:
-        """Make a class of a JSON Schema; it takes and shows exactly what the schema says.
+        """Create a class from a JSON Schema.
 
-        Nothing of the schema is lost: it is enforced and published as it stands. What it calls
-        properties become attributes; one that was not given is its default, or `None`.
+        Values are validated against the schema, which is published unchanged. Its properties become
+        attributes; a missing one has the default of its property, or `None`.
 
         Args:
             name: The name of the class.
-            schema: The JSON Schema of an object. Enforcing it takes the extra `schema`.
+            schema: The JSON Schema of an object. Validation needs the extra `schema`.
 
         Raises:
             UserError: The extra is not installed, or the schema is not valid.
         """
         from agents_tools.schema.arguments import SchemaReader
 
-        given = cast("dict[str, Any]", json.loads(json.dumps(dict(schema))))
-        reader = SchemaReader(name, given)
-        properties: dict[str, Any] = given.get("properties", {})
+        copy = cast("dict[str, Any]", json.loads(json.dumps(dict(schema))))
+        reader = SchemaReader(name, copy)
+        properties: dict[str, Any] = copy.get("properties", {})
 
-        def enforce(value: Any) -> Any:
+        def validate(value: Any) -> Any:
             if not isinstance(value, Mapping):
                 return value
             return reader.read(json.dumps(dict(cast("Mapping[str, Any]", value))))
@@ -129,7 +129,7 @@ class Schema(BaseModel):
         def describe(
             _cls: type[BaseModel], _core: Any, _handler: GetJsonSchemaHandler
         ) -> dict[str, Any]:
-            return cast("dict[str, Any]", json.loads(json.dumps(given)))
+            return cast("dict[str, Any]", json.loads(json.dumps(copy)))
 
         def missing(instance: Any, attribute: str) -> Any:
             extra: dict[str, Any] = instance.__pydantic_extra__ or {}
@@ -141,9 +141,9 @@ class Schema(BaseModel):
 
         members: dict[str, Any] = {
             "__module__": cls.__module__,
-            "__doc__": given.get("description"),
+            "__doc__": copy.get("description"),
             "model_config": ConfigDict(extra="allow", frozen=True, protected_namespaces=()),
-            "_enforced": model_validator(mode="before")(enforce),
+            "_validated": model_validator(mode="before")(validate),
             "__get_pydantic_json_schema__": classmethod(describe),
             "__getattr__": missing,
         }
@@ -151,21 +151,21 @@ class Schema(BaseModel):
 
 
 class Action(Schema):
-    """What a model asks a tool for: the fields are the tool's parameters.
+    """The arguments of a call; the fields are the parameters of the tool.
 
-    Subclass it, with a `Field(description=...)` for each parameter. Unknown fields are refused. The
-    arguments of a model are read by the rules for the parameters of functions.
+    Subclass it, with a `Field(description=...)` for each parameter. Unknown fields are rejected.
+    The arguments of a model are validated by the same rules as the parameters of functions.
     """
 
 
 class Observation(Schema):
-    """What a tool answers.
+    """The result of a class-based tool.
 
-    Subclass it to add fields for programs; the model reads `to_llm_content`.
+    Subclass it to add fields for programs. The model receives `to_llm_content`.
 
     Attributes:
-        content: What the model reads, unless `to_llm_content` says otherwise.
-        is_error: Whether it tells of a failure.
+        content: The content for the model, unless a subclass overrides `to_llm_content`.
+        is_error: Whether the call failed.
     """
 
     ERROR_MESSAGE_HEADER: ClassVar[str] = "[An error occurred during execution.]\n"
@@ -175,11 +175,11 @@ class Observation(Schema):
 
     @classmethod
     def from_text(cls, text: str, is_error: bool = False, **fields: object) -> Self:
-        """Make an observation of one text.
+        """Create an observation from a text.
 
         Args:
-            text: What the model reads.
-            is_error: Whether it tells of a failure.
+            text: The text for the model.
+            is_error: Whether the call failed.
             **fields: The fields of the subclass.
         """
         return cls(content=[TextContent(text=text)], is_error=is_error, **fields)
@@ -191,14 +191,14 @@ class Observation(Schema):
 
     @property
     def to_llm_content(self) -> Sequence[TextContent | ImageContent]:
-        """What the model reads; an error begins with `ERROR_MESSAGE_HEADER`."""
+        """The content for the model; that of an error starts with `ERROR_MESSAGE_HEADER`."""
         if not self.is_error:
             return self.content
         return [TextContent(text=self.ERROR_MESSAGE_HEADER), *self.content]
 
     @property
     def visualize(self) -> Any:
-        """How a person sees it: what the model reads, as a rich `Text`, or as plain text."""
+        """The content for the model as a rich `Text`, or as plain text without rich."""
         shown = [
             item.text if isinstance(item, TextContent) else f"[{len(item.image_urls)} image(s)]"
             for item in self.to_llm_content
@@ -206,11 +206,11 @@ class Observation(Schema):
         return rich_text(safe_text("".join(shown)))
 
     def __tool_result__(self) -> ToolResult:
-        """Return what the model reads of it and what programs do."""
+        """Return the tool result, with content for the model and this record for programs."""
         blocks = [block for item in self.to_llm_content for block in _blocks(item)]
-        if not blocks:  # an observation of fields only: the model reads those
-            facts = self.model_dump(mode="json", exclude={"content", "is_error"})
-            return ToolResult(content=facts or "", structured=self, is_error=self.is_error)
+        if not blocks:  # without content, the model receives the fields
+            values = self.model_dump(mode="json", exclude={"content", "is_error"})
+            return ToolResult(content=values or "", structured=self, is_error=self.is_error)
         texts = [block.text for block in blocks if isinstance(block, ToolOutputText)]
         return ToolResult(
             content=_joined(texts) if len(texts) == len(blocks) else blocks,
@@ -240,7 +240,7 @@ def _image(url: str) -> ContentBlock:
 
 
 def _joined(texts: list[str]) -> str:
-    """Put texts one below the other."""
+    """Join texts, each starting on its own line."""
     return "".join(
         text if not before or before.endswith("\n") else f"\n{text}"
         for before, text in zip(["", *texts[:-1]], texts, strict=True)
@@ -248,7 +248,7 @@ def _joined(texts: list[str]) -> str:
 
 
 def rich_text(text: str) -> Any:
-    """Return a rich `Text`, or the text itself where rich is not installed."""
+    """Return a rich `Text`, or the text itself if rich is not installed."""
     try:
         return import_module("rich.text").Text(text)
     except ImportError:
@@ -260,56 +260,55 @@ ObservationT = TypeVar("ObservationT", default=Any)
 
 
 class ToolExecutor(ABC, Generic[ActionT, ObservationT]):
-    """What does the work of a tool, and holds what has to last between calls.
+    """Runs the calls of a tool, and holds resources between calls.
 
-    Several tools may share one. A sync `__call__` runs in a worker thread, an async one on the
-    event loop.
+    Several tools can share an executor. A sync `__call__` runs in a worker thread, an async one on
+    the event loop.
     """
 
     def __new__(cls, *_args: Any, **_kwargs: Any) -> Self:
-        """Make an executor that is closed at the exit of the program at the latest."""
-        made = super().__new__(cls)
-        close_at_exit(made)
-        return made
+        """Create an executor, which is closed at the latest when the program exits."""
+        executor = super().__new__(cls)
+        close_at_exit(executor)
+        return executor
 
     @abstractmethod
     def __call__(self, action: ActionT, conversation: Any = None) -> Any:
-        """Do what an action asks for.
+        """Run an action.
 
         Args:
-            action: The action, validated.
-            conversation: What the run was given as context; `None` outside of one.
+            action: The validated action.
+            conversation: The `context` of the run; `None` outside a run.
 
         Returns:
-            The observation; from an async executor, awaited.
+            The observation. An async executor returns an awaitable of it.
         """
 
     def close(self) -> None:
-        """Let go of what it holds: processes, files, connections. Nothing by default."""
+        """Release processes, files and connections. Does nothing by default."""
 
     def interrupt(self) -> None:
-        """End what no one waits for any more. Nothing by default.
+        """Stop a call whose caller no longer waits for it. Does nothing by default.
 
-        Called in a thread of its own. `current_context()` is the call that was left there, and its
-        `cancelled` is true: where several calls run at once, that tells which one it is.
+        Called in a separate thread. There, `current_context()` returns the context of that call,
+        whose `cancelled` is true, so an executor that runs several calls can identify it.
         """
 
 
 def close_at_exit(closable: Any) -> None:
-    """Close something at the exit of the program, unless that was done before."""
+    """Close an object when the program exits, unless it was closed before."""
     _open.add(closable)
 
 
 def close_executors(executors: Iterable[Any]) -> None:
-    """Close each executor once, those that were closed this way before not again.
+    """Close executors that have not been closed by this function before.
 
-    What one of them raises is logged, and keeps none of the others open.
+    An exception of one executor is logged, and the others are closed all the same.
 
     Args:
-        executors: The executors; one may be there several times. What has no `close` is passed
-            over.
+        executors: The executors, possibly with duplicates. Objects without `close` are ignored.
     """
-    leaving: BaseException | None = None
+    fatal: BaseException | None = None
     for executor in executors:
         close = getattr(executor, "close", None)
         if close is None or not _closed.add(executor):
@@ -317,23 +316,23 @@ def close_executors(executors: Iterable[Any]) -> None:
         _open.discard(executor)
         try:
             close()
-        except Exception:  # whatever one of them does, the others are closed
+        except Exception:  # the others must be closed all the same
             logger.exception("%s could not be closed.", type(executor).__name__)
         except BaseException as error:  # noqa: BLE001 - raised again below
-            leaving = error
-    if leaving is not None:
-        raise leaving
+            fatal = error
+    if fatal is not None:
+        raise fatal
 
 
 class InstanceKeys:
-    """A set of objects by identity that keeps none of them alive."""
+    """A set of objects by identity, with weak references."""
 
     def __init__(self) -> None:
         self._known: dict[int, weakref.ref[Any]] = {}
         self._lock = threading.Lock()
 
     def add(self, item: object) -> bool:
-        """Put an object in, and tell whether it was not there."""
+        """Add an object, and return whether it is new."""
         key = id(item)
         with self._lock:
             known = self._known.get(key)
@@ -344,15 +343,15 @@ class InstanceKeys:
         return True
 
     def discard(self, item: object) -> None:
-        """Take an object out."""
+        """Remove an object."""
         self._known.pop(id(item), None)
 
     def clear(self) -> None:
-        """Take everything out."""
+        """Remove all objects."""
         self._known.clear()
 
     def alive(self) -> list[Any]:
-        """Return what is still there, in the order it came."""
+        """Return the objects that still exist, in the order in which they were added."""
         return [item for ref in list(self._known.values()) if (item := ref()) is not None]
 
 
@@ -366,7 +365,7 @@ def _close_all() -> None:
 
 
 def _reset_after_fork() -> None:
-    """Leave the executors to the parent in a forked process."""
+    """Forget all executors in a forked process; they belong to its parent."""
     _open.clear()
 
 
@@ -375,51 +374,56 @@ if hasattr(os, "register_at_fork"):
 
 
 def kinds_of(base: type[Any]) -> dict[str, list[type[Any]]]:
-    """Return the classes made of a base, by name."""
-    found: dict[str, list[type[Any]]] = {}
+    """Return a class and its subclasses, by name."""
+    kinds: dict[str, list[type[Any]]] = {}
     pending: list[type[Any]] = [base]
     while pending:
-        one = pending.pop()
-        if "[" not in one.__name__:  # not a class that only says the types of a generic one
-            found.setdefault(one.__name__, []).append(one)
-        pending += one.__subclasses__()
-    return found
+        kind = pending.pop()
+        if "[" not in kind.__name__:  # without parametrized generics
+            kinds.setdefault(kind.__name__, []).append(kind)
+        pending += kind.__subclasses__()
+    return kinds
 
 
 def resolved_kind(base: type[Any], kind: str) -> Any:
-    """Return the class of a name, among those made of a base.
+    """Return the subclass of a class with a name.
 
     Raises:
-        UserError: There is none, or more than one.
+        UserError: There is no such class, or more than one.
     """
     if not isinstance(kind, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise UserValueError(f"The kind of a {base.__name__} is text, not {describe_value(kind)}.")
+        raise UserValueError(
+            f"The kind of a {base.__name__} is invalid: expected a string, got "
+            f"{describe_value(kind)}."
+        )
     known = kinds_of(base)
-    found = list(dict.fromkeys(known.get(kind, [])))
-    if len(found) == 1:
-        return found[0]
-    if found:
-        places = " and ".join(f"{one.__module__}.{one.__qualname__}" for one in found)
-        raise UserValueError(f"{kind!r} is the name of several classes: {places}.")
+    matches = list(dict.fromkeys(known.get(kind, [])))
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        paths = " and ".join(f"{match.__module__}.{match.__qualname__}" for match in matches)
+        raise UserValueError(
+            f"{kind!r} is the name of several classes: {paths}. Rename all but one."
+        )
     names = ", ".join(sorted(known)[:50])
     raise UserValueError(
-        f"No class {shorten(kind, 100)!r} of kind {base.__name__} is known. Known are: {names}. "
-        "Import the module that defines it first."
+        f"{base.__name__} has no subclass {shorten(kind, 100)!r}: expected one of {names}. Import "
+        "the module that defines the class first."
     )
 
 
-def normalized(given: Any, field: str, tool: str, base: type[Schema]) -> type[Any]:
-    """Return a class for a class or a JSON Schema.
+def normalized(value: Any, field: str, tool: str, base: type[Schema]) -> type[Any]:
+    """Return a class, created from a JSON Schema if the value is one.
 
     Raises:
-        UserError: It is neither.
+        UserError: The value is neither a class nor a JSON Schema.
     """
-    if isinstance(given, Mapping):
-        plain = Schema if base is Observation else base  # an observation is what the schema says
-        return plain.from_mcp_schema(tool, cast("Mapping[str, Any]", given))
-    if isinstance(given, type) and issubclass(given, BaseModel):
-        return given
+    if isinstance(value, Mapping):
+        plain = Schema if base is Observation else base  # without the fields of an observation
+        return plain.from_mcp_schema(tool, cast("Mapping[str, Any]", value))
+    if isinstance(value, type) and issubclass(value, BaseModel):
+        return value
     raise UserTypeError(
-        f"The {field} of tool {tool!r} must be a subclass of {base.__name__} or a JSON Schema; it "
-        f"is {given!r:.80}."
+        f"The {field} of tool {tool!r} is invalid: expected a subclass of {base.__name__} or a "
+        f"JSON Schema, got {value!r:.80}."
     )

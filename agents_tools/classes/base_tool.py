@@ -1,4 +1,4 @@
-"""Tools whose parameters are a class of their own, run with a session and JSON text: `BaseTool`."""
+"""`BaseTool`: tools with a class of parameters, which run with a session and JSON text."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ __all__ = ["BaseTool", "BaseToolParams"]
 
 
 class BaseToolParams(BaseModel):
-    """The parameters of a tool; the docstring is what models are told about the tool.
+    """The parameters of a tool; the docstring is the description for models.
 
     Attributes:
-        name: What models call the tool.
+        name: The name of the tool.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -42,12 +42,12 @@ class BaseToolParams(BaseModel):
 
 
 class BaseTool(ABC):
-    """A tool with its name and its class of parameters; a subclass writes `execute`.
+    """A tool with a name and a class of parameters; a subclass implements `execute`.
 
     Attributes:
-        name: What models call it; the name of its parameters by default.
-        params_class: What it takes: a subclass of `BaseToolParams`.
-        annotations: Hints about what it does.
+        name: The name of the tool; by default the `name` of `params_class`.
+        params_class: The parameters: a subclass of `BaseToolParams`.
+        annotations: Hints about the behavior of the tool.
 
     Raises:
         TypeError: A subclass has no name or no class of parameters.
@@ -57,67 +57,66 @@ class BaseTool(ABC):
     params_class: ClassVar[type[BaseToolParams]]
     annotations: ClassVar[ToolAnnotations | None] = None
 
-    _made: tuple[int, FunctionTool[..., Any], ClassReader] | None = None
+    _created: tuple[int, FunctionTool[..., Any], ClassReader] | None = None
 
     def __new__(cls, *_args: Any, **_kwargs: Any) -> Self:
-        """Make a tool that is closed at the exit of the program at the latest."""
-        made = super().__new__(cls)
-        close_at_exit(made)
-        return made
+        """Create a tool, which is closed at the latest when the program exits."""
+        tool = super().__new__(cls)
+        close_at_exit(tool)
+        return tool
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Check that the class says what it is."""
+        """Check that a subclass has a name and parameters."""
         super().__init_subclass__(**kwargs)
         if inspect.isabstract(cls) or "execute" not in cls.__dict__:
             return
         params = getattr(cls, "params_class", None)
         if not (isinstance(params, type) and issubclass(params, BaseToolParams)):
             raise UserTypeError(
-                f"{cls.__name__} has no params_class: give it a subclass of BaseToolParams."
+                f"{cls.__name__} has no params_class: expected a subclass of BaseToolParams."
             )
         if not getattr(cls, "name", None):
             if not getattr(params, "name", None):
                 raise UserTypeError(
-                    f"{cls.__name__} has no name: give one to it or to {params.__name__}."
+                    f"{cls.__name__} has no name. Set `name` in it or in {params.__name__}."
                 )
             cls.name = params.name
         check_tool_name(cls.name)
 
     @abstractmethod
     def execute(self, session: object, args_json: str) -> tuple[str, dict[str, Any]]:
-        """Do the work; may be async.
+        """Run a call. Can be async.
 
         Args:
-            session: What the run was given as context; `None` outside of one.
-            args_json: The arguments as JSON text, checked already when a model calls; see
-                `parse_params`.
+            session: The `context` of the run; `None` outside a run.
+            args_json: The validated arguments as JSON text; see `parse_params`.
 
         Returns:
-            What the model reads, and facts for programs.
+            The text for the model, and metadata for programs.
         """
 
-    def close(self) -> None:  # noqa: B027 - most tools hold nothing
-        """Let go of what the tool holds. Nothing by default."""
+    def close(self) -> None:  # noqa: B027 - most tools have no resources
+        """Release the resources of the tool. Does nothing by default."""
 
     def parse_params(self, args_json: str) -> Any:
-        """Read arguments as an instance of `params_class`.
+        """Return validated arguments as an instance of `params_class`.
 
         Args:
             args_json: The arguments as JSON text.
 
         Raises:
-            ModelBehaviorError: They are not what the tool accepts; the message says where.
+            ModelBehaviorError: An argument is invalid; the message names it.
         """
         return self._parts[1].read(args_json)
 
     def get_tool_spec(self) -> dict[str, Any]:
-        """Describe the tool for function calling, in the form of the Chat Completions API."""
+        """Return the definition of the tool in the format of the Chat Completions API."""
         from agents_tools.wire.openai_chat import to_openai_chat
 
         return to_openai_chat(self.as_function_tool(), strict=False)
 
     def as_function_tool(self) -> FunctionTool[..., Any]:
-        """Return the tool as a `FunctionTool`; the same one each time.
+        """Return the tool as a `FunctionTool`, which is created once.
 
         A sync `execute` runs in a worker thread. The dictionary it returns is the `metadata` of
         the call's outcome.
@@ -126,12 +125,12 @@ class BaseTool(ABC):
 
     @property
     def _parts(self) -> tuple[FunctionTool[..., Any], ClassReader]:
-        """The tool and what reads its arguments; a copy of a tool makes its own."""
-        made = self._made
-        if made is None or made[0] != id(self):
+        """The function tool and its argument reader; a copy of this object creates its own."""
+        parts = self._created
+        if parts is None or parts[0] != id(self):
             kind: Any = self.params_class
             reader = ClassReader(self.name, kind)
-            reader.schema.pop("description", None)  # it is that of the tool
+            reader.schema.pop("description", None)  # the tool has its own
             declaration = ClassDeclaration(
                 name=self.name,
                 description=inspect.getdoc(self.params_class) or inspect.getdoc(self) or "",
@@ -140,22 +139,22 @@ class BaseTool(ABC):
                 perform=self._perform,
             )
             tool = FunctionTool[..., Any].declared(declaration, annotations=self.annotations)
-            made = self._made = (id(self), tool, reader)
-        return made[1:]
+            parts = self._created = (id(self), tool, reader)
+        return parts[1:]
 
     async def _perform(self, _: Any, args_json: str, context: ToolContext[Any]) -> ToolResult:
         arguments = plain_arguments(args_json)
-        settled = args_json if arguments is None else json.dumps(arguments, ensure_ascii=False)
+        text_args = args_json if arguments is None else json.dumps(arguments, ensure_ascii=False)
         if inspect.iscoroutinefunction(self.execute):
-            answer: Any = await cast("Any", self.execute(context.context, settled))
+            result: Any = await cast("Any", self.execute(context.context, text_args))
         else:
-            answer = await in_thread(self.execute, context.context, settled)
-        if not isinstance(answer, tuple) or len(cast("Any", answer)) != _PAIR:
+            result = await in_thread(self.execute, context.context, text_args)
+        if not isinstance(result, tuple) or len(cast("Any", result)) != _PAIR:
             raise UserTypeError(
-                f"execute() of tool {self.name!r} returns (text, info); it gave "
-                f"{describe_value(cast('Any', answer))}."
+                f"execute() of tool {self.name!r} returned an invalid value: expected (text, info)"
+                f", got {describe_value(cast('Any', result))}."
             )
-        text, info = cast("tuple[Any, Any]", answer)
+        text, info = cast("tuple[Any, Any]", result)
         return ToolResult(content=text, metadata=info or None)
 
 

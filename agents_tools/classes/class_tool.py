@@ -1,4 +1,4 @@
-"""What tools made of classes share: how their arguments are read, and their declaration."""
+"""The argument reader and the declaration of class-based tools."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ __all__ = ["ClassDeclaration", "ClassReader", "in_thread", "plain_arguments"]
 
 
 class ClassReader(TypeReader):
-    """Reads arguments into a model, by the rules for the parameters of functions.
+    """Reads arguments into a Pydantic model, by the rules for the parameters of functions.
 
-    What is written just as the schema says is read at once. Anything else is read field by field as
-    the parameters of a function are (text for a number is taken, a boolean is not), then by the
-    model, whose validators see what they would see otherwise.
+    Arguments that match the schema exactly are passed to the model at once. Others are first read
+    field by field, like the parameters of a function (text for a number is accepted, a boolean is
+    not), and then passed to the model and its validators.
 
     Args:
         tool: The tool's name, for error messages.
@@ -61,14 +61,14 @@ class ClassReader(TypeReader):
         )
 
     def _fields_of(self, text: str) -> dict[str, Any] | None:
-        """Read the fields as parameters; `None` where the model cannot be taken apart."""
+        """Read the fields as parameters; `None` if the model cannot be split into fields."""
         if self._by_field is None:
             self._by_field = _as_parameters(self._tool, self._kind)
         return self._by_field(text) if self._by_field is not None else None
 
 
 def _as_parameters(tool: str, kind: type[BaseModel]) -> Callable[[str], dict[str, Any]] | None:
-    """Return what reads the fields of a model as the parameters of a function."""
+    """Return a function that reads the fields of a model like parameters; `None` if impossible."""
     fields = kind.__pydantic_fields__
     if not fields or kind.model_config.get("extra") == "allow":
         return None
@@ -91,17 +91,16 @@ def _as_parameters(tool: str, kind: type[BaseModel]) -> Callable[[str], dict[str
 
 
 class ClassDeclaration:
-    """The declaration of a tool that no Python function is behind.
+    """The declaration of a class-based tool.
 
     Args:
         name: The name of the tool.
-        description: What it does.
-        kind: The class that it is made of.
-        reader: Returns what reads its arguments; called when it is first needed.
-        perform: Does the work, with the arguments as they were read, as they were written, and
-            the context of the call.
-        output: Returns the JSON Schema of what it gives.
-        asks_risk: Whether it takes what a model says of the risk, and passes over it.
+        description: The description of the tool.
+        kind: The class of the tool.
+        reader: Returns the argument reader; called when it is first needed.
+        perform: Runs the call, with the validated arguments, their JSON text and the context.
+        output: Returns the JSON Schema of the result.
+        asks_risk: Whether the model can add an assessment of the risk to the arguments.
     """
 
     direct: None = None
@@ -124,15 +123,15 @@ class ClassDeclaration:
         self._perform = perform
         self._output = output
         self._asks_risk = asks_risk
-        self._described: dict[str, Any] | None = None
+        self._schema: dict[str, Any] | None = None
 
     @property
     def json_schema(self) -> dict[str, Any]:
         """The JSON Schema of the arguments."""
-        if self._described is None:
+        if self._schema is None:
             reader: Any = self._reader()
-            self._described = cast("dict[str, Any]", reader.schema)
-        return self._described
+            self._schema = cast("dict[str, Any]", reader.schema)
+        return self._schema
 
     @property
     def output_json_schema(self) -> dict[str, Any] | None:
@@ -141,7 +140,7 @@ class ClassDeclaration:
 
     @property
     def body(self) -> Call:
-        """Read the arguments, and do the work."""
+        """The function that validates the arguments and runs the call."""
         return self._run
 
     async def _run(self, context: ToolContext[Any], args_json: str) -> Any:
@@ -151,7 +150,7 @@ class ClassDeclaration:
         return await self._perform(arguments, args_json, context)
 
     def without_risk(self, args_json: str, context: ToolContext[Any] | None = None) -> str:
-        """Take off what a model says of the risk, where exports may ask for it."""
+        """Remove the risk assessment of the model from arguments, and store it in the context."""
         if not self._asks_risk or RISK not in args_json or RISK in self.json_schema["properties"]:
             return args_json
         args_json, risk = take_risk(args_json, self.name)
@@ -160,30 +159,30 @@ class ClassDeclaration:
         return args_json
 
     def check(self, args_json: str) -> None:
-        """Check arguments without running anything."""
+        """Validate arguments without running anything."""
         self._reader().read(self.without_risk(args_json))
 
     def serializer(self) -> Any:
-        """Return none: results say themselves what is seen of them."""
+        """Return `None`, because the results convert themselves."""
         return None
 
     def method_of(self) -> None:
-        """Change nothing: there is no function that could be a method."""
+        """Do nothing, because the tool has no function that could be a method."""
 
     def bind(self, instance: object) -> ClassDeclaration:
-        """Return itself: there is no function that could be a method."""
+        """Return this declaration, because the tool has no function that could be a method."""
         del instance
         return self
 
 
 async def in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Run a function in a worker thread, and await what it gives if that is to be awaited."""
+    """Run a function in a worker thread, and await its result if that is awaitable."""
     result = await run_in_thread(function, *arguments)
     return await result if inspect.isawaitable(result) else result
 
 
 def plain_arguments(args_json: str) -> dict[str, Any] | None:
-    """Return arguments that were accepted as JSON values, as they were written."""
+    """Return validated arguments as JSON values; `None` if they are not an object."""
     data: Any = json.loads(args_json or "{}")
     while isinstance(data, str):
         data = json.loads(data)

@@ -1,4 +1,4 @@
-"""Class-based tools: a `ToolDefinition` ties an action, an observation and an executor together."""
+"""`ToolDefinition`, which combines an action, an observation and an executor into a tool."""
 
 from __future__ import annotations
 
@@ -76,66 +76,66 @@ ObservationT = TypeVar("ObservationT", default=Any)
 AnyTool = FunctionTool[..., Any]
 
 _dumped: ContextVar[object] = ContextVar("_dumped", default=None)
-"""The tool that is just dumped with the fields of its own class."""
+"""The tool that is being dumped with the fields of its subclass."""
 
 
 class NotExecutableError(UserError, NotImplementedError):
-    """A tool was called that has no executor."""
+    """A tool without an executor was called, or its class has no `create`."""
 
 
 @runtime_checkable
 class ExecutableTool(Protocol):
-    """A tool that certainly has an executor."""
+    """A tool that has an executor."""
 
     @property
     def name(self) -> str:
-        """What models call it."""
+        """The name of the tool."""
         ...
 
     @property
     def executor(self) -> ToolExecutor[Any, Any]:
-        """What does its work."""
+        """The executor of the tool."""
         ...
 
 
 class ToolBase(BaseModel, ABC, Generic[ActionT, ObservationT]):
-    """What every class-based tool is: a record that can be made from a specification."""
+    """The base class of class-based tools, which are records created from a specification."""
 
     model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True, extra="forbid")
 
     @classmethod
     @abstractmethod
     def create(cls, *args: Any, **kwargs: Any) -> Sequence[ToolBase[Any, Any]]:
-        """Make the tools of this class, with their executors.
+        """Create the tools of this class, with their executors.
 
         Args:
             *args: First `conv_state`, the state of the conversation, whose `workspace.working_dir`
-                tools work in; `None` outside of one.
-            **kwargs: What the tool can be configured with.
+                the tools work in; `None` outside a conversation.
+            **kwargs: The settings of the tools.
 
         Returns:
-            The tools, also where it is a single one.
+            A list of tools, even for a single tool.
         """
 
 
 class ToolDefinition(ToolBase[ActionT, ObservationT], Generic[ActionT, ObservationT]):
-    """A tool made of three classes: what it takes, what it gives, and what does its work.
+    """A tool with a class for its arguments, one for its result, and an executor.
 
-    Make one directly where nothing has to be configured, with `name=`; otherwise subclass it with
-    a `create` that makes the executor. The name of a subclass is the one it gives in `name`, or
-    that of the class in snake case without `_tool`.
+    Create an instance with `name=` if the tool has no settings. Otherwise write a subclass with a
+    `create` that creates the executor. The name of a subclass is its `name`, or the name of the
+    class in snake case without `_tool`.
 
     Attributes:
-        description: What models are told about it.
-        action_type: What it takes: a subclass of `Action`, or the JSON Schema of one.
-        observation_type: What it gives: a subclass of `Observation`, a JSON Schema, or `None` for
-            any JSON value.
-        executor: What does its work; not part of dumps and schemas.
-        annotations: Hints about what it does.
-        meta: What is sent along to MCP clients as `_meta`.
+        description: The description for models.
+        action_type: The arguments: a subclass of `Action`, or a JSON Schema.
+        observation_type: The result: a subclass of `Observation`, a JSON Schema, or `None` for any
+            JSON value.
+        executor: Runs the calls; not part of dumps and schemas.
+        annotations: Hints about the behavior of the tool.
+        meta: The `_meta` of the tool for MCP clients.
 
     Raises:
-        UserError: The name is not acceptable, or a type is none.
+        UserError: The name, a type or the executor is invalid.
     """
 
     name: ClassVar[str] = ""
@@ -148,19 +148,19 @@ class ToolDefinition(ToolBase[ActionT, ObservationT], Generic[ActionT, Observati
     meta: dict[str, Any] | None = None
     given_title: str | None = Field(default=None, alias="title")
 
-    _made: _CreatedTools = PrivateAttr(default_factory=lambda: _CreatedTools())  # noqa: PLW0108 - defined below
+    _created: _CreatedTools = PrivateAttr(default_factory=lambda: _CreatedTools())  # noqa: PLW0108 - defined below
 
     def __init__(self, *, name: str | None = None, **fields: object) -> None:
-        known = {"title", *(one for one in type(self).model_fields if one != "given_title")}
-        if unknown := [one for one in fields if one not in known]:
+        known = {"title", *(field for field in type(self).model_fields if field != "given_title")}
+        if unknown := [field for field in fields if field not in known]:
             raise UserTypeError(
-                f"{type(self).__name__} takes no {', '.join(unknown)}; it takes name, "
-                f"{', '.join(sorted(known))}."
+                f"{type(self).__name__} has unknown parameters: expected name, "
+                f"{', '.join(sorted(known))}, got {', '.join(unknown)}."
             )
         own = name or type(self).name
         if not own:
             raise UserValueError(
-                "A ToolDefinition needs a name: give name=, or make a subclass of it."
+                "The ToolDefinition has no name. Pass name=, or write a subclass of ToolDefinition."
             )
         check_tool_name(own)
         fields["action_type"] = normalized(fields.get("action_type"), "action_type", own, Action)
@@ -171,7 +171,7 @@ class ToolDefinition(ToolBase[ActionT, ObservationT], Generic[ActionT, Observati
         executor = fields.get("executor")
         if executor is not None and (not callable(executor) or isinstance(executor, type)):
             raise UserTypeError(
-                f"The executor of tool {own!r} is an instance of a ToolExecutor; it is "
+                f"The executor of tool {own!r} is invalid: expected a ToolExecutor instance, got "
                 f"{executor!r:.80}."
             )
         super().__init__(**fields)
@@ -179,24 +179,26 @@ class ToolDefinition(ToolBase[ActionT, ObservationT], Generic[ActionT, Observati
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
-        """Name the tools of a class after it."""
+        """Set the name of a subclass, unless it has one."""
         super().__pydantic_init_subclass__(**kwargs)
         if "name" in cls.model_fields:
-            raise UserTypeError(f"Write `name: ClassVar[str] = ...` in {cls.__name__}.")
+            raise UserTypeError(
+                f"The name of {cls.__name__} is a field. Write `name: ClassVar[str] = ...` instead."
+            )
         if "name" not in cls.__dict__ and "[" not in cls.__name__:
             snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", cls.__name__)
             cls.name = snake.lower().removesuffix("_tool")
 
     @classmethod
     def create(cls, *args: Any, **kwargs: Any) -> Sequence[ToolDefinition[Any, Any]]:
-        """Make the tools of this class: what a subclass writes, first with `conv_state`.
+        """Create the tools of this class; subclasses override it, with `conv_state` first.
 
         Raises:
-            UserError: The subclass has not done so.
+            UserError: The subclass does not override it.
         """
         del args, kwargs
         raise NotExecutableError(
-            f"{cls.__name__} has no create(); write one that returns a list with its tools."
+            f"{cls.__name__} has no create(). Write one that returns a list of tools."
         )
 
     @property
@@ -209,54 +211,54 @@ class ToolDefinition(ToolBase[ActionT, ObservationT], Generic[ActionT, Observati
         """Return a copy with another executor.
 
         Args:
-            executor: What does the work of the copy.
+            executor: The executor of the copy.
         """
         return self.model_copy(update={"executor": executor})
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """Return a copy; what was made of the original is made again."""
+        """Return a copy with its own function tool and argument reader."""
         copy = super().model_copy(update=update, deep=deep)
         object.__setattr__(copy, "name", self.name)
-        copy._made = _CreatedTools()  # noqa: SLF001 - its own class
+        copy._created = _CreatedTools()  # noqa: SLF001 - its own class
         return copy
 
     def __copy__(self) -> Self:
-        """Return a copy; what was made of the original is made again."""
+        """Return a copy with its own function tool and argument reader."""
         copy = super().__copy__()
-        copy._made = _CreatedTools()  # noqa: SLF001 - its own class
+        copy._created = _CreatedTools()  # noqa: SLF001 - its own class
         return copy
 
     def as_executable(self) -> ExecutableTool:
-        """Return itself, known to have an executor.
+        """Return this tool, typed as one with an executor.
 
         Raises:
-            NotImplementedError: It has none.
+            NotImplementedError: The tool has no executor.
         """
         if self.executor is None:
             raise NotExecutableError(
-                f"Tool {self.name!r} has no executor. Give it one with set_executor(), or make it "
-                f"with {type(self).__name__}.create()."
+                f"Tool {self.name!r} has no executor. Set one with set_executor(), or create the "
+                f"tool with {type(self).__name__}.create()."
             )
         return cast("ExecutableTool", self)
 
     def action_from_arguments(self, arguments: Mapping[str, Any]) -> ActionT:
-        """Make an action of the arguments of a call; to be overridden.
+        """Return the action for the arguments of a call. Can be overridden.
 
         Args:
             arguments: The arguments, as JSON values.
 
         Raises:
-            ModelBehaviorError: They are not what the tool accepts.
+            ModelBehaviorError: An argument is invalid.
         """
         text = to_json(dict(arguments)).decode()
         return self._reader.read(self._declaration.without_risk(text))
 
     def __call__(self, action: ActionT, conversation: Any = None) -> Any:
-        """Run the executor and give what it observes; of an async one, an awaitable.
+        """Run the executor and return its observation, or an awaitable of it if it is async.
 
         Args:
-            action: What to do.
-            conversation: What the executor gets beside it.
+            action: The action.
+            conversation: The second argument of the executor.
 
         Raises:
             NotImplementedError: The tool has no executor.
@@ -269,7 +271,7 @@ class ToolDefinition(ToolBase[ActionT, ObservationT], Generic[ActionT, Observati
         return self._observation(await result)
 
     def _observation(self, result: Any) -> Any:
-        """Make what was declared of what the executor gave."""
+        """Return the result of the executor as an instance of `observation_type`."""
         wanted = self.observation_type
         if (
             wanted is None
@@ -287,30 +289,31 @@ class ToolDefinition(ToolBase[ActionT, ObservationT], Generic[ActionT, Observati
                     f"{'.'.join(map(str, first['loc']))}: {first['msg']}."
                 ) from None
         raise UserTypeError(
-            f"The executor of tool {self.name!r} returned a value of type {type(result).__name__}, "
-            f"not of type {wanted.__name__}. Return one, or leave observation_type out."
+            f"The executor of tool {self.name!r} returned an invalid value: expected a "
+            f"{wanted.__name__}, got a value of type {type(result).__name__}. Return a "
+            f"{wanted.__name__}, or leave observation_type out."
         )
 
     def close(self) -> None:
-        """Close the executor, once, however many tools share it."""
+        """Close the executor, once even if several tools share it."""
         close_executors([self.executor])
 
-    # --- the one kind of tool, and what is shown of it
+    # --- conversion to a function tool and to wire formats
 
     @property
     def _reader(self) -> Any:
-        made = self._made
-        if made.reader is None:
+        created = self._created
+        if created.reader is None:
             kind: Any = self.action_type
-            made.reader = ClassReader(self.name, kind)
-        return made.reader
+            created.reader = ClassReader(self.name, kind)
+        return created.reader
 
     @property
     def _declaration(self) -> ClassDeclaration:
-        made = self._made
-        if made.declaration is None:
+        created = self._created
+        if created.declaration is None:
             read_only = self.annotations is not None and self.annotations.read_only
-            made.declaration = ClassDeclaration(
+            created.declaration = ClassDeclaration(
                 name=self.name,
                 description=self.description,
                 kind=type(self),
@@ -319,7 +322,7 @@ class ToolDefinition(ToolBase[ActionT, ObservationT], Generic[ActionT, Observati
                 output=self._output_schema,
                 asks_risk=not read_only,
             )
-        return made.declaration
+        return created.declaration
 
     async def _perform(self, action: Any, args_json: str, context: ToolContext[Any]) -> Any:
         executor: Any = self.as_executable().executor
@@ -331,7 +334,7 @@ class ToolDefinition(ToolBase[ActionT, ObservationT], Generic[ActionT, Observati
         try:
             result = await in_thread(executor, action, context.context)
         except BaseException as error:
-            if not isinstance(error, Exception):  # nobody waits for the thread any more
+            if not isinstance(error, Exception):  # the call was cancelled while the thread runs
                 context.cancel()
                 interrupt(executor)
             raise
@@ -339,38 +342,38 @@ class ToolDefinition(ToolBase[ActionT, ObservationT], Generic[ActionT, Observati
 
     def _output_schema(self) -> dict[str, Any] | None:
         kind = self.observation_type
-        if kind is not None and self._made.output is None:
-            self._made.output = kind.model_json_schema(mode="serialization")
-        return self._made.output
+        if kind is not None and self._created.output is None:
+            self._created.output = kind.model_json_schema(mode="serialization")
+        return self._created.output
 
     def as_function_tool(self) -> AnyTool:
-        """Return the tool as a `FunctionTool`: what agents, exports, servers and UIs take.
+        """Return the tool as a `FunctionTool` for agents, exports, servers and UIs.
 
-        The same one each time. Arguments are read by the rules for the parameters of functions; a
-        sync executor runs in a worker thread, and is told by `interrupt()` when no one waits any
-        more.
+        The function tool is created once. Arguments are validated like the parameters of functions.
+        A sync executor runs in a worker thread; if the call is cancelled, its `interrupt()` is
+        called.
         """
-        made = self._made
-        if made.tool is None:
-            made.tool = FunctionTool.declared(
+        created = self._created
+        if created.tool is None:
+            created.tool = FunctionTool.declared(
                 self._declaration,
                 strict_json_schema=True,
                 annotations=self.annotations,
                 metadata={"mcp": {"_meta": dict(self.meta)}} if self.meta else None,
             )
-        return made.tool
+        return created.tool
 
     def to_openai_tool(
         self,
         add_security_risk_prediction: bool = False,
         action_type: type[Schema] | None = None,
     ) -> dict[str, Any]:
-        """Describe the tool for the Chat Completions API.
+        """Return the definition of the tool in the format of the Chat Completions API.
 
         Args:
-            add_security_risk_prediction: Let the model also say how risky its call is, in an
-                argument `security_risk`; tools that are read-only have none.
-            action_type: Describe these arguments instead of the tool's own.
+            add_security_risk_prediction: Whether to add an argument `security_risk`, with which
+                the model assesses its call; read-only tools never have it.
+            action_type: The class of the arguments, instead of the tool's own.
         """
         parameters = self._parameters(add_security_risk_prediction, action_type)
         function = {
@@ -385,7 +388,7 @@ class ToolDefinition(ToolBase[ActionT, ObservationT], Generic[ActionT, Observati
         add_security_risk_prediction: bool = False,
         action_type: type[Schema] | None = None,
     ) -> dict[str, Any]:
-        """Describe the tool for the Responses API; the arguments are as in `to_openai_tool`."""
+        """Return the definition in the format of the Responses API; see `to_openai_tool`."""
         return {
             "type": "function",
             "name": self.name,
@@ -399,11 +402,11 @@ class ToolDefinition(ToolBase[ActionT, ObservationT], Generic[ActionT, Observati
         input_schema: Mapping[str, Any] | None = None,
         output_schema: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """Describe the tool for MCP, as one entry of a `tools/list` result.
+        """Return the definition of the tool as an entry of an MCP `tools/list` result.
 
         Args:
-            input_schema: Describe these arguments instead of the tool's own.
-            output_schema: Describe this result instead of the tool's own.
+            input_schema: The JSON Schema of the arguments, instead of the tool's own.
+            output_schema: The JSON Schema of the result, instead of the tool's own.
         """
         from agents_tools.wire.mcp import to_mcp
 
@@ -425,17 +428,17 @@ class ToolDefinition(ToolBase[ActionT, ObservationT], Generic[ActionT, Observati
         read_only = self.annotations is not None and self.annotations.read_only
         return with_risk(wire, self.name) if risk and not read_only else wire
 
-    # --- as data
+    # --- serialization
 
     @classmethod
     def resolve_kind(cls, kind: str) -> type[ToolDefinition[Any, Any]]:
-        """Return the class of tools that has a name.
+        """Return the class of tools with a name.
 
         Args:
             kind: The name of the class.
 
         Raises:
-            ValueError: There is none; those that are known are listed.
+            ValueError: There is no such class; the message lists the existing ones.
         """
         return resolved_kind(ToolDefinition, kind)
 
@@ -447,7 +450,7 @@ class ToolDefinition(ToolBase[ActionT, ObservationT], Generic[ActionT, Observati
     def _dump(self, handler: SerializerFunctionWrapHandler, info: SerializationInfo) -> Any:
         data = handler(self)
         own = set(type(self).model_fields) - set(ToolDefinition.model_fields)
-        if not own <= data.keys() and _dumped.get() is not self:  # in a list of tools of all kinds
+        if not own <= data.keys() and _dumped.get() is not self:  # dumped as a ToolDefinition
             token = _dumped.set(self)
             try:
                 return self.model_dump(
@@ -468,40 +471,42 @@ class ToolDefinition(ToolBase[ActionT, ObservationT], Generic[ActionT, Observati
     @model_validator(mode="wrap")
     @classmethod
     def _load(cls, data: Any, handler: Callable[[Any], Any]) -> Any:
-        """Make the tool that a dump tells of: an instance of the class it names."""
-        wanted = cls.__pydantic_generic_metadata__["origin"] or cls  # whatever its parameters are
+        """Create a tool from a dump, as an instance of the class that the dump names."""
+        wanted = cls.__pydantic_generic_metadata__["origin"] or cls  # without type parameters
         if isinstance(data, wanted):
             return data
         if not isinstance(data, Mapping) or "kind" not in data:
             return handler(data)
-        given = dict(cast("Mapping[str, Any]", data))
-        kind = cls.resolve_kind(given.pop("kind"))
+        fields = dict(cast("Mapping[str, Any]", data))
+        kind = cls.resolve_kind(fields.pop("kind"))
         if not issubclass(kind, wanted):
-            raise UserValueError(f"The dump is one of a {kind.__name__}, not of a {cls.__name__}.")
+            raise UserValueError(
+                f"The dump has the wrong kind: expected a {cls.__name__}, got a {kind.__name__}."
+            )
         for field, base in (("action_type", Action), ("observation_type", Observation)):
-            if isinstance(given.get(field), str):
-                given[field] = resolved_kind(base, given[field])
-        if given.get("name") == kind.name:
-            del given["name"]
-        return kind(**given)
+            if isinstance(fields.get(field), str):
+                fields[field] = resolved_kind(base, fields[field])
+        if fields.get("name") == kind.name:
+            del fields["name"]
+        return kind(**fields)
 
 
 def working_dir_of(conv_state: Any, given: Any = None) -> Any:
-    """Return the directory that a tool is to work in.
+    """Return the working directory of a tool.
 
     Args:
-        conv_state: The state of a conversation, as `create` gets it; `None` outside of one.
-        given: What takes the place of its `workspace.working_dir`.
+        conv_state: The state of a conversation, as in `create`; `None` outside a conversation.
+        given: A directory that overrides the `workspace.working_dir` of the state.
 
     Returns:
-        The directory; `None` where neither says.
+        The directory; `None` if there is neither.
     """
     workspace = getattr(conv_state, "workspace", None)
     return getattr(workspace, "working_dir", None) if given is None else given
 
 
 class _CreatedTools:
-    """What is made of a definition when it is first needed; no part of what it is."""
+    """The objects that are created from a definition when needed; not part of its value."""
 
     def __init__(self) -> None:
         self.reader: Any = None
@@ -510,18 +515,18 @@ class _CreatedTools:
         self.output: dict[str, Any] | None = None
 
     def __eq__(self, other: object) -> bool:
-        """Say that definitions do not differ by what was made of them."""
+        """Return true, so that these objects do not affect the equality of definitions."""
         return isinstance(other, _CreatedTools)
 
     __hash__ = None  # type: ignore[assignment]
 
     def __reduce__(self) -> Any:
-        """Leave behind what was made: it is made again where the definition arrives."""
+        """Pickle without the objects, which are created again when needed."""
         return _CreatedTools, ()
 
 
 def interrupt(executor: Any) -> None:
-    """Let an executor end what no one waits for, in a thread that no one waits for either."""
+    """Call `interrupt()` of an executor in a separate thread, without waiting for it."""
     end = getattr(executor, "interrupt", None)
     if end is None:
         return
@@ -532,7 +537,7 @@ def interrupt(executor: Any) -> None:
         except BaseException:
             logger.exception("%s could not be interrupted.", type(executor).__name__)
 
-    own = copy_context()  # in which current_context() is the call that was left
+    context = copy_context()  # so that current_context() returns the cancelled call
     threading.Thread(
-        target=own.run, args=(run,), name="agents-tools-interrupt", daemon=True
+        target=context.run, args=(run,), name="agents-tools-interrupt", daemon=True
     ).start()

@@ -1,4 +1,4 @@
-"""Threads, futures, background loops and processes that the rest of the package runs on."""
+"""Threads, futures, background event loops and processes that the other packages use."""
 
 from __future__ import annotations
 

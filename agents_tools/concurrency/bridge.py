@@ -105,10 +105,10 @@ def _wait(
     import asyncio
 
     if not callable(fn):
-        raise UserTypeError(_not_callable(fn))
+        raise UserTypeError(_not_callable_message(fn))
     bridge = _running_bridge()
     if threading.get_ident() == bridge.thread.ident:
-        raise UserError(_blocks_itself(fn))
+        raise UserError(_deadlock_message(fn))
     call = _BridgeCall(bridge, fn, args, kwargs)
     here = _running_loop()
     token = None if here is None else _blocked.set((*_blocked.get(), here))
@@ -118,7 +118,7 @@ def _wait(
     except Empty:
         call.cancel()
         raise ToolTimeoutError(f"{_name(fn)} had no result after {timeout:g} s.") from None
-    except BaseException:  # Ctrl-C, or what another signal handler raised
+    except BaseException:  # Ctrl-C, or an exception of another signal handler
         call.cancel()
         with contextlib.suppress(Empty):
             _receive(call.answers, _GRACE, bridge.thread)
@@ -149,7 +149,7 @@ def _running_loop() -> _BlockedCaller | None:
 
 
 def _receive(answers: _Answers, timeout: float, thread: threading.Thread) -> tuple[bool, Any]:
-    """Wait for the answer of a call that runs in that thread; `Empty` when the time is over."""
+    """Wait for the answer of a call that runs in that thread; raise `Empty` after the timeout."""
     until = time.monotonic() + timeout
     while True:
         left = until - time.monotonic()
@@ -185,12 +185,12 @@ class _BridgeCall:
         """Request the cancellation of the function; callable from any thread."""
         self.bridge.loop.call_soon_threadsafe(self._cancel)
 
-    # What follows runs on the loop.
+    # The other methods run on the loop.
 
     def start(self) -> None:
         outcome = _outcome(self.fn, self.args, self.kwargs)
         self.task = self.bridge.loop.create_task(outcome)
-        # The loop itself holds tasks weakly, and the caller may go before the task ends.
+        # The loop only has weak references to tasks, and the caller can leave before the task ends.
         self.bridge.tasks.add(self.task)
         self.task.add_done_callback(self._answer)
 
@@ -236,19 +236,19 @@ class _Bridge:
 
     def _run(self) -> None:
         while True:
-            # A task beside a call may stop the loop, or raise what the loop lets through.
+            # Other tasks can stop the loop, or raise an exception that the loop does not catch.
             with contextlib.suppress(KeyboardInterrupt, SystemExit):
                 self.loop.run_forever()
 
 
 _bridge: _Bridge | None = None
 _lock = threading.RLock()
-_of_parents: list[_Bridge | None] = []
-"""Bridges from before a fork. They are kept: to close such a loop would disturb the parent's."""
+_parent_bridges: list[_Bridge | None] = []
+"""Bridges from before a fork, kept alive because closing them would disturb the parent's loop."""
 
 
 def _running_bridge() -> _Bridge:
-    global _bridge  # noqa: PLW0603 - one for the process, made when first needed
+    global _bridge  # noqa: PLW0603 - one for the process, created when first needed
     bridge = _bridge
     if bridge is not None and bridge.thread.is_alive():
         return bridge
@@ -261,7 +261,7 @@ def _running_bridge() -> _Bridge:
 def _reset_after_fork() -> None:
     """Remove the bridge in a forked process, which has only the thread that forked."""
     global _bridge, _lock
-    _of_parents.append(_bridge)
+    _parent_bridges.append(_bridge)
     _bridge, _lock = None, threading.RLock()
 
 
@@ -274,11 +274,11 @@ def _name(fn: Any) -> str:
     return str(getattr(fn, "__qualname__", None) or type(fn).__qualname__)
 
 
-def _not_callable(fn: Any) -> str:
+def _not_callable_message(fn: Any) -> str:
     if not hasattr(fn, "__await__"):
-        return f"An async function was expected, not {type(fn).__name__}."
+        return f"The function is invalid: expected an async function, got {type(fn).__name__}."
     if hasattr(fn, "close"):
-        fn.close()  # or Python would also report that it was never awaited
+        fn.close()  # otherwise Python warns that it was never awaited
     name = _name(fn)
     return (
         f"Pass the async function and its arguments, not its coroutine: {name}, …, not {name}(…)."
@@ -294,10 +294,10 @@ def _awaitable(fn: Any, result: Awaitable[R]) -> Awaitable[R]:
     )
 
 
-def _blocks_itself(fn: Any) -> str:
+def _deadlock_message(fn: Any) -> str:
     name = _name(fn)
     return (
-        f"{name} was to be run from sync code on the thread of the background loop, which would "
-        f"then wait for itself. Write `await {name}(…)` there, or run the sync code in a thread: "
+        f"{name} cannot run from sync code on the thread of the background loop, which would wait "
+        f"for itself. Use `await {name}(…)` there, or run the sync code in another thread: "
         "`await asyncio.to_thread(…)`."
     )

@@ -1,4 +1,4 @@
-"""Things that one call at a time may use, and the line of calls that wait for them."""
+"""Resources that one call at a time can use, and the queue of calls that wait for them."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ T = TypeVar("T")
 
 
 class LockTicket(Generic[T]):
-    """A place in a line. Made on the event loop that waits."""
+    """A place in the queue. Create it on the event loop that waits."""
 
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()
         self.signal = asyncio.Event()
-        self.got: T | None = None
+        self.resource: T | None = None
         self.left = False
 
     def leave(self) -> None:
-        """Wait no longer; any thread may say so."""
+        """Stop waiting. Can be called from any thread."""
         self.left = True
         self.wake()
 
     def wake(self) -> bool:
-        """Wake who waits; `False` if no one can wait there any more."""
+        """Wake the waiting task; `False` if its event loop is closed."""
         try:
             self.loop.call_soon_threadsafe(self.signal.set)
         except RuntimeError:  # the event loop is closed
@@ -37,7 +37,7 @@ class LockTicket(Generic[T]):
 
 
 class FairLock(Generic[T]):
-    """What is free, and who waits; can be used from several event loops and threads."""
+    """Hands resources to waiting calls in order, also across event loops and threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -46,71 +46,71 @@ class FairLock(Generic[T]):
 
     @property
     def waiting(self) -> int:
-        """How many wait."""
+        """The number of waiting calls."""
         return len(self._waiting)
 
-    def put(self, thing: T) -> None:
-        """Return a thing to whoever waits longest, or keep it for the next to come."""
+    def put(self, resource: T) -> None:
+        """Hand a resource to the call that waits longest, or keep it for the next call."""
         while True:
             with self._lock:
                 if not self._waiting:
-                    self._free.append(thing)
+                    self._free.append(resource)
                     return
                 ticket = self._waiting.popleft()
-                ticket.got = thing
+                ticket.resource = resource
             if ticket.wake():
                 return
 
     async def take(self, ticket: LockTicket[T], *, deadline: float | None = None) -> T | None:
-        """Take a thing, waiting for one.
+        """Wait for a resource and return it.
 
         Args:
-            ticket: The place in the line.
-            deadline: Until when to wait, in seconds since 1970.
+            ticket: The place in the queue.
+            deadline: The time at which to stop waiting, in seconds since 1970.
 
         Returns:
-            The thing; `None` at the deadline, and after `ticket.leave()`.
+            The resource; `None` at the deadline, and after `ticket.leave()`.
         """
         with self._lock:
             if self._free:
                 return self._free.popleft()
             if ticket.left:
                 return None
-            ticket.got = None  # what it got the last time
+            ticket.resource = None  # the resource of the previous wait
             ticket.signal.clear()
             self._waiting.append(ticket)
         seconds = None if deadline is None else max(0.0, deadline - time.time())
         try:
             async with asyncio.timeout(seconds):
-                while ticket.got is None and not ticket.left:
+                while ticket.resource is None and not ticket.left:
                     await ticket.signal.wait()
                     ticket.signal.clear()
         except TimeoutError:
             pass
         except BaseException:
-            if (thing := self._quit(ticket)) is not None:
-                self.put(thing)
+            if (resource := self._leave_queue(ticket)) is not None:
+                self.put(resource)
             raise
-        return self._quit(ticket)
+        return self._leave_queue(ticket)
 
-    def _quit(self, ticket: LockTicket[T]) -> T | None:
+    def _leave_queue(self, ticket: LockTicket[T]) -> T | None:
         with self._lock:
             if ticket in self._waiting:
                 self._waiting.remove(ticket)
-            return ticket.got
+            return ticket.resource
 
-    def put_for_all(self, thing: T) -> None:
-        """Return all who wait the same thing."""
+    def put_for_all(self, resource: T) -> None:
+        """Hand the same resource to all waiting calls."""
         with self._lock:
             waiting = list(self._waiting)
             self._waiting.clear()
             for ticket in waiting:
-                ticket.got = thing
+                ticket.resource = resource
         for ticket in waiting:
             ticket.wake()
 
     def clear(self) -> list[T]:
-        """Take all that is free, and send away all who wait."""
+        """Return all free resources, and end all waits."""
         with self._lock:
             free, waiting = list(self._free), list(self._waiting)
             self._free.clear()

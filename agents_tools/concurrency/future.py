@@ -1,4 +1,4 @@
-"""What a store is still doing, for threads and for event loops alike."""
+"""Futures for the operations of a store, which threads and event loops can wait for."""
 
 from __future__ import annotations
 
@@ -20,20 +20,21 @@ __all__ = ["PendingFuture", "batched_wakeups"]
 S = TypeVar("S")
 T = TypeVar("T")
 
-# One for all: it is held for a few assignments. Reentrant: a finalizer may end something in here.
+# Shared by all futures, because it is held only for a few assignments. Reentrant, because a
+# finalizer can resolve a future while the lock is held.
 _lock = RLock()
 
 
 class PendingFuture(Generic[T]):
-    """Something that was begun and will have a result; `await` it, or call `result`.
+    """The future result of an operation; `await` it, or call `result`.
 
-    The work continues when no one waits, and when the task that waits is cancelled, unless it can
-    be given up (`on_cancel`). Whoever does the work calls `resolve` or `fail`, once, in any thread
-    and outside of its locks: those who are told may use the store at once.
+    The operation continues if no caller waits, and if the waiting task is cancelled, unless it can
+    be cancelled (`on_cancel`). The code that runs the operation calls `resolve` or `fail` once, in
+    any thread, without holding locks, because callbacks can use the store.
 
     Args:
-        future: What does the work, if that is a future; its result becomes this one's.
-        on_cancel: Returns the work up; without it the work cannot be cancelled.
+        future: The future of an executor, whose result is passed on.
+        on_cancel: The function that cancels the operation. By default it cannot be cancelled.
     """
 
     __slots__ = ("_callbacks", "_done", "_error", "_on_cancel", "_value")
@@ -50,34 +51,34 @@ class PendingFuture(Generic[T]):
         self._callbacks: list[Callable[[PendingFuture[T]], None]] | None = None
         self._on_cancel = on_cancel
         if future is not None:
-            future.add_done_callback(self._take)
+            future.add_done_callback(self._copy_result)
 
     @staticmethod
     def now(value: S) -> PendingFuture[S]:
-        """Return something that has its result already."""
-        made: PendingFuture[S] = PendingFuture()
-        made.resolve(value)
-        return made
+        """Return a future that has its result already."""
+        future: PendingFuture[S] = PendingFuture()
+        future.resolve(value)
+        return future
 
     @staticmethod
     def failed(error: BaseException) -> PendingFuture[Any]:
-        """Return something that has failed already."""
-        made: PendingFuture[Any] = PendingFuture()
-        made.fail(error)
-        return made
+        """Return a future that has failed already."""
+        future: PendingFuture[Any] = PendingFuture()
+        future.fail(error)
+        return future
 
     def done(self) -> bool:
-        """Return whether it has a result, or has failed."""
+        """Return whether the operation has succeeded or failed."""
         return self._done
 
     def result(self, timeout: float | None = None) -> T:
         """Return the result, waiting for it in this thread.
 
         Args:
-            timeout: How long to wait, in seconds; the work continues afterwards.
+            timeout: The maximum wait in seconds; the operation continues afterwards.
 
         Raises:
-            TimeoutError: The time passed.
+            TimeoutError: There was no result in time.
         """
         if not self._done and not self._is_done_within(timeout):
             raise TimeoutError(f"There was no result after {timeout:g} s.")
@@ -86,13 +87,13 @@ class PendingFuture(Generic[T]):
         return cast("T", self._value)
 
     def error(self) -> BaseException | None:
-        """Why it failed; `None` if it did not, or is not done."""
+        """Return the error; `None` if the operation has not failed, or is not done."""
         return self._error
 
     def add_done_callback(self, callback: Callable[[PendingFuture[T]], Any]) -> None:
-        """Call something with this once it is done: at once if it is, else in any thread.
+        """Call a function with this future when it is done, in any thread; at once if it is done.
 
-        What the callback raises is logged, and concerns no one else who waits.
+        An exception of the callback is logged, and does not affect other callbacks.
         """
         with _lock:
             if not self._done:
@@ -100,18 +101,18 @@ class PendingFuture(Generic[T]):
                     self._callbacks = []
                 self._callbacks.append(callback)
                 return
-        self._tell(callback)
+        self._call(callback)
 
     def resolve(self, value: T) -> bool:
-        """Return it its result; `False` if it was done before."""
+        """Set the result; `False` if the future was done before."""
         return self._settle(value, None)
 
     def fail(self, error: BaseException) -> bool:
-        """Let it fail; `False` if it was done before."""
+        """Set the error; `False` if the future was done before."""
         return self._settle(None, error)
 
     def cancel(self) -> bool:
-        """Return the work up if that is possible; `False` if not, or if it was done before."""
+        """Cancel the operation; `False` if it cannot be cancelled, or was done before."""
         if self._on_cancel is None or not self.fail(CancelledError()):
             return False
         self._on_cancel()
@@ -126,17 +127,17 @@ class PendingFuture(Generic[T]):
     def _wait(self) -> Generator[Any, None, None]:
         from asyncio import get_running_loop
 
-        alarm = _alarm_of(get_running_loop())
-        waiter = alarm.loop.create_future()
+        waker = _waker_of(get_running_loop())
+        waiter = waker.loop.create_future()
 
         def wake(_: object) -> None:
-            alarm.wake(waiter)
+            waker.wake(waiter)
 
         self.add_done_callback(wake)
         try:
             yield from waiter
         except BaseException:
-            self._forget(wake)
+            self._remove_callback(wake)
             self.cancel()
             raise
 
@@ -150,10 +151,10 @@ class PendingFuture(Generic[T]):
         try:
             return signal.wait(timeout)
         finally:
-            self._forget(wake)
+            self._remove_callback(wake)
 
-    def _forget(self, callback: Callable[[PendingFuture[T]], None]) -> None:
-        """Tell somebody no more: what takes long may be asked for many times."""
+    def _remove_callback(self, callback: Callable[[PendingFuture[T]], None]) -> None:
+        """Remove a callback, because a long operation can be waited for many times."""
         with _lock:
             if self._callbacks is not None and callback in self._callbacks:
                 self._callbacks.remove(callback)
@@ -167,18 +168,18 @@ class PendingFuture(Generic[T]):
             self._done = True
             callbacks, self._callbacks = self._callbacks, None
         for callback in callbacks or ():
-            self._tell(callback)
+            self._call(callback)
         return True
 
-    def _tell(self, callback: Callable[[PendingFuture[T]], None]) -> None:
+    def _call(self, callback: Callable[[PendingFuture[T]], None]) -> None:
         try:
             callback(self)
         except Exception:
             logging.getLogger("agents_tools").exception(
-                "A callback of something that a store did raised."
+                "A callback of a PendingFuture raised an exception."
             )
 
-    def _take(self, future: Future[T]) -> None:
+    def _copy_result(self, future: Future[T]) -> None:
         if future.cancelled():
             self.fail(CancelledError())
         elif (error := future.exception()) is not None:
@@ -187,79 +188,79 @@ class PendingFuture(Generic[T]):
             self.resolve(future.result())
 
 
-class _TimeoutAlarm:
-    """Wakes the tasks of a loop from any thread; those that are due together, all at once.
+class _LoopWaker:
+    """Wakes the tasks of a loop from any thread, several at once if possible.
 
     Args:
         loop: The loop.
     """
 
-    __slots__ = ("_due", "_rung", "loop")
+    __slots__ = ("_due", "_is_scheduled", "loop")
 
     def __init__(self, loop: AbstractEventLoop) -> None:
         self.loop = loop
         self._due: deque[Waiter[None]] = deque()
-        self._rung = False
+        self._is_scheduled = False
 
     def wake(self, waiter: Waiter[None]) -> None:
-        """Let a task continue soon."""
+        """Wake a task soon."""
         self._due.append(waiter)
-        if self._rung:  # whoever takes those that are due has not begun yet
+        if self._is_scheduled:  # `_wake_due` has not started yet
             return
-        self._rung = True
-        held: list[_TimeoutAlarm] | None = getattr(_here, "held", None)
-        if held is None:
-            self.ring()
+        self._is_scheduled = True
+        batch: list[_LoopWaker] | None = getattr(_thread_state, "batch", None)
+        if batch is None:
+            self.schedule()
         else:
-            held.append(self)
+            batch.append(self)
 
-    def ring(self) -> None:
-        """Let the loop wake those that are due."""
+    def schedule(self) -> None:
+        """Make the loop wake the tasks."""
         try:
-            self.loop.call_soon_threadsafe(self._settle)
-        except RuntimeError:  # the loop is closed, and nobody waits any more
+            self.loop.call_soon_threadsafe(self._wake_due)
+        except RuntimeError:  # the loop is closed, so no task waits
             self._due.clear()
 
-    def _settle(self) -> None:
-        self._rung = False  # before anything is taken: what comes from now on rings again
+    def _wake_due(self) -> None:
+        self._is_scheduled = False  # first, so that later calls of `wake` schedule this again
         while self._due:
             waiter = self._due.popleft()
             if not waiter.done():
                 waiter.set_result(None)
 
 
-_here: Final = local()
+_thread_state: Final = local()
 
 
 @contextmanager
 def batched_wakeups() -> Generator[None]:
-    """Let tasks continue at the end of the block, with what is settled in it: each loop once.
+    """Wake the tasks whose futures are done in the block at its end, each event loop once.
 
-    A loop that is woken for the first of many would compete with the thread that tells the others.
+    A loop that is woken for the first future would compete with the thread that resolves the rest.
     """
-    if getattr(_here, "held", None) is not None:
+    if getattr(_thread_state, "batch", None) is not None:
         yield
         return
-    held: list[_TimeoutAlarm] = []
-    _here.held = held
+    batch: list[_LoopWaker] = []
+    _thread_state.batch = batch
     try:
         yield
     finally:
-        _here.held = None
-        for alarm in held:
-            alarm.ring()
+        _thread_state.batch = None
+        for waker in batch:
+            waker.schedule()
 
 
-def _alarm_of(loop: AbstractEventLoop) -> _TimeoutAlarm:
-    """Return the alarm of the loop that runs in this thread."""
-    alarm: _TimeoutAlarm | None = getattr(_here, "alarm", None)
-    if alarm is None or alarm.loop is not loop:
-        alarm = _here.alarm = _TimeoutAlarm(loop)
-    return alarm
+def _waker_of(loop: AbstractEventLoop) -> _LoopWaker:
+    """Return the waker of the loop that runs in this thread."""
+    waker: _LoopWaker | None = getattr(_thread_state, "waker", None)
+    if waker is None or waker.loop is not loop:
+        waker = _thread_state.waker = _LoopWaker(loop)
+    return waker
 
 
 def _after_fork() -> None:
-    """Start again in a child: a thread that is not there may have held the lock."""
+    """Replace the lock in a forked process, because another thread can have held it."""
     global _lock  # noqa: PLW0603 - see above
     _lock = RLock()
 

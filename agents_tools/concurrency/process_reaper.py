@@ -1,9 +1,9 @@
-"""A small process that clears up after this one when it dies without doing so itself.
+"""A small process that cleans up when this process dies, even by `kill -9`.
 
-It holds the reading end of a pipe whose writing end only this process has. Whatever ends this
-process, `kill -9` included, closes the pipe; the guardian then ends the process groups, and removes
-the directories and placeholders, that it was told of. It is a shell of a few lines, is started with
-the first of them, and ends with the last.
+The reaper reads from a pipe that only this process can write to. When this process ends, the pipe
+is closed. The reaper then ends the registered process groups, and removes the registered
+directories and placeholders. It is a short shell script, which starts with the first registration
+and ends when none is left.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import threading
 __all__ = ["TEMPORARY", "clear", "cleared", "forget", "watch"]
 
 TEMPORARY = "agents-tools-"
-"""How the names of directories begin that are removed with all that is in them."""
+"""The prefix of the names of directories that are removed with their contents."""
 
 _SCRIPT = """
 members() {
@@ -72,10 +72,10 @@ done
 """
 """Reads `watch N` and `forget N`, `all PATH/`, `empty PATH/` and `cleared PATH/`.
 
-At the end of its input it ends the groups that are still watched, and what is in the sessions of
-those ids as far as there is a `/proc`: a shell gives each of its jobs a group of its own. Then it
-removes what is left: a directory with all that is in it where its name is one of ours, otherwise
-only what is empty; a file with nothing but a dot counts as such.
+At the end of its input it ends the groups that are still watched. If there is a `/proc`, it also
+ends the processes in the sessions with those ids, because a shell creates a group for each of its
+jobs. Then it removes the registered paths: with `all`, a directory and its contents if its name
+starts with `TEMPORARY`; with `empty`, a path without content, or a file that contains only a dot.
 """
 
 _SHELL = "/bin/sh"
@@ -86,19 +86,19 @@ class _ProcessReaper:
         self.lock = threading.Lock()
         self.groups: set[int] = set()
         self.paths: dict[str, str] = {}
-        """What is to be removed, and how much of it: `all` or `empty`."""
+        """The paths to remove, each with its mode: `all` or `empty`."""
         self.process: subprocess.Popen[bytes] | None = None
 
-    def tell(self, what: str, which: object) -> None:
-        """Pass a line on, if there is anybody to read it."""
+    def send(self, command: str, target: object) -> None:
+        """Send a command to the process if it runs."""
         process = self.process
         if process is not None and process.stdin is not None:
             with contextlib.suppress(OSError, ValueError):
-                process.stdin.write(os.fsencode(f"{what} {which}\n"))
+                process.stdin.write(os.fsencode(f"{command} {target}\n"))
                 process.stdin.flush()
 
     def start(self) -> None:
-        """Start the process unless it runs, and tell it what it has to know."""
+        """Start the process unless it runs, and send it all groups and paths."""
         if self.process is not None and self.process.poll() is None:
             return
         self.process = None
@@ -108,84 +108,84 @@ class _ProcessReaper:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                bufsize=0,  # a forked process can let go of it whatever other threads were doing
-                start_new_session=True,  # a Ctrl-C in the terminal is not for it
+                bufsize=0,  # no lock that another thread can hold during a fork
+                start_new_session=True,  # Ctrl-C in the terminal must not end it
                 cwd="/",
             )
             for group in self.groups:
-                self.tell("watch", group)
-            for path, how in self.paths.items():
-                self.tell(how, f"{path}/")
+                self.send("watch", group)
+            for path, mode in self.paths.items():
+                self.send(mode, f"{path}/")
 
     def stop_if_idle(self) -> None:
-        """End the process when there is nothing left to look after."""
+        """End the process if no group and no path is left."""
         if not self.groups and not self.paths and (process := self.process) is not None:
             self.process = None
             _end(process)
 
 
-_guardian = _ProcessReaper()
+_reaper = _ProcessReaper()
 
 
 def watch(group: int) -> None:
     """End a process group, and the session of the same id, when this process ends.
 
     Args:
-        group: The id of the group; nothing happens where there are none (Windows).
+        group: The id of the group. On Windows, which has no groups, nothing happens.
     """
     if os.name != "posix":
         return
-    with _guardian.lock:
-        _guardian.start()
-        _guardian.groups.add(group)
-        _guardian.tell("watch", group)
+    with _reaper.lock:
+        _reaper.start()
+        _reaper.groups.add(group)
+        _reaper.send("watch", group)
 
 
 def forget(group: int) -> None:
-    """Let go of a process group that has ended.
+    """Stop watching a process group that has ended.
 
     Args:
         group: The id of the group.
     """
-    with _guardian.lock:
-        if group not in _guardian.groups:
+    with _reaper.lock:
+        if group not in _reaper.groups:
             return
-        _guardian.groups.discard(group)
-        _guardian.tell("forget", group)
-        _guardian.stop_if_idle()
+        _reaper.groups.discard(group)
+        _reaper.send("forget", group)
+        _reaper.stop_if_idle()
 
 
 def clear(path: str | os.PathLike[str], *, only_empty: bool = False) -> None:
     """Remove a path when this process ends, after the process groups.
 
     Args:
-        path: A directory whose name begins with `TEMPORARY`, which goes with all that is in it; or
-            any file or directory that goes if it is empty. One with the end of a line in its path
-            is left where it is, and so is everything where there is no guardian (Windows).
-        only_empty: Whether it is of the second kind.
+        path: A directory whose name starts with `TEMPORARY`, which is removed with its contents,
+            or any file or directory with `only_empty`. A path with a line break is not removed,
+            and on Windows no path is.
+        only_empty: Whether the path is removed only if it is empty.
     """
     text = os.fspath(path)
     if os.name != "posix" or "\n" in text:
         return
-    how = "empty" if only_empty else "all"
-    with _guardian.lock:
-        _guardian.start()
-        _guardian.paths[text] = how
-        _guardian.tell(how, f"{text}/")
+    mode = "empty" if only_empty else "all"
+    with _reaper.lock:
+        _reaper.start()
+        _reaper.paths[text] = mode
+        _reaper.send(mode, f"{text}/")
 
 
 def cleared(path: str | os.PathLike[str]) -> None:
-    """Let go of a path that has been removed, or is to stay.
+    """Cancel the removal of a path, because it was removed or must be kept.
 
     Args:
-        path: What `clear` was given.
+        path: The path that was passed to `clear`.
     """
     text = os.fspath(path)
-    with _guardian.lock:
-        if _guardian.paths.pop(text, None) is None:
+    with _reaper.lock:
+        if _reaper.paths.pop(text, None) is None:
             return
-        _guardian.tell("cleared", f"{text}/")
-        _guardian.stop_if_idle()
+        _reaper.send("cleared", f"{text}/")
+        _reaper.stop_if_idle()
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -193,17 +193,17 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         with contextlib.suppress(OSError):
             process.stdin.close()
     with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(timeout=1)  # it has been told that nothing is left: it ends at once
+        process.wait(timeout=1)  # nothing is registered any more, so it ends at once
 
 
 def _reset_after_fork() -> None:
-    """Leave the guardian to the parent in a forked process, which has none of the servers."""
-    global _guardian
-    before, _guardian = _guardian, _ProcessReaper()
-    if before.process is not None and before.process.stdin is not None:
+    """Create a new reaper in a forked process; the existing one belongs to its parent."""
+    global _reaper
+    parent, _reaper = _reaper, _ProcessReaper()
+    if parent.process is not None and parent.process.stdin is not None:
         with contextlib.suppress(OSError):
-            before.process.stdin.close()  # or the parent's end would go unnoticed
-        before.process.returncode = 0  # not a child of this process: nobody here waits for it
+            parent.process.stdin.close()  # otherwise the pipe stays open when the parent ends
+        parent.process.returncode = 0  # not a child of this process, which cannot wait for it
 
 
 if hasattr(os, "register_at_fork"):

@@ -33,7 +33,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class ThreadException(Exception):  # noqa: N818 - it reports what was raised, which may be no error
+class ThreadException(Exception):  # noqa: N818 - the reported exception can be a KeyboardInterrupt
     """A function in a thread raised an exception that cannot pass through an event loop.
 
     `SystemExit` and `KeyboardInterrupt` would end the loop, `CancelledError` would look like a
@@ -107,7 +107,7 @@ async def run_in_thread(fn: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs
         result: R = value
         return result
     try:
-        if isinstance(value, Exception) and not isinstance(value, _UNFIT):
+        if isinstance(value, Exception) and not isinstance(value, _NOT_RAISABLE):
             raise value
         raise ThreadException(value) from value
     finally:
@@ -122,7 +122,7 @@ def thread_stats() -> ThreadStats:
 
 def abandoned_jobs() -> tuple[AbandonedJob, ...]:
     """Return the running functions whose callers no longer wait for them, oldest first."""
-    return _pool.left_behind()
+    return _pool.abandoned_jobs()
 
 
 def configure_threads(*, size: int | None = None, abandoned: int | None = None) -> None:
@@ -141,23 +141,23 @@ def configure_threads(*, size: int | None = None, abandoned: int | None = None) 
 
 _QUEUED: Final = 0
 _RUNNING: Final = 1
-_LEFT: Final = 2
+_ABANDONED: Final = 2
 _DONE: Final = 3
 
-_UNFIT: Final = (StopIteration, StopAsyncIteration)
+_NOT_RAISABLE: Final = (StopIteration, StopAsyncIteration)
 """The kinds of `Exception` that cannot leave a coroutine."""
 
 _Call: TypeAlias = (
     "tuple[Context, Callable[..., Any], tuple[Any, ...], dict[str, Any], Future[_Outcome]]"
 )
 _Outcome: TypeAlias = "tuple[bool, Any]"
-"""True and what the function returned, or False and what it raised."""
+"""True and the returned value, or False and the raised exception."""
 _Inbox: TypeAlias = "SimpleQueue[_ThreadJob | None]"
-"""Where one thread gets its work; None tells it to end."""
+"""The queue from which one thread gets its jobs; `None` ends the thread."""
 
 
 class _ThreadJob:
-    """One call of a function, from the moment it is asked for until the function returned."""
+    """One call of a function, from its submission until the function returns."""
 
     __slots__ = ("call", "nested", "parent", "since", "state")
 
@@ -167,9 +167,9 @@ class _ThreadJob:
         self.parent: _ThreadJob | None = None
         """The running function that waits for this one, if any."""
         self.nested = 0
-        """How many calls made from within this one have not ended."""
+        """The number of running calls that were made inside this one."""
         self.since = 0.0
-        """When it was abandoned."""
+        """The time at which the call was abandoned."""
 
     @property
     def name(self) -> str:
@@ -177,20 +177,20 @@ class _ThreadJob:
         return str(getattr(fn, "__qualname__", None) or type(fn).__qualname__)
 
 
-_inside: ContextVar[_ThreadJob | None] = ContextVar("agents_tools_inside_job", default=None)
-"""The call of the pool in whose context the present code runs."""
+_current_job: ContextVar[_ThreadJob | None] = ContextVar("agents_tools_inside_job", default=None)
+"""The call of the pool that runs the current code."""
 
 
 class _ThreadPool:
     """Threads, the calls that they run and the calls that wait for them.
 
-    Each thread has an inbox of its own, and the one that became idle last is used first. A call
-    nested in a running one borrows its place: `lent` counts the running calls that have nested
-    ones, and nested calls, which have a queue of their own, may use that many places more.
-    So there is always room for one of them when everything that runs waits for one.
+    Each thread has its own inbox, and the thread that became idle last is used first. A call nested
+    in a running one borrows its slot: `lent` counts the running calls that have nested ones. Nested
+    calls have a separate queue and that many extra slots, so one of them can always run if all
+    running calls wait for nested ones.
 
-    The lock is reentrant because a garbage collection may close a coroutine at any point, and
-    closing one that waits for a thread leads to `leave`.
+    The lock is reentrant because garbage collection can close a coroutine at any point, and closing
+    one that waits for a thread calls `leave`.
     """
 
     def __init__(self, size: int, cap: int) -> None:
@@ -205,11 +205,11 @@ class _ThreadPool:
         self.abandoned: OrderedDict[_ThreadJob, None] = OrderedDict()
         self.numbers = count(1)
 
-    # What the side that waits calls.
+    # --- called by the waiting side
 
     def submit(self, job: _ThreadJob) -> None:
-        """Hand the call to a thread, or let it wait for one."""
-        parent = _inside.get()
+        """Hand the call to a thread, or put it into the queue."""
+        parent = _current_job.get()
         with self.lock:
             if len(self.abandoned) >= self.cap:
                 raise self._refusal(job)
@@ -232,7 +232,7 @@ class _ThreadPool:
             inbox.put(job)
 
     def leave(self, job: _ThreadJob) -> None:
-        """Note that no one waits for the call any more."""
+        """Remove a queued call, or mark a running one as abandoned."""
         with self.lock:
             if job.state == _QUEUED:
                 self.waiting.pop(job, None)
@@ -241,7 +241,7 @@ class _ThreadPool:
                 return
             if job.state != _RUNNING:
                 return
-            self._free_place(job, _LEFT)
+            self._free_slot(job, _ABANDONED)
             job.since = time.monotonic()
             self.abandoned[job] = None
             successor = self._next()
@@ -257,14 +257,14 @@ class _ThreadPool:
                 queued=len(self.waiting) + len(self.waiting_nested),
             )
 
-    def left_behind(self) -> tuple[AbandonedJob, ...]:
+    def abandoned_jobs(self) -> tuple[AbandonedJob, ...]:
         now = time.monotonic()
         with self.lock:
             jobs = list(self.abandoned)
             return tuple([AbandonedJob(job.name, now - job.since) for job in jobs])
 
     def configure(self, *, size: int | None = None, cap: int | None = None) -> None:
-        """Change the limits; start what now may start, and end the threads that are too many."""
+        """Change the limits, start calls that now fit, and end superfluous threads."""
         with self.lock:
             self.size = self.size if size is None else size
             self.cap = self.cap if cap is None else cap
@@ -276,31 +276,31 @@ class _ThreadPool:
         for successor in successors:
             self._launch(successor)
 
-    # What a thread does.
+    # --- called by the threads
 
     def _work(self, inbox: _Inbox) -> None:
         while (job := inbox.get()) is not None:
             self._serve(job, inbox)
 
     def _serve(self, job: _ThreadJob, inbox: _Inbox) -> None:
-        """Run the call, find the thread's next work, then tell whoever waits.
+        """Run the call, assign the thread its next job, then deliver the result.
 
-        In this order, because the one who waits often asks for the next call at once.
+        The result comes last because the caller often submits its next call at once.
         """
         context, fn, args, kwargs, future = job.call
-        # Somebody may have left since the call was handed over: then it is not begun.
-        outcome = None if job.state == _LEFT else context.run(_outcome, job, fn, args, kwargs)
+        # If the caller has left since the call was handed over, the function is not called.
+        outcome = None if job.state == _ABANDONED else context.run(_outcome, job, fn, args, kwargs)
         if self._finish(job, inbox) and outcome is not None:
             _deliver(future, outcome)
-        # The traceback of an error leads back to this frame, which must not lead to the error.
+        # The traceback of the error holds this frame, which must not hold the error.
         del future, outcome
 
     def _finish(self, job: _ThreadJob, inbox: _Inbox) -> bool:
-        """Return the place back and leave the next work in the inbox; tell if anybody waits."""
+        """Free the slot, put the next job into the inbox, and return whether the caller waits."""
         with self.lock:
-            wanted = job.state == _RUNNING
-            if wanted:
-                self._free_place(job, _DONE)
+            is_awaited = job.state == _RUNNING
+            if is_awaited:
+                self._free_slot(job, _DONE)
             else:
                 self.abandoned.pop(job, None)
             self._close(job)
@@ -311,12 +311,12 @@ class _ThreadPool:
                 self.idle.append(inbox)
             else:
                 inbox.put(None)
-        return wanted
+        return is_awaited
 
-    # What both use, with the lock held, except `_launch` and `_start_thread`.
+    # --- called by both sides, with the lock held except for `_launch` and `_start_thread`
 
     def _next(self) -> _ThreadJob | None:
-        """Take the call that may start now, if there is one."""
+        """Return the call that can start now, if there is one."""
         if len(self.abandoned) >= self.cap:
             self._refuse_all()
         if self.waiting_nested and self.busy < self.size + self.lent:
@@ -329,7 +329,7 @@ class _ThreadPool:
         job.state = _RUNNING
         return job
 
-    def _free_place(self, job: _ThreadJob, state: int) -> None:
+    def _free_slot(self, job: _ThreadJob, state: int) -> None:
         job.state = state
         self.busy -= 1
         if job.nested:
@@ -345,7 +345,7 @@ class _ThreadPool:
             self.lent -= 1
 
     def _close(self, job: _ThreadJob) -> None:
-        """Let go of everything: contexts copied inside the call may keep the job for long."""
+        """Drop all references, because contexts copied inside the call can keep the job alive."""
         job.state = _DONE
         del job.call
         self._close_nesting(job)
@@ -365,14 +365,14 @@ class _ThreadPool:
         oldest = next(iter(self.abandoned))
         seconds = time.monotonic() - oldest.since
         return ToolOverloadedError(
-            f"{job.name} was not started: {len(self.abandoned)} calls that nobody waits for any "
-            f"more still hold their threads, which is the limit. The oldest is {oldest.name}, "
-            f"abandoned {seconds:.0f} s ago. Make such functions end by themselves, for example "
-            "by looking at ctx.cancelled, or raise the limit with configure_threads(abandoned=…)."
+            f"{job.name} was not started: {len(self.abandoned)} abandoned calls, which is the "
+            f"limit, still occupy their threads. The oldest is {oldest.name}, abandoned "
+            f"{seconds:.0f} s ago. Make such functions end by themselves, for example by checking "
+            "ctx.cancelled, or raise the limit with configure_threads(abandoned=…)."
         )
 
     def _launch(self, job: _ThreadJob | None) -> None:
-        """Return the call to an idle thread or to a new one."""
+        """Hand the call to an idle thread or to a new one."""
         while job is not None:
             with self.lock:
                 inbox = self.idle.pop() if self.idle else None
@@ -382,7 +382,7 @@ class _ThreadPool:
             job = self._start_thread(job)
 
     def _start_thread(self, job: _ThreadJob) -> _ThreadJob | None:
-        """Start a thread with this work; if there is none to be had, say what may start now."""
+        """Start a thread for the job; if that fails, refuse the job and return the next one."""
         inbox: _Inbox = SimpleQueue()
         inbox.put(job)
         name = f"agents-tools-{next(self.numbers)}"
@@ -394,7 +394,7 @@ class _ThreadPool:
             return None
         with self.lock:
             if job.state == _RUNNING:
-                self._free_place(job, _DONE)
+                self._free_slot(job, _DONE)
             self.abandoned.pop(job, None)
             self._refuse(job, refusal)
             return self._next()
@@ -403,8 +403,8 @@ class _ThreadPool:
 def _outcome(
     job: _ThreadJob, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> _Outcome:
-    """Call the function in its context; nothing that it raises may end the thread."""
-    _inside.set(job)
+    """Call the function in its context, and catch every exception so that the thread continues."""
+    _current_job.set(job)
     try:
         return True, fn(*args, **kwargs)
     except BaseException as error:  # noqa: BLE001 - raised again where the call is awaited
@@ -415,7 +415,7 @@ def _deliver(future: Future[_Outcome], outcome: _Outcome) -> None:
     try:
         future.get_loop().call_soon_threadsafe(_settle, future, outcome)
     except RuntimeError:
-        return  # The loop has closed meanwhile: nobody waits.
+        return  # the loop is closed, so no caller waits
 
 
 def _settle(future: Future[_Outcome], outcome: _Outcome) -> None:
@@ -425,9 +425,9 @@ def _settle(future: Future[_Outcome], outcome: _Outcome) -> None:
 
 def _positive(name: str, value: int) -> int:
     if type(value) is not int:
-        raise UserTypeError(f"{name} must be a whole number, not {type(value).__name__}.")
+        raise UserTypeError(f"{name}= is invalid: expected an integer, got {type(value).__name__}.")
     if value < 1:
-        raise UserValueError(f"{name} must be at least 1, not {value}.")
+        raise UserValueError(f"{name}= is invalid: expected a positive integer, got {value}.")
     return value
 
 
@@ -438,7 +438,7 @@ def _reset_after_fork() -> None:
     """Create an empty pool in a forked process, which has none of the threads."""
     global _pool
     old, _pool = _pool, _ThreadPool(_pool.size, _pool.cap)
-    # Another thread may have held the lock. If this is a thread of the pool, it is to end.
+    # Another thread can have held the lock. If this is a thread of the pool, size 0 ends it.
     old.lock, old.size = threading.RLock(), 0
 
 

@@ -1,4 +1,4 @@
-"""Wake a task from any thread."""
+"""Waking of tasks from any thread."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["LoopReference", "LoopWaiter"]
 
 
 class LoopReference:
-    """An event loop, and the thread that it runs in."""
+    """An event loop and its thread."""
 
     __slots__ = ("_thread", "loop")
 
@@ -28,11 +28,11 @@ class LoopReference:
         return get_ident() == self._thread
 
     def is_closed(self) -> bool:
-        """Return whether nothing will ever run there again."""
+        """Return whether the loop is closed."""
         return self.loop.is_closed()
 
     def call(self, fn: Callable[[], object]) -> bool:
-        """Let the loop call something soon; `False` if it is closed."""
+        """Make the loop call a function soon; `False` if the loop is closed."""
         try:
             if get_ident() == self._thread:
                 self.loop.call_soon(fn)
@@ -44,7 +44,7 @@ class LoopReference:
 
 
 class LoopWaiter:
-    """A task that waits for something."""
+    """A waiting task."""
 
     __slots__ = ("_future", "_home")
 
@@ -53,18 +53,18 @@ class LoopWaiter:
         self._future = home.loop.create_future()
 
     def wake(self) -> None:
-        """Let it continue; callable in any thread, and again."""
+        """Wake the task. Can be called from any thread, and repeatedly."""
         if self._home.is_here() and not self._home.is_closed():
             self._settle()
         else:
             self._home.call(self._settle)
 
-    async def wait(self, patience: float | None = None) -> None:
-        """Wait until it is woken, or patience ends."""
-        if patience is None:
+    async def wait(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 - not an error
+        """Wait until `wake` is called, or for `timeout` seconds."""
+        if timeout is None:
             await self._future
             return
-        timer = self._home.loop.call_later(patience, self._settle)
+        timer = self._home.loop.call_later(timeout, self._settle)
         try:
             await self._future
         finally:

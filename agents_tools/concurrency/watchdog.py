@@ -96,7 +96,7 @@ class watch_loop:  # noqa: N801 - used like a function: `async with watch_loop()
                     self._report_blocked(ident, waited)
 
     def _report_blocked(self, ident: int, seconds: float) -> None:
-        frames = sys._current_frames()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - the way to look
+        frames = sys._current_frames()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - no public equivalent
         frame = frames.get(ident)
         stack = "".join(traceback.format_stack(frame)) if frame is not None else ""
         self._report(BlockedLoop(seconds=seconds, stack=stack))
@@ -107,7 +107,7 @@ def _log(blocked: BlockedLoop) -> None:
 
     logging.getLogger("agents_tools").warning(
         "The event loop has not answered for %.1f seconds. Make the tool a plain `def`, which "
-        "runs in a thread, or await what it waits for. It is blocked here:\n%s",
+        "runs in a thread, or use an async library. It is blocked here:\n%s",
         blocked.seconds,
         blocked.stack,
     )

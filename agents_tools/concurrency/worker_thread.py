@@ -1,4 +1,4 @@
-"""A thread that does what it is handed, in order, several things at a time where it can."""
+"""A thread that processes submitted items in order and in batches."""
 
 from __future__ import annotations
 
@@ -18,36 +18,36 @@ logger = logging.getLogger("agents_tools")
 
 
 class WorkerThread(Generic[T]):
-    """A daemon thread that is started with the first thing it is handed.
+    """A daemon thread that starts with the first submitted item.
 
     Args:
         name: The name of the thread.
-        work: Does what was handed in, all that waits at once up to `most`.
-        most: How many things at once.
+        work: The function that processes a batch of items.
+        max_batch: The maximum number of items in a batch.
     """
 
-    def __init__(self, name: str, work: Callable[[list[T]], None], *, most: int = 256) -> None:
+    def __init__(self, name: str, work: Callable[[list[T]], None], *, max_batch: int = 256) -> None:
         self._name = name
         self._work = work
-        self._most = most
+        self._max_batch = max_batch
         self._queue: SimpleQueue[T | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
         self._ended = False
 
-    def submit(self, thing: T) -> bool:
-        """Hand something in; `False` when it is ended."""
+    def submit(self, item: T) -> bool:
+        """Submit an item; `False` if the thread was ended."""
         with self._lock:
             if self._ended:
                 return False
-            self._queue.put(thing)
+            self._queue.put(item)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
                 self._thread.start()
         return True
 
     def end(self) -> None:
-        """Do what was handed in, take nothing more, and wait for the thread."""
+        """Refuse new items, process the submitted ones, and wait for the thread."""
         with self._lock:
             thread, first = self._thread, not self._ended
             self._ended = True
@@ -57,24 +57,24 @@ class WorkerThread(Generic[T]):
             thread.join()
 
     def _run(self) -> None:
-        going = True
-        while going:
-            things: list[T] = []
-            thing = self._queue.get()
-            while thing is not None:
-                things.append(thing)
-                if len(things) >= self._most:
+        is_open = True
+        while is_open:
+            items: list[T] = []
+            item = self._queue.get()
+            while item is not None:
+                items.append(item)
+                if len(items) >= self._max_batch:
                     break
                 try:
-                    thing = self._queue.get_nowait()
+                    item = self._queue.get_nowait()
                 except Empty:
                     break
-            going = thing is not None
-            if things:
-                self._do(things)
+            is_open = item is not None
+            if items:
+                self._process(items)
 
-    def _do(self, things: list[T]) -> None:
+    def _process(self, items: list[T]) -> None:
         try:
-            self._work(things)
-        except Exception:  # whoever waits was told; the thread has to go on
+            self._work(items)
+        except Exception:  # `work` reports errors itself; the thread must continue
             logger.exception("%s failed.", self._name)

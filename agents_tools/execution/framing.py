@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 __all__ = ["MAX_FRAME", "FrameReader", "FrameTooLargeError", "encode"]
 
 MAX_FRAME: Final = 64 << 20
-"""The most bytes of one message."""
+"""The maximum size of a message, in bytes."""
 
 _HEAD: Final = struct.Struct(">I")
 
@@ -22,40 +22,40 @@ class FrameTooLargeError(ValueError):
 
 
 def encode(message: dict[str, Any]) -> bytes:
-    """Write a message.
+    """Return the bytes of a message.
 
     Raises:
-        FrameTooLargeError: It is too long.
+        FrameTooLargeError: The message is longer than `MAX_FRAME`.
     """
     body = _to_text(message).encode()
     if len(body) > MAX_FRAME:
-        raise FrameTooLargeError(f"{len(body):,} bytes; {MAX_FRAME:,} fit")
+        raise FrameTooLargeError(f"expected at most {MAX_FRAME:,} bytes, got {len(body):,}")
     return _HEAD.pack(len(body)) + body
 
 
 class FrameReader:
-    """Takes bytes as they come and gives messages."""
+    """Splits a stream of bytes into messages."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> None:
-        """Take some bytes."""
+        """Append bytes that were received."""
         self._buffer += data
 
     def next(self) -> dict[str, Any] | None:
-        """Return the next message, or `None` where it is not complete.
+        """Return the next message, or `None` if it is not complete.
 
         Raises:
-            FrameTooLargeError: It is announced as too long.
-            ValueError: It is no JSON object.
+            FrameTooLargeError: The message is longer than `MAX_FRAME`.
+            ValueError: The message is not a JSON object.
         """
         buffer = self._buffer
         if len(buffer) < _HEAD.size:
             return None
         (length,) = _HEAD.unpack_from(buffer)
         if length > MAX_FRAME:
-            raise FrameTooLargeError(f"{length:,} bytes; {MAX_FRAME:,} fit")
+            raise FrameTooLargeError(f"expected at most {MAX_FRAME:,} bytes, got {length:,}")
         end = _HEAD.size + length
         if len(buffer) < end:
             return None
@@ -64,6 +64,6 @@ class FrameReader:
         except RecursionError:
             raise ValueError("the message is nested too deeply") from None
         if not isinstance(message, dict):
-            raise ValueError("the message is not an object")  # noqa: TRY004 - as what is no JSON
+            raise ValueError("the message is not an object")  # noqa: TRY004 - like invalid JSON
         del buffer[:end]
         return cast("dict[str, Any]", message)

@@ -1,4 +1,4 @@
-"""Knows whether a worker is importing what it is to run, and so must start no workers itself."""
+"""Prevents a worker process from starting workers while it imports its tools."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from agents_tools.errors import UserError
 __all__ = ["check", "importing"]
 
 importing = False
-"""Whether this process is a worker that imports its tools."""
+"""Whether this process is a worker that is importing its tools."""
 
 
 def check() -> None:
-    """Refuse to start workers while a worker imports its tools.
+    """Raise an error if this process is a worker that is importing its tools.
 
     Raises:
-        UserError: It does: the program calls its own tools as it is imported.
+        UserError: The program calls its own tools when it is imported.
     """
     if importing:
         raise UserError(

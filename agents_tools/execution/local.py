@@ -1,4 +1,4 @@
-"""The backend that runs tools in this process, by the same rules as the other backends."""
+"""The backend that runs tools in this process, with the same rules as the other backends."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _CAPABILITIES: Final = BackendCapabilities()
 class LocalBackend:
     """Runs tools in this process; the reference for other backends, and the core of a worker.
 
-    The same data is passed as to another machine, so a tool that works here works there too: the
-    application's own object is not passed, and values are returned as JSON.
+    A tool that works here works on another machine too, because the same data is passed: the
+    application's own object is left out, and values are returned as JSON.
 
     Args:
         tools: The tools; nested lists are flattened.
@@ -122,7 +122,7 @@ class LocalBackend:
             envelope,
             context=self._context,
             log=log,
-            variables=Context(),  # other backends do not get those of the caller either
+            variables=Context(),  # like other backends, without the caller's
         )
         call = _LocalCall(envelope.call_id, execution)
         if self._closed:

@@ -1,4 +1,4 @@
-"""The worker processes of a backend: started ahead, replaced when they are spent."""
+"""The worker processes of a backend: started in advance, and replaced when they are used up."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ __all__ = ["WorkerPool"]
 
 
 class WorkerPool:
-    """Keeps a number of workers; may be used from several event loops.
+    """Keeps a number of workers running. Can be used from several event loops.
 
     Args:
-        recipe: What a worker is started with.
-        workers: How many there are.
-        max_calls: After how many calls one is replaced.
+        recipe: The settings with which a worker is started.
+        workers: The number of workers.
+        max_calls: The number of calls after which a worker is replaced.
     """
 
     def __init__(self, recipe: WorkerRecipe, *, workers: int, max_calls: int) -> None:
@@ -35,7 +35,7 @@ class WorkerPool:
         self._size = workers
         self._max_calls = max_calls
         self._lock = threading.Lock()
-        self._line: FairLock[WorkerProcess | StartError] = FairLock()
+        self._queue: FairLock[WorkerProcess | StartError] = FairLock()
         self._children: set[WorkerProcess] = set()
         self._missing = workers
         self._threads: set[threading.Thread] = set()
@@ -44,19 +44,19 @@ class WorkerPool:
 
     @property
     def workers(self) -> int:
-        """How many run."""
+        """The number of workers that run."""
         return len(self._children)
 
     @property
     def waiting(self) -> int:
-        """How many calls wait for one."""
-        return self._line.waiting
+        """The number of calls that wait for a worker."""
+        return self._queue.waiting
 
     def start(self) -> None:
-        """Start what is missing, in a thread of its own.
+        """Start the missing workers, each in its own thread.
 
         Raises:
-            UserError: This program is being imported by a worker itself.
+            UserError: A worker is importing this program.
         """
         _guard.check()
         if self._owner != os.getpid():
@@ -69,22 +69,22 @@ class WorkerPool:
             self._in_thread(self._add)
 
     async def acquire(self, ticket: LockTicket[WorkerProcess | StartError]) -> WorkerProcess | None:
-        """Get a worker that takes calls, waiting for one; `None` if the ticket was left.
+        """Wait for a worker that accepts calls and return it; `None` if the ticket was left.
 
         Args:
-            ticket: The place in the line.
+            ticket: The ticket of the call in the queue.
 
         Raises:
-            StartError: No worker comes up.
+            StartError: No worker can be started.
         """
         while True:
             self.start()
             self._reclaim()
-            child = await self._line.take(ticket)
+            child = await self._queue.take(ticket)
             if child is None:
                 return None
             if isinstance(child, StartError):
-                raise StartError(*child.args)  # one for each who is told
+                raise StartError(*child.args)  # each waiting call needs its own exception
             if not child.alive:
                 self.release(child, spent=True)
                 continue
@@ -109,67 +109,68 @@ class WorkerPool:
         spent: bool = False,
         refill: bool = True,
     ) -> None:
-        """Return a worker back.
+        """Return a worker to the pool.
 
         Args:
             child: The worker.
-            running: Whether its call may still run: it is stopped, and killed if need be.
-            spent: Whether it is dead or of no more use.
-            refill: Whether another takes its place at once, rather than for the next call.
+            running: Whether its call can still be running. The pool then stops the call, and
+                kills the worker if the call does not end.
+            spent: Whether the worker is dead or unusable.
+            refill: Whether a new worker is started at once, instead of for the next call.
         """
         child.loop = None
         if self.closed or spent:
             self._replace(child, refill=refill)
         elif running:
-            self._in_thread(lambda: self._settle(child))
+            self._in_thread(lambda: self._stop_call(child))
         elif child.calls >= self._max_calls:
-            self._replace(child, refill=refill, politely=True)
+            self._replace(child, refill=refill, graceful=True)
         else:
-            self._line.put(child)
+            self._queue.put(child)
 
     def _reclaim(self) -> None:
-        """Take back the workers of calls whose event loop was closed under them."""
+        """Release the workers of calls whose event loop was closed while they ran."""
         for child in list(self._children):
             loop = child.loop
             if loop is not None and loop.is_closed():
                 self.release(child, running=True)
 
     def _fail_waiting(self, error: StartError) -> None:
-        """Tell all who wait that no worker comes up, unless there is one they can wait for."""
+        """Send the error to all waiting calls if no worker is left that could run them."""
         with self._lock:
-            hopeless = self._missing == self._size
-        if hopeless:
-            self._line.put_for_all(error)
+            all_missing = self._missing == self._size
+        if all_missing:
+            self._queue.put_for_all(error)
 
     def close(self) -> None:
-        """Kill all workers; calls in the line are sent away."""
+        """Kill all workers, and accept no more calls."""
         self.closed = True
-        for child in self._line.clear():
+        for child in self._queue.clear():
             if isinstance(child, WorkerProcess):
                 self._replace(child, refill=False)
         for child in list(self._children):
-            child.strike()  # who uses it sees that, and gives it back
+            child.send_kill()  # its call notices that, and releases it
 
-    async def closing(self) -> None:
-        """Wait until all that `close` began is done."""
+    async def wait_closed(self) -> None:
+        """Close the pool, and wait until all workers and threads have ended."""
         latest = time.monotonic() + GRACE
         while self._threads or self._children:
             self.close()
-            if time.monotonic() > latest:  # somebody holds on to a stream and does not read it
+            if time.monotonic() > latest:  # a caller keeps a stream open without reading it
                 for child in list(self._children):
                     self._replace(child, refill=False)
             await asyncio.sleep(0.005)
 
     def abandon(self) -> None:
-        """Kill all workers now: no one can use them any more, or this process ends."""
+        """Kill all workers now, because the backend was garbage-collected or this process ends."""
         self.closed = True
         if self._owner == os.getpid():
             for child in list(self._children):
-                child.strike()
+                child.send_kill()
                 child.kill()
             self._children.clear()
 
-    # --- in threads of their own, which end by themselves
+    # --- in separate threads, which end by themselves
 
     def _add(self) -> None:
         try:
@@ -183,21 +184,21 @@ class WorkerPool:
             self._children.add(child)
         self.release(child)
 
-    def _settle(self, child: WorkerProcess) -> None:
-        if child.comes_to_rest():
+    def _stop_call(self, child: WorkerProcess) -> None:
+        if child.stop_call():
             self.release(child)
         else:
             self._replace(child, refill=True)
 
-    def _replace(self, child: WorkerProcess, *, refill: bool, politely: bool = False) -> None:
+    def _replace(self, child: WorkerProcess, *, refill: bool, graceful: bool = False) -> None:
         with self._lock:
             if child not in self._children:
                 return
             self._children.discard(child)
             self._missing += 1
-        if not politely:
-            child.strike()
-        self._in_thread(child.end if politely else child.kill)
+        if not graceful:
+            child.send_kill()
+        self._in_thread(child.end if graceful else child.kill)
         if refill and not self.closed:
             with contextlib.suppress(UserError):
                 self.start()
@@ -213,14 +214,14 @@ class WorkerPool:
         self._threads.add(thread)
         try:
             thread.start()
-        except RuntimeError:  # there is none to be had: the system is full, or the program ends
+        except RuntimeError:  # no thread can be started: the system is full, or the program ends
             run()
 
     def _reset_after_fork(self) -> None:
-        """Begin with no workers in a forked process: those there are belong to its parent."""
+        """Start without workers in a forked process; the existing ones belong to its parent."""
         self._owner = os.getpid()
         self._lock = threading.Lock()
-        self._line = FairLock()
+        self._queue = FairLock()
         self._children = set()
         self._threads = set()
         self._missing = self._size

@@ -40,15 +40,15 @@ _CAPABILITIES: Final = BackendCapabilities(restarts=True)
 _RESTARTS: Final = 2
 """The maximum number of times that an idempotent call is run again."""
 _FALSE_STARTS: Final = 3
-"""How many dead workers a call can be assigned before it fails."""
-_PASSED_ON: Final[Mapping[str, EventKind]] = {"event": "event", "heartbeat": "heartbeat"}
-"""The kinds of messages from a worker that are passed on, besides a result."""
+"""The maximum number of times that a worker dies before it reads the call."""
+_FORWARDED: Final[Mapping[str, EventKind]] = {"event": "event", "heartbeat": "heartbeat"}
+"""The kinds of messages from a worker that are sent to the caller, except results."""
 _SLACK: Final = 0.02
 """The extra time for a worker to report the deadline itself, in seconds."""
 
 
 class ProcessBackend:
-    """Runs tools in worker processes, which can be killed whatever a tool does.
+    """Runs tools in worker processes, which can be killed at any time.
 
     Each worker imports the tools by name and runs one call at a time. It is a new interpreter
     without the file descriptors and with few of the environment variables of this process.
@@ -90,10 +90,12 @@ class ProcessBackend:
         name: str = "processes",
     ) -> None:
         if sys.platform == "win32":
-            raise UserError("ProcessBackend needs a POSIX system; on Windows it runs within WSL.")
+            raise UserError("ProcessBackend needs a POSIX system, got Windows. Use WSL.")
         for label, number in (("workers", workers), ("max_calls", max_calls), ("memory", memory)):
             if number is not None and number < 1:
-                raise UserValueError(f"{label}= takes a positive number, not {number!r}.")
+                raise UserValueError(
+                    f"{label}= is invalid: expected a positive number, got {number!r}."
+                )
         addresses = addresses_of(target)
         recipe = WorkerRecipe(
             addresses=addresses,
@@ -140,18 +142,18 @@ class ProcessBackend:
         """
         self._check_open()
         async with aclosing(self._ledger.once(envelope, lambda: self._run(envelope))) as events:
-            async for said in events:
-                yield said
+            async for message in events:
+                yield message
 
     async def cancel(self, call_id: str, reason: str = "") -> bool:
-        """Cancel a call; its result says so at once, and its worker has two seconds to follow."""
-        found = [call for call in list(self._calls) if call.id == call_id]
-        for call in found:
+        """Cancel a call. Its result is sent at once; the tool has two seconds for its cleanup."""
+        calls = [call for call in list(self._calls) if call.id == call_id]
+        for call in calls:
             call.cancel(reason)
-        return bool(found)
+        return bool(calls)
 
     async def health(self) -> BackendHealth:
-        """Return how many workers there are, and how many calls run and wait."""
+        """Return the numbers of workers, running calls and waiting calls."""
         closed, waiting = self._pool.closed, self._pool.waiting
         return BackendHealth(
             ok=not closed,
@@ -162,37 +164,39 @@ class ProcessBackend:
         )
 
     async def aclose(self) -> None:
-        """Cancel what runs, and end the workers."""
+        """Cancel the running calls, and end the workers."""
         self._pool.closed = True
         for call in list(self._calls):
             call.cancel("the backend was closed")
-        await self._pool.closing()
+        await self._pool.wait_closed()
         self._finalizer.detach()
 
     def _check_open(self) -> None:
         if self._pool.closed:
-            raise UserError(f"The backend {self._name!r} was closed and takes no more calls.")
+            raise UserError(f"The backend {self._name!r} was closed. Create another one.")
 
     async def _run(self, envelope: CallEnvelope) -> AsyncGenerator[CallEvent]:
         log = CallLog(envelope.call_id, envelope.attempt)
         yield log.create("accepted")
         if self._pool.waiting >= self._max_waiting:
-            told = f"{self._pool.waiting} calls wait for the {self._pool.workers} workers of "
-            told += f"{self._name!r}. Tool {envelope.tool!r} was not started; try it again later."
-            yield log.create("result", ended("overloaded", told))
+            text = (
+                f"Tool {envelope.tool!r} was not started: {self._pool.waiting} calls wait for the "
+                f"{self._pool.workers} workers of {self._name!r}. Try again later."
+            )
+            yield log.create("result", ended("overloaded", text))
             return
         call = _ProcessCall(self._pool, envelope, log)
         self._calls.add(call)
         try:
             async with aclosing(call.events()) as events:
-                async for said in events:
-                    yield said
+                async for message in events:
+                    yield message
         finally:
             self._calls.discard(call)
 
 
 class _ProcessCall:
-    """One call, on as many workers as it takes."""
+    """One call, which runs again on another worker if its worker dies."""
 
     def __init__(self, pool: WorkerPool, envelope: CallEnvelope, log: CallLog) -> None:
         self.id = envelope.call_id
@@ -208,12 +212,12 @@ class _ProcessCall:
         self._started = self._unread = self._over = False
 
     async def events(self) -> AsyncGenerator[CallEvent]:
-        """Yield what is said about the call, up to its result."""
+        """Yield the messages about the call, up to its result."""
         restarts, false_starts = _RESTARTS if self._envelope.idempotent else 0, _FALSE_STARTS
         while True:
             async with aclosing(self._attempt()) as events:
-                async for said in events:
-                    yield said
+                async for message in events:
+                    yield message
             if self._over:
                 return
             if self._unread and false_starts:
@@ -225,32 +229,35 @@ class _ProcessCall:
             self._log = CallLog(self._envelope.call_id, self._log.attempt + 1)
             self._started = False
             yield self._log.create("restarted", {"reason": f"its worker died ({self._died})"})
-        told = f"The worker of tool {self._envelope.tool!r} died ({self._died}) while the call ran."
-        yield self._result("lost", f"{told} Whether it took effect is not known.")
+        yield self._result(
+            "lost",
+            f"The worker of tool {self._envelope.tool!r} died ({self._died}) while the call ran. "
+            "Whether it took effect is not known.",
+        )
 
     def cancel(self, reason: str) -> None:
-        """Cancel the call, from any thread."""
-        self._cancelled = reason or "nobody waits for it any more"
+        """Cancel the call. Can be called from any thread."""
+        self._cancelled = reason or "its caller no longer waits for it"
         self._ticket.leave()
         with contextlib.suppress(RuntimeError):  # its event loop is closed
-            self._ticket.loop.call_soon_threadsafe(self._look_up)
+            self._ticket.loop.call_soon_threadsafe(self._end_wait)
 
-    def _look_up(self) -> None:
+    def _end_wait(self) -> None:
         if self._child is not None:
             self._child.interrupt()
         if self._wait is not None:
-            with contextlib.suppress(RuntimeError):  # its time is over already
+            with contextlib.suppress(RuntimeError):  # its timeout has passed
                 self._wait.reschedule(0)
 
     async def _attempt(self) -> AsyncGenerator[CallEvent]:
-        """Run the call on one worker; one that died gives no result."""
+        """Run the call on one worker; there is no result if the worker dies."""
         child: WorkerProcess | None = None
         result: CallEvent | None = None
         try:
             child = await self._acquire()
         except StartError as error:
-            told = f"The worker of tool {self._envelope.tool!r} could not be started: {error}"
-            result = self._result("tool_error", told, kind="UserError")
+            text = f"The worker of tool {self._envelope.tool!r} could not be started: {error}"
+            result = self._result("tool_error", text, kind="UserError")
         if child is not None and self._cancelled is not None:
             self._pool.release(child)
             child = None
@@ -275,17 +282,17 @@ class _ProcessCall:
                     result = self._stopped()
                     break
                 if message is None:
-                    self._died, spent = await child.obituary(), True
+                    self._died, spent = await child.exit_reason(), True
                     self._unread = child.unread
                     break
-                kind, payload = message.get("said"), message.get("payload")
+                kind, payload = message.get("kind"), message.get("payload")
                 if kind == "result" and is_result(payload):
                     result, running = self._log.create("result", payload), not message.get("clean")
                     spent = _is_out_of_memory(payload)
-                elif isinstance(payload, dict) and isinstance(kind, str) and kind in _PASSED_ON:
-                    yield self._log.create(_PASSED_ON[kind], cast("dict[str, Any]", payload))
+                elif isinstance(payload, dict) and isinstance(kind, str) and kind in _FORWARDED:
+                    yield self._log.create(_FORWARDED[kind], cast("dict[str, Any]", payload))
                 else:
-                    self._died, spent = "what it said was no answer", True
+                    self._died, spent = "it sent an invalid message", True
                     self._unread = False
                     break
         finally:
@@ -298,13 +305,13 @@ class _ProcessCall:
         """Send the call to a worker.
 
         Raises:
-            FrameTooLargeError: It is too long.
+            FrameTooLargeError: The call is too long.
             TimeoutError: The deadline has passed, or the call was cancelled.
         """
-        rest = child.begin({"call": self._envelope.again(self._log.attempt).to_dict()})
+        rest = child.send_start({"call": self._envelope.again(self._log.attempt).to_dict()})
         if rest:
-            async with self._in_time():
-                await child.go_on(rest)
+            async with self._time_limit():
+                await child.send_rest(rest)
 
     async def _receive(self, child: WorkerProcess) -> dict[str, Any] | None:
         """Return the next message of a worker.
@@ -321,8 +328,8 @@ class _ProcessCall:
             self._child = None
 
     @asynccontextmanager
-    async def _in_time(self, slack: float = _SLACK) -> AsyncGenerator[None]:
-        """End a block at the deadline, and when the call is cancelled."""
+    async def _time_limit(self, slack: float = _SLACK) -> AsyncGenerator[None]:
+        """Raise `TimeoutError` in a block at the deadline, or when the call is cancelled."""
         if self._cancelled is not None:
             raise TimeoutError
         try:
@@ -336,7 +343,7 @@ class _ProcessCall:
             self._cancelled = "the backend was closed"
             return None
         try:
-            async with self._in_time(0.0):
+            async with self._time_limit(0.0):
                 return await self._pool.acquire(self._ticket)
         except TimeoutError:
             return None
@@ -348,20 +355,23 @@ class _ProcessCall:
         return asyncio.get_running_loop().time() + self._deadline - time.time() + slack
 
     def _stopped(self) -> CallEvent:
-        """Return the result of a call that was cancelled, or whose time is over."""
+        """Return the result of a call that was cancelled, or whose deadline has passed."""
         self._over = True
         name = self._envelope.tool
         if self._cancelled is not None:
-            told = f"The call of tool {name!r} was cancelled: {self._cancelled}."
-            return self._result("cancelled", told)
+            text = f"The call of tool {name!r} was cancelled: {self._cancelled}."
+            return self._result("cancelled", text)
         if not self._started:
             return self._log.create("result", waited_too_long(name))
-        told = f"Tool {name!r} took longer than its deadline and was stopped."
-        return self._result("timeout", told)
+        text = f"Tool {name!r} took longer than its deadline and was stopped."
+        return self._result("timeout", text)
 
     def _too_large(self, error: FrameTooLargeError) -> CallEvent:
-        told = f"The arguments of tool {self._envelope.tool!r} are too large to be sent ({error}). "
-        return self._result("invalid_args", f"{told}Nothing was run.")
+        return self._result(
+            "invalid_args",
+            f"The arguments of tool {self._envelope.tool!r} are too large to be sent: {error}. "
+            "Nothing was run.",
+        )
 
     def _result(self, status: CallStatus, message: str, kind: str | None = None) -> CallEvent:
         self._over = True

@@ -1,4 +1,4 @@
-"""Ends a worker process with all that its tools have started."""
+"""Ends a worker process and all processes that its tools have started."""
 
 from __future__ import annotations
 
@@ -12,58 +12,55 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     import subprocess
 
-__all__ = ["MARKER", "alive", "below", "kill_tree", "started"]
+__all__ = ["MARKER", "alive", "child_marker", "kill_tree", "start_time"]
 
 MARKER: Final = "AGENTS_TOOLS_WORKER"
-"""The variable by which all that came from a worker is known, daemons included."""
+"""The environment variable that marks the processes of a worker, daemons included."""
 
 _PROC: Final = "/proc"
-_ASKED: Final = 0.2
-"""Seconds between SIGTERM and SIGKILL."""
-_PATIENCE: Final = 2.0
+_TERMINATE_SECONDS: Final = 0.2
+"""The time between SIGTERM and SIGKILL."""
+_KILL_SECONDS: Final = 2.0
 
 
-class _SeenProcess(NamedTuple):
+class _WorkerDescendant(NamedTuple):
     pid: int
     parent: int
     group: int
     session: int
-    started: int
+    start_time: int
 
 
-def below(marker: str) -> str:
-    """Return the value of `MARKER` for a process from here.
-
-    Where this is a worker, below its own.
-    """
+def child_marker(marker: str) -> str:
+    """Return the value of `MARKER` for a child; in a worker, it starts with the worker's own."""
     own = os.environ.get(MARKER)
     return marker if own is None else f"{own}/{marker}"
 
 
-def started(pid: int) -> int:
-    """Return when a process started, in the unit of `/proc`; 0 where that is not known."""
+def start_time(pid: int) -> int:
+    """Return the start time of a process in the unit of `/proc`; 0 if it is not known."""
     seen = _read(pid) if sys.platform == "linux" else None
-    return 0 if seen is None else seen.started
+    return 0 if seen is None else seen.start_time
 
 
 def kill_tree(process: subprocess.Popen[bytes], marker: str, since: int) -> None:
-    """End a process and all that came from it: SIGTERM, and a moment later SIGKILL.
+    """End a process and its descendants with SIGTERM, and 0.2 seconds later with SIGKILL.
 
-    Blocks until they are gone, for about two seconds at most.
+    Blocks until they have ended, for about two seconds at most.
 
     Args:
-        process: The first one; it leads a session of its own.
+        process: The first process, which is the leader of its session.
         marker: The value of `MARKER` in its environment.
-        since: When it started.
+        since: The start time of the process.
     """
     if process.returncode is None:
         _signal_group(process.pid, signal.SIGTERM)
         with contextlib.suppress(OSError):
             os.kill(process.pid, signal.SIGCONT)
-        latest = time.monotonic() + _ASKED
+        latest = time.monotonic() + _TERMINATE_SECONDS
         while alive(process) and time.monotonic() < latest:
             time.sleep(0.002)
-    latest = time.monotonic() + _PATIENCE
+    latest = time.monotonic() + _KILL_SECONDS
     while time.monotonic() < latest:
         if process.returncode is None:
             _signal_group(process.pid, signal.SIGKILL)
@@ -83,7 +80,7 @@ def _signal_group(group: int, number: int) -> None:
 
 
 def alive(process: subprocess.Popen[bytes]) -> bool:
-    """Return whether a child runs; its number stays taken, where the system allows that."""
+    """Return whether a child runs, without releasing its process id if the system allows that."""
     if not hasattr(os, "waitid"):
         return process.poll() is None
     if process.returncode is not None:
@@ -95,29 +92,29 @@ def alive(process: subprocess.Popen[bytes]) -> bool:
 
 
 def _members(process: subprocess.Popen[bytes], marker: bytes, since: int) -> list[int]:
-    """Return the processes that are left of a session, and what has its marker."""
+    """Return the processes that are in the session of a worker, or have its marker."""
     if sys.platform != "linux":
         return []
     first = process.pid
-    number_is_ours = process.returncode is None  # somebody else may have it once it is free
-    found: list[int] = []
-    for name in os.listdir(_PROC):  # noqa: PTH208 - of each process only one file is read
+    is_id_valid = process.returncode is None  # a free id can belong to another process
+    members: list[int] = []
+    for name in os.listdir(_PROC):  # noqa: PTH208 - only one file of each process is read
         seen = _read(int(name)) if name.isdecimal() else None
-        if seen is None or seen.pid == os.getpid() or seen.started < since:
+        if seen is None or seen.pid == os.getpid() or seen.start_time < since:
             continue
-        of_session = number_is_ours and first in {seen.session, seen.group}
-        if seen.pid != first and (of_session or _is_marked(seen.pid, marker)):
-            found.append(seen.pid)
-    return found
+        in_session = is_id_valid and first in {seen.session, seen.group}
+        if seen.pid != first and (in_session or _is_marked(seen.pid, marker)):
+            members.append(seen.pid)
+    return members
 
 
 def _is_marked(pid: int, marker: bytes) -> bool:
-    """Look whether a process came from a worker, or from a worker that one had itself."""
-    beginning = marker + b"/"
-    return any(one == marker or one.startswith(beginning) for one in _environment(pid))
+    """Return whether a worker, or a worker within it, start_time a process."""
+    prefix = marker + b"/"
+    return any(item == marker or item.startswith(prefix) for item in _environment(pid))
 
 
-def _read(pid: int) -> _SeenProcess | None:
+def _read(pid: int) -> _WorkerDescendant | None:
     try:
         with open(f"{_PROC}/{pid}/stat", "rb") as file:  # noqa: PTH123 - read for every process
             line = file.read()
@@ -126,7 +123,7 @@ def _read(pid: int) -> _SeenProcess | None:
     fields = line.rpartition(b")")[2].split()
     if fields[0] in {b"Z", b"X", b"x"}:
         return None
-    return _SeenProcess(pid, int(fields[1]), int(fields[2]), int(fields[3]), int(fields[19]))
+    return _WorkerDescendant(pid, int(fields[1]), int(fields[2]), int(fields[3]), int(fields[19]))
 
 
 def _environment(pid: int) -> list[bytes]:

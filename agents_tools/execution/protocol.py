@@ -364,18 +364,18 @@ def _checked(
 ) -> dict[str, Any]:
     if not isinstance(data, Mapping):
         raise UserValueError(f"{name}: expected an object, got a {type(data).__name__}.")
-    given = typing.cast("Mapping[str, Any]", data)
-    if given.get("v") != VERSION:
+    items = typing.cast("Mapping[str, Any]", data)
+    if items.get("v") != VERSION:
         raise UserValueError(
-            f"{name}.v has the wrong version: expected {VERSION}, got {given.get('v')!r:.40}."
+            f"{name}.v has the wrong version: expected {VERSION}, got {items.get('v')!r:.40}."
         )
     values: dict[str, Any] = {}
     for key, (kinds, required) in known.items():
-        if key not in given:
+        if key not in items:
             if required:
                 raise UserValueError(f"{name}.{key} is missing.")
             continue
-        value = given[key]
+        value = items[key]
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
             expected = " or ".join(kind.__name__ for kind in kinds)
             raise UserValueError(f"{name}.{key}: expected {expected}, got {value!r:.40}.")

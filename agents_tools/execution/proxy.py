@@ -121,7 +121,7 @@ def remote_tools(
     Raises:
         UserError: A definition is invalid.
     """
-    return [_remote_tool(backend, given) for given in definitions]
+    return [_remote_tool(backend, definition) for definition in definitions]
 
 
 class RemoteDeclaration:
@@ -153,7 +153,7 @@ class RemoteDeclaration:
 
     @property
     def name(self) -> str:
-        """The name it was declared with."""
+        """The name with which the tool was declared."""
         return self.inner.name
 
     @property
@@ -210,9 +210,9 @@ class RemoteDeclaration:
 
 
 def _remote_tool(
-    backend: ToolBackend, given: Mapping[str, Any] | FunctionTool[..., Any]
+    backend: ToolBackend, source: Mapping[str, Any] | FunctionTool[..., Any]
 ) -> FunctionTool[..., Any]:
-    definition = _definition_of(given)
+    definition = _definition_of(source)
     name, schema = definition.get("name"), definition.get("inputSchema")
     if not isinstance(name, str) or schema is None:
         raise UserValueError(
@@ -232,18 +232,18 @@ def _remote_tool(
         validate_arguments=False,  # the worker validates them against the original types
         output_json_schema=definition.get("outputSchema"),
     )
-    sender.definition = pin_of(tool) if isinstance(given, FunctionTool) else ""
+    sender.definition = pin_of(tool) if isinstance(source, FunctionTool) else ""
     return tool
 
 
-def _definition_of(given: Mapping[str, Any] | FunctionTool[..., Any]) -> Mapping[str, Any]:
-    if not isinstance(given, FunctionTool):
-        return given
+def _definition_of(source: Mapping[str, Any] | FunctionTool[..., Any]) -> Mapping[str, Any]:
+    if not isinstance(source, FunctionTool):
+        return source
     return {
-        "name": given.name,
-        "description": given.description,
-        "inputSchema": given.params_json_schema,
-        "outputSchema": given.output_json_schema,
+        "name": source.name,
+        "description": source.description,
+        "inputSchema": source.params_json_schema,
+        "outputSchema": source.output_json_schema,
     }
 
 

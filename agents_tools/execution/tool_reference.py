@@ -1,4 +1,4 @@
-"""Tools by the names of their modules: how a worker finds what its owner means."""
+"""Finds tools in a worker by the names of their modules."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _MAIN_AT_WORKER: Final = "__agents_tools_main__"
 
 
 def addresses_of(target: object) -> list[dict[str, Any]]:
-    """Return where the tools of a target are.
+    """Return the addresses of tools: their modules and names.
 
     Args:
         target: `"module"`, `"module:name"`, a tool at the top level of a module, or several.
 
     Raises:
-        UserError: Something of it cannot be found by a name.
+        UserError: A part of the target cannot be imported by name.
     """
     if isinstance(target, str):
         module, _, name = target.partition(":")
@@ -40,40 +40,43 @@ def addresses_of(target: object) -> list[dict[str, Any]]:
     if isinstance(target, FunctionTool):
         return [address_of(cast("FunctionTool[..., Any]", target), "ProcessBackend(...)")]
     if isinstance(target, (list, tuple)):
-        return [one for each in cast("Iterable[object]", target) for one in addresses_of(each)]
+        return [
+            address for item in cast("Iterable[object]", target) for address in addresses_of(item)
+        ]
     raise UserTypeError(
-        "A worker finds tools by the names of their modules: give 'package.module', "
-        f"'package.module:name', or tools made from functions, not a {type(target).__name__}."
+        "The tools of a worker are invalid: expected 'package.module', 'package.module:name', or "
+        f"tools made from functions, got a {type(target).__name__}."
     )
 
 
-def address_of(tool: FunctionTool[..., Any], what: str) -> dict[str, Any]:
-    """Return where the function of a tool is.
+def address_of(tool: FunctionTool[..., Any], caller: str) -> dict[str, Any]:
+    """Return the address of the function of a tool: its module and name.
 
     Args:
         tool: The tool.
-        what: Who asks, for the error.
+        caller: The caller, such as `isolate(...)`, for the error message.
 
     Raises:
-        UserError: It is nowhere where a worker could import it from.
+        UserError: A worker cannot import the function.
     """
     function = tool.__dict__.get("__wrapped__")
     if function is None:
         raise UserTypeError(
-            f"{what} takes tools made from functions; tool {tool.name!r} wraps none. Write one at "
-            "the top level of a module that does the work."
+            f"Tool {tool.name!r} cannot run in a worker: {caller} expects tools made from "
+            "functions. Write a function at the top level of a module, and decorate it with "
+            "@function_tool."
         )
     module, name = getattr(function, "__module__", ""), getattr(function, "__qualname__", "")
     if hasattr(function, "__self__"):
         name = f"{name} of an instance"
     if not module or not all(part.isidentifier() for part in name.split(".")) or "." in name:
         raise UserTypeError(
-            f"{what} takes functions that a worker can import; that of tool {tool.name!r}, "
-            f"{name or function!r} of {module or 'no module'}{_place(function)}, has no name "
-            "there: it is a lambda, a method, or defined inside another function. Move it to the "
-            "top level of a module, and pass the values it uses as arguments."
+            f"Tool {tool.name!r} cannot run in a worker: {caller} expects a function that can be "
+            f"imported, got {name or function!r} of {module or 'no module'}{_location(function)}, "
+            "which is a lambda, a method, or defined inside another function. Move it to the top "
+            "level of a module, and pass the values it uses as arguments."
         )
-    if module == _MAIN_AT_WORKER:  # a worker has workers itself
+    if module == _MAIN_AT_WORKER:  # this process is a worker that has workers itself
         module = _MAIN
     address = {"module": module, "name": name, "tool": tool.name}
     main_program([address])
@@ -81,27 +84,27 @@ def address_of(tool: FunctionTool[..., Any], what: str) -> dict[str, Any]:
 
 
 def check_importable(tool: FunctionTool[..., Any], address: Mapping[str, Any]) -> None:
-    """Look whether the name still stands for the function of a tool, now that all is defined.
+    """Raise an error if the address no longer leads to the function of the tool.
 
     Raises:
-        UserError: It does not.
+        UserError: The name was deleted, or assigned to another object.
     """
     module, name = address["module"], address["name"]
-    found = getattr(sys.modules.get(module), name, None)
+    value = getattr(sys.modules.get(module), name, None)
     function = tool.__dict__.get("__wrapped__")
-    if found is not function and getattr(found, "__wrapped__", None) is not function:
+    if value is not function and getattr(value, "__wrapped__", None) is not function:
         raise UserError(
-            f"A worker would look for the function of tool {tool.name!r} as {module}:{name}, and "
-            f"that is {'nothing' if found is None else 'something else'}. Give the function a "
-            "name of its own at the top level of the module."
+            f"A worker cannot import the function of tool {tool.name!r}: expected it as "
+            f"{module}:{name}, got {'nothing' if value is None else 'something else'}. Use a "
+            "unique name for the function, at the top level of the module."
         )
 
 
 def main_program(addresses: Iterable[Mapping[str, Any]]) -> dict[str, str] | None:
-    """Return how a worker imports the program itself, where a function is in it.
+    """Return how a worker imports the main program; `None` if no function is defined there.
 
     Raises:
-        UserError: The program is no file.
+        UserError: The main program is not a file.
     """
     if not any(address["module"] == _MAIN for address in addresses):
         return None
@@ -118,7 +121,7 @@ def main_program(addresses: Iterable[Mapping[str, Any]]) -> dict[str, str] | Non
     return {"path": str(Path(path).resolve())}
 
 
-# --- at the worker
+# --- in the worker
 
 
 def load(
@@ -127,18 +130,18 @@ def load(
     """Import tools.
 
     Args:
-        addresses: Where they are.
-        main: What the owner's own program is.
+        addresses: The addresses of the tools.
+        main: The result of `main_program` in the owner.
 
     Raises:
-        UserError: One is not there.
+        UserError: A tool does not exist.
     """
     program = None if main is None else _import_main(main)
-    found: list[Any] = []
+    tools: list[Any] = []
     for address in addresses:
         module = program if address["module"] == _MAIN else import_module(address["module"])
-        found.extend(_tools_at(module, address))
-    unique = {id(tool): tool for tool in found}
+        tools.extend(_tools_at(module, address))
+    unique = {id(tool): tool for tool in tools}
     return tools_by_name(unique.values())
 
 
@@ -149,29 +152,29 @@ def _tools_at(module: Any, address: Mapping[str, Any]) -> list[Any]:
     name, as_name = address["name"], address["tool"]
     if not name:
         contents = cast("dict[str, Any]", vars(module))
-        things = [one for one in contents.values() if _is_tool(one)]
-        if not things:
+        tools = [value for value in contents.values() if _is_tool(value)]
+        if not tools:
             raise UserError(f"The module {address['module']} has no tools.")
-        return things
+        return tools
     if not hasattr(module, name):
         raise UserError(f"The module {address['module']} has no {name!r}.")
-    thing: Any = getattr(module, name)
-    if callable(thing) and not _is_tool(thing) and not _becomes_tool(thing):
-        thing = function_tool(thing)
-    tools = list(function_tools([thing]))
+    value: Any = getattr(module, name)
+    if callable(value) and not _is_tool(value) and not _is_convertible(value):
+        value = function_tool(value)
+    tools = list(function_tools([value]))
     return [tool.with_(name=as_name) for tool in tools] if as_name else tools
 
 
-def _is_tool(thing: object) -> bool:
-    return isinstance(thing, FunctionTool)
+def _is_tool(value: object) -> bool:
+    return isinstance(value, FunctionTool)
 
 
-def _becomes_tool(thing: Any) -> bool:
-    return not isinstance(thing, type) and hasattr(thing, "as_function_tool")
+def _is_convertible(value: Any) -> bool:
+    return not isinstance(value, type) and hasattr(value, "as_function_tool")
 
 
 def _import_main(main: Mapping[str, str]) -> Any:
-    """Import the owner's program under another name, so that its `if __name__` is not true."""
+    """Import the main program under another name, so that `__name__ == "__main__"` is false."""
     if "module" in main:
         return import_module(main["module"])
     from importlib.util import module_from_spec, spec_from_file_location
@@ -185,6 +188,6 @@ def _import_main(main: Mapping[str, str]) -> Any:
     return module
 
 
-def _place(function: Any) -> str:
+def _location(function: Any) -> str:
     code = getattr(function, "__code__", None)
     return "" if code is None else f" ({Path(code.co_filename).name}:{code.co_firstlineno})"

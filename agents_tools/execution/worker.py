@@ -1,7 +1,7 @@
-"""The program of a worker process: it imports tools and runs one call after the other.
+"""The program of a worker process, which imports tools and runs one call at a time.
 
-It talks to its owner over one socket, whose number is its only argument. When the socket ends, so
-does it, and all that its tools have started with it.
+It communicates with its owner over one socket, whose file descriptor is its only argument. When
+the socket is closed, the worker ends with all processes that its tools have started.
 """
 
 from __future__ import annotations
@@ -35,28 +35,28 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 _CHUNK: Final = 1 << 16
-_SAID_BY_OWNER: Final = frozenset({"accepted", "started"})
-_UNCLEAN: Final = frozenset({"timeout", "cancelled"})
+_SENT_BY_OWNER: Final = frozenset({"accepted", "started"})
+_STOPPED: Final = frozenset({"timeout", "cancelled"})
 
 
 def main(number: int) -> None:
-    """Serve the owner at the other end of a socket until it ends.
+    """Run the calls of the owner until the socket is closed.
 
     Args:
-        number: The descriptor of the socket.
+        number: The file descriptor of the socket.
     """
     with socket.socket(fileno=number) as sock:
         sock.set_inheritable(False)
-        os.register_at_fork(after_in_child=sock.close)  # or the owner would not see this one end
+        os.register_at_fork(after_in_child=sock.close)  # so that the owner sees this process end
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
-                stream.reconfigure(line_buffering=True)  # a killed process writes nothing more
+                stream.reconfigure(line_buffering=True)  # a killed process does not flush
         os.environ.pop("PYTHONPATH", None)
         frames = FrameReader()
-        order = _wait_for_order(sock, frames)
+        start = _receive_start(sock, frames)
         try:
-            tools = _prepared(order)
-        except BaseException as error:  # noqa: BLE001 - told to the owner, whatever it is
+            tools = _load_tools(start)
+        except BaseException as error:  # noqa: BLE001 - every error is reported to the owner
             with contextlib.suppress(OSError):
                 sock.sendall(encode({"failed": _error_text(error)[:10_000]}))
             return
@@ -70,28 +70,28 @@ def _error_text(error: BaseException) -> str:
         return str(error)
     try:
         return f"{type_name(type(error))}: {error}"
-    except Exception:  # noqa: BLE001 - a broken __str__ of the module's own exception
+    except Exception:  # noqa: BLE001 - the exception's __str__ can fail
         return type_name(type(error))
 
 
-def _wait_for_order(sock: socket.socket, frames: FrameReader) -> dict[str, Any]:
-    while (order := frames.next()) is None:
+def _receive_start(sock: socket.socket, frames: FrameReader) -> dict[str, Any]:
+    while (start := frames.next()) is None:
         data = sock.recv(_CHUNK)
         if not data:
-            _end_with_all()
+            _kill_group()
         frames.feed(data)
-    return order
+    return start
 
 
-def _prepared(order: dict[str, Any]) -> dict[str, FunctionTool[..., Any]]:
+def _load_tools(start: dict[str, Any]) -> dict[str, FunctionTool[..., Any]]:
     from agents_tools.execution.tool_reference import load
 
-    sys.path[:] = order["path"]
-    sys.argv[:] = [order["argv"]]
-    _set_limits(order["memory"])
+    sys.path[:] = start["path"]
+    sys.argv[:] = [start["argv"]]
+    _set_limits(start["memory"])
     _guard.importing = True
     try:
-        return load(order["addresses"], order["main"])
+        return load(start["addresses"], start["main"])
     finally:
         _guard.importing = False
 
@@ -100,13 +100,13 @@ def _set_limits(memory: int | None) -> None:
     import resource
 
     with contextlib.suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash is to be over at once
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core dump takes long
     if memory is not None:
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
 
 
 class _WorkerServer:
-    """Runs what the owner sends, one call at a time."""
+    """Runs the calls that the owner sends, one at a time."""
 
     def __init__(
         self, sock: socket.socket, frames: FrameReader, tools: dict[str, FunctionTool[..., Any]]
@@ -120,58 +120,58 @@ class _WorkerServer:
         self._lock = asyncio.Lock()
 
     async def serve(self) -> None:
-        """Take orders until there is no one to give them."""
+        """Handle the messages of the owner until one of them ends the worker."""
         loop = asyncio.get_running_loop()
         while True:
-            while (order := self._frames.next()) is not None:
-                if "end" in order:
+            while (message := self._frames.next()) is not None:
+                if "end" in message:
                     return
-                await self._take(order)
+                await self._handle(message)
             try:
                 data = await loop.sock_recv(self._sock, _CHUNK)
             except OSError:
                 data = b""
             if not data:
-                _end_with_all()
+                _kill_group()
             self._frames.feed(data)
 
-    async def _take(self, order: dict[str, Any]) -> None:
-        if "call" in order:
-            envelope = CallEnvelope.from_dict(order["call"])
+    async def _handle(self, message: dict[str, Any]) -> None:
+        if "call" in message:
+            envelope = CallEnvelope.from_dict(message["call"])
             self._task = asyncio.create_task(self._run(envelope))
-        elif "rest" in order:
+        elif "stop" in message:
             await self._send({"ack": True})
             if self._execution is not None:
                 self._execution.cancel()
-            self._task = asyncio.create_task(self._come_to_rest(self._task))
+            self._task = asyncio.create_task(self._wait_until_idle(self._task))
 
     async def _run(self, envelope: CallEnvelope) -> None:
         self._before = asyncio.all_tasks()
         tool = self._tools.get(envelope.tool)
         if tool is None:
-            await self._tell("result", unknown_tool(envelope.tool, self._tools))
+            await self._send_message("result", unknown_tool(envelope.tool, self._tools))
             return
         self._execution = execution = Execution(tool, envelope)
         try:
             async with aclosing(execution.events()) as events:
-                async for said in events:
-                    if said.kind == "result":
-                        stopped = said.payload["status"] in _UNCLEAN
-                        await self._say(said, clean=not stopped and not abandoned_jobs())
-                    elif said.kind not in _SAID_BY_OWNER:
-                        await self._say(said)
-        except Exception:  # noqa: BLE001 - whatever it is, the owner must not wait for ever
+                async for message in events:
+                    if message.kind == "result":
+                        stopped = message.payload["status"] in _STOPPED
+                        await self._forward(message, clean=not stopped and not abandoned_jobs())
+                    elif message.kind not in _SENT_BY_OWNER:
+                        await self._forward(message)
+        except Exception:  # noqa: BLE001 - the owner must never wait forever
             try:
                 import traceback
 
                 traceback.print_exc()
             finally:
-                _end_with_all()
+                _kill_group()
         finally:
             self._execution = None
 
-    async def _come_to_rest(self, call: asyncio.Task[None] | None) -> None:
-        """Return whether what a stopped call left behind ends within its grace."""
+    async def _wait_until_idle(self, call: asyncio.Task[None] | None) -> None:
+        """Report whether the tasks and threads of a stopped call end within `GRACE` seconds."""
         if call is not None:
             await asyncio.wait({call})
         loop = asyncio.get_running_loop()
@@ -185,18 +185,20 @@ class _WorkerServer:
             tick = min(2 * tick, 0.05)
         await self._send({"idle": not left})
 
-    async def _say(self, said: CallEvent, *, clean: bool = True) -> None:
+    async def _forward(self, message: CallEvent, *, clean: bool = True) -> None:
         try:
-            await self._tell(said.kind, said.payload, clean=clean)
+            await self._send_message(message.kind, message.payload, clean=clean)
         except FrameTooLargeError as error:
-            if said.kind == "result":
-                told = f"The result of the tool is too large to be sent ({error})."
-                await self._tell("result", ended("tool_error", told), clean=clean)
+            if message.kind == "result":
+                text = f"The result of the tool is too large to be sent: {error}."
+                await self._send_message("result", ended("tool_error", text), clean=clean)
             else:
-                sys.stderr.write(f"An event of the tool is too large to be sent ({error}).\n")
+                sys.stderr.write(f"An event of the tool is too large to be sent: {error}.\n")
 
-    async def _tell(self, kind: str, payload: Mapping[str, Any], *, clean: bool = True) -> None:
-        await self._send({"said": kind, "payload": payload, "clean": clean})
+    async def _send_message(
+        self, kind: str, payload: Mapping[str, Any], *, clean: bool = True
+    ) -> None:
+        await self._send({"kind": kind, "payload": payload, "clean": clean})
 
     async def _send(self, message: dict[str, Any]) -> None:
         data = memoryview(encode(message))
@@ -208,11 +210,11 @@ class _WorkerServer:
             try:
                 await asyncio.get_running_loop().sock_sendall(self._sock, data)
             except OSError:
-                _end_with_all()
+                _kill_group()
 
 
-def _end_with_all() -> NoReturn:
-    """End at once, with all that was started from here: the owner is gone."""
+def _kill_group() -> NoReturn:
+    """Kill this process and all processes in its group, because the owner is gone."""
     if os.getpgrp() == os.getpid():
         os.killpg(0, signal.SIGKILL)
     os._exit(1)

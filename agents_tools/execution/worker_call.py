@@ -35,27 +35,27 @@ if TYPE_CHECKING:
 
 __all__ = ["Execution", "execute", "pin_of"]
 
-_WHOLE: Final = 1 << 40
-"""More characters than any result has: whoever is called shortens nothing for its caller."""
+_UNLIMITED: Final = 1 << 40
+"""More characters than any result has, so that only the caller shortens the output."""
 _LONGEST_MESSAGE: Final = 10_000
 
 
 class _UnavailableContext:
-    """Stands where a tool looks for the application's own object, which stays with its caller."""
+    """Raises an error if a tool uses the application's own object, which is not sent to workers."""
 
     def __bool__(self) -> bool:
         return False
 
     def __repr__(self) -> str:
-        return "<ctx.context stays with the caller>"
+        return "<ctx.context is not available in a worker>"
 
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("__") and name.endswith("__"):
             raise AttributeError(name)
         raise UserError(
-            f"ctx.context.{name}: this tool runs in a worker, and the application's own object "
-            "does not travel there. Pass what the tool needs as arguments, or make it at the "
-            "worker."
+            f"ctx.context.{name} is not available: the tool runs in a worker, and the "
+            "application's own object is not sent there. Pass the values that the tool needs as "
+            "arguments, or create them in the worker."
         )
 
 
@@ -83,8 +83,8 @@ async def execute(
     """
     execution = Execution(tool, envelope, context=context, heartbeat=heartbeat)
     async with aclosing(execution.events()) as events:
-        async for said in events:
-            yield said
+        async for message in events:
+            yield message
 
 
 def pin_of(tool: AnyTool) -> str:
@@ -102,19 +102,19 @@ def pin_of(tool: AnyTool) -> str:
 
 _pins: weakref.WeakKeyDictionary[AnyTool, str] = weakref.WeakKeyDictionary()
 _bare: weakref.WeakKeyDictionary[AnyTool, AnyTool] = weakref.WeakKeyDictionary()
-"""What was made from tools, which never change."""
+"""The results of `pin_of` and `bare`. Tools never change, so neither do these."""
 
 
 class Execution:
-    """One call at the worker; takes what `execute` takes.
+    """One call in a worker; see `execute`.
 
     Args:
-        tool: The tool.
+        tool: The tool; its policies apply unless the envelope is `bare`.
         envelope: The call.
-        context: The worker's own object.
-        heartbeat: Seconds of silence before a sign of life.
-        log: Numbers the events; one in which something was said already has been accepted.
-        variables: The context variables that the tool sees; those of its caller by default.
+        context: The worker's own object, for tools that accept a context.
+        heartbeat: The time without events after which a heartbeat is sent, in seconds.
+        log: Creates the messages. If it has created one, `accepted` is not sent again.
+        variables: The context variables of the tool; by default those of the caller.
     """
 
     def __init__(
@@ -133,11 +133,11 @@ class Execution:
         self._log = log or CallLog(envelope.call_id, envelope.attempt)
         self._heartbeat = heartbeat
         self._channel = Channel()
-        self._spoke = 0.0
-        self._alarm: asyncio.TimerHandle | None = None
-        self._pulse: asyncio.TimerHandle | None = None
+        self._last_message = 0.0
+        self._deadline_timer: asyncio.TimerHandle | None = None
+        self._pulse_timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[CallOutcome] | None = None
-        self._ended: dict[str, Any] | None = None
+        self._final_payload: dict[str, Any] | None = None
         self._context: ToolContext[Any] = ToolContext(
             context,
             tool_call_id=envelope.call_id,
@@ -152,7 +152,7 @@ class Execution:
         message = self._log.create
         if not self._log.next:
             yield message("accepted")
-        refusal = self._ended or self._refusal()
+        refusal = self._final_payload or self._refusal()
         if refusal is not None:
             yield message("result", refusal)
             return
@@ -167,7 +167,7 @@ class Execution:
                     yield message("event", payload)
             payload = await self._result()
         finally:
-            for timer in (self._alarm, self._pulse):
+            for timer in (self._deadline_timer, self._pulse_timer):
                 if timer is not None:
                     timer.cancel()
             await self._leave()
@@ -175,12 +175,13 @@ class Execution:
 
     def cancel(self, reason: str = "") -> None:
         """Cancel the call. Its result is sent at once, and its cleanup has `GRACE` seconds."""
-        why = f": {reason}" if reason else "."
-        self._stop(ended("cancelled", f"The call of tool {self._tool.name!r} was cancelled{why}"))
+        suffix = f": {reason}" if reason else "."
+        text = f"The call of tool {self._tool.name!r} was cancelled{suffix}"
+        self._stop(ended("cancelled", text))
 
     def _stop(self, payload: dict[str, Any]) -> None:
-        if self._ended is None:
-            self._ended = payload
+        if self._final_payload is None:
+            self._final_payload = payload
         if self._task is None or self._task.done():
             return
         self._context.cancel()
@@ -193,8 +194,8 @@ class Execution:
         if envelope.definition and envelope.definition != pin_of(tool):
             return ended(
                 "tool_error",
-                f"Tool {tool.name!r} at the worker is not the one that the caller knows: its name "
-                "or its schema differs. Nothing was run. Run the same release at both.",
+                f"Tool {tool.name!r} has another name or schema in the worker than in the caller. "
+                "Nothing was run. Run the same release of the tool in both.",
             )
         if envelope.deadline is not None and envelope.deadline <= time.time():
             return ended("timeout", f"The deadline of tool {tool.name!r} passed before it started.")
@@ -210,26 +211,29 @@ class Execution:
     def _set_timers(self) -> None:
         loop = asyncio.get_running_loop()
         if (deadline := self._envelope.deadline) is not None:
-            told = f"Tool {self._tool.name!r} took longer than its deadline and was stopped."
+            text = f"Tool {self._tool.name!r} took longer than its deadline and was stopped."
             seconds = max(0.0, deadline - time.time())
-            self._alarm = loop.call_later(seconds, self._stop, ended("timeout", told))
+            self._deadline_timer = loop.call_later(seconds, self._stop, ended("timeout", text))
         if self._heartbeat is not None:
-            self._spoke = loop.time()
-            self._pulse = loop.call_later(self._heartbeat, self._beat, self._heartbeat)
+            self._last_message = loop.time()
+            self._pulse_timer = loop.call_later(self._heartbeat, self._pulse, self._heartbeat)
 
-    def _beat(self, every: float) -> None:
+    def _pulse(self, every: float) -> None:
         loop = asyncio.get_running_loop()
-        if loop.time() - self._spoke >= every:
+        if loop.time() - self._last_message >= every:
             self._channel.push(NullEvent())
-            self._spoke = loop.time()
-        self._pulse = loop.call_at(self._spoke + every, self._beat, every)
+            self._last_message = loop.time()
+        self._pulse_timer = loop.call_at(self._last_message + every, self._pulse, every)
 
     def _payload(self, event: Event) -> dict[str, Any] | None:
-        """Return the wire form of an event; the call's own start and end are told otherwise."""
+        """Return an event as JSON; `None` to leave it out.
+
+        The start and end of this call are left out: `started` and `result` report them.
+        """
         if self._heartbeat is not None:
-            self._spoke = asyncio.get_running_loop().time()
-        brackets = isinstance(event, (ToolStreamStartEvent, ToolStreamEndEvent))
-        if brackets and event.path == self._context.path:
+            self._last_message = asyncio.get_running_loop().time()
+        is_start_or_end = isinstance(event, (ToolStreamStartEvent, ToolStreamEndEvent))
+        if is_start_or_end and event.path == self._context.path:
             return None
         try:
             return event.to_dict()
@@ -238,32 +242,32 @@ class Execution:
             return None
 
     async def _result(self) -> dict[str, Any]:
-        if self._ended is not None or self._task is None:
-            return self._ended or {}
+        if self._final_payload is not None or self._task is None:
+            return self._final_payload or {}
         try:
             outcome = await self._task
         except Interruption:
             return ended(
                 "denied",
-                f"Tool {self._tool.name!r} needs an approval, and nobody can be asked at its "
-                "worker. Put the approval around the tool where it is called.",
+                f"Tool {self._tool.name!r} needs an approval, which cannot be requested in a "
+                "worker. Apply the approval policy to the tool in the caller.",
             )
         except asyncio.CancelledError:
-            return self._why_stopped()
+            return self._cancelled_result()
         try:
             return payload_of(self._tool, outcome)
-        except Exception as error:  # noqa: BLE001 - code of the tool's own values may run there
-            told = f"The result of tool {self._tool.name!r} cannot be sent: {_message_of(error)}"
-            return ended("tool_error", told, kind=type_name(type(error)))
+        except Exception as error:  # noqa: BLE001 - methods of the tool's value can fail
+            text = f"The result of tool {self._tool.name!r} cannot be sent: {_message_of(error)}"
+            return ended("tool_error", text, kind=type_name(type(error)))
 
-    def _why_stopped(self) -> dict[str, Any]:
-        """Say who cancelled the task of the call: somebody here, or the tool itself.
+    def _cancelled_result(self) -> dict[str, Any]:
+        """Return the result of a call whose task was cancelled, by `cancel` or by the tool itself.
 
         Raises:
-            asyncio.CancelledError: It was whoever reads the events: the cancellation passes.
+            asyncio.CancelledError: The reader of the events was cancelled.
         """
-        if self._ended is not None:
-            return self._ended
+        if self._final_payload is not None:
+            return self._final_payload
         reader = asyncio.current_task()
         if reader is None or reader.cancelling():
             raise asyncio.CancelledError
@@ -272,7 +276,7 @@ class Execution:
     async def _leave(self) -> None:
         """Cancel the call if it is still running when its reader stops."""
         task = self._task
-        if task is not None and not task.done() and self._ended is None:
+        if task is not None and not task.done() and self._final_payload is None:
             self._context.cancel()
             self._channel.close()
             task.cancel()
@@ -281,13 +285,13 @@ class Execution:
 
 def bare(tool: AnyTool) -> AnyTool:
     """Return a tool without its policies, for a caller that has applied them."""
-    found = _bare.get(tool)
-    if found is None:
+    result = _bare.get(tool)
+    if result is None:
         declaration = tool.declaration
-        inner = getattr(declaration, "inner", declaration)  # one that was sent elsewhere itself
-        found = tool.with_(policies=(), declaration=inner, max_output=_WHOLE)
-        _bare[tool] = found
-    return found
+        inner = getattr(declaration, "inner", declaration)  # without `run_on`
+        result = tool.with_(policies=(), declaration=inner, max_output=_UNLIMITED)
+        _bare[tool] = result
+    return result
 
 
 def payload_of(tool: AnyTool, outcome: CallOutcome) -> dict[str, Any]:
@@ -322,7 +326,7 @@ def _structured(tool: AnyTool, value: Any, output: Any) -> dict[str, Any]:
         return {"structured": None}
     if isinstance(value, str):
         return {} if value == output else {"structured": mask_registered(value)}
-    if hasattr(value, "__next__"):  # it is used up: what it gave is in the output
+    if hasattr(value, "__next__"):  # the iterator is exhausted; its items are in the output
         return {"structured": json.loads(output)}
     return {"structured": _masked_json(tool.to_json(value))}
 
@@ -333,15 +337,15 @@ def _masked_json(text: str) -> Any:
     try:
         return json.loads(masked)
     except ValueError:
-        return _masked_leaves(json.loads(text))
+        return _mask_values(json.loads(text))
 
 
-def _masked_leaves(value: Any) -> Any:
+def _mask_values(value: Any) -> Any:
     if isinstance(value, dict):
         items = typing.cast("dict[str, Any]", value).items()
-        return {mask_registered(key): _masked_leaves(one) for key, one in items}
+        return {mask_registered(key): _mask_values(item) for key, item in items}
     if isinstance(value, list):
-        return [_masked_leaves(one) for one in typing.cast("list[Any]", value)]
+        return [_mask_values(item) for item in typing.cast("list[Any]", value)]
     if isinstance(value, str):
         return mask_registered(value)
     return value if mask_registered(text := json.dumps(value)) == text else MASK
@@ -362,7 +366,7 @@ def _json_or_none(metadata: Mapping[str, Any] | None) -> dict[str, Any] | None:
 def _message_of(error: Exception) -> str:
     try:
         return str(error)
-    except Exception:  # noqa: BLE001 - a broken __str__ of the tool's own exception
+    except Exception:  # noqa: BLE001 - the exception's __str__ can fail
         return "(its message cannot be shown)"
 
 

@@ -1,4 +1,4 @@
-"""One worker process, as its owner sees it."""
+"""A worker process, and its owner's side of the socket."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from agents_tools.concurrency import process_reaper as _guardian
+from agents_tools.concurrency import process_reaper as _reaper
 from agents_tools.concurrency.supervisor import GRACE
 from agents_tools.execution.framing import FrameReader, encode
-from agents_tools.execution.process_tree import MARKER, alive, below, kill_tree, started
+from agents_tools.execution.process_tree import MARKER, alive, child_marker, kill_tree, start_time
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,25 +32,25 @@ _INHERITED: Final = (
     ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"),
     ("LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR"),
 )
-"""The variables that a worker gets from its owner: those of a user, and those of a place."""
-_ANSWER: Final = 0.5
-"""Seconds in which a worker that can still be talked to says that it has heard of a cancel."""
-_START: Final = 60.0
+"""The environment variables that a worker inherits, about the user and about the locale."""
+_ACK_SECONDS: Final = 0.5
+"""The time in which a worker must acknowledge that it stops its call."""
+_START_SECONDS: Final = 60.0
 
 
 class StartError(Exception):
-    """A worker did not come up; the message says why."""
+    """A worker could not be started; the message has the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerRecipe:
-    """What a worker is started with.
+    """The settings with which a worker is started.
 
     Attributes:
-        addresses: Where its tools are.
-        main: What the owner's program is, where tools are in it.
-        memory: Bytes of address space that it may use.
-        environment: Variables besides those that every worker gets.
+        addresses: The addresses of its tools.
+        main: The result of `main_program`.
+        memory: The maximum address space, in bytes.
+        environment: Environment variables besides those that every worker gets.
     """
 
     addresses: list[dict[str, Any]]
@@ -58,10 +58,10 @@ class WorkerRecipe:
     memory: int | None = None
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
 
-    def order(self) -> dict[str, Any]:
+    def start_message(self) -> dict[str, Any]:
         """Return the first message to the worker."""
         return {
-            "path": [str(Path(one).resolve() if one in {"", "."} else one) for one in sys.path],
+            "path": [str(Path(path).resolve() if path in {"", "."} else path) for path in sys.path],
             "argv": sys.argv[0] if sys.argv else "",
             "addresses": self.addresses,
             "main": self.main,
@@ -70,41 +70,41 @@ class WorkerRecipe:
 
 
 class WorkerProcess:
-    """A worker process and the socket to it; one call at a time uses it.
+    """A worker process and the socket to it, for one call at a time.
 
-    Nothing of it belongs to an event loop: it waits on whichever loop its call runs.
+    It is not bound to an event loop: each call waits on its own loop.
 
     Args:
-        recipe: What it is started with.
+        recipe: The settings with which the process is started.
 
     Raises:
-        OSError: It cannot be started.
+        OSError: The process cannot be started.
     """
 
     def __init__(self, recipe: WorkerRecipe) -> None:
-        self._marker = below(uuid.uuid4().hex)
+        self._marker = child_marker(uuid.uuid4().hex)
         self._frames = FrameReader()
         self._ready = False
         self._waiter: asyncio.Future[None] | None = None
         self.calls = 0
         self.loop: asyncio.AbstractEventLoop | None = None
-        """Where the call runs that uses it."""
+        """The event loop of the current call."""
         self.unread = False
-        """Whether it died without having read what it was sent last: the kernel tells so."""
-        ours, theirs = socket.socketpair()
+        """Whether the process died before it read the last message, as reported by the kernel."""
+        owner_end, worker_end = socket.socketpair()
         try:
-            self._process = _start(recipe, theirs.fileno(), self._marker)
+            self._process = _start(recipe, worker_end.fileno(), self._marker)
         except BaseException:
-            ours.close()
+            owner_end.close()
             raise
         finally:
-            theirs.close()
-        self._since = started(self._process.pid)
-        _guardian.watch(self._process.pid)
-        self._socket = ours
-        with contextlib.suppress(OSError):  # it may be gone already: whoever reads finds out
-            ours.sendall(encode(recipe.order()))
-        ours.setblocking(False)
+            worker_end.close()
+        self._since = start_time(self._process.pid)
+        _reaper.watch(self._process.pid)
+        self._socket = owner_end
+        with contextlib.suppress(OSError):  # the process has died; `receive` reports that
+            owner_end.sendall(encode(recipe.start_message()))
+        owner_end.setblocking(False)
         _children.add(self)
 
     @property
@@ -114,31 +114,31 @@ class WorkerProcess:
 
     @property
     def alive(self) -> bool:
-        """Return whether the process runs, as far as is known."""
+        """Whether the process runs."""
         return alive(self._process)
 
     async def ready(self) -> None:
-        """Wait until it takes calls.
+        """Wait until the worker accepts calls.
 
         Raises:
-            StartError: It never will.
+            StartError: The worker could not import its tools.
         """
         if self._ready:
             return
         try:
-            message = await self.receive(until=asyncio.get_running_loop().time() + _START)
+            message = await self.receive(until=asyncio.get_running_loop().time() + _START_SECONDS)
         except TimeoutError:
-            raise StartError(f"it did not import its tools within {_START:g} s") from None
+            raise StartError(f"it did not import its tools within {_START_SECONDS:g} s") from None
         if message is None:
-            raise StartError(f"it died while it imported its tools ({await self.obituary()})")
+            raise StartError(f"it died while it imported its tools ({await self.exit_reason()})")
         if "ready" not in message:
             raise StartError(str(message.get("failed")))
         self._ready = True
 
-    def begin(self, message: dict[str, Any]) -> bytes:
-        """Send what can be sent of a message at once, and give the rest.
+    def send_start(self, message: dict[str, Any]) -> bytes:
+        """Send as much of a message as possible without waiting, and return the rest.
 
-        Whoever waits for the answer finds out if the process is dead.
+        If the process is dead, `receive` reports that.
 
         Raises:
             FrameTooLargeError: The message is too long.
@@ -153,7 +153,7 @@ class WorkerProcess:
             return b""
         return data[sent:]
 
-    async def go_on(self, rest: bytes) -> None:
+    async def send_rest(self, rest: bytes) -> None:
         """Send the rest of a message."""
         try:
             await asyncio.get_running_loop().sock_sendall(self._socket, rest)
@@ -161,20 +161,20 @@ class WorkerProcess:
             self.unread = True
 
     def send_now(self, message: dict[str, Any]) -> None:
-        """Send a short message without waiting; any thread may call."""
+        """Send a short message without waiting. Can be called from any thread."""
         with contextlib.suppress(OSError):
             self._socket.send(encode(message))
 
     async def receive(self, *, until: float | None = None) -> dict[str, Any] | None:
-        """Return the next message; `None` if there will be none any more.
+        """Return the next message; `None` if the connection has ended.
 
-        Nothing is lost when the one who waits is cancelled: what has come is taken afterwards.
+        If the caller is cancelled, no message is lost: the next call returns it.
 
         Args:
-            until: How long to wait, on the clock of the event loop.
+            until: The time at which to stop waiting, on the clock of the event loop.
 
         Raises:
-            TimeoutError: It did not come by then, or `interrupt` was called.
+            TimeoutError: No message arrived in time, or `interrupt` was called.
         """
         while True:
             try:
@@ -183,23 +183,23 @@ class WorkerProcess:
                     return message
                 data = self._socket.recv(_CHUNK)
             except BlockingIOError:
-                await self._readable(until)
+                await self._wait_readable(until)
                 continue
             except ConnectionResetError:
                 self.unread = True
                 return None
-            except (OSError, ValueError):  # the latter for what is no message
+            except (OSError, ValueError):  # ValueError: the message is invalid
                 return None
             if not data:
                 return None
             self._frames.feed(data)
 
     def interrupt(self) -> None:
-        """End the wait for a message, on the event loop where somebody waits."""
+        """End the wait for a message. Call it on the event loop that waits."""
         if self._waiter is not None:
             _expire(self._waiter)
 
-    async def _readable(self, until: float | None) -> None:
+    async def _wait_readable(self, until: float | None) -> None:
         loop = asyncio.get_running_loop()
         waiter = self._waiter = loop.create_future()
         timer = None if until is None else loop.call_at(until, _expire, waiter)
@@ -213,8 +213,8 @@ class WorkerProcess:
             if timer is not None:
                 timer.cancel()
 
-    async def obituary(self) -> str:
-        """Return what the process died of; waits a moment for it to have done so."""
+    async def exit_reason(self) -> str:
+        """Return why the process ended, after waiting at most 0.1 seconds for its end."""
         for _ in range(100):
             if not self.alive:
                 break
@@ -230,48 +230,48 @@ class WorkerProcess:
         except ValueError:
             return f"signal {-code}"
 
-    # --- what blocks, for threads
+    # --- blocking methods, for threads
 
-    def comes_to_rest(self) -> bool:
-        """Stop the call that runs and wait for its cleanup; `False` if it has to be killed.
+    def stop_call(self) -> bool:
+        """Stop the running call and wait for its cleanup; `False` if the worker must be killed.
 
-        One that does not even say that it has heard, since something holds its interpreter, gets
-        no grace.
+        A worker that does not acknowledge the message, because a tool blocks its interpreter, has
+        no time for cleanup.
         """
-        self.send_now({"rest": True})
-        latest = time.monotonic() + _ANSWER
-        heard = False
+        self.send_now({"stop": True})
+        latest = time.monotonic() + _ACK_SECONDS
+        acknowledged = False
         while (message := self._read_until(latest)) is not None:
             if "idle" in message:
                 return bool(message["idle"])
-            if not heard:
-                heard = True
+            if not acknowledged:
+                acknowledged = True
                 latest = time.monotonic() + 2 * GRACE
         return False
 
     def end(self) -> None:
-        """End it politely, or else by force."""
+        """Ask the process to end, and kill it if it does not."""
         self.send_now({"end": True})
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=GRACE)
         self.kill()
 
     def kill(self) -> None:
-        """End it with all that came from it."""
+        """Kill the process and its descendants, and wait until they have ended."""
         kill_tree(self._process, self._marker, self._since)
         self._socket.close()
         if self._process.returncode is not None:
-            _guardian.forget(self._process.pid)
+            _reaper.forget(self._process.pid)
         _children.discard(self)
 
-    def strike(self) -> None:
-        """Send SIGKILL to it and its group, and wait for nothing."""
-        if self._process.returncode is None:  # otherwise the number may be somebody else's
+    def send_kill(self) -> None:
+        """Send SIGKILL to the process and its group without waiting for their end."""
+        if self._process.returncode is None:  # otherwise another process can have the id
             with contextlib.suppress(OSError):
                 os.killpg(self._process.pid, signal.SIGKILL)
 
-    def leave_to_parent(self) -> None:
-        """Let go of it in a forked process, of which it is no child."""
+    def release_after_fork(self) -> None:
+        """Forget the process in a forked process, which is not its parent."""
         self._socket.close()
         self._process.returncode = 0
 
@@ -310,9 +310,9 @@ def _start(recipe: WorkerRecipe, number: int, marker: str) -> subprocess.Popen[b
     environment = {
         name: os.environ[name] for names in _INHERITED for name in names if name in os.environ
     }
-    path = os.pathsep.join(recipe.order()["path"])
+    path = os.pathsep.join(recipe.start_message()["path"])
     environment |= {**recipe.environment, MARKER: marker, "PYTHONPATH": path}
-    return subprocess.Popen(  # noqa: S603 - this very interpreter, and a module of this package
+    return subprocess.Popen(  # noqa: S603 - this interpreter and a module of this package
         [sys.executable, "-P", "-m", "agents_tools.execution.worker", str(number)],
         stdin=subprocess.DEVNULL,
         stdout=_standard_error(),
@@ -323,7 +323,7 @@ def _start(recipe: WorkerRecipe, number: int, marker: str) -> subprocess.Popen[b
 
 
 def _standard_error() -> int:
-    """Return where a worker's output goes: to the standard error of its owner, if there is one."""
+    """Return the descriptor for a worker's output: the standard error of its owner, if open."""
     try:
         os.fstat(2)
     except OSError:
@@ -335,9 +335,9 @@ _children: weakref.WeakSet[WorkerProcess] = weakref.WeakSet()
 
 
 def _reset_after_fork() -> None:
-    """Leave all workers to the parent in a forked process."""
+    """Forget all workers in a forked process; they belong to its parent."""
     for child in list(_children):
-        child.leave_to_parent()
+        child.release_after_fork()
     _children.clear()
 
 

@@ -8,7 +8,7 @@ with instrument():
 ```
 
 - `instrument`: spans and metrics for OpenTelemetry (extra `otel`).
-- `log_calls`, `JsonFormatter`: one record of the standard library's logging per call and run.
+- `log_calls`, `JsonFormatter`: one standard library log record per call and run.
 - `chrome_trace`, `write_chrome_trace`: a timeline of events for the trace viewer of a browser.
 """
 

@@ -1,4 +1,4 @@
-"""One log record for each call and each run, with its facts as fields."""
+"""Log records for calls and runs, with structured fields."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 __all__ = ["JsonFormatter", "log_calls"]
 
-_LONGEST = 2_000
-"""Characters of arguments in a record."""
-_BAD = frozenset({"tool_error", "timeout", "lost", "overloaded", "error"})
+_MAX_CHARS = 2_000
+"""The maximum number of characters of arguments and messages in a record."""
+_FAILURES = frozenset({"tool_error", "timeout", "lost", "overloaded", "error"})
 
 
 def log_calls(
@@ -37,26 +37,26 @@ def log_calls(
     level: int = logging.INFO,
     arguments: bool = False,
 ) -> Callable[[], None]:
-    """Log each call and each run of this process when it ends, and each attempt that failed.
+    """Log each call and each run of this process when it ends, and each failed attempt.
 
-    The message is for people; the same facts are fields of the record (`extra`), all of whose
-    names begin with `tool_` or `run_`: `tool_name`, `tool_call_id`, `tool_path`, `tool_status`,
+    The message is for people. The record has the same data as fields (`extra`), whose names start
+    with `tool_` or `run_`: `tool_name`, `tool_call_id`, `tool_path`, `tool_status`,
     `tool_duration` (seconds), `tool_error`, `tool_arguments`, `tool_attempt`, `run_id`,
     `run_agent`, `run_status`, `run_usage`, `run_error`. Secrets are masked.
 
     Args:
         logger: The logger, or its name.
-        level: The level of what went well. What failed is a warning, at least.
-        arguments: Whether records have the arguments of calls.
+        level: The level for successful calls and runs. Failures are warnings at least.
+        arguments: Whether records contain the arguments of calls.
 
     Returns:
-        What ends it.
+        A function that stops the logging.
     """
-    to = logging.getLogger(logger) if isinstance(logger, str) else logger
-    return add_global_listener(_RecordFormatter(to, level, arguments=arguments).log_event)
+    target = logging.getLogger(logger) if isinstance(logger, str) else logger
+    return add_global_listener(_EventLogger(target, level, arguments=arguments).log_event)
 
 
-class _RecordFormatter:
+class _EventLogger:
     def __init__(self, logger: logging.Logger, level: int, *, arguments: bool) -> None:
         self._logger = logger
         self._level = level
@@ -64,57 +64,57 @@ class _RecordFormatter:
         self._runs: ContextVar[tuple[RunStartedEvent, ...]] = ContextVar("runs", default=())
 
     def log_event(self, event: Event) -> None:
-        """Log an event, if it is one to log."""
+        """Log an event if it ends a call or a run, or reports a failed attempt."""
         match event:
             case ToolStreamStartEvent() if self._logger.isEnabledFor(logging.DEBUG):
                 self._log(logging.DEBUG, f"Tool {event.tool_name!r} began", self._call(event))
             case ToolStreamEndEvent():
                 self._ended(event)
             case ToolAttemptEvent():
-                facts = {**self._call(event), "tool_attempt": event.attempt}
-                facts["tool_error"] = event.error
+                fields = {**self._call(event), "tool_attempt": event.attempt}
+                fields["tool_error"] = event.error
                 text = f"Tool {event.tool_name!r} failed at attempt {event.attempt}: {event.error}"
-                self._log(logging.WARNING, text, facts)
+                self._log(logging.WARNING, text, fields)
             case RunStartedEvent():
                 self._runs.set((*self._runs.get(), event))
                 if self._logger.isEnabledFor(logging.DEBUG):
-                    facts = {"run_id": event.run_id, "run_agent": event.agent}
-                    facts["tool_path"] = _path(event)
-                    self._log(logging.DEBUG, f"Agent {event.agent!r} began", facts)
+                    fields = {"run_id": event.run_id, "run_agent": event.agent}
+                    fields["tool_path"] = _path(event)
+                    self._log(logging.DEBUG, f"Agent {event.agent!r} began", fields)
             case RunFinishedEvent():
                 self._finished(event)
             case _:
                 pass
 
     def _ended(self, event: ToolStreamEndEvent) -> None:
-        facts = self._call(event)
-        facts |= {"tool_status": event.status, "tool_duration": event.duration}
+        fields = self._call(event)
+        fields |= {"tool_status": event.status, "tool_duration": event.duration}
         context = current_context()
         text = f"Tool {event.tool_name!r} {event.status} after {event.duration:.3f} s"
         if context is not None and context.path == event.path:
-            facts["run_id"] = context.run_id
+            fields["run_id"] = context.run_id
             outcome = context.outcome
             if outcome is not None and outcome.error is not None:
-                facts["tool_error"] = type(outcome.error).__name__
-                text += f": {facts['tool_error']}"
+                fields["tool_error"] = type(outcome.error).__name__
+                text += f": {fields['tool_error']}"
             if self._arguments:
-                facts["tool_arguments"] = shorten(mask(context.arguments_json), _LONGEST)
-        self._log(self._level_of(event.status), text, facts)
+                fields["tool_arguments"] = shorten(mask(context.arguments_json), _MAX_CHARS)
+        self._log(self._level_of(event.status), text, fields)
 
     def _finished(self, event: RunFinishedEvent) -> None:
-        facts: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "run_status": event.status,
             "run_usage": dict(event.usage or {}),
             "run_error": None if event.error is None else mask(event.error),
             "tool_path": _path(event),
         }
-        began = [run for run in self._runs.get() if run.path == event.path]
-        if began:
-            facts |= {"run_id": began[-1].run_id, "run_agent": began[-1].agent}
-            self._runs.set(tuple(run for run in self._runs.get() if run is not began[-1]))
-        text = f"Agent {facts.get('run_agent')!r} {event.status}"
-        text += f": {facts['run_error']}" if event.error else ""
-        self._log(self._level_of(event.status), text, facts)
+        open_runs = [run for run in self._runs.get() if run.path == event.path]
+        if open_runs:
+            fields |= {"run_id": open_runs[-1].run_id, "run_agent": open_runs[-1].agent}
+            self._runs.set(tuple(run for run in self._runs.get() if run is not open_runs[-1]))
+        text = f"Agent {fields.get('run_agent')!r} {event.status}"
+        text += f": {fields['run_error']}" if event.error else ""
+        self._log(self._level_of(event.status), text, fields)
 
     def _call(self, event: Event) -> dict[str, Any]:
         return {
@@ -124,10 +124,10 @@ class _RecordFormatter:
         }
 
     def _level_of(self, status: str) -> int:
-        return max(self._level, logging.WARNING) if status in _BAD else self._level
+        return max(self._level, logging.WARNING) if status in _FAILURES else self._level
 
-    def _log(self, level: int, text: str, facts: dict[str, Any]) -> None:
-        self._logger.log(level, "%s", shorten(safe_text(text), _LONGEST), extra=facts)
+    def _log(self, level: int, text: str, fields: dict[str, Any]) -> None:
+        self._logger.log(level, "%s", shorten(safe_text(text), _MAX_CHARS), extra=fields)
 
 
 def _path(event: Event) -> str:
@@ -135,7 +135,7 @@ def _path(event: Event) -> str:
 
 
 class JsonFormatter(logging.Formatter):
-    """Writes each log record as one line of JSON, with every field that was given to it.
+    """Formats each log record as one line of JSON, with all of its fields.
 
     ```python
     handler = logging.StreamHandler()
@@ -143,11 +143,11 @@ class JsonFormatter(logging.Formatter):
     ```
 
     Keys: `time` (ISO 8601, UTC), `level`, `logger`, `message`, the fields of the record, and
-    `exception` where there is one. What has no JSON form is written as its `repr`.
+    `exception` if there is one. Values that are not serializable are written as their `repr`.
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        """Write a record."""
+        """Return a record as a line of JSON."""
         from datetime import UTC, datetime
 
         when = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")

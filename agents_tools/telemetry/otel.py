@@ -1,4 +1,4 @@
-"""OpenTelemetry: spans and metrics of runs, models and calls, by the GenAI conventions."""
+"""OpenTelemetry spans and metrics of runs, model requests and calls (GenAI conventions)."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ __all__ = ["Instrumentation", "instrument"]
 
 _SCHEMA = "https://opentelemetry.io/schemas/1.37.0"
 _CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
-"""The variable by which the conventions ask for arguments and results."""
-_LONGEST = 8_192
-"""Characters of arguments, results and messages on a span."""
+"""The environment variable of the conventions that enables arguments and results in spans."""
+_MAX_CHARS = 8_192
+"""The maximum number of characters of arguments, results and messages on a span."""
 _SECONDS = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92]
 _TOKENS = [4**power for power in range(14)]
-"""The bounds of the buckets that the conventions give for durations and for tokens."""
-_FAULTLESS = frozenset({"ok", "cancelled", "denied", "interrupted"})
+"""The bucket boundaries of the conventions for durations and tokens."""
+_NO_FAILURES = frozenset({"ok", "cancelled", "denied", "interrupted"})
 _running: list[Instrumentation] = []
 
 
@@ -64,30 +64,30 @@ def instrument(
     meter_provider: MeterProvider | None = None,
     capture_content: bool | None = None,
 ) -> Instrumentation:
-    """Trace and measure everything that runs in this process from now on.
+    """Record spans and metrics of all runs and calls in this process from now on.
 
-    Each run is a span `invoke_agent <agent>`, each answer of a model a span `chat <model>`, each
-    call of a tool a span `execute_tool <tool>`, one in the other as they happen, whoever makes the
-    call: an agent, a server, another framework. A span is the current one while its code runs, so
-    that what an HTTP client or a database traces stands below it. Secrets are masked.
+    Each run is a span `invoke_agent <agent>`, each model request a span `chat <model>`, and each
+    tool call a span `execute_tool <tool>`, whether an agent, a server or another framework calls
+    the tool. Spans are nested like the operations. A span is the current one while its code runs,
+    so the spans of an HTTP client or a database are its children. Secrets are masked.
 
     Source: the OpenTelemetry semantic conventions for generative AI.
 
     Args:
-        tracer_provider: Who takes the spans; the global one by default.
-        meter_provider: Who takes the metrics; the global one by default.
-        capture_content: Whether spans have arguments, results and the messages of errors. By
+        tracer_provider: The tracer provider; by default the global one.
+        meter_provider: The meter provider; by default the global one.
+        capture_content: Whether spans contain arguments, results and error messages. By
             default, whether `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT` is `true`.
 
     Returns:
-        What stops it: `stop()`, or a `with` block around it.
+        The instrumentation. Stop it with `stop()`, or use it in a `with` block.
 
     Raises:
-        UserError: It is going on already.
+        UserError: The process is instrumented already.
     """
     if _running:
         raise UserError(
-            "The process is instrumented already. Stop that first: `instrumentation.stop()`."
+            "The process is instrumented already. Call `stop()` of that instrumentation first."
         )
     if capture_content is None:
         capture_content = os.environ.get(_CONTENT, "").strip().lower() == "true"
@@ -99,7 +99,7 @@ def instrument(
 
 
 class Instrumentation(TraceHooks):
-    """What is going on since `instrument`; `stop` ends it."""
+    """The instrumentation that `instrument` starts; `stop` ends it."""
 
     def __init__(self, tracer: Any, meter: Any, *, capture_content: bool) -> None:
         self._tracer = tracer
@@ -120,7 +120,7 @@ class Instrumentation(TraceHooks):
         self._first_chunks = meter.create_histogram(
             "gen_ai.client.operation.time_to_first_chunk",
             unit="s",
-            description="Time to the first piece of an answer.",
+            description="Time to the first chunk of a response.",
             explicit_bucket_boundaries_advisory=_SECONDS,
         )
         self._stops = [add_global_listener(self._record_event), observe_runs(_TelemetryHooks(self))]
@@ -128,7 +128,7 @@ class Instrumentation(TraceHooks):
         _running.append(self)
 
     def stop(self) -> None:
-        """Trace and measure nothing more; spans that are open stay so and are never exported."""
+        """Stop recording. Open spans are never ended and never exported."""
         if self in _running:
             _running.remove(self)
             set_tracing(None)
@@ -136,52 +136,55 @@ class Instrumentation(TraceHooks):
                 stop()
 
     def __enter__(self) -> Self:
-        """Return itself; it continues since it was made."""
+        """Return the instrumentation, which has started already."""
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        """Stop."""
+        """Stop recording."""
         self.stop()
 
-    # --- traces that go through several processes
+    # --- traces across processes
 
     def carrier(self) -> dict[str, str]:
-        """Return the headers that say where this is in a trace."""
+        """Return the headers that identify the current span for other processes."""
         headers: dict[str, str] = {}
         propagate.inject(headers)
         return headers
 
     def entered(self, carrier: Mapping[str, str]) -> AbstractContextManager[Any]:
-        """Go on in the trace of a carrier."""
+        """Return a context manager that continues the trace of a carrier."""
         return _EnteredSpan(carrier)
 
-    # --- what happens
+    # --- events
 
     def _record_event(self, event: Event) -> None:
         match event:
             case RawResponseStreamEvent():
                 self._raw(event)
             case ToolStreamStartEvent():
-                self._call_begins(event)
+                self._start_call_span(event)
             case ToolStreamEndEvent():
-                self._call_ends(event)
+                self._end_call_span(event)
             case RunStartedEvent():
-                self._run_begins(event)
+                self._start_run_span(event)
             case RunFinishedEvent():
-                self._run_ends(event)
+                self._end_run_span(event)
             case ToolAttemptEvent():
                 call = self._spans.find("call", event.path)
                 if call is not None:
-                    facts = {"agents_tools.attempt": event.attempt, "error.type": event.error or ""}
-                    call.span.add_event("agents_tools.attempt_failed", facts)
+                    attributes = {
+                        "agents_tools.attempt": event.attempt,
+                        "error.type": event.error or "",
+                    }
+                    call.span.add_event("agents_tools.attempt_failed", attributes)
             case _:
                 pass
 
-    def _call_begins(self, event: ToolStreamStartEvent) -> None:
+    def _start_call_span(self, event: ToolStreamStartEvent) -> None:
         name = event.tool_name or ""
         context = current_context()
         own = context is not None and context.path == event.path
-        facts = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name}
+        attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name}
         more: dict[str, Any] = {
             "gen_ai.tool.call.id": event.tool_call_id or "",
             "gen_ai.tool.type": "function",
@@ -190,9 +193,9 @@ class Instrumentation(TraceHooks):
             more["agents_tools.run.id"] = context.run_id
         if self._content:
             more["gen_ai.tool.call.arguments"] = _shown(event.input_args)
-        self._begin("call", event.path, f"execute_tool {name}", facts, more, here=own)
+        self._start_span("call", event.path, f"execute_tool {name}", attributes, more, here=own)
 
-    def _call_ends(self, event: ToolStreamEndEvent) -> None:
+    def _end_call_span(self, event: ToolStreamEndEvent) -> None:
         node = self._spans.find("call", event.path)
         if node is None:
             return
@@ -203,29 +206,29 @@ class Instrumentation(TraceHooks):
         kind = type_name(type(error)) if event.status == "tool_error" and error else event.status
         if self._content and outcome is not None and outcome.error is None:
             node.span.set_attribute("gen_ai.tool.call.result", _shown(outcome.output))
-        said = mask(str(error)) if self._content and error is not None else ""
-        self._end(node, None if event.status in _FAULTLESS else kind, said)
+        message = mask(str(error)) if self._content and error is not None else ""
+        self._end_span(node, None if event.status in _NO_FAILURES else kind, message)
 
-    def _run_begins(self, event: RunStartedEvent) -> None:
+    def _start_run_span(self, event: RunStartedEvent) -> None:
         name = event.agent or ""
         context = current_context()
         here = event.path == (() if context is None else context.path)
-        facts = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": name}
+        attributes = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": name}
         more = {"agents_tools.run.id": event.run_id or ""}
-        self._begin("run", event.path, f"invoke_agent {name}", facts, more, here=here)
+        self._start_span("run", event.path, f"invoke_agent {name}", attributes, more, here=here)
 
-    def _run_ends(self, event: RunFinishedEvent) -> None:
+    def _end_run_span(self, event: RunFinishedEvent) -> None:
         node = self._spans.find("run", event.path)
         if node is None:
             return
         node.span.set_attribute("agents_tools.run.status", event.status)
-        used: Mapping[str, Any] = event.usage or {}
+        usage: Mapping[str, Any] = event.usage or {}
         for attribute, key in _USED.items():
-            if used.get(key):
-                node.span.set_attribute(attribute, used[key])
-        kind, _, said = (event.error or event.status).partition(": ")
-        fault = None if event.status in _FAULTLESS else kind
-        self._end(node, fault, mask(said) if self._content else "")
+            if usage.get(key):
+                node.span.set_attribute(attribute, usage[key])
+        kind, _, message = (event.error or event.status).partition(": ")
+        fault = None if event.status in _NO_FAILURES else kind
+        self._end_span(node, fault, mask(message) if self._content else "")
 
     def _raw(self, event: RawResponseStreamEvent) -> None:
         node = self._spans.top
@@ -238,12 +241,12 @@ class Instrumentation(TraceHooks):
             node.first = perf_counter()
             node.span.set_attribute(_FIRST_CHUNK, node.first - node.started)
 
-    def model_begins(self, scope: RunScope[Any], agent: Any) -> None:
-        """Begin the span of an answer."""
+    def start_model_span(self, scope: RunScope[Any], agent: Any) -> None:
+        """Start the span of a model request."""
         model, provider = _model_of(scope, agent)
-        facts = {"gen_ai.operation.name": "chat", "gen_ai.provider.name": provider}
+        attributes = {"gen_ai.operation.name": "chat", "gen_ai.provider.name": provider}
         if model:
-            facts["gen_ai.request.model"] = model
+            attributes["gen_ai.request.model"] = model
         more: dict[str, Any] = {"gen_ai.agent.name": agent.name}
         config: Any = scope.run.config
         settings = agent.model_settings
@@ -258,43 +261,45 @@ class Instrumentation(TraceHooks):
             if value is not None:
                 more[attribute] = value
         name = f"chat {model}" if model else "chat"
-        self._begin("model", scope.path, name, facts, more, here=True, span_kind=SpanKind.CLIENT)
+        self._start_span(
+            "model", scope.path, name, attributes, more, here=True, span_kind=SpanKind.CLIENT
+        )
 
-    def model_ends(self, scope: RunScope[Any], response: ModelResponse) -> None:
-        """End the span of an answer."""
+    def end_model_span(self, scope: RunScope[Any], response: ModelResponse) -> None:
+        """End the span of a model request."""
         node = self._spans.find("model", scope.path)
         if node is None:
             return
-        span, used = node.span, response.usage
+        span, usage = node.span, response.usage
         if response.model:
             span.set_attribute("gen_ai.response.model", response.model)
-            node.facts["gen_ai.response.model"] = response.model
+            node.attributes["gen_ai.response.model"] = response.model
         if response.response_id:
             span.set_attribute("gen_ai.response.id", response.response_id)
         if response.finish_reason:
             span.set_attribute("gen_ai.response.finish_reasons", [response.finish_reason])
         for attribute, key in _USED.items():
-            value = getattr(used, key)
+            value = getattr(usage, key)
             if value:
                 span.set_attribute(attribute, value)
         if node.first is not None:
-            self._first_chunks.record(node.first - node.started, node.facts)
-        self._count(used, node.facts)
-        self._end(node, None)
+            self._first_chunks.record(node.first - node.started, node.attributes)
+        self._count(usage, node.attributes)
+        self._end_span(node, None)
 
-    def _count(self, used: Usage, facts: Mapping[str, Any]) -> None:
-        for kind, tokens in (("input", used.input_tokens), ("output", used.output_tokens)):
+    def _count(self, usage: Usage, attributes: Mapping[str, Any]) -> None:
+        for kind, tokens in (("input", usage.input_tokens), ("output", usage.output_tokens)):
             if tokens:
-                self._tokens.record(tokens, {**facts, "gen_ai.token.type": kind})
+                self._tokens.record(tokens, {**attributes, "gen_ai.token.type": kind})
 
     # --- spans
 
-    def _begin(
+    def _start_span(
         self,
         kind: Kind,
         path: tuple[str, ...],
         name: str,
-        facts: dict[str, Any],
+        attributes: dict[str, Any],
         more: Mapping[str, Any],
         *,
         here: bool,
@@ -304,19 +309,19 @@ class Instrumentation(TraceHooks):
         around = None
         if parent is not None and (not here or parent is not self._spans.top):
             around = trace.set_span_in_context(parent.span)
-        span = self._tracer.start_span(name, around, span_kind, attributes={**facts, **more})
+        span = self._tracer.start_span(name, around, span_kind, attributes={**attributes, **more})
         token = contexts.attach(trace.set_span_in_context(span)) if here else None
-        self._spans.add(OpenSpan(kind, path, span, token, parent, facts=facts), here=here)
+        self._spans.add(OpenSpan(kind, path, span, token, parent, attributes=attributes), here=here)
 
-    def _end(self, node: OpenSpan, fault: str | None, said: str = "") -> None:
-        for inner in node.below():  # nobody will tell of their end any more
+    def _end_span(self, node: OpenSpan, fault: str | None, message: str = "") -> None:
+        for inner in node.descendants():  # their end will not be reported any more
             inner.span.set_attribute("error.type", "lost")
             self._close(inner)
         if fault is not None:
             node.span.set_attribute("error.type", fault)
-            node.span.set_status(StatusCode.ERROR, shorten(said, _LONGEST) or None)
-            node.facts["error.type"] = fault
-        self._durations.record(perf_counter() - node.started, node.facts)
+            node.span.set_status(StatusCode.ERROR, shorten(message, _MAX_CHARS) or None)
+            node.attributes["error.type"] = fault
+        self._durations.record(perf_counter() - node.started, node.attributes)
         self._close(node)
 
     def _close(self, node: OpenSpan) -> None:
@@ -337,20 +342,20 @@ class _TelemetryHooks(RunHooks[Any]):
         system_prompt: str,
         input_items: Sequence[Item],
     ) -> None:
-        """Begin a span."""
+        """Start a span."""
         del system_prompt, input_items
-        self._instrumentation.model_begins(cast("RunScope[Any]", context), agent)
+        self._instrumentation.start_model_span(cast("RunScope[Any]", context), agent)
 
     async def on_llm_end(
         self, context: RunContextWrapper[Any], agent: Any, response: ModelResponse
     ) -> None:
-        """End it."""
+        """End the span."""
         del agent
-        self._instrumentation.model_ends(cast("RunScope[Any]", context), response)
+        self._instrumentation.end_model_span(cast("RunScope[Any]", context), response)
 
 
 class _EnteredSpan:
-    """A block that continues in the trace of a carrier."""
+    """A context manager that continues the trace of a carrier."""
 
     def __init__(self, carrier: Mapping[str, str]) -> None:
         self._carrier = dict(carrier)
@@ -379,7 +384,7 @@ _FIRST_CHUNK = "gen_ai.response.time_to_first_chunk"
 
 
 def _model_of(scope: RunScope[Any], agent: Any) -> tuple[str, str]:
-    """Return the name of the model that a run asks, and who provides it."""
+    """Return the names of the model of a run and of its provider."""
     chosen: Any = scope.run.config.model or agent.model
     if isinstance(chosen, str):
         before, _, name = chosen.rpartition("/")
@@ -391,7 +396,7 @@ def _model_of(scope: RunScope[Any], agent: Any) -> tuple[str, str]:
 
 def _shown(value: Any) -> str:
     text = value if isinstance(value, str) else _as_json(value)
-    return shorten(mask(text), _LONGEST)
+    return shorten(mask(text), _MAX_CHARS)
 
 
 def _as_json(value: object) -> str:

@@ -1,4 +1,4 @@
-"""Events as a timeline that a browser's trace viewer shows."""
+"""Timelines of events for the trace viewer of a browser."""
 
 from __future__ import annotations
 
@@ -33,34 +33,34 @@ _PROCESS = 1
 
 
 def write_chrome_trace(path: str | os.PathLike[str], events: Iterable[Event]) -> Path:
-    """Write a timeline to a file, to be opened in Perfetto or in `chrome://tracing`.
+    """Write a timeline to a file for Perfetto or `chrome://tracing`.
 
-    Recent versions of Chrome open the latter once it is allowed on `chrome://chrome-urls`.
+    Recent versions of Chrome open the latter after you allow it on `chrome://chrome-urls`.
 
     Args:
-        path: The file; what it held is replaced.
+        path: The file; an existing one is overwritten.
         events: The events, in order.
 
     Returns:
         The file.
     """
-    to = Path(path)
-    to.write_text(json.dumps(chrome_trace(events), ensure_ascii=False), encoding="utf-8")
-    return to
+    target = Path(path)
+    target.write_text(json.dumps(chrome_trace(events), ensure_ascii=False), encoding="utf-8")
+    return target
 
 
 def chrome_trace(events: Iterable[Event]) -> dict[str, Any]:
-    """Make a timeline of events: each run, each answer of a model and each call is a bar.
+    """Return a timeline of events, in which each run, model response and call is a bar.
 
-    What runs at the same time has lanes of its own, below the lane of what it runs in. Notes,
-    artifacts and attempts are marks on the bar of their call; progress is a curve. What had not
-    ended when the events did is drawn to there, with the status `running`.
+    Operations that run at the same time have separate lanes, below the lane of the operation that
+    contains them. Messages, artifacts and attempts are marks on the bar of their call; progress is
+    a curve. The bar of an unfinished operation ends with the last event, with the status `running`.
 
     Args:
-        events: The events, in order; from a listener, a stream or a store.
+        events: The events in order, from a listener, a stream or a store.
 
     Returns:
-        The object of the Trace Event Format, times in microseconds since the first event.
+        An object in the Trace Event Format, with times in microseconds since the first event.
     """
     drawing = _TimelineDrawing()
     for event in events:
@@ -75,34 +75,34 @@ class _Bar:
     path: tuple[str, ...]
     start: float
     lane: int
-    facts: dict[str, Any] = field(default_factory=dict[str, Any])
+    details: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
 class _TimelineDrawing:
-    """Draws one event after the other."""
+    """Converts events to marks of the Trace Event Format."""
 
     def __init__(self) -> None:
         self._marks: list[dict[str, Any]] = []
         self._open: list[_Bar] = []
         self._lanes: list[list[_Bar]] = []
-        self._asked: dict[tuple[str, ...], float] = {}
+        self._requested: dict[tuple[str, ...], float] = {}
         self._first: float | None = None
         self._last = 0.0
 
     def take(self, event: Event) -> None:
-        """Draw an event."""
+        """Add an event."""
         if event.timestamp:
             if self._first is None:
                 self._first = event.timestamp
             self._last = max(self._last, self._time(event))
-        said = event  # a type checker knows the payload of an item no longer, once it is matched
+        original = event  # type checkers lose the payload type of a matched item
         match event:
             case RunStartedEvent():
-                facts = {"run_id": event.run_id}
-                self._begin(event.agent or "agent", "run", event, facts)
-                self._asked[event.path] = self._time(event)
+                details = {"run_id": event.run_id}
+                self._begin(event.agent or "agent", "run", event, details)
+                self._requested[event.path] = self._time(event)
             case RunFinishedEvent():
-                self._asked.pop(event.path, None)
+                self._requested.pop(event.path, None)
                 more = {"usage": dict(event.usage)} if event.usage else {}
                 self._end("run", event, {"status": event.status, "error": event.error, **more})
             case ToolStreamStartEvent():
@@ -110,16 +110,16 @@ class _TimelineDrawing:
             case ToolStreamEndEvent():
                 self._end("call", event, {"status": event.status})
             case RunItemStreamEvent(name=name):
-                self._item(name, said)
+                self._item(name, original)
             case _:
                 self._mark(event)
 
     def _item(self, name: str, event: Event) -> None:
-        """Draw an answer of the model, from when it could be asked to when it was there."""
+        """Draw a model response, from the time of its request to its arrival."""
         if name in {"tool_output", "output_refused"}:
-            self._asked[event.path] = self._time(event)
+            self._requested[event.path] = self._time(event)
         elif name in {"message_output_created", "reasoning_item_created", "tool_called"}:
-            since = self._asked.pop(event.path, None)
+            since = self._requested.pop(event.path, None)
             runs = (bar for bar in self._open if (bar.kind, bar.path) == ("run", event.path))
             run = next(runs, None)
             if since is not None and run is not None:
@@ -146,7 +146,7 @@ class _TimelineDrawing:
                 pass
 
     def finished(self) -> list[dict[str, Any]]:
-        """End what is open, and give all marks."""
+        """End the open bars, and return all marks."""
         for bar in reversed(self._open):
             self._draw(bar, self._last, {"status": "running"})
         names = [self._named("process_name", 0, "agents_tools")]
@@ -156,14 +156,14 @@ class _TimelineDrawing:
 
     # --- bars
 
-    def _begin(self, name: str, kind: str, event: Event, facts: dict[str, Any]) -> None:
-        bar = _Bar(name, kind, event.path, self._time(event), 0, facts)
+    def _begin(self, name: str, kind: str, event: Event, details: dict[str, Any]) -> None:
+        bar = _Bar(name, kind, event.path, self._time(event), 0, details)
         bar.lane = self._lane_for(bar)
         self._lanes[bar.lane].append(bar)
         self._open.append(bar)
 
     def _lane_for(self, bar: _Bar) -> int:
-        """Return the lane of what the bar runs in, if nothing else runs there; or a free one."""
+        """Return the lane of the enclosing bar if it is free, otherwise another free lane."""
         above = next((one for one in reversed(self._open) if _is_in(bar, one)), None)
         busy: dict[int, _Bar] = {}
         for one in self._open:
@@ -177,15 +177,17 @@ class _TimelineDrawing:
         self._lanes.append([])
         return len(self._lanes) - 1
 
-    def _end(self, kind: str, event: Event, facts: dict[str, Any]) -> None:
+    def _end(self, kind: str, event: Event, details: dict[str, Any]) -> None:
         for bar in reversed(self._open):
             if (bar.kind, bar.path) == (kind, event.path):
                 self._open.remove(bar)
-                self._draw(bar, self._time(event), facts)
+                self._draw(bar, self._time(event), details)
                 return
 
-    def _draw(self, bar: _Bar, end: float, facts: dict[str, Any]) -> None:
-        shown = {key: value for key, value in {**bar.facts, **facts}.items() if value is not None}
+    def _draw(self, bar: _Bar, end: float, details: dict[str, Any]) -> None:
+        shown = {
+            key: value for key, value in {**bar.details, **details}.items() if value is not None
+        }
         self._marks.append(
             {
                 "ph": "X",
@@ -199,8 +201,8 @@ class _TimelineDrawing:
             }
         )
 
-    def _instant(self, name: str, event: Event, facts: dict[str, Any]) -> None:
-        shown = {key: value for key, value in facts.items() if value is not None}
+    def _instant(self, name: str, event: Event, details: dict[str, Any]) -> None:
+        shown = {key: value for key, value in details.items() if value is not None}
         self._marks.append({**self._place(event), "ph": "i", "s": "t", "name": name, "args": shown})
 
     def _place(self, event: Event) -> dict[str, Any]:
@@ -216,6 +218,6 @@ class _TimelineDrawing:
 
 
 def _is_in(bar: _Bar, other: _Bar) -> bool:
-    """Return whether a bar runs in another one."""
+    """Return whether another bar encloses a bar."""
     above = bar.path[:-1] if bar.kind == "call" else bar.path
     return above[: len(other.path)] == other.path and other is not bar

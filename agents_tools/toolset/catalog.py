@@ -1,4 +1,4 @@
-"""The tools behind a search: which of them fit, and what is told of them."""
+"""The tools behind a search, and the description of the matching ones."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ __all__ = ["AnyTool", "ToolCatalog", "describe_matches", "is_enabled", "shown_na
 
 AnyTool = FunctionTool[..., Any]
 
-_MOST_INDEXED = 1_000
-_MOST_DESCRIBED = 4_096
-_MOST_TOLD = 64_000
-"""Characters of a description that count in a search, that are told, and of all that is told."""
+_MAX_INDEXED = 1_000
+_MAX_DESCRIPTION = 4_096
+_MAX_RESULT = 64_000
+"""The maximum characters of a description in the index, in a result, and of a whole result."""
 _BUILT_AT_ONCE = 500
-"""With more tools, the index is built in a thread: the event loop has other things to do."""
+"""With more tools, the index is built in a thread, so that the event loop is not blocked."""
 
 
 class ToolCatalog:
@@ -35,8 +35,8 @@ class ToolCatalog:
 
     Attributes:
         tools: The tools.
-        by_name: The same by name.
-        conditional: Those whose `is_enabled` is not simply true.
+        by_name: The tools by name.
+        conditional: The tools whose `is_enabled` is not simply true.
     """
 
     def __init__(self, tools: Iterable[AnyTool]) -> None:
@@ -47,21 +47,21 @@ class ToolCatalog:
         self._lock = threading.Lock()
 
     def changed(self, change: Callable[[AnyTool], AnyTool]) -> ToolCatalog:
-        """Return a catalog of these tools, each changed."""
+        """Return a catalog with a change applied to each tool."""
         return ToolCatalog(change(tool) for tool in self.tools)
 
     @property
     def repair_policies(self) -> list[Policy]:
-        """The policies that mend what is no JSON, where each of the tools has such."""
+        """The policies that repair invalid JSON, if all tools have one."""
         own = [[one for one in tool.policies if one.mend is not None] for tool in self.tools]
         return own[0] if own and all(own) else []
 
     async def find(self, query: str, limit: int, context: ToolContext[Any]) -> list[AnyTool]:
-        """Return the tools that fit best and may be used, the best one first.
+        """Return the enabled tools that match best, the best one first.
 
         Args:
-            query: What is looked for, in words.
-            limit: How many at most.
+            query: The words to search for.
+            limit: The maximum number of tools.
             context: The context of the search.
         """
         index = self._index
@@ -91,10 +91,10 @@ class ToolCatalog:
 def _document(tool: AnyTool) -> tuple[str, str, Iterable[str]]:
     try:
         properties = tool.json_schema.get("properties")
-    except UserError:  # whoever calls it is told; the others are found all the same
+    except UserError:  # a call reports the error; other tools must still be found
         return tool.name, "", ()
     names = list(cast("dict[str, Any]", properties)) if isinstance(properties, dict) else []
-    return tool.name, tool.description[:_MOST_INDEXED], names
+    return tool.name, tool.description[:_MAX_INDEXED], names
 
 
 async def is_enabled(tool: Any, context: Any, agent: Any) -> bool:
@@ -103,7 +103,7 @@ async def is_enabled(tool: Any, context: Any, agent: Any) -> bool:
     Args:
         tool: The tool.
         context: The context of the run.
-        agent: The agent that would offer it; without one, a condition is taken as met.
+        agent: The agent that would offer the tool; without one, a condition counts as true.
     """
     enabled: Any = getattr(tool, "is_enabled", True)
     if callable(enabled):
@@ -115,55 +115,57 @@ async def is_enabled(tool: Any, context: Any, agent: Any) -> bool:
     return bool(enabled)
 
 
-# --- what is told
+# --- the result of a search
 
 
 def describe_matches(
     found: Sequence[AnyTool], number: int, *, shown: Collection[str], caller: str
 ) -> str:
-    """Write what a search has found.
+    """Return the result of a search as JSON text for the model.
 
     Args:
-        found: The tools, the best one first.
-        number: How many tools there are.
-        shown: Names of tools whose parameters the model is shown otherwise.
+        found: The matching tools, the best one first.
+        number: The number of tools that were searched.
+        shown: The names of tools whose parameters the model sees elsewhere.
         caller: The name of the tool that calls the others.
     """
-    told: list[str] = []
+    entries: list[str] = []
     for tool in found:
         text = _as_json(_described(tool, in_full=tool.name not in shown))
-        if told and sum(map(len, told)) + len(text) > _MOST_TOLD:
+        if entries and sum(map(len, entries)) + len(text) > _MAX_RESULT:
             break
-        told.append(text)
+        entries.append(text)
     note = ""
     if not found:
         note = f"None of the {number} tools fits. Try other words."
-    elif len(told) < len(found):
+    elif len(entries) < len(found):
         note = "More tools fit, with long definitions. Ask for just what you need."
     elif shown and any(tool.name not in shown for tool in found):
         note = f"Call tools that are given here with their parameters by {caller}."
     more = f',"note":{_as_json(note)}' if note else ""
-    return f"{_BEGINNING}{','.join(told)}]{more}}}"
+    return f"{_BEGINNING}{','.join(entries)}]{more}}}"
 
 
 def _described(tool: AnyTool, *, in_full: bool) -> dict[str, Any]:
     text = tool.description
-    if len(text) > _MOST_DESCRIBED:
-        text = f"{text[: _MOST_DESCRIBED - 1]}…"
-    told: dict[str, Any] = {"name": tool.name, "description": text}
+    if len(text) > _MAX_DESCRIPTION:
+        text = f"{text[: _MAX_DESCRIPTION - 1]}…"
+    entry: dict[str, Any] = {"name": tool.name, "description": text}
     if in_full:
         try:
-            told["parameters"] = project(tool, "mcp").wire["inputSchema"]
+            entry["parameters"] = project(tool, "mcp").wire["inputSchema"]
         except UserError:
-            told["parameters"] = tool.json_schema
-    return told
+            entry["parameters"] = tool.json_schema
+    return entry
 
 
 def _as_json(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     if escape_for_model(text) == text:
         return text
-    return json.dumps(value, separators=(",", ":"))  # hidden signs escaped, and JSON still
+    return json.dumps(
+        value, separators=(",", ":")
+    )  # valid JSON with all invisible characters escaped
 
 
 _BEGINNING = '{"tools":['
@@ -171,20 +173,20 @@ _DECODER = json.JSONDecoder()
 
 
 def shown_names(text: str) -> list[str]:
-    """Return the names of the tools in what a search wrote; of a text that was cut, the whole ones.
+    """Return the names of the tools in the result of a search, up to where the text was cut.
 
     Args:
-        text: The text.
+        text: The result.
     """
     names: list[str] = []
     at, mark = len(_BEGINNING), "," if text.startswith(_BEGINNING) else ""
     while mark == ",":
         try:
-            told, at = _DECODER.raw_decode(text, at)
+            entry, at = _DECODER.raw_decode(text, at)
         except (ValueError, RecursionError):
             break
-        if not isinstance(told, dict):
+        if not isinstance(entry, dict):
             break
-        names.append(str(cast("dict[str, Any]", told).get("name")))
+        names.append(str(cast("dict[str, Any]", entry).get("name")))
         mark, at = text[at : at + 1], at + 1
     return names

@@ -1,4 +1,4 @@
-"""The mark on tools whose definitions a model is not to read before it has looked for them."""
+"""The mark on tools whose definitions are sent to a model only after it has searched for them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 __all__ = ["PROVIDERS", "deferred", "is_deferred", "loaded"]
 
 PROVIDERS = frozenset({"anthropic", "openai_responses"})
-"""The wires whose providers search tools themselves."""
+"""The wire formats of providers that have their own tool search."""
 
 _OWN = "agents_tools"
 _MARKS: dict[str, tuple[str, bool]] = {
@@ -20,7 +20,7 @@ _MARKS: dict[str, tuple[str, bool]] = {
     "anthropic": ("defer_loading", True),
     "openai": ("defer_loading", True),
 }
-"""By metadata namespace: those of providers are merged into what the provider is told."""
+"""The mark in each metadata namespace; those of providers are merged into the request."""
 
 
 def deferred(tool: FunctionTool[..., Any]) -> FunctionTool[..., Any]:
@@ -30,7 +30,7 @@ def deferred(tool: FunctionTool[..., Any]) -> FunctionTool[..., Any]:
     metadata: dict[str, Any] = dict(tool.metadata)
     for namespace, (name, value) in _MARKS.items():
         metadata[namespace] = {**_mapping(metadata.get(namespace)), name: value}
-    metadata["anthropic"].pop("cache_control", None)  # a request with both is refused
+    metadata["anthropic"].pop("cache_control", None)  # the provider rejects requests with both
     return tool.with_(metadata=metadata)
 
 
@@ -40,19 +40,19 @@ def is_deferred(tool: Any) -> bool:
 
 
 def loaded(tool: FunctionTool[..., Any]) -> FunctionTool[..., Any]:
-    """Return a tool without the mark; always the same one for the same tool."""
+    """Return a tool without the mark; the same object for the same tool."""
     if not is_deferred(tool):
         return tool
-    made = _loaded.get(tool)
-    if made is None:
+    result = _loaded.get(tool)
+    if result is None:
         metadata = dict(tool.metadata)
         for namespace, (name, _) in _MARKS.items():
-            said = _mapping(metadata.pop(namespace, None))
-            rest = {key: value for key, value in said.items() if key != name}
+            values = _mapping(metadata.pop(namespace, None))
+            rest = {key: value for key, value in values.items() if key != name}
             if rest:
                 metadata[namespace] = rest
-        made = _loaded.setdefault(tool, tool.with_(metadata=metadata))
-    return made
+        result = _loaded.setdefault(tool, tool.with_(metadata=metadata))
+    return result
 
 
 _loaded: WeakKeyDictionary[FunctionTool[..., Any], FunctionTool[..., Any]] = WeakKeyDictionary()

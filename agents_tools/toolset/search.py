@@ -1,4 +1,4 @@
-"""Ranked search in short texts: which of many tools fit what somebody wants to do."""
+"""Ranked search in short texts, such as the names and descriptions of tools."""
 
 from __future__ import annotations
 
@@ -17,41 +17,41 @@ if TYPE_CHECKING:
 __all__ = ["Document", "SearchIndex", "words_of"]
 
 Document = tuple[str, str, "Iterable[str]"]
-"""A name, a description, and further names that say less."""
+"""A name, a description, and other names such as those of parameters."""
 
 _K1 = 1.2
 _B = 0.6
 _NAME, _TEXT, _FURTHER = 3.0, 1.0, 1.0
-"""How much one occurrence counts: in the name, the description, the further names."""
+"""The weights of a word in the name, the description and the other names."""
 _WHOLE_NAME = 4.0
-"""What a document gains whose name is just what was asked for, in units of its best word."""
+"""The bonus for a document whose name equals the query, as a multiple of the best score."""
 _NEAR = 0.5
-"""How much a word counts that is only like the one asked for."""
+"""The weight of a word that is similar to a word of the query."""
 _COMMON = 500
-"""A word in more documents than this only ranks what rarer words have found, if they have."""
+"""A word in more documents than this only ranks the matches of rarer words, if there are any."""
 _MOST_CANDIDATES = 1_500
-"""With so many documents found, further words only rank them."""
+"""If more documents match, the remaining words only rank them."""
 _MOST_REPEATED = 2
-"""How often a word counts in one part of a document: repeating it is no way to the top."""
+"""The maximum count of a word in one part of a document, so that repetition does not help."""
 _MOST_WORDS = 16
-"""How many words of one query count."""
+"""The maximum number of words of a query."""
 _LONGEST_QUERY = 1_000
-_SHORTEST_SLIP = 4
-"""The shortest word in which a slip is looked for."""
-_LONGEST_SLIP = 24
+_MIN_TYPO_LENGTH = 4
+"""The length of the shortest word in which typing errors are considered."""
+_MAX_TYPO_LENGTH = 24
 _MOST_NEAR = 3
-"""How many known words one unknown word may stand for."""
+"""The maximum number of known words that match an unknown word."""
 
 
 class SearchIndex:
-    """Finds documents by their words: BM25 over names, descriptions and further names.
+    """Finds documents by their words, with BM25 over names, descriptions and other names.
 
-    Words are compared without case and accents, in a stem without English endings; names are
-    parted at underscores and humps. A word that no document has stands for those that begin with
-    it, or are one slip away.
+    Words are compared without case, accents and English endings. Names are split at underscores and
+    at capital letters in camel case. A word that is in no document matches the words that start
+    with it, or that differ by one typing error.
 
     Args:
-        documents: What is searched; they are known by their places.
+        documents: The documents; results are their indexes.
     """
 
     def __init__(self, documents: Sequence[Document]) -> None:
@@ -71,14 +71,14 @@ class SearchIndex:
                 found[place] *= rare
         self._postings = postings
         self._words = sorted(postings)
-        self._slips = _slips(self._words)
+        self._deletions = _deletions(self._words)
 
     def find(self, query: str, limit: int) -> list[int]:
-        """Return the places of the documents that fit best, the best one first.
+        """Return the indexes of the documents that match best, the best one first.
 
         Args:
-            query: What is looked for, in words.
-            limit: How many are given at most.
+            query: The words to search for.
+            limit: The maximum number of documents.
         """
         query = query[:_LONGEST_QUERY]
         words = list(dict.fromkeys(words_of(query)))[:_MOST_WORDS]
@@ -99,36 +99,36 @@ class SearchIndex:
         return heapq.nsmallest(limit, scores, key=lambda place: (-scores[place], place))
 
     def _known(self, word: str) -> list[tuple[str, float]]:
-        """Return the words of documents that a word of a query stands for."""
+        """Return the words of documents that match a word of a query, with their weights."""
         if word in self._postings:
             return [(word, 1.0)]
-        may_go_on = len(word) > 2 or not word.isascii()  # noqa: PLR2004 - "id" is no start
-        longer = self._beginning(word) if may_go_on else []
-        near = longer or self._one_slip_away(word)
+        is_prefix = len(word) > 2 or not word.isascii()  # noqa: PLR2004 - "id" is too short
+        longer = self._with_prefix(word) if is_prefix else []
+        near = longer or self._with_typo(word)
         near.sort(key=lambda one: (-len(self._postings[one]), one))
         return [(one, _NEAR) for one in near[:_MOST_NEAR]]
 
-    def _beginning(self, word: str) -> list[str]:
+    def _with_prefix(self, word: str) -> list[str]:
         first = bisect_left(self._words, word)
         last = bisect_left(self._words, word + "\U0010ffff", lo=first)
         return self._words[first : min(last, first + _COMMON)]
 
-    def _one_slip_away(self, word: str) -> list[str]:
-        if not _SHORTEST_SLIP <= len(word) <= _LONGEST_SLIP:
+    def _with_typo(self, word: str) -> list[str]:
+        if not _MIN_TYPO_LENGTH <= len(word) <= _MAX_TYPO_LENGTH:
             return []
-        found = {other for short in _shortened(word) for other in self._slips.get(short, ())}
-        return [other for other in found if _is_slip(word, other)]
+        found = {other for short in _shortened(word) for other in self._deletions.get(short, ())}
+        return [other for other in found if _is_typo(word, other)]
 
 
 def words_of(text: str) -> list[str]:
-    """Return the words of a text as they are compared; names are parted at their humps."""
+    """Return the words of a text in the form in which they are compared."""
     plain = text
     if not text.isascii():
-        parted = unicodedata.normalize("NFKD", text)
-        plain = "".join(char for char in parted if not unicodedata.combining(char))
+        decomposed = unicodedata.normalize("NFKD", text)
+        plain = "".join(char for char in decomposed if not unicodedata.combining(char))
     found: list[str] = []
     for run in _RUN.findall(plain):
-        parts = [run] if run.islower() or run.isupper() else _humps(run)
+        parts = [run] if run.islower() or run.isupper() else _split_camel_case(run)
         for part in parts:
             found.extend(_stems(part))
         if len(parts) > 1:
@@ -137,9 +137,9 @@ def words_of(text: str) -> list[str]:
 
 
 _RUN = re.compile(r"[^\W_]+")
-_HUMP = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_CAMEL_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
-"""Scripts that put no blanks between words."""
+"""Scripts without spaces between words."""
 _ENDING = re.compile(r"(?:ies|ing|ed|es|s)$")
 _VOWEL = re.compile(r"[aeiouy]")
 _STOP = frozenset(
@@ -152,9 +152,9 @@ _STOP = frozenset(
 )
 
 
-def _humps(run: str) -> list[str]:
+def _split_camel_case(run: str) -> list[str]:
     if run.isascii():
-        return _HUMP.findall(run)
+        return _CAMEL_PART.findall(run)
     starts = [at for at in range(1, len(run)) if run[at].isupper() and run[at - 1].islower()]
     return [run[a:b] for a, b in zip([0, *starts], [*starts, len(run)], strict=True)]
 
@@ -176,8 +176,8 @@ def _stems(run: str) -> list[str]:
 
 @lru_cache(maxsize=4096)
 def _stem(word: str) -> str:
-    """Take English endings off: `issues`, `issue` and `issued` are one word."""
-    if len(word) < _SHORTEST_SLIP or not word.isalpha() or word.endswith("ss"):
+    """Remove English endings, so that `issues`, `issue` and `issued` match."""
+    if len(word) < _MIN_TYPO_LENGTH or not word.isalpha() or word.endswith("ss"):
         return word
     ending = _ENDING.search(word)
     if ending is not None:
@@ -192,7 +192,7 @@ def _stem(word: str) -> str:
 
 
 def _counted(name: str, text: str, further: Iterable[str]) -> tuple[dict[str, float], float]:
-    """Return the words of a document, each with how much it counts, and the length of the whole."""
+    """Return the weighted counts of the words of a document, and its weighted length."""
     counted: dict[str, float] = {}
     length = 0.0
     for weight, part in ((_NAME, name), (_TEXT, text), (_FURTHER, " ".join(further))):
@@ -203,18 +203,18 @@ def _counted(name: str, text: str, further: Iterable[str]) -> tuple[dict[str, fl
 
 
 def _key(name: str) -> str:
-    """Return a name as it is compared as a whole."""
+    """Return a name in the form in which whole names are compared."""
     return "".join(_RUN.findall(name)).casefold()
 
 
-# --- slips
+# --- typing errors
 
 
-def _slips(words: Iterable[str]) -> dict[str, list[str]]:
-    """Return the words by all that is left of them where one letter is missing."""
+def _deletions(words: Iterable[str]) -> dict[str, list[str]]:
+    """Return the words by the forms that result from deleting one letter."""
     slips: dict[str, list[str]] = {}
     for word in words:
-        if _SHORTEST_SLIP <= len(word) <= _LONGEST_SLIP:
+        if _MIN_TYPO_LENGTH <= len(word) <= _MAX_TYPO_LENGTH:
             for short in _shortened(word):
                 slips.setdefault(short, []).append(word)
     return slips
@@ -224,8 +224,8 @@ def _shortened(word: str) -> set[str]:
     return {word, *(word[:at] + word[at + 1 :] for at in range(len(word)))}
 
 
-def _is_slip(one: str, other: str) -> bool:
-    """Return whether a letter is wrong, missing, too many, or two have changed places."""
+def _is_typo(one: str, other: str) -> bool:
+    """Return whether two words differ by one changed, missing, extra or swapped letter."""
     if len(one) > len(other):
         one, other = other, one
     start = next((at for at, sign in enumerate(one) if sign != other[at]), len(one))

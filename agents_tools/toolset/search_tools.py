@@ -1,4 +1,4 @@
-"""The two tools through which a model reaches others: one that finds them, one that calls them."""
+"""The search tool and the call tool, through which a model uses tools that are not offered."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["CallTool", "ProxyTool", "SearchTool", "revealed"]
 
 @lru_cache(maxsize=1)
 def _schemas() -> tuple[type, type]:
-    """Return the types of the arguments of both tools; pydantic is loaded where they are made."""
+    """Return the argument types of both tools; this function imports pydantic when needed."""
     from pydantic import Field
     from typing_extensions import TypedDict
 
@@ -47,16 +47,16 @@ def _schemas() -> tuple[type, type]:
 
 
 class ProxyTool(FunctionTool[..., Any]):
-    """A tool through which others are reached that are not offered themselves.
+    """A tool that gives access to tools that are not offered.
 
     Attributes:
-        catalog: The others.
+        catalog: The other tools.
     """
 
     catalog: ToolCatalog
 
     def onto(self, catalog: ToolCatalog) -> Self:
-        """Return a copy that leads to other tools.
+        """Return a copy for another catalog.
 
         Args:
             catalog: The other tools.
@@ -64,7 +64,7 @@ class ProxyTool(FunctionTool[..., Any]):
         raise NotImplementedError
 
     def reached(self, name: str) -> AnyTool | None:
-        """Return a tool that a model may call by its own name; `None` where there is none.
+        """Return the tool that a model can call by this name; `None` if there is none.
 
         Args:
             name: The name.
@@ -76,9 +76,9 @@ class SearchTool(ProxyTool):
     """Finds tools.
 
     Attributes:
-        most: How many tools one search gives at most.
-        reveals: How many found tools may join the list that the model is given.
-        caller: The `CallTool` for what is found; offered once nothing more may join the list.
+        most: The maximum number of tools in a result.
+        reveals: The maximum number of found tools that are added to the offered tools.
+        caller: The `CallTool` for found tools; offered when no more tools can be added.
     """
 
     most: int
@@ -87,13 +87,13 @@ class SearchTool(ProxyTool):
 
     @classmethod
     def over(cls, caller: CallTool, name: str, most: int, reveals: int) -> SearchTool:
-        """Make the tool.
+        """Create the tool.
 
         Args:
-            caller: The tool that calls what is found.
-            name: Its name.
-            most: How many tools one search gives at most.
-            reveals: How many found tools may join the list that the model is given.
+            caller: The tool that calls found tools.
+            name: The name of the search tool.
+            most: The maximum number of tools in a result.
+            reveals: The maximum number of found tools that are added to the offered tools.
         """
 
         async def search(context: ToolContext[Any], args_json: str) -> str:
@@ -103,7 +103,7 @@ class SearchTool(ProxyTool):
                     "The query has no words to search for. Describe the task of the tool in a few "
                     "words, such as: create an issue."
                 )
-            own = cast("SearchTool", context.tool)  # it may have another name by now
+            own = cast("SearchTool", context.tool)  # a copy can have another name
             before = own.found_before(context) if reveals else {}
             found = await caller.catalog.find(query, most, context)
             shown = [*{**before, **dict.fromkeys(one.name for one in found)}][:reveals]
@@ -124,7 +124,7 @@ class SearchTool(ProxyTool):
         return tool
 
     def onto(self, catalog: ToolCatalog) -> Self:
-        """Return a copy that finds other tools.
+        """Return a copy that searches another catalog.
 
         Args:
             catalog: The other tools.
@@ -136,7 +136,7 @@ class SearchTool(ProxyTool):
         return copy
 
     def reached(self, name: str) -> AnyTool | None:
-        """Return a tool that may be revealed, whether it was or not.
+        """Return a tool that can be revealed, even if it was not revealed yet.
 
         Args:
             name: The name.
@@ -144,7 +144,7 @@ class SearchTool(ProxyTool):
         return self.catalog.by_name.get(name) if self.reveals else None
 
     def names_in(self, item: Item) -> list[str]:
-        """Return the names of the tools that an item of a conversation has found, or called.
+        """Return the names of the tools that a conversation item has found or called.
 
         Args:
             item: The item.
@@ -157,32 +157,32 @@ class SearchTool(ProxyTool):
         return []
 
     def found_before(self, context: ToolContext[Any]) -> dict[str, None]:
-        """Return the names of the tools that the conversation has found, or called.
+        """Return the names of the tools that the conversation has found or called.
 
         Args:
             context: The context of the call.
 
         Raises:
-            ToolError: There is no conversation.
+            ToolError: The call is not part of a run.
         """
         run: Any = None if context.scope is None else context.scope.run
         if run is None:
             raise ToolError(
-                f"Tool {self.name!r} reveals tools to an agent, and no agent runs here. "
-                "Give tool_search(...) without an agent mode='proxy'."
+                f"Tool {self.name!r} reveals tools to an agent, but was called without one. Use "
+                "tool_search(..., mode='proxy')."
             )
         return dict.fromkeys(name for item in run.history for name in self.names_in(item))
 
 
 def revealed(history: Sequence[Item], searches: Sequence[SearchTool]) -> tuple[AnyTool, ...]:
-    """Return the tools that a conversation has found so far, and those that it has called.
+    """Return the tools that a conversation has found or called so far.
 
-    They are in the order in which they were found first, so that more are only ever added at the
-    end; where a search has revealed all that it may, the tool that calls the rest follows.
+    They are in the order in which they were first found, so that new ones are only added at the
+    end. If a search has reached its limit, its call tool follows.
 
     Args:
         history: The conversation.
-        searches: The tools that find.
+        searches: The search tools.
     """
     found: dict[str, AnyTool] = {}
     left = [search.reveals for search in searches]
@@ -200,23 +200,23 @@ def revealed(history: Sequence[Item], searches: Sequence[SearchTool]) -> tuple[A
 
 
 class CallTool(ProxyTool):
-    """Calls a tool that was found: its call is that of the tool itself."""
+    """Calls a found tool, with the policies and the outcome of that tool."""
 
-    _within: Any = None  # by name, the tools within the policies that are around this one
+    _within: Any = None  # by name, the tools with the policies of this one
 
     @classmethod
     def over(cls, catalog: ToolCatalog, name: str) -> CallTool:
-        """Make the tool.
+        """Create the tool.
 
         Args:
-            catalog: The tools that are called.
-            name: Its name.
+            catalog: The tools that it can call.
+            name: The name of the call tool.
         """
 
         async def unknown(context: ToolContext[Any], args_json: str) -> str:
             wanted = str(json.loads(args_json)["name"])
             hint = ""
-            for one in _alike(wanted, catalog):
+            for one in _similar_tools(wanted, catalog):
                 if await is_enabled(one, context, context.agent):
                     hint = f" Did you mean {one.name!r}?"
                     break
@@ -232,7 +232,7 @@ class CallTool(ProxyTool):
         return tool
 
     def onto(self, catalog: ToolCatalog) -> Self:
-        """Return a copy that calls other tools.
+        """Return a copy that calls tools of another catalog.
 
         Args:
             catalog: The other tools.
@@ -242,7 +242,7 @@ class CallTool(ProxyTool):
         return copy
 
     def reached(self, name: str) -> AnyTool | None:
-        """Return a tool, with the policies around this one: or its name would be a way past them.
+        """Return a tool with the policies of this one, so that its own name does not bypass them.
 
         Args:
             name: The name.
@@ -253,7 +253,10 @@ class CallTool(ProxyTool):
         if not self._policies:
             return tool
         within = self._within
-        if within is None or within[:2] != (self._policies, self.catalog):  # those of the original
+        if within is None or within[:2] != (
+            self._policies,
+            self.catalog,
+        ):  # they belong to the original
             within = self._within = self._policies, self.catalog, {}
         found: AnyTool | None = within[2].get(name)
         if found is None:
@@ -263,24 +266,21 @@ class CallTool(ProxyTool):
 
     @property
     def needs_admission(self) -> bool:
-        """Return whether policies have to be asked.
-
-        Those of the tool that is called may have to.
-        """
+        """Always true, because the called tool can have policies that need admission."""
         return True
 
     async def prepare(self, context: ToolContext[Any], args_json: str) -> str:
-        """Return the arguments that a call is to have: those of the tool that is called."""
+        """Return the arguments with those of the called tool prepared by its policies."""
         route = self.routed(args_json)
         if route is None:
             wanted = _wanted(args_json)
-            if wanted is not None:  # of a tool that is not there, the arguments do not matter
+            if wanted is not None:  # the tool does not exist, so its arguments do not matter
                 args_json = json.dumps({"name": wanted[0]})
-            elif (mended := self._repair_arguments(context, args_json)) != args_json:
-                return await self.prepare(context, mended)
-            mended = await super().prepare(context, args_json)
-            again = mended != args_json and self.routed(mended) is not None
-            return await self.prepare(context, mended) if again else mended
+            elif (repaired := self._repair_arguments(context, args_json)) != args_json:
+                return await self.prepare(context, repaired)
+            repaired = await super().prepare(context, args_json)
+            again = repaired != args_json and self.routed(repaired) is not None
+            return await self.prepare(context, repaired) if again else repaired
         tool, arguments = route
         context.tool_name = tool.name
         prepared = await tool.prepare(context, arguments)
@@ -289,17 +289,17 @@ class CallTool(ProxyTool):
         return json.dumps({"name": tool.name, "arguments": prepared})
 
     def _repair_arguments(self, context: ToolContext[Any], args_json: str) -> str:
-        """Return the arguments as the tools would mend theirs: no one knows yet which is meant."""
+        """Return arguments repaired by the policies that all tools have."""
         for policy in self.catalog.repair_policies:
             if policy.mend is not None:
                 args_json = policy.mend(context, args_json)
         return args_json
 
     async def admit(self, context: ToolContext[Any], args_json: str) -> None:
-        """Return whether a call may run: the tool that is called.
+        """Check whether the called tool admits the call.
 
         Raises:
-            Interruption: The run has to wait for a person.
+            Interruption: The run must wait for a person.
         """
         route = self.routed(args_json)
         if route is None:
@@ -310,16 +310,16 @@ class CallTool(ProxyTool):
         except Interruption:
             if context.scope is None or context.scope.run is None:
                 raise
-            # A run comes here with what was no JSON before a policy mended it: a person would be
-            # asked about this tool, and what they say might hold for all that it calls.
+            # Within a run, the arguments were invalid JSON before a policy repaired them. A person
+            # would decide about this tool, and the decision could apply to all tools it calls.
             context.refusal = ToolDeniedError(
-                f"A person has to be asked before {route[0].name!r} is called, and is asked only "
-                "about arguments that are JSON as they are. Send the call again."
+                f"Tool {route[0].name!r} needs the approval of a person, which requires arguments "
+                "that are valid JSON. Send the call again with valid JSON."
             )
             context.admitted = True
 
     def routed(self, args_json: str) -> tuple[AnyTool, str] | None:
-        """Return the tool that a call means and its arguments; `None` where it means none.
+        """Return the called tool and its arguments; `None` if there is no such tool.
 
         Args:
             args_json: The arguments of the call.
@@ -331,7 +331,7 @@ class CallTool(ProxyTool):
     async def _run_call(
         self, context: ToolContext[Any], args_json: str, *, convert: bool = True
     ) -> CallOutcome:
-        """Call the tool that is meant, where no run has done so."""
+        """Run the called tool, after preparation and admission if the run has not done them."""
         if not context.admitted:
             args_json = await self.prepare(context, args_json)
             await self.admit(context, args_json)
@@ -340,16 +340,16 @@ class CallTool(ProxyTool):
             return await super()._run_call(context, args_json, convert=convert)
         tool, arguments = route
         context.tool_name, context.arguments_json = tool.name, arguments
-        outcome = await tool._run_call(context, arguments, convert=convert)  # noqa: SLF001 - a tool, too
+        outcome = await tool._run_call(context, arguments, convert=convert)  # noqa: SLF001 - another tool
         if outcome.error is None or tool.failure_error_function is not None:
             return outcome
         return replace(outcome, output=default_tool_error_function(context, outcome.error))
 
 
 def _wanted(args_json: str) -> tuple[str, str] | None:
-    """Return the name and the arguments in the arguments of a call; `None` if they are not such.
+    """Return the tool name and the inner arguments of a call; `None` if they are invalid.
 
-    Some models write the inner arguments as an object, some as a text with one in it.
+    Some models send the inner arguments as an object, others as JSON text.
     """
     try:
         check_bounds(args_json)
@@ -359,15 +359,15 @@ def _wanted(args_json: str) -> tuple[str, str] | None:
         return None
     if not isinstance(wanted, dict) or not wanted.keys() <= {"name", "arguments"}:
         return None
-    given = cast("dict[str, Any]", wanted)
-    name, arguments = given.get("name"), given.get("arguments", {})
+    values = cast("dict[str, Any]", wanted)
+    name, arguments = values.get("name"), values.get("arguments", {})
     if not isinstance(name, str):
         return None
     return name, arguments if isinstance(arguments, str) else json.dumps(arguments)
 
 
-def _alike(name: str, catalog: ToolCatalog) -> Iterator[AnyTool]:
-    """Yield the tools whose names are written almost like one that is not there."""
+def _similar_tools(name: str, catalog: ToolCatalog) -> Iterator[AnyTool]:
+    """Yield the tools whose names differ from an unknown one only in case and punctuation."""
     key = _PLAIN.sub("", name).casefold()
     for tool in catalog.tools:
         if _PLAIN.sub("", tool.name).casefold() == key:

@@ -1,4 +1,4 @@
-"""How many tokens a model reads to learn what tools there are, by provider."""
+"""Estimates of the tokens of tool definitions, by provider."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 __all__ = ["TokenReport", "ToolTokens", "token_report"]
 
 _BYTES_PER_TOKEN = 4.3
-"""Of definitions as compact JSON, in tokens of o200k: what `tests/benchmarks/toolsets` measures."""
+"""The average for definitions as compact JSON with o200k, from `tests/benchmarks/toolsets`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolTokens:
-    """What one tool costs.
+    """The tokens of one tool.
 
     Attributes:
-        name: The tool.
-        deferred: Whether providers that search tools themselves load it only when it is found.
-        tokens: Tokens of its definition, by provider; a provider that cannot be told of it is
-            missing.
+        name: The name of the tool.
+        deferred: Whether providers with their own tool search load it only when it is found.
+        tokens: The tokens of the definition, by provider; providers that do not support the tool
+            are missing.
     """
 
     name: str
@@ -39,11 +39,11 @@ class ToolTokens:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenReport:
-    """What tools cost a model that reads all of their definitions.
+    """The tokens of the definitions of tools.
 
     Attributes:
-        tools: Each tool, in the order that they were given in.
-        providers: The providers, in the order that they were asked for in.
+        tools: The tools, in the order of the arguments.
+        providers: The providers, in the order of the arguments.
     """
 
     tools: tuple[ToolTokens, ...]
@@ -66,15 +66,15 @@ class TokenReport:
         }
 
     def largest(self, number: int = 10) -> list[ToolTokens]:
-        """Return the tools that cost most, the dearest first.
+        """Return the tools with the most tokens, the largest first.
 
         Args:
-            number: How many at most.
+            number: The maximum number of tools.
         """
         return sorted(self.tools, key=lambda one: -max(one.tokens.values(), default=0))[:number]
 
     def __str__(self) -> str:
-        """Show a table: the dearest tools, and all together."""
+        """Return a table of the largest tools and the totals."""
         shown = self.largest(20)
         left = len(self.tools) - len(shown)
         rows = [["", *self.providers]]
@@ -102,33 +102,33 @@ def token_report(
     *providers: str,
     count: Callable[[str], int] | None = None,
 ) -> TokenReport:
-    """Estimate how many tokens the definitions of tools cost, with each provider.
+    """Return an estimate of the tokens of tool definitions, for each provider.
 
     Args:
-        tools: Function tools, class-based tools, lists of them, a toolset.
+        tools: Function tools, class-based tools, lists of them, or a toolset.
         *providers: `openai_responses`, `openai_chat`, `anthropic`, `gemini`, `bedrock` or `mcp`;
             all of them by default.
-        count: Counts the tokens of a definition, given as compact JSON: for exact figures, the
-            tokenizer of the model. By default they are estimated from its length.
+        count: A function that counts the tokens of compact JSON, such as the tokenizer of the
+            model. By default the tokens are estimated from the length.
 
     Raises:
-        UserError: There is no such provider, something is no function tool, or a source of the
-            toolset has to be asked first: `token_report(await toolset.get_tools())`.
+        UserError: A provider is unknown, an item is not a function tool, or the toolset has a
+            dynamic source. In that case, use `token_report(await toolset.get_tools())`.
     """
     asked = providers or PROVIDERS
     for provider in asked:
         if provider not in PROVIDERS:
             raise UserValueError(
-                f"token_report(...): no provider is called {provider!r:.60}; there are "
-                f"{', '.join(PROVIDERS)}."
+                f"token_report(...) has an unknown provider: expected one of "
+                f"{', '.join(PROVIDERS)}, got {provider!r:.60}."
             )
     counted = count or _estimated
     rows: list[ToolTokens] = []
     for tool in function_tools(tools):
         if not isinstance(tool, FunctionTool):
             raise UserTypeError(
-                f"token_report(...) expects function tools, got {tool!r:.80}. A provider describes "
-                "its own hosted tools itself."
+                f"token_report(...) expects function tools, got {tool!r:.80}. Leave out hosted "
+                "tools, whose definitions only their provider knows."
             )
         tokens: dict[str, int] = {}
         for provider in asked:

@@ -151,7 +151,7 @@ class Toolset:
 
         Args:
             *wanted: The tools to include: names, patterns of names (`read_*`), lists of both, or a
-                function that takes a tool and returns whether to include it. The function is
+                function that accepts a tool and returns whether to include it. The function is
                 called once for each tool.
             metadata: Entries that the metadata of a tool has to contain, also in nested mappings.
 

@@ -1,11 +1,11 @@
-"""The actions and observations of an event-driven agent: small records that travel on a stream.
+"""The actions and observations of an event-driven agent: small records on an event stream.
 
 ```python
 event = stream.add_event(CmdRunAction("make test", timeout=600), EventSource.AGENT)
 ```
 
-On the stream they are the payload of an `ActionEvent` or an `ObservationEvent`; `event.value` is
-the record again, wherever the event comes from. Fields may be given in their order or by name.
+On the stream they are the payload of an `ActionEvent` or an `ObservationEvent`. `event.value`
+returns the record, even for stored events. Fields can be passed by position or by name.
 """
 
 from __future__ import annotations
@@ -121,23 +121,23 @@ def event_of(value: Action | Observation, *, hidden: bool | None = None) -> Any:
 
     Args:
         value: The record.
-        hidden: Whether people are not shown it; by default what its field `hidden` says.
+        hidden: Whether the event is hidden from people; by default as in the record.
 
     Raises:
-        UserError: It is neither, or its class has the name of one of this module.
+        UserError: The value is neither, or its class has the name of a class of this module.
     """
-    given = cast("object", value)
-    if not isinstance(given, (Action, Observation)):
+    candidate = cast("object", value)
+    if not isinstance(candidate, (Action, Observation)):
         raise UserTypeError(
-            "A stream takes events, actions and observations, not a value of type "
-            f"{type(given).__name__}."
+            "The value cannot be added to a stream: expected an event, an action or an "
+            f"observation, got a value of type {type(candidate).__name__}."
         )
     tool = value.tool if isinstance(value, ToolAction) else None
     kind = tool or type(value).__name__
-    if kind in _OWN and (tool is not None or _OWN[kind] is not type(value)):
+    if kind in _KINDS and (tool is not None or _KINDS[kind] is not type(value)):
         raise UserValueError(
             f"{type(value).__module__ if tool is None else 'The tool'} {kind!r} has the name of a "
-            f"class of {__name__}, and would be read back as that one. Give it another name."
+            f"class of {__name__}, and would be decoded as that class. Rename it."
         )
     payload = value.model_dump(mode="json")
     if hidden is None:
@@ -149,46 +149,45 @@ def event_of(value: Action | Observation, *, hidden: bool | None = None) -> Any:
 
 
 def is_runnable(event: ActionEvent[Any]) -> bool:
-    """Return whether a runtime is to carry an action out.
+    """Return whether a runtime executes an action.
 
-    All are but those of this module that say otherwise: actions of tools, and calls by the name of
-    a tool.
+    It executes all actions except those of this module that are not `runnable`.
     """
-    own = _OWN.get(event.kind)
+    own = _KINDS.get(event.kind)
     return own is None or getattr(own, "runnable", False)
 
 
-_OWN: dict[str, type[Any]] = {
-    name: found
+_KINDS: dict[str, type[Any]] = {
+    name: kind
     for name in __all__
-    if isinstance(found := globals()[name], type)
-    and issubclass(found, (EventAction, EventObservation))
-    and found.__name__ == name
+    if isinstance(kind := globals()[name], type)
+    and issubclass(kind, (EventAction, EventObservation))
+    and kind.__name__ == name
 }
-"""The classes of this module by name: what is stored under such a name is always one of them."""
+"""The classes of this module by name; other classes cannot use these names."""
 
 
-def _read(base: type[Any], at: str, kind: str, payload: Mapping[str, Any]) -> Any:
-    found = _OWN.get(kind) or resolved_kind(base, kind)
-    if not issubclass(found, base):
-        raise UserValueError(f"{at}: {kind} is no {base.__name__}.")
+def _read(base: type[Any], path: str, kind: str, payload: Mapping[str, Any]) -> Any:
+    record_class = _KINDS.get(kind) or resolved_kind(base, kind)
+    if not issubclass(record_class, base):
+        raise UserValueError(f"{path} has the wrong kind: expected {base.__name__}, got {kind}.")
     try:
-        return found.model_validate(dict(payload))
+        return record_class.model_validate(dict(payload))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, (at, *first["loc"])))
-        raise UserValueError(f"{place}: this is no {kind}: {first['msg']}.") from None
+        place = ".".join(map(str, (path, *first["loc"])))
+        raise UserValueError(f"{place} is not valid in {kind}: {first['msg']}.") from None
 
 
 def _action(event: ActionEvent[Any]) -> Action:
-    if event.kind not in _OWN and event.kind not in kinds_of(Action):
+    if event.kind not in _KINDS and event.kind not in kinds_of(Action):
         return ToolAction(event.kind, dict(event.action))
     return cast("Action", _read(Action, "action_event.action", event.kind, event.action))
 
 
 def _observation(event: ObservationEvent[Any]) -> Observation:
-    at = "observation_event.observation"
-    return cast("Observation", _read(Observation, at, event.kind, event.observation))
+    path = "observation_event.observation"
+    return cast("Observation", _read(Observation, path, event.kind, event.observation))
 
 
 register_decoder(ActionEvent, _action)

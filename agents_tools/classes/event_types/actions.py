@@ -1,4 +1,4 @@
-"""What an agent, a user or the environment wants to be done."""
+"""The actions of agents, users and the environment."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ __all__ = [
 ]
 
 SETUP_TIMEOUT = 600.0
-"""How long a setup script may take, in seconds."""
+"""The time limit of a setup script, in seconds."""
 
 
 class AgentState(StrEnum):
-    """What an agent that is driven by events is doing."""
+    """The state of an event-driven agent."""
 
     LOADING = "loading"
     RUNNING = "running"
@@ -58,30 +58,30 @@ class AgentState(StrEnum):
 
 
 class EventAction(Action):
-    """Base of the actions of this module; its fields may be given in their order.
+    """The base class of the actions of this module; fields can be passed by position.
 
     Attributes:
-        runnable: Whether a runtime carries it out.
-        says: What it is, in a line for people: `{0.field}` stands for a field.
+        runnable: Whether a runtime executes the action.
+        message_format: The format of `message`; `{0.field}` stands for a field.
     """
 
     runnable: ClassVar[bool] = False
-    says: ClassVar[str] = ""
+    message_format: ClassVar[str] = ""
 
     if not TYPE_CHECKING:
 
-        def __init__(self, *given: object, **fields: object) -> None:
-            super().__init__(**by_name(type(self), list(type(self).model_fields), given, fields))
+        def __init__(self, *values: object, **fields: object) -> None:
+            super().__init__(**by_name(type(self), list(type(self).model_fields), values, fields))
 
     def __init_subclass__(cls, *, kw_only: bool = True, **kwargs: Any) -> None:
-        """Take `kw_only`, which type checkers look at."""
+        """Accept `kw_only`, which only type checkers use."""
         del kw_only
         super().__init_subclass__(**kwargs)
 
     @property
     def message(self) -> str:
-        """What it is, in a line for people."""
-        return self.says.format(self) if self.says else type(self).__name__
+        """A description of the action for people, in one line."""
+        return self.message_format.format(self) if self.message_format else type(self).__name__
 
 
 class CmdRunAction(EventAction, kw_only=False):
@@ -89,15 +89,15 @@ class CmdRunAction(EventAction, kw_only=False):
 
     Attributes:
         command: The command.
-        blocking: Whether to wait for its end, however long it says nothing.
-        hidden: Whether people are not shown it.
-        timeout: Seconds after which it is stopped.
-        is_input: Whether `command` is typed into the program that runs.
-        thought: Why.
+        blocking: Whether to wait for its end, even if it has no output for long.
+        hidden: Whether the event is hidden from people.
+        timeout: The time limit in seconds.
+        is_input: Whether `command` is input for the running program.
+        thought: The reason.
     """
 
     runnable = True
-    says = "Running command: {0.command}"
+    message_format = "Running command: {0.command}"
 
     command: str
     blocking: bool = False
@@ -108,11 +108,11 @@ class CmdRunAction(EventAction, kw_only=False):
 
 
 class CmdKillAction(EventAction, kw_only=False):
-    """Stop what runs.
+    """Stop running actions.
 
     Attributes:
-        action_id: The `id` of the event of an action; `None` for all that run.
-        thought: Why.
+        action_id: The `id` of the event of an action; `None` for all running actions.
+        thought: The reason.
     """
 
     runnable = True
@@ -122,7 +122,7 @@ class CmdKillAction(EventAction, kw_only=False):
 
     @property
     def message(self) -> str:
-        """What it is, in a line for people."""
+        """A description of the action for people, in one line."""
         return "Stopping " + ("all" if self.action_id is None else f"action {self.action_id}")
 
 
@@ -133,12 +133,12 @@ class FileReadAction(EventAction, kw_only=False):
         path: The file.
         start: The first line, from 1.
         end: The last line; -1 is the last of the file.
-        thought: Why.
-        timeout: Seconds after which it is stopped.
+        thought: The reason.
+        timeout: The time limit in seconds.
     """
 
     runnable = True
-    says = "Reading file: {0.path}"
+    message_format = "Reading file: {0.path}"
 
     path: str
     start: int = Field(default=1, ge=1)
@@ -148,22 +148,22 @@ class FileReadAction(EventAction, kw_only=False):
 
 
 class FileEditAction(EventAction, kw_only=False):
-    """Make or change a file.
+    """Create or change a file.
 
     Attributes:
         path: The file.
-        command: What to do with it.
-        file_text: `create`: the whole content.
+        command: The edit command.
+        file_text: `create`: the content.
         old_str: `str_replace`: the text to replace.
-        new_str: `str_replace`, `insert`: what is to be there.
-        insert_line: `insert`: after which line.
-        replace_all: `str_replace`: whether every place is meant.
-        thought: Why.
-        timeout: Seconds after which it is stopped.
+        new_str: `str_replace`, `insert`: the new text.
+        insert_line: `insert`: the number of the line after which the text is inserted.
+        replace_all: `str_replace`: whether to replace all occurrences.
+        thought: The reason.
+        timeout: The time limit in seconds.
     """
 
     runnable = True
-    says = "Editing file: {0.path} ({0.command})"
+    message_format = "Editing file: {0.path} ({0.command})"
 
     path: str
     command: Literal["create", "str_replace", "insert", "undo_edit"] = "str_replace"
@@ -177,17 +177,17 @@ class FileEditAction(EventAction, kw_only=False):
 
 
 class IPythonRunCellAction(EventAction, kw_only=False):
-    """Run Python code in a session that stays.
+    """Run Python code in a persistent session.
 
     Attributes:
         code: The code.
-        hidden: Whether people are not shown it.
-        timeout: Seconds after which it is stopped.
-        thought: Why.
+        hidden: Whether the event is hidden from people.
+        timeout: The time limit in seconds.
+        thought: The reason.
     """
 
     runnable = True
-    says = "Running Python: {0.code}"
+    message_format = "Running Python: {0.code}"
 
     code: str
     hidden: bool = False
@@ -196,16 +196,16 @@ class IPythonRunCellAction(EventAction, kw_only=False):
 
 
 class BrowseInteractiveAction(EventAction, kw_only=False):
-    """Do something in a browser.
+    """Interact with a browser.
 
     Attributes:
-        browser_actions: What to do, in the words of the tool that does it.
-        thought: Why.
-        timeout: Seconds after which it is stopped.
+        browser_actions: The browser actions, in the syntax of the browser tool.
+        thought: The reason.
+        timeout: The time limit in seconds.
     """
 
     runnable = True
-    says = "Browsing: {0.browser_actions}"
+    message_format = "Browsing: {0.browser_actions}"
 
     browser_actions: str
     thought: str = ""
@@ -216,11 +216,11 @@ class MCPAction(EventAction, kw_only=False):
     """Call a tool of an MCP server.
 
     Attributes:
-        name: The tool, as the server calls it or as it is known here.
+        name: The name of the tool, on the server or in this program.
         arguments: Its arguments.
-        server: The server; where only one has such a tool, it need not be said.
-        thought: Why.
-        timeout: Seconds after which the call is stopped.
+        server: The server; can be left out if only one server has the tool.
+        thought: The reason.
+        timeout: The time limit in seconds.
     """
 
     runnable = True
@@ -233,15 +233,15 @@ class MCPAction(EventAction, kw_only=False):
 
     @property
     def message(self) -> str:
-        """What it is, in a line for people."""
+        """A description of the action for people, in one line."""
         return f"Calling MCP tool: {self.name}" + (f" of {self.server}" if self.server else "")
 
 
 class ToolAction(EventAction, kw_only=False):
     """Call a tool that has no class for its actions.
 
-    It travels under the name of the tool, and every action of a class that is not known where it
-    arrives is read as one.
+    Its event has the name of the tool as its kind. An action of an unknown class is decoded as a
+    `ToolAction`.
 
     Attributes:
         tool: The name of the tool.
@@ -249,22 +249,22 @@ class ToolAction(EventAction, kw_only=False):
     """
 
     runnable = True
-    says = "Calling {0.tool}"
+    message_format = "Calling {0.tool}"
 
     tool: str
     arguments: dict[str, Any] = Field(default_factory=dict[str, Any])
 
 
 class MessageAction(EventAction, kw_only=False):
-    """Say something: the user to the agent, or the agent to the user.
+    """Send a message from the user to the agent, or from the agent to the user.
 
     Attributes:
         content: The text.
-        image_urls: Images that belong to it.
-        wait_for_response: Whether the agent waits for what the user says to it.
+        image_urls: The URLs of images.
+        wait_for_response: Whether the agent waits for a response of the user.
     """
 
-    says = "{0.content}"
+    message_format = "{0.content}"
 
     content: str
     image_urls: list[str] = Field(default_factory=list[str])
@@ -272,15 +272,15 @@ class MessageAction(EventAction, kw_only=False):
 
 
 class SystemMessageAction(EventAction, kw_only=False):
-    """Tell the agent how to work.
+    """Set the system prompt of the agent.
 
     Attributes:
         content: The system prompt.
-        tools: The tools it has, as descriptions for a model.
+        tools: The definitions of its tools.
         agent: Its name.
     """
 
-    says = "{0.content}"
+    message_format = "{0.content}"
 
     content: str
     tools: list[dict[str, Any]] | None = None
@@ -290,26 +290,26 @@ class SystemMessageAction(EventAction, kw_only=False):
 class NullAction(EventAction, kw_only=False):
     """Do nothing."""
 
-    says = "No action"
+    message_format = "No action"
 
 
 class AgentThinkAction(EventAction, kw_only=False):
-    """Write a thought down; nothing is carried out.
+    """Record a thought, without executing anything.
 
     Attributes:
         thought: The thought.
     """
 
-    says = "Thinking: {0.thought}"
+    message_format = "Thinking: {0.thought}"
 
     thought: str = ""
 
 
 class AgentFinishAction(EventAction, kw_only=False):
-    """Say that the task is over.
+    """Finish the task.
 
     Attributes:
-        final_thought: What the user is told.
+        final_thought: The message for the user.
         outputs: Results for programs.
         success: Whether the task was completed.
     """
@@ -320,16 +320,16 @@ class AgentFinishAction(EventAction, kw_only=False):
 
     @property
     def message(self) -> str:
-        """What the user is told."""
+        """The message for the user."""
         return self.final_thought or "All done."
 
 
 class AgentRejectAction(EventAction, kw_only=False):
-    """Say that the task is not taken on.
+    """Reject the task.
 
     Attributes:
-        outputs: Why, with `reason`, and what else programs may need.
-        thought: What the agent thinks of it.
+        outputs: The `reason`, and other results for programs.
+        thought: The thought of the agent.
     """
 
     outputs: dict[str, Any] = Field(default_factory=dict[str, Any])
@@ -337,20 +337,20 @@ class AgentRejectAction(EventAction, kw_only=False):
 
     @property
     def message(self) -> str:
-        """What the user is told."""
+        """The message for the user."""
         return f"The task is rejected: {self.outputs.get('reason') or self.thought or 'no reason'}"
 
 
 class AgentDelegateAction(EventAction, kw_only=False):
-    """Give a task to another agent.
+    """Delegate a task to another agent.
 
     Attributes:
         agent: Its name.
-        inputs: What it gets: the `task`, and what else it may need.
-        thought: Why.
+        inputs: The `task`, and other inputs.
+        thought: The reason.
     """
 
-    says = "Delegating to {0.agent}"
+    message_format = "Delegating to {0.agent}"
 
     agent: str
     inputs: dict[str, Any] = Field(default_factory=dict[str, Any])
@@ -358,16 +358,16 @@ class AgentDelegateAction(EventAction, kw_only=False):
 
 
 class RecallAction(EventAction, kw_only=False):
-    """Ask the memory.
+    """Query the memory.
 
     Attributes:
-        query: For what.
-        recall_type: `workspace_context` for what is to be known at the beginning, `knowledge` for
-            what belongs to the query.
-        thought: Why.
+        query: The query.
+        recall_type: `workspace_context` for facts about the workspace, `knowledge` for entries that
+            match the query.
+        thought: The reason.
     """
 
-    says = "Recalling: {0.query}"
+    message_format = "Recalling: {0.query}"
 
     query: str
     recall_type: Literal["workspace_context", "knowledge"] = "knowledge"
@@ -378,30 +378,30 @@ AgentRecallAction = RecallAction
 
 
 class ChangeAgentStateAction(EventAction, kw_only=False):
-    """Bring an agent into another state.
+    """Change the state of an agent.
 
     Attributes:
         agent_state: The state.
-        reason: Why.
+        reason: The reason.
     """
 
-    says = "The agent is to be {0.agent_state}"
+    message_format = "Changing agent state to {0.agent_state}"
 
     agent_state: AgentState
     reason: str = ""
 
 
 class AddTaskAction(EventAction, kw_only=False):
-    """Put a task on the plan.
+    """Add a task to the plan.
 
     Attributes:
-        goal: What is to be reached.
-        parent: The id of the task that it is a part of; empty for none.
-        subtasks: Its own parts.
-        thought: Why.
+        goal: The goal of the task.
+        parent: The id of the parent task; empty for none.
+        subtasks: The subtasks.
+        thought: The reason.
     """
 
-    says = "Added task: {0.goal}"
+    message_format = "Added task: {0.goal}"
 
     goal: str
     parent: str = ""
@@ -415,10 +415,10 @@ class ModifyTaskAction(EventAction, kw_only=False):
     Attributes:
         task_id: The id of the task.
         state: Its new state.
-        thought: Why.
+        thought: The reason.
     """
 
-    says = "Task {0.task_id} is {0.state}"
+    message_format = "Task {0.task_id} is {0.state}"
 
     task_id: str
     state: Literal["open", "in_progress", "completed", "abandoned", "verified"]
@@ -426,11 +426,11 @@ class ModifyTaskAction(EventAction, kw_only=False):
 
 
 class CondensationAction(EventAction, kw_only=False):
-    """Leave events out of what the model reads, with a summary in their place.
+    """Replace events by a summary in the input of the model.
 
     Attributes:
         forgotten_event_ids: The ids of the events.
-        summary: What the model reads instead; empty for nothing.
+        summary: The summary; empty for none.
     """
 
     forgotten_event_ids: list[int]
@@ -438,22 +438,22 @@ class CondensationAction(EventAction, kw_only=False):
 
     @property
     def message(self) -> str:
-        """What it is, in a line for people."""
+        """A description of the action for people, in one line."""
         return self.summary or f"{len(self.forgotten_event_ids)} events are left out"
 
 
 class CondensationRequestAction(EventAction, kw_only=False):
-    """Ask for the history to be made shorter."""
+    """Request a condensation of the history."""
 
-    says = "The history is to be made shorter"
+    message_format = "Condensing the history"
 
 
 def setup_script_action(path: str, timeout: float = SETUP_TIMEOUT) -> CmdRunAction:
-    """Return the action that runs a setup script in the session of the terminal, unseen.
+    """Return the action that runs a setup script in the terminal session, hidden from people.
 
     Args:
         path: The script.
-        timeout: Seconds after which it is stopped.
+        timeout: The time limit in seconds.
     """
     script = shlex.quote(path)
     return CmdRunAction(

@@ -1,4 +1,4 @@
-"""Fields of a record, given in their order or by name."""
+"""Positional and named fields of a record."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ __all__ = ["by_name"]
 
 
 def by_name(
-    kind: type, order: list[str], given: tuple[Any, ...], fields: dict[str, Any]
+    kind: type, order: list[str], values: tuple[Any, ...], fields: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return fields by name, of which some were given by their order."""
-    if len(given) > len(order):
+    """Return fields by name, from positional values and named fields."""
+    if len(values) > len(order):
         raise UserTypeError(
-            f"{kind.__name__} has {len(order)} fields ({', '.join(order) or 'none'}); it got "
-            f"{len(given)} values."
+            f"{kind.__name__} has too many values: expected at most {len(order)} "
+            f"({', '.join(order) or 'none'}), got {len(values)}."
         )
-    for name, value in zip(order, given, strict=False):
+    for name, value in zip(order, values, strict=False):
         if name in fields:
             raise UserTypeError(f"{kind.__name__} got {name!r} twice.")
         fields[name] = value

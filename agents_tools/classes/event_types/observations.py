@@ -1,4 +1,4 @@
-"""What was seen when something was done."""
+"""The observations: the results of actions."""
 
 from __future__ import annotations
 
@@ -33,41 +33,41 @@ __all__ = [
     "ToolObservation",
 ]
 
-Said: TypeAlias = str | list[TextContent | ImageContent]
-"""What an observation may be given as its content."""
+ContentInput: TypeAlias = str | list[TextContent | ImageContent]
+"""The accepted types of `content`."""
 
 
 class EventObservation(Observation):
-    """Base of the observations of this module: `content` may be text, and comes first."""
+    """The base class of the observations of this module; `content` comes first, and can be text."""
 
     if TYPE_CHECKING:
 
-        def __init__(self, content: Said = "", *, is_error: bool = False) -> None: ...
+        def __init__(self, content: ContentInput = "", *, is_error: bool = False) -> None: ...
     else:
 
-        def __init__(self, *given: object, **fields: object) -> None:
+        def __init__(self, *values: object, **fields: object) -> None:
             order = [name for name in type(self).model_fields if name != "is_error"]
-            super().__init__(**by_name(type(self), order, given, fields))
+            super().__init__(**by_name(type(self), order, values, fields))
 
     @field_validator("content", mode="before")
     @classmethod
-    def _take_text(cls, value: Any) -> Any:
+    def _wrap_text(cls, value: Any) -> Any:
         if isinstance(value, str):
             return [TextContent(text=value)] if value else []
         return value
 
     @property
     def message(self) -> str:
-        """What was seen, as text for people."""
+        """The text of the observation for people."""
         return self.text
 
 
 class ToolObservation(EventObservation):
-    """What a tool answered that has no observation of its own.
+    """The result of a tool without its own observation class.
 
     Attributes:
-        tool: Its name.
-        status: How the call ended.
+        tool: The name of the tool.
+        status: The status of the call.
     """
 
     tool: str = ""
@@ -77,7 +77,7 @@ class ToolObservation(EventObservation):
 
         def __init__(
             self,
-            content: Said = "",
+            content: ContentInput = "",
             tool: str = "",
             status: str = "ok",
             *,
@@ -86,12 +86,12 @@ class ToolObservation(EventObservation):
 
 
 class CmdOutputObservation(EventObservation):
-    """What a command has written.
+    """The output of a command.
 
     Attributes:
         command: The command.
-        exit_code: Its exit code; `None` while it runs.
-        hidden: Whether people are not shown it.
+        exit_code: The exit code; `None` while the command runs.
+        hidden: Whether the event is hidden from people.
     """
 
     command: str = ""
@@ -102,7 +102,7 @@ class CmdOutputObservation(EventObservation):
 
         def __init__(
             self,
-            content: Said = "",
+            content: ContentInput = "",
             command: str = "",
             exit_code: int | None = None,
             hidden: bool = False,
@@ -115,7 +115,7 @@ CmdRunObservation = CmdOutputObservation
 
 
 class FileReadObservation(EventObservation):
-    """What is in a file.
+    """The content of a file.
 
     Attributes:
         path: The file.
@@ -126,17 +126,17 @@ class FileReadObservation(EventObservation):
     if TYPE_CHECKING:
 
         def __init__(
-            self, content: Said = "", path: str = "", *, is_error: bool = False
+            self, content: ContentInput = "", path: str = "", *, is_error: bool = False
         ) -> None: ...
 
 
 class FileEditObservation(EventObservation):
-    """How a file was changed.
+    """The change of a file.
 
     Attributes:
         path: The file.
-        prev_exists: Whether it was there before.
-        diff: What was changed, as a unified diff.
+        prev_exists: Whether the file existed before.
+        diff: The change as a unified diff.
     """
 
     path: str = ""
@@ -147,7 +147,7 @@ class FileEditObservation(EventObservation):
 
         def __init__(
             self,
-            content: Said = "",
+            content: ContentInput = "",
             path: str = "",
             prev_exists: bool = True,
             diff: str | None = None,
@@ -157,7 +157,7 @@ class FileEditObservation(EventObservation):
 
 
 class IPythonRunCellObservation(EventObservation):
-    """What Python code has written.
+    """The output of Python code.
 
     Attributes:
         code: The code.
@@ -168,16 +168,16 @@ class IPythonRunCellObservation(EventObservation):
     if TYPE_CHECKING:
 
         def __init__(
-            self, content: Said = "", code: str = "", *, is_error: bool = False
+            self, content: ContentInput = "", code: str = "", *, is_error: bool = False
         ) -> None: ...
 
 
 class BrowserOutputObservation(EventObservation):
-    """What a browser shows.
+    """The page that a browser shows.
 
     Attributes:
         url: The address of the page.
-        screenshot: A picture of it, as a `data:` URL.
+        screenshot: An image of the page, as a `data:` URL.
     """
 
     url: str = ""
@@ -187,7 +187,7 @@ class BrowserOutputObservation(EventObservation):
 
         def __init__(
             self,
-            content: Said = "",
+            content: ContentInput = "",
             url: str = "",
             screenshot: str | None = None,
             *,
@@ -196,11 +196,11 @@ class BrowserOutputObservation(EventObservation):
 
 
 class MCPObservation(EventObservation):
-    """What a tool of an MCP server answered.
+    """The result of a tool of an MCP server.
 
     Attributes:
         name: The tool.
-        arguments: What it was called with.
+        arguments: The arguments of the call.
         server: The server.
     """
 
@@ -212,7 +212,7 @@ class MCPObservation(EventObservation):
 
         def __init__(
             self,
-            content: Said = "",
+            content: ContentInput = "",
             name: str = "",
             arguments: Mapping[str, Any] = ...,
             server: str | None = None,
@@ -222,11 +222,11 @@ class MCPObservation(EventObservation):
 
 
 class RecallObservation(EventObservation):
-    """What the memory has on a query.
+    """The entries of the memory for a query.
 
     Attributes:
         query: The query.
-        recall_type: As of the `RecallAction`.
+        recall_type: The type of the `RecallAction`.
     """
 
     query: str = ""
@@ -236,7 +236,7 @@ class RecallObservation(EventObservation):
 
         def __init__(
             self,
-            content: Said = "",
+            content: ContentInput = "",
             query: str = "",
             recall_type: Literal["workspace_context", "knowledge"] = "knowledge",
             *,
@@ -253,55 +253,55 @@ class _FailureObservation(EventObservation):
 
 
 class AgentErrorObservation(_FailureObservation):
-    """The agent has made a mistake, which it can correct.
+    """An error that the agent has made and can correct.
 
     Attributes:
-        error_id: What kind of mistake, for programs.
+        error_id: The kind of error, for programs.
     """
 
     if TYPE_CHECKING:
 
         def __init__(
-            self, content: Said = "", error_id: str = "", *, is_error: bool = True
+            self, content: ContentInput = "", error_id: str = "", *, is_error: bool = True
         ) -> None: ...
 
 
 class ErrorObservation(_FailureObservation):
-    """Something went wrong that is no mistake of the agent's.
+    """A failure that the agent has not caused.
 
     Attributes:
-        error_id: What kind of failure, for programs.
+        error_id: The kind of failure, for programs.
     """
 
     if TYPE_CHECKING:
 
         def __init__(
-            self, content: Said = "", error_id: str = "", *, is_error: bool = True
+            self, content: ContentInput = "", error_id: str = "", *, is_error: bool = True
         ) -> None: ...
 
 
 class NullObservation(EventObservation):
-    """Nothing was seen; who waits for something passes over it."""
+    """An empty observation, which waiting code ignores."""
 
     if TYPE_CHECKING:
 
-        def __init__(self, content: Said = "", *, is_error: bool = False) -> None: ...
+        def __init__(self, content: ContentInput = "", *, is_error: bool = False) -> None: ...
 
 
 class AgentThinkObservation(EventObservation):
-    """That a thought has been written down."""
+    """The confirmation that a thought was recorded."""
 
     if TYPE_CHECKING:
 
-        def __init__(self, content: Said = "", *, is_error: bool = False) -> None: ...
+        def __init__(self, content: ContentInput = "", *, is_error: bool = False) -> None: ...
 
 
 class AgentStateChangedObservation(EventObservation):
-    """The agent is in another state.
+    """The state of the agent has changed.
 
     Attributes:
         agent_state: The state.
-        reason: Why.
+        reason: The reason.
     """
 
     agent_state: AgentState
@@ -311,7 +311,7 @@ class AgentStateChangedObservation(EventObservation):
 
         def __init__(
             self,
-            content: Said,
+            content: ContentInput,
             agent_state: AgentState,
             reason: str = "",
             *,
@@ -320,16 +320,16 @@ class AgentStateChangedObservation(EventObservation):
 
     @property
     def message(self) -> str:
-        """What was seen, as text for people."""
+        """The text of the observation for people."""
         return f"The agent is {self.agent_state}" + (f": {self.reason}" if self.reason else "")
 
 
 class AgentDelegateObservation(EventObservation):
-    """What another agent has made of a task.
+    """The result of a delegated task.
 
     Attributes:
-        outputs: Its results for programs.
-        agent: Its name.
+        outputs: The results for programs.
+        agent: The name of the agent.
     """
 
     outputs: dict[str, Any] = Field(default_factory=dict[str, Any])
@@ -339,7 +339,7 @@ class AgentDelegateObservation(EventObservation):
 
         def __init__(
             self,
-            content: Said = "",
+            content: ContentInput = "",
             outputs: Mapping[str, Any] = ...,
             agent: str = "",
             *,

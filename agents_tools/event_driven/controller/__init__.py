@@ -1,4 +1,4 @@
-"""An agent that the events of a stream drive."""
+"""The controller of an event-driven agent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps an agent when an event asks for it, and keeps its state."""
+"""The controller, which runs the steps of an event-driven agent and stores its state."""
 
 from __future__ import annotations
 
@@ -68,32 +68,32 @@ __all__ = ["AgentController"]
 logger = logging.getLogger("agents_tools")
 
 _MAX_DEPTH = 5
-_HEARD = EventFilter(
+_SUBSCRIBED = EventFilter(
     types=(ActionEvent.type, ObservationEvent.type, MessageEvent.type, RunItemStreamEvent.type)
 )
 LOGGED = "Your thought has been logged."
 
 
 class AgentController:
-    """Drives an agent by the events of a stream, in a conversation that others may join.
+    """Runs an agent with the events of a stream.
 
-    A message of the user lets the agent take a step: its model is asked once, and what it wants to
-    do is published as actions. A `ToolRuntime` on the same stream carries them out; when all of
-    them have been observed, the agent takes the next step. `ChangeAgentStateAction` stops or pauses
-    it at once, also in the middle of a step.
+    A message of the user starts a step: the controller sends one request to the model, and
+    publishes its tool calls as actions. A `ToolRuntime` on the same stream executes them. When all
+    actions have an observation, the next step starts. `ChangeAgentStateAction` stops or pauses the
+    agent at once, even during a step.
 
     Args:
         stream: The stream.
-        agent: The agent. Its tools are carried out by a runtime; `think` and `finish` mean what
-            their names say.
-        delegates: The agents that it may give tasks to, by name.
-        context: What instructions see as `ctx.context`.
-        max_iterations: How many steps it may take without a new message of the user.
-        recall: Whether what the user says is first recalled; a `MemorySubscriber` has to be there.
-        condense: Makes a `CondensationAction` of the state, when that is asked for.
+        agent: The agent. A runtime executes its tools; the controller handles `think` and `finish`.
+        delegates: The agents to which it can delegate tasks, by name.
+        context: The `ctx.context` of instructions.
+        max_iterations: The maximum number of steps without a new message of the user.
+        recall: Whether the memory is queried for each message of the user. This needs a
+            `MemorySubscriber` on the stream.
+        condense: Returns a `CondensationAction` for the state when a condensation is requested.
 
     Attributes:
-        state: What it knows.
+        state: The state of the agent.
     """
 
     def __init__(
@@ -106,11 +106,13 @@ class AgentController:
         max_iterations: int = 100,
         recall: bool = False,
         condense: Callable[[State], Action | None] | None = None,
-        _above: AgentController | None = None,
+        _parent: AgentController | None = None,
         _path: tuple[str, ...] = (),
     ) -> None:
         if max_iterations < 1:
-            raise UserValueError(f"max_iterations is at least 1, not {max_iterations}.")
+            raise UserValueError(
+                f"max_iterations= is invalid: expected a positive integer, got {max_iterations}."
+            )
         self.agent = agent
         self.state = State()
         self.delegate: AgentController | None = None
@@ -120,40 +122,44 @@ class AgentController:
         self._max_iterations = max_iterations
         self._recall = recall
         self._condense = condense
-        self._above = _above
+        self._parent = _parent
         self._path = _path
         self._pending: dict[int, str] = {}
-        self._given_up: set[int] = set()
+        self._abandoned: set[int] = set()
         self._delegated: Event | None = None
-        self._wanted: Event | None = None
+        self._requested: Event | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._stepping: tuple[asyncio.Task[None], Event] | None = None
+        self._current_step: tuple[asyncio.Task[None], Event] | None = None
         self._steps = 0
-        self._taken = self._said = -1  # the last events of its own that came, and that it published
+        self._last_received = (
+            self._last_published
+        ) = -1  # the ids of the last own events received and published
         self._closed = False
         self._ready: PendingFuture[None] = PendingFuture()
-        self._own = copy_context()
+        self._variables = copy_context()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._wishes = Wishes(agent, self._delegates)
+        self._actions = Wishes(agent, self._delegates)
         self._subscription = stream.subscribe(
             EventStreamSubscriber.AGENT_CONTROLLER,
-            self._take,
+            self._handle,
             f"controller-{id(self):x}",
-            where=_HEARD,
+            where=_SUBSCRIBED,
         )
-        self._say(AgentStateChangedObservation("", AgentState.LOADING), EventSource.ENVIRONMENT)
+        self._publish_record(
+            AgentStateChangedObservation("", AgentState.LOADING), EventSource.ENVIRONMENT
+        )
 
     async def __aenter__(self) -> Self:
-        """Return itself, ready."""
+        """Wait until the controller is ready, and return it."""
         await self._ready
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Close it."""
+        """Close the controller."""
         await self.aclose()
 
     def should_step(self, event: Event) -> bool:
-        """Return whether the agent takes a step because of an event, as things are.
+        """Return whether an event starts a step in the current state.
 
         Args:
             event: The event.
@@ -164,70 +170,72 @@ class AgentController:
             and self.state.agent_state is AgentState.RUNNING
             and not self._pending
             and self.delegate is None
-            and self._stepping is None
+            and self._current_step is None
         )
 
     async def set_agent_state_to(self, state: AgentState, reason: str = "") -> None:
-        """Bring the agent into another state, and say so on the stream.
+        """Change the state of the agent, and publish the change.
 
         Args:
-            state: The state.
-            reason: Why.
+            state: The new state.
+            reason: The reason.
         """
         if state is self.state.agent_state:
             return
         self.state.agent_state = state
-        if state is not AgentState.RUNNING and self._stepping is not None:
-            step, self._wanted = self._stepping  # to be taken again, if the agent goes on
-            self._stepping = None
+        if state is not AgentState.RUNNING and self._current_step is not None:
+            step, self._requested = self._current_step  # repeated if the agent continues
+            self._current_step = None
             step.cancel()
         if state in OVER:
             self._stop_pending()
         if self.delegate is not None:
-            await self.delegate.follow_above(state, reason)
-        self._say(AgentStateChangedObservation("", state, reason), EventSource.ENVIRONMENT)
-        if self._above is not None and state not in {AgentState.RUNNING, AgentState.PAUSED}:
-            await self._above.end_delegate(self)
-        elif state is AgentState.RUNNING and self._wanted is not None:
-            self._consider(self._wanted)
+            await self.delegate.follow_parent(state, reason)
+        self._publish_record(
+            AgentStateChangedObservation("", state, reason), EventSource.ENVIRONMENT
+        )
+        if self._parent is not None and state not in {AgentState.RUNNING, AgentState.PAUSED}:
+            await self._parent.end_delegate(self)
+        elif state is AgentState.RUNNING and self._requested is not None:
+            self._step_if_possible(self._requested)
 
-    async def follow_above(self, above: AgentState, reason: str) -> None:
-        """Be in the state that fits the one of the agent that has given the task.
+    async def follow_parent(self, parent_state: AgentState, reason: str) -> None:
+        """Change the state of a delegate to match that of the delegating agent.
 
         Args:
-            above: The state of that agent.
-            reason: Why it is in it.
+            parent_state: The state of the delegating agent.
+            reason: The reason for that state.
         """
-        if above in OVER:
+        if parent_state in OVER:
             await self.set_agent_state_to(AgentState.STOPPED, reason)
-        elif above is AgentState.PAUSED:
+        elif parent_state is AgentState.PAUSED:
             await self.set_agent_state_to(AgentState.PAUSED, reason)
-        elif above is AgentState.RUNNING and self.state.agent_state is AgentState.PAUSED:
+        elif parent_state is AgentState.RUNNING and self.state.agent_state is AgentState.PAUSED:
             await self.set_agent_state_to(AgentState.RUNNING, reason)
 
     def _stop_pending(self) -> None:
-        """Stop what others do for the agent; their observations are for the history only."""
+        """Stop the pending actions; their observations are only added to the history."""
         for action_id in self._pending.keys() - {getattr(self._delegated, "id", None)}:
-            self._say(CmdKillAction(action_id), EventSource.ENVIRONMENT, hidden=True)
-        self._given_up |= self._pending.keys()
+            self._publish_record(CmdKillAction(action_id), EventSource.ENVIRONMENT, hidden=True)
+        self._abandoned |= self._pending.keys()
         self._pending.clear()
-        self._wanted = None
+        self._requested = None
 
     def __enter__(self) -> Self:
-        """Return itself, ready."""
+        """Wait until the controller is ready, and return it."""
         self._ready.result()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close it."""
+        """Close the controller."""
         self.close()
 
     def close(self) -> None:
-        """Do what `aclose` does, from a thread that runs no event loop."""
+        """Close the controller from a thread without an event loop."""
         run_sync(self.aclose)
 
     async def aclose(self) -> None:
-        """Stop stepping, and listen no more; the state stays."""
+        """Stop all steps and unsubscribe. The state remains available."""
         if not self._closed:
             self._closed = True
             self._ready.resolve(None)
@@ -252,51 +260,48 @@ class AgentController:
 
     # --- events
 
-    async def _take(self, event: Event) -> None:
+    async def _handle(self, event: Event) -> None:
         if event.path != self._path or self._closed:
             return
         self._loop = asyncio.get_running_loop()
         if self.state.agent_state is AgentState.LOADING and not self.state.history:
-            await self._begin(event)
+            await self._load(event)
         self.state.history.append(event)
-        self._taken = event.id
+        self._last_received = event.id
         if event.type == ActionEvent.type:
-            await self._take_action(cast("ActionEvent[Any]", event))
+            await self._handle_action(cast("ActionEvent[Any]", event))
         if asks_for_step(event) and self._is_awaited(event):
-            self._wanted = event
-            if event.source is EventSource.USER and not self._is_held():
-                await self._go_on()
+            self._requested = event
+            if event.source is EventSource.USER and not self._is_parent_paused():
+                await self._resume()
         elif event.cause is not None:
             self._pending.pop(event.cause, None)
-        if self._wanted is not None:
-            self._consider(self._wanted)
+        if self._requested is not None:
+            self._step_if_possible(self._requested)
 
     def _is_awaited(self, event: Event) -> bool:
-        """Return whether somebody waits for an observation.
-
-        The agent, or the user who has acted.
-        """
+        """Return whether the agent waits for an observation, or the user caused it."""
         cause = event.cause
         if event.type != ObservationEvent.type or cause is None:
             return True
         if self._pending.pop(cause, None) is not None:
             return True
-        if cause in self._given_up:
-            self._given_up.discard(cause)
+        if cause in self._abandoned:
+            self._abandoned.discard(cause)
             return False
-        said = (one.source for one in reversed(self.state.history) if one.id == cause)
-        return next(said, None) is not EventSource.ENVIRONMENT
+        sources = (past.source for past in reversed(self.state.history) if past.id == cause)
+        return next(sources, None) is not EventSource.ENVIRONMENT
 
-    def _is_held(self) -> bool:
-        """Return whether the agent that has given the task is paused."""
-        return self._above is not None and self._above.state.agent_state is AgentState.PAUSED
+    def _is_parent_paused(self) -> bool:
+        """Return whether the delegating agent is paused."""
+        return self._parent is not None and self._parent.state.agent_state is AgentState.PAUSED
 
-    async def _go_on(self) -> None:
+    async def _resume(self) -> None:
         self._steps = 0
-        await self.set_agent_state_to(AgentState.RUNNING, "the user has said something")
+        await self.set_agent_state_to(AgentState.RUNNING, "the user sent a message")
 
-    async def _begin(self, first: Event) -> None:
-        """Take over what the stream already holds, and be ready."""
+    async def _load(self, first: Event) -> None:
+        """Load the existing events of the stream, and become ready."""
         if not self._path:
             try:
                 before = await self._stream.read()
@@ -307,27 +312,29 @@ class AgentController:
         await self.set_agent_state_to(AgentState.AWAITING_USER_INPUT, "ready")
         self._ready.resolve(None)
 
-    def _consider(self, event: Event) -> None:
-        """Take a step if the event asks for one; if it cannot be taken yet, later."""
-        if not self.should_step(event) or self._taken < self._said:
-            self._wanted = None if self.state.agent_state in OVER else event
+    def _step_if_possible(self, event: Event) -> None:
+        """Start a step for an event, or remember the event if the step cannot start yet."""
+        if not self.should_step(event) or self._last_received < self._last_published:
+            self._requested = None if self.state.agent_state in OVER else event
             return
-        self._wanted = None
-        self._stepping = (self._begun(self._step(event)), event)
+        self._requested = None
+        self._current_step = (self._start_task(self._step(event)), event)
 
-    def _begun(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def _start_task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(
-            work, name=f"step of {self.agent.name}", context=self._own.copy()
+            work, name=f"step of {self.agent.name}", context=self._variables.copy()
         )
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def _take_action(self, event: ActionEvent[Any]) -> None:
+    async def _handle_action(self, event: ActionEvent[Any]) -> None:
         try:
             value = event.value if not is_runnable(event) else None
-        except UserError as error:  # somebody has published what is no action
-            self._say(ErrorObservation(str(error), "invalid_event"), EventSource.ENVIRONMENT)
+        except UserError as error:  # the published action is invalid
+            self._publish_record(
+                ErrorObservation(str(error), "invalid_event"), EventSource.ENVIRONMENT
+            )
             return
         match value:
             case ChangeAgentStateAction() as action:
@@ -336,7 +343,7 @@ class AgentController:
                 if self._recall:
                     self._ask_memory(event, action)
             case MessageAction() as action if action.wait_for_response:
-                if self._user_said_since(event) is not None:
+                if self._newer_user_message(event) is not None:
                     return
                 await self.set_agent_state_to(AgentState.AWAITING_USER_INPUT)
             case AgentThinkAction():
@@ -349,9 +356,9 @@ class AgentController:
             case AgentDelegateAction() as action:
                 await self._start_delegate(event, action)
             case CondensationRequestAction():
-                made = self._condense(self.state) if self._condense is not None else None
-                if made is not None:
-                    self._say(made, EventSource.AGENT, cause=event.id)
+                action = self._condense(self.state) if self._condense is not None else None
+                if action is not None:
+                    self._publish_record(action, EventSource.AGENT, cause=event.id)
             case _:
                 pass
 
@@ -359,15 +366,17 @@ class AgentController:
         self._answer(event, NullObservation(action.message))
         self._pending.pop(event.id, None)
         self.state.outputs = dict(action.outputs)
-        more = self._user_said_since(event)
+        newer = self._newer_user_message(event)
         await self.set_agent_state_to(AgentState.FINISHED, action.final_thought)
-        if more is not None and not self._path:
-            self._wanted = more
-            await self._go_on()
+        if newer is not None and not self._path:
+            self._requested = newer
+            await self._resume()
 
-    def _user_said_since(self, answer: Event) -> Event | None:
-        """Return what the user said while the agent came to an answer that does not regard it."""
-        newest = self._wanted or (self._stepping[1] if self._stepping is not None else None)
+    def _newer_user_message(self, answer: Event) -> Event | None:
+        """Return a message that the user sent after the request for an answer, if any."""
+        newest = self._requested or (
+            self._current_step[1] if self._current_step is not None else None
+        )
         if newest is None or answer.cause is None or newest.source is not EventSource.USER:
             return None
         return newest if newest.id > answer.cause else None
@@ -378,7 +387,9 @@ class AgentController:
         kind: Literal["knowledge", "workspace_context"] = (
             "knowledge" if known else "workspace_context"
         )
-        asked = self._say(RecallAction(action.content, kind), EventSource.USER, cause=event.id)
+        asked = self._publish_record(
+            RecallAction(action.content, kind), EventSource.USER, cause=event.id
+        )
         self._pending[asked.id] = ""
 
     # --- other agents
@@ -387,9 +398,11 @@ class AgentController:
         agent = self._delegates.get(action.agent)
         if agent is None or len(self._path) >= _MAX_DEPTH or self.delegate is not None:
             known = ", ".join(self._delegates) or "none"
-            text = f"There is no agent {action.agent!r} to give tasks to. There are: {known}."
+            text = f"There is no agent {action.agent!r}. Agents for delegation: {known}."
             if agent is not None:
-                text = "One task is given away at a time, and not from agent to agent for ever."
+                text = (
+                    f"Delegate one task at a time, through at most {_MAX_DEPTH} levels of agents."
+                )
             self._answer(event, AgentErrorObservation(text, "delegate"))
             return
         call_id = event.tool_call_id or f"action_{event.id}"
@@ -400,15 +413,15 @@ class AgentController:
             delegates=self._delegates,
             context=self._context.context,
             max_iterations=self._max_iterations,
-            _above=self,
+            _parent=self,
             _path=(*self._path, call_id),
         )
         inputs = action.inputs
         task = str(inputs["task"]) if set(inputs) == {"task"} else json.dumps(inputs)
-        self.delegate._say(MessageAction(task), EventSource.USER, cause=event.id)  # noqa: SLF001 - its own class
+        self.delegate._publish_record(MessageAction(task), EventSource.USER, cause=event.id)  # noqa: SLF001 - its own class
 
     async def end_delegate(self, delegate: AgentController) -> None:
-        """Take what a delegate has made of its task; called by the delegate when it has ended.
+        """Publish the result of a delegate; called by the delegate when it has ended.
 
         Args:
             delegate: The delegate.
@@ -423,13 +436,13 @@ class AgentController:
             text, state.outputs, delegate.agent.name, is_error=failed
         )
         self.state.usage.add(state.usage)
-        self._begun(delegate.aclose())
+        self._start_task(delegate.aclose())
         self._answer(event, observation)
 
     # --- a step
 
     async def _step(self, event: Event) -> None:
-        """Ask the model once, and publish what it wants."""
+        """Send one request to the model, and publish the response."""
         try:
             self._count()
             items = items_of(self.state.history, self._path)
@@ -438,36 +451,38 @@ class AgentController:
                 self.agent, items, self._context, box, self._delegates, self._emit
             )
             self.state.usage.add(response.usage)
-            if not self._is_current():  # a model that did not let itself be stopped
+            if not self._is_current():  # the model ignored the cancellation
                 return
             self._publish(response, box, event, provider)
         except asyncio.CancelledError as error:
             if _is_cancelled():
                 raise
             await self._fail(error)
-        except Exception as error:  # noqa: BLE001 - the agent is told to go on, or not
+        except Exception as error:  # noqa: BLE001 - the user decides how to continue
             await self._fail(error)
         else:
-            self._stepping = None
+            self._current_step = None
 
     def _is_current(self) -> bool:
-        return self._stepping is not None and self._stepping[0] is asyncio.current_task()
+        return self._current_step is not None and self._current_step[0] is asyncio.current_task()
 
     async def _fail(self, error: BaseException) -> None:
-        """Be in state `error`, which a message of the user ends."""
+        """Change to the state `error`, which the next message of the user ends."""
         logger.info("Agent %r failed.", self.agent.name, exc_info=error)
         if not self._is_current():
             return
-        self._stepping = None
+        self._current_step = None
         self.state.last_error = f"{type(error).__name__}: {error}"
-        self._say(ErrorObservation(self.state.last_error, type(error).__name__), EventSource.AGENT)
+        self._publish_record(
+            ErrorObservation(self.state.last_error, type(error).__name__), EventSource.AGENT
+        )
         await self.set_agent_state_to(AgentState.ERROR, self.state.last_error)
 
     def _count(self) -> None:
         if self._steps >= self._max_iterations:
             raise MaxTurnsExceeded(
-                f"Agent {self.agent.name!r} did not come to an end within {self._steps} steps "
-                "(max_iterations)."
+                f"Agent {self.agent.name!r} exceeded its limit of {self._steps} steps. To allow "
+                "more, raise max_iterations."
             )
         self._steps += 1
         self.state.iteration += 1
@@ -475,43 +490,45 @@ class AgentController:
     def _publish(
         self, response: ModelResponse, box: Toolbox, event: Event, provider: str | None
     ) -> None:
-        """Publish an answer: first as it is, for the history; then as actions."""
+        """Publish the items of a response for the history, then its calls as actions."""
         calls: list[tuple[ToolCallItem, Event]] = []
-        for given in response.items:
-            item: Any = replace(cast("Any", given), agent=self.agent.name)
+        for response_item in response.items:
+            item: Any = replace(cast("Any", response_item), agent=self.agent.name)
             name = _NAMES.get(item.type, "reasoning_item_created")
-            said = RunItemStreamEvent[Any](name, item.to_dict())
-            published = self._put(said.attach(item), EventSource.AGENT, event.id)
+            item_event = RunItemStreamEvent[Any](name, item.to_dict())
+            published = self._publish_event(item_event.attach(item), EventSource.AGENT, event.id)
             if isinstance(item, ToolCallItem) and item.needs_answer:
                 calls.append((item, published))
         for item, published in calls:
             self._act(item, published, box, provider)
         if not calls:
             action = MessageAction(
-                last_text(response.items), wait_for_response=self._wanted is None
+                last_text(response.items), wait_for_response=self._requested is None
             )
-            self._say(action, EventSource.AGENT, cause=event.id)
+            self._publish_record(action, EventSource.AGENT, cause=event.id)
 
-    def _act(self, call: ToolCallItem, said: Event, box: Toolbox, provider: str | None) -> None:
-        """Publish a call as an action, and wait for what is observed."""
+    def _act(
+        self, call: ToolCallItem, item_event: Event, box: Toolbox, provider: str | None
+    ) -> None:
+        """Publish a call as an action, and mark it as pending."""
         origin = Origin(call.name, call.call_id, self._path, EventSource.AGENT)
         try:
-            action = self._wishes.action_of(call, box, provider)
+            action = self._actions.action_of(call, box, provider)
         except (ValueError, UserError) as error:
-            self._pending[said.id] = call.call_id
+            self._pending[item_event.id] = call.call_id
             observation = AgentErrorObservation(str(error), "invalid_action")
-            self._note(event_of(observation).replace(cause=said.id, origin=origin))
+            self._publish_tracked(event_of(observation).replace(cause=item_event.id, origin=origin))
             return
-        published = self._note(action.replace(cause=said.cause, origin=origin))
+        published = self._publish_tracked(action.replace(cause=item_event.cause, origin=origin))
         self._pending[published.id] = call.call_id
 
     # --- the stream
 
     def _answer(self, event: Event, observation: Observation) -> None:
         origin = Origin(event.tool_name, event.tool_call_id, self._path, EventSource.ENVIRONMENT)
-        self._note(event_of(observation).replace(cause=event.id, origin=origin))
+        self._publish_tracked(event_of(observation).replace(cause=event.id, origin=origin))
 
-    def _say(
+    def _publish_record(
         self,
         value: Action | Observation,
         source: EventSource,
@@ -519,17 +536,17 @@ class AgentController:
         cause: int | None = None,
         hidden: bool | None = None,
     ) -> Event:
-        return self._put(event_of(value, hidden=hidden), source, cause)
+        return self._publish_event(event_of(value, hidden=hidden), source, cause)
 
-    def _put(self, event: Event, source: EventSource, cause: int | None) -> Event:
+    def _publish_event(self, event: Event, source: EventSource, cause: int | None) -> Event:
         origin = Origin(path=self._path, source=source)
-        return self._note(event.replace(cause=cause, origin=origin))
+        return self._publish_tracked(event.replace(cause=cause, origin=origin))
 
-    def _note(self, event: Event) -> Event:
-        """Publish an event; no step is taken before it has come back and is part of the history."""
+    def _publish_tracked(self, event: Event) -> Event:
+        """Publish an event. No step starts before the event is received and in the history."""
         published = self._stream.publish(event)
-        if _HEARD.accepts(event):
-            self._said = max(self._said, published.id)
+        if _SUBSCRIBED.accepts(event):
+            self._last_published = max(self._last_published, published.id)
         return published
 
     def _emit(self, event: Event) -> None:

@@ -1,4 +1,4 @@
-"""What a model reads of the events of a conversation."""
+"""The conversion of events to the items of a conversation."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ _NO_RESULT = "The call has no result: the agent was stopped before there was one
 
 
 def items_of(events: Sequence[Event], path: tuple[str, ...] = ()) -> list[Item]:
-    """Return what a model reads of events: each call has exactly one output, right after its turn.
+    """Return the items of a conversation; each call has exactly one output, right after its turn.
 
     Args:
         events: The events of a stream.
-        path: Whose conversation it is: that of the calls of these ids, or the outermost one.
+        path: The call ids that lead to the agent; by default the outermost agent.
     """
     own = [event for event in events if event.path == path]
     forgotten, summaries = _forgotten(own)
@@ -64,13 +64,13 @@ def items_of(events: Sequence[Event], path: tuple[str, ...] = ()) -> list[Item]:
             for item in _readable(event, turns.calls, authors):
                 turn = event.cause if isinstance(event, RunItemStreamEvent) else None
                 turns.add(item, turn, event.id)
-    return turns.whole()
+    return turns.items()
 
 
 class _ConversationTurns:
-    """Puts items in the order that models take: calls, their outputs, and then what came between.
+    """Puts items into the order that models expect: calls, their outputs, then other items.
 
-    What was said while the model wrote comes after its answer, which does not regard it.
+    A message that arrived during a request comes after its response, which did not consider it.
 
     Attributes:
         calls: The calls so far, by their ids.
@@ -79,7 +79,7 @@ class _ConversationTurns:
     def __init__(self) -> None:
         self.calls: dict[str, ToolCallItem] = {}
         self._items: list[Item] = []
-        self._said: list[int] = []  # for each item, the event in which the model was told it, or -1
+        self._sources: list[int] = []  # the event of each input item, or -1
         self._open: dict[str, ToolCallOutputItem | None] = {}
         self._later: list[Item] = []
         self._turn: int | None = None
@@ -89,8 +89,8 @@ class _ConversationTurns:
 
         Args:
             item: The item.
-            turn: The event that the model answered with it; `None` for what is no answer.
-            at: The event that it is in.
+            turn: The event to which the model responded with the item; `None` for other items.
+            at: The event of the item.
         """
         if isinstance(item, ToolCallOutputItem):
             if self._open.get(item.call_id, item) is None:
@@ -104,18 +104,18 @@ class _ConversationTurns:
         if turn is None or turn != self._turn:
             self._close()
         self._turn = turn
-        while turn is not None and self._items and self._said[-1] > turn:
+        while turn is not None and self._items and self._sources[-1] > turn:
             self._later.insert(0, self._items.pop())
-            self._said.pop()
+            self._sources.pop()
         self._items.append(item)
-        self._said.append(at if turn is None else -1)
+        self._sources.append(at if turn is None else -1)
         if isinstance(item, ToolCallItem):
             self.calls[item.call_id] = item
             if item.needs_answer:
                 self._open[item.call_id] = None
 
-    def whole(self) -> list[Item]:
-        """Return all items; a call that was never answered says so."""
+    def items(self) -> list[Item]:
+        """Return all items, with an output that reports the loss for each call without one."""
         self._close()
         return self._items
 
@@ -124,30 +124,30 @@ class _ConversationTurns:
             call = self.calls[call_id]
             self._items.append(output or _output(call, _NO_RESULT, "lost"))
         self._items += self._later
-        self._said += [-1] * (len(self._items) - len(self._said))
+        self._sources += [-1] * (len(self._items) - len(self._sources))
         self._open, self._later = {}, []
 
 
 def _forgotten(events: Iterable[Event]) -> tuple[set[int], dict[int, str]]:
-    """Return the ids that are left out, and the summaries by the id in whose place they stand."""
-    left_out: set[int] = set()
+    """Return the ids of removed events, and the summaries by the id of the event they replace."""
+    removed: set[int] = set()
     summaries: dict[int, str] = {}
     for event in events:
         if isinstance(event, ActionEvent) and event.kind == CondensationAction.__name__:
             try:
                 action = cast("CondensationAction", cast("Any", event).value)
-            except UserError:  # told by `_readable`
+            except UserError:  # logged by `_readable`
                 continue
-            left_out.update(action.forgotten_event_ids)
+            removed.update(action.forgotten_event_ids)
             if action.forgotten_event_ids and action.summary:
                 summaries[min(action.forgotten_event_ids)] = action.summary
-    return left_out, summaries
+    return removed, summaries
 
 
 def _readable(
     event: Event, calls: dict[str, ToolCallItem], authors: dict[int, EventSource | None]
 ) -> list[Item]:
-    """Return the items of an event; a damaged one has none, and stops no one."""
+    """Return the items of an event; an invalid event is logged and has none."""
     try:
         return list(_items(event, calls, authors))
     except UserError as error:
@@ -200,13 +200,13 @@ def _of_observation(
         if text := event.value.text:
             yield MessageInputItem(role="system", content=text)
     elif by_user and not event.hidden:
-        told = _observation_output(event)
-        text = told if isinstance(told, str) else str(told)
-        yield MessageInputItem(content=f"What the user has done gave:\n{text}")
+        output = _observation_output(event)
+        text = output if isinstance(output, str) else str(output)
+        yield MessageInputItem(content=f"Result of an action of the user:\n{text}")
 
 
 def _observation_output(event: ObservationEvent[Any]) -> ToolOutput:
-    """Return what a model reads of an observation, whether its class is known here or not."""
+    """Return the output for the model, even if the class of the observation is unknown."""
     try:
         return to_output(event.value.__tool_result__())
     except UserError:

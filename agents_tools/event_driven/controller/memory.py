@@ -1,4 +1,4 @@
-"""A memory that answers what the agents of a stream recall."""
+"""A memory that answers the recall actions of a stream."""
 
 from __future__ import annotations
 
@@ -36,9 +36,8 @@ class MemorySubscriber:
 
     Args:
         stream: The stream.
-        recall: Returns what is known for a `RecallAction`, as text or as what has a JSON form;
-            empty or `None` for nothing. Sync or async. What it raises is logged, and nothing is
-            known then.
+        recall: Returns the entries for a `RecallAction` as text or a JSON value, or `None` if there
+            are none. Sync or async. Its exceptions are logged, and count as no entries.
     """
 
     def __init__(self, stream: EventStream, recall: Callable[[RecallAction], Any]) -> None:
@@ -46,57 +45,57 @@ class MemorySubscriber:
         self._recall = recall
         self._subscription = stream.subscribe(
             EventStreamSubscriber.MEMORY,
-            self._take_async if inspect.iscoroutinefunction(recall) else self._take,
+            self._handle_async if inspect.iscoroutinefunction(recall) else self._handle,
             f"memory-{id(self):x}",
             where=EventFilter(types=(ActionEvent.type,)),
         )
 
     def close(self) -> None:
-        """Answer no more."""
+        """Stop answering."""
         self._stream.unsubscribe(self._subscription.subscriber_id, self._subscription.callback_id)
 
-    def _take(self, event: Event) -> Any:
-        """Answer at once, or give what does so when it is awaited."""
-        action = _recalled(event)
+    def _handle(self, event: Event) -> Any:
+        """Answer at once, or return an awaitable that answers."""
+        action = _recall_action(event)
         if action is None:
             return None
-        known: Any = None
+        entries: Any = None
         try:
-            known = self._recall(action)
-        except Exception:  # an agent does not stop because its memory fails
+            entries = self._recall(action)
+        except Exception:  # a failing memory must not stop the agent
             logger.exception("The memory failed on %r.", action.query)
-        if inspect.isawaitable(known):
-            return self._answer_later(event, action, known)
-        self._answer(event, action, known)
+        if inspect.isawaitable(entries):
+            return self._answer_later(event, action, entries)
+        self._answer(event, action, entries)
         return None
 
-    async def _take_async(self, event: Event) -> None:
-        later = self._take(event)
+    async def _handle_async(self, event: Event) -> None:
+        later = self._handle(event)
         if later is not None:
             await later
 
     async def _answer_later(self, event: Event, action: RecallAction, later: Any) -> None:
-        known: Any = None
+        entries: Any = None
         try:
-            known = await later
+            entries = await later
         except Exception:  # as above
             logger.exception("The memory failed on %r.", action.query)
-        self._answer(event, action, known)
+        self._answer(event, action, entries)
 
-    def _answer(self, event: Event, action: RecallAction, known: Any) -> None:
-        text = known if isinstance(known, str) else "" if known is None else _as_text(known)
+    def _answer(self, event: Event, action: RecallAction, entries: Any) -> None:
+        text = entries if isinstance(entries, str) else "" if entries is None else _as_text(entries)
         observation = RecallObservation(text, action.query, action.recall_type)
         origin = Origin(path=event.path, source=EventSource.ENVIRONMENT)
         with suppress(UserError):  # the stream was closed meanwhile
             self._stream.publish(event_of(observation).replace(cause=event.id, origin=origin))
 
 
-def _as_text(known: Any) -> str:
-    return to_json(known, fallback=str).decode(errors="replace")
+def _as_text(entries: Any) -> str:
+    return to_json(entries, fallback=str).decode(errors="replace")
 
 
-def _recalled(event: Event) -> RecallAction | None:
-    found = cast("ActionEvent[Any]", event)
-    with suppress(UserError):  # what somebody has published may be no action
-        return found.value if found.kind == RecallAction.__name__ else None
+def _recall_action(event: Event) -> RecallAction | None:
+    action_event = cast("ActionEvent[Any]", event)
+    with suppress(UserError):  # the published action can be invalid
+        return action_event.value if action_event.kind == RecallAction.__name__ else None
     return None

@@ -1,4 +1,4 @@
-"""What an agent that is driven by events knows, and what lets it act."""
+"""The state of an event-driven agent, and the events that start a step."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from agents_tools.events.kinds import ActionEvent, MessageEvent, ObservationEven
 __all__ = ["OVER", "State", "asks_for_step", "has_not_begun", "last_words"]
 
 OVER: Final = {AgentState.STOPPED, AgentState.FINISHED, AgentState.REJECTED, AgentState.ERROR}
-"""The states in which nothing of an agent's goes on."""
+"""The final states of an agent."""
 _SILENT = {NullObservation.__name__, AgentStateChangedObservation.__name__}
 
 
 @dataclass(slots=True, kw_only=True)
 class State:
-    """What an agent that is driven by events has to know.
+    """The state of an event-driven agent.
 
     Attributes:
-        agent_state: What it is doing.
-        history: All events of its conversation, in order; what it decides by.
-        iteration: How often its model was asked.
-        outputs: What it ended with, for programs.
-        last_error: Why it is in state `error`.
-        usage: What its model took.
+        agent_state: The current phase.
+        history: All events of its conversation, in order.
+        iteration: The number of requests to the model.
+        outputs: The final results for programs.
+        last_error: The reason for the state `error`.
+        usage: The tokens that were used.
     """
 
     agent_state: AgentState = AgentState.LOADING
@@ -47,10 +47,10 @@ class State:
 
 
 def asks_for_step(event: Event) -> bool:
-    """Return whether an event is something that an agent has to react to.
+    """Return whether an agent must react to an event.
 
-    What the user says is, and what was observed after an action. What the agent itself says,
-    changes of its state, and what was observed without anybody having asked are not.
+    It reacts to messages of the user and to observations of actions, but not to its own messages,
+    changes of its state, and observations without an action.
     """
     match event:
         case MessageEvent():
@@ -64,14 +64,14 @@ def asks_for_step(event: Event) -> bool:
 
 
 def has_not_begun(state: State) -> bool:
-    """Return whether an agent only waits for its first task."""
+    """Return whether an agent waits for its first task."""
     return state.agent_state is AgentState.AWAITING_USER_INPUT and not any(
         map(asks_for_step, state.history)
     )
 
 
 def last_words(state: State) -> str:
-    """Return what an agent that has ended said last."""
+    """Return the last message of an agent that has ended."""
     for event in reversed(state.history):
         if isinstance(event, ActionEvent) and event.source is EventSource.AGENT:
             value = cast("Any", event).value

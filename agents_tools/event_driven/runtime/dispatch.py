@@ -1,4 +1,4 @@
-"""How actions become calls of tools, and what came of these becomes observations."""
+"""The conversion of actions to tool calls, and of their outcomes to observations."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ if TYPE_CHECKING:
 
 __all__ = ["HANDLERS", "ActionHandler", "RuntimeCall", "content_of", "in_time", "of_mcp"]
 
-_BLOCKING = 600.0
-"""How long a blocking command may take that does not say, in seconds."""
-_OWN_END = 5.0
-"""How much later than a command's own timeout the call is ended, in seconds."""
+_BLOCKING_SECONDS = 600.0
+"""The default time limit of a blocking command, in seconds."""
+_GRACE_SECONDS = 5.0
+"""The extra time for a tool to end its command itself, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class RuntimeCall:
-    """A call of a tool, for an action."""
+    """A tool call for an action."""
 
     tool: AnyTool
     arguments: Mapping[str, Any]
@@ -51,7 +51,7 @@ class RuntimeCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionHandler:
-    """Which tool carries out a class of actions, and how."""
+    """The tool for a class of actions, and the conversions of arguments and outcomes."""
 
     tool_name: str
     to_arguments: Callable[[Any], Mapping[str, Any]]
@@ -59,19 +59,19 @@ class ActionHandler:
 
 
 def in_time(tool: AnyTool, action: Any) -> AnyTool:
-    """Return the tool with the deadline of an action.
+    """Return the tool with the time limit of an action.
 
-    One that ends commands itself gets to do so.
+    A tool that ends commands itself has `_GRACE_SECONDS` more to do so.
     """
     seconds: float | None = getattr(action, "timeout", None)
     if seconds is None:
         return tool
-    own = _OWN_END if isinstance(action, CmdRunAction) else 0.0
-    return time_limit(seconds + own)(tool)
+    grace = _GRACE_SECONDS if isinstance(action, CmdRunAction) else 0.0
+    return time_limit(seconds + grace)(tool)
 
 
 def _command(action: CmdRunAction) -> dict[str, Any]:
-    seconds = action.timeout or (_BLOCKING if action.blocking else None)
+    seconds = action.timeout or (_BLOCKING_SECONDS if action.blocking else None)
     typed = action.is_input or None
     return {"command": action.command, "timeout": seconds, "is_input": typed}
 
@@ -93,17 +93,17 @@ def _of_view(action: FileReadAction, outcome: CallOutcome) -> Observation:
 
 
 def _edit(action: FileEditAction) -> dict[str, Any]:
-    given = action.model_dump(exclude={"thought", "timeout"})
-    return {**given, "replace_all": action.replace_all or None}
+    arguments = action.model_dump(exclude={"thought", "timeout"})
+    return {**arguments, "replace_all": action.replace_all or None}
 
 
 def _of_edit(action: FileEditAction, outcome: CallOutcome) -> Observation:
-    seen = outcome.value
+    value = outcome.value
     return FileEditObservation(
         content_of(outcome.output),
         action.path,
-        getattr(seen, "prev_exists", True),
-        getattr(seen, "diff", None),
+        getattr(value, "prev_exists", True),
+        getattr(value, "diff", None),
         is_error=outcome.status != "ok",
     )
 
@@ -145,17 +145,17 @@ HANDLERS: dict[str, ActionHandler] = {
         to_observation=_of_browser,
     ),
 }
-"""The actions of the document, and the tools that carry them out under their usual names."""
+"""The handlers of the standard actions, with the usual names of the tools."""
 
 
 def content_of(output: Any) -> Any:
-    """Return what a model gets of a tool as the content of an observation."""
+    """Return the output of a tool as the content of an observation."""
     if isinstance(output, str):
         return output
-    return [_shown(block) for block in output]
+    return [_content_block(block) for block in output]
 
 
-def _shown(block: Any) -> TextContent | ImageContent:
+def _content_block(block: Any) -> TextContent | ImageContent:
     if isinstance(block, ToolOutputText):
         return TextContent(text=block.text)
     if isinstance(block, ToolOutputImage) and block.data is not None:

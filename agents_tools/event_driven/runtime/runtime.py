@@ -1,4 +1,4 @@
-"""The runtime itself."""
+"""`ToolRuntime`, which executes the actions of a stream."""
 
 from __future__ import annotations
 
@@ -50,46 +50,47 @@ if TYPE_CHECKING:
     from agents_tools.events.base import Event
     from agents_tools.tool.declaration import CallOutcome
 
-    _Begun: TypeAlias = tuple[ActionEvent[Any], asyncio.Task[Observation], ToolContext[Any]]
+    _RunningAction: TypeAlias = tuple[ActionEvent[Any], asyncio.Task[Observation], ToolContext[Any]]
 
 __all__ = ["ToolRuntime"]
 
 logger = logging.getLogger("agents_tools")
 
-_MISTAKES = {"invalid_args", "denied"}
-"""How a call ends by a mistake of the agent's, which it can correct."""
-_GONE = "The action was stopped before it had a result."
-_NOT_BEGUN = "The runtime was closed before it came to the action; nothing was done."
+_CORRECTABLE = {"invalid_args", "denied"}
+"""The statuses of calls that failed because of an error that the agent can correct."""
+_STOPPED = "The action was stopped before it had a result."
+_NOT_STARTED = "The runtime was closed before it started the action. Nothing was run."
 _LOST = (
-    "The action has no result: what carried it out has ended before there was one. It may have "
-    "been done, as a whole or in part."
+    "The action has no result: its runtime ended before there was one. The action possibly took "
+    "effect, wholly or in part."
 )
-_LOOKED_AT: Final = 10_000
-"""Among how many of the last events lost actions are looked for."""
+_SEARCHED_EVENTS: Final = 10_000
+"""The number of most recent events that are searched for lost actions."""
 _ACTIONS: Final = EventFilter(types=(ActionEvent.type,))
 _served: Final[WeakSet[EventStream]] = WeakSet()
-"""The streams on which a runtime of this process works or has worked."""
+"""The streams that have or had a runtime in this process."""
 _BOTH: Final = EventFilter(types=(ActionEvent.type, ObservationEvent.type))
 
 
 class ToolRuntime:
-    """Carries out the actions of a stream with tools, and publishes what they observe.
+    """Executes the actions of a stream with tools, and publishes their observations.
 
-    It runs on the event loop that it is made in, or without one on the background loop that all
-    synchronous calls share. What is no action, or not runnable, is passed over. Actions that
-    another process has left without an observation are not carried out once more: they are `lost`.
-    The first runtime of a stream carries out what was published there before it was made.
+    It runs on the event loop in which it is created, or, without one, on the background loop that
+    all synchronous calls share. Events that are not runnable actions are ignored. Actions that
+    another process has left without an observation are not executed again; their observation is an
+    error `lost`. The first runtime of a stream also executes the actions that were published in
+    this process before its creation.
 
     Args:
-        stream: Where actions come from, and observations go.
-        tools: The tools: a registry, whose tools are made when they are first needed, or a list.
-        max_parallel: How many actions are carried out at once. By default one after the other, in
-            the order they were published: a command finds what the one before it has left.
-        working_dir: Where tools that are made for the runtime work.
-        context: What tools see as `ctx.context`.
+        stream: The stream of the actions and observations.
+        tools: A registry, whose tools are created when they are first needed, or a list of tools.
+        max_parallel: The maximum number of actions that run at once. By default they run one after
+            the other in order of publication, so a command sees the effects of the previous one.
+        working_dir: The working directory of tools that are created for the runtime.
+        context: The `ctx.context` of the tools.
 
     Raises:
-        UserError: The stream is closed, or something given is no tool.
+        UserError: The stream is closed, or an item is not a tool.
     """
 
     def __init__(
@@ -103,46 +104,46 @@ class ToolRuntime:
     ) -> None:
         if max_parallel < 1:
             raise UserValueError(
-                f"ToolRuntime(max_parallel=...) is at least 1, not {max_parallel}."
+                f"max_parallel= is invalid: expected a positive integer, got {max_parallel}."
             )
         self._stream = stream
         self._tools = RuntimeTools(tools, working_dir)
         self._context = context
-        self._places = asyncio.Semaphore(max_parallel)
+        self._slots = asyncio.Semaphore(max_parallel)
         self._handlers = dict(HANDLERS)
-        self._running: dict[int, _Begun] = {}
+        self._running: dict[int, _RunningAction] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._own = copy_context()
+        self._variables = copy_context()
         self._closed = False
-        is_first = stream not in _served  # others answer what they have begun
+        is_first = stream not in _served  # an earlier runtime answers its own actions
         self._end = stream.last_id
         self._seen = stream.first_id - 1 if is_first else self._end
-        self._lock = Lock()  # of the two: what was seen before closing is answered by a task
+        self._lock = Lock()  # for `_closed` and `_seen`: a task answers actions seen before closing
         self._subscription = stream.subscribe(
             EventStreamSubscriber.RUNTIME,
-            self._take,
+            self._handle,
             f"runtime-{id(self):x}",
             after=self._seen,
             where=_ACTIONS,
         )
         if is_first:
             _served.add(stream)
-            self._look_back(stream.first_id)
+            self._find_lost(stream.first_id)
 
     def __enter__(self) -> Self:
-        """Return itself."""
+        """Return the runtime."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close it."""
+        """Close the runtime."""
         self.close()
 
     async def __aenter__(self) -> Self:
-        """Return itself."""
+        """Return the runtime."""
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Close it."""
+        """Close the runtime."""
         await self.aclose()
 
     def handles(
@@ -152,15 +153,15 @@ class ToolRuntime:
         to_arguments: Callable[[Any], Mapping[str, Any]],
         to_observation: Callable[[Any, CallOutcome], Observation] | None = None,
     ) -> None:
-        """Return which tool carries out a class of actions.
+        """Set the tool that executes a class of actions.
 
         Args:
             kind: The class, or its name.
-            tool_name: The tool.
+            tool_name: The name of the tool.
             to_arguments: Returns the arguments of the call for an action.
-            to_observation: Returns the observation for the action and what came of the call; by
-                default the tool's own, or a `ToolObservation`. A call that failed without an
-                observation is not shown to it.
+            to_observation: Returns the observation for the action and the outcome of the call. By
+                default, that is the observation of the tool, or a `ToolObservation`. It is not
+                called for a call that failed without an observation.
         """
         name = kind if isinstance(kind, str) else kind.__name__
         self._handlers[name] = ActionHandler(
@@ -168,34 +169,34 @@ class ToolRuntime:
         )
 
     def run_setup_script(self, path: str, timeout: float = 600.0) -> Event:
-        """Publish the action that runs a script in the session of the terminal, unseen.
+        """Publish the action that runs a setup script in the terminal session, hidden from people.
 
         Args:
             path: The script.
-            timeout: Seconds after which it is stopped.
+            timeout: The time limit in seconds.
         """
         action = setup_script_action(path, timeout)
         return self._stream.add_event(action, EventSource.ENVIRONMENT)
 
     def close(self) -> None:
-        """Stop what runs, and let go of what was made.
+        """Stop the running actions and close the created tools.
 
-        From another thread than that of its loop, it waits for that; on the loop itself, `await
-        aclose()` does.
+        In another thread than that of the event loop, this method waits for the actions to end. On
+        the event loop it does not wait; use `await aclose()` there.
         """
-        loop = self._leave()
+        loop = self._unsubscribe()
         self._refuse_rest()
         if loop is not None and _current_loop() is loop:
-            self._stopped(list(self._running))
+            self._cancel_actions(list(self._running))
             self._tools.close()
         elif loop is not None:
-            with suppress(RuntimeError):  # the loop has ended, and all that ran on it
+            with suppress(RuntimeError):  # the loop has ended, with all its tasks
                 asyncio.run_coroutine_threadsafe(self._stop(), loop).result()
         self._tools.close()
 
     async def aclose(self) -> None:
-        """Stop what runs, wait for it, and let go of what was made."""
-        loop = self._leave()
+        """Stop the running actions, wait for their end, and close the created tools."""
+        loop = self._unsubscribe()
         await asyncio.to_thread(self._refuse_rest)
         if loop is not None:
             if _current_loop() is loop:
@@ -205,7 +206,7 @@ class ToolRuntime:
                 await asyncio.wrap_future(stopping)
         await asyncio.to_thread(self._tools.close)
 
-    def _leave(self) -> asyncio.AbstractEventLoop | None:
+    def _unsubscribe(self) -> asyncio.AbstractEventLoop | None:
         with self._lock:
             first, self._closed = not self._closed, True
             if first:
@@ -218,41 +219,41 @@ class ToolRuntime:
         return None if loop is None or loop.is_closed() else loop
 
     async def _stop(self) -> None:
-        """Stop what runs; who does not listen is answered for, and watched by the supervisor."""
-        tasks = self._stopped(list(self._running))
+        """Stop the running actions; those that do not end are answered here and supervised."""
+        tasks = self._cancel_actions(list(self._running))
         if tasks:
             await asyncio.wait(tasks, timeout=GRACE)
-        await asyncio.sleep(0)  # what has ended just now is answered
+        await asyncio.sleep(0)  # lets the callbacks of tasks that have just ended run
         for event, task, context in list(self._running.values()):
             del self._running[event.id]
-            self._say(event, ErrorObservation(_GONE, "cancelled"))
+            self._publish_observation(event, ErrorObservation(_STOPPED, "cancelled"))
             await finish(task, name=context.tool_name, grace=0)
 
-    # --- what was not carried out
+    # --- actions that were not executed
 
     def _refuse_rest(self) -> None:
-        """Answer the actions that were published before closing, and not begun."""
+        """Answer the actions that were published before closing and have not started."""
         start, self._seen = self._seen + 1, self._end
-        for said in self._stream.get_events(start, self._end, filter=_ACTIONS):
-            event = cast("ActionEvent[Any]", said)
+        for item in self._stream.get_events(start, self._end, filter=_ACTIONS):
+            event = cast("ActionEvent[Any]", item)
             if is_runnable(event):
-                self._say(event, ErrorObservation(_NOT_BEGUN, "cancelled"))
+                self._publish_observation(event, ErrorObservation(_NOT_STARTED, "cancelled"))
 
-    def _look_back(self, before: int) -> None:
-        """Find the actions that another process has left, in the background."""
+    def _find_lost(self, before: int) -> None:
+        """Find the actions that another process has left without observation, in the background."""
         store = self._stream.store
         if store is None or before == 0:
             return
 
         def read(_: PendingFuture[None]) -> None:
-            found = store.read(before=before, where=_BOTH, limit=_LOOKED_AT, reverse=True)
+            found = store.read(before=before, where=_BOTH, limit=_SEARCHED_EVENTS, reverse=True)
             found.add_done_callback(self._answer_lost)
 
         self._stream.flush().add_done_callback(read)
 
     def _answer_lost(self, found: PendingFuture[list[Event]]) -> None:
         if found.error() is not None:
-            logger.warning("Lost actions could not be looked for: %s", found.error())
+            logger.warning("The search for lost actions failed: %s", found.error())
             return
         events = found.result()
         answered = {event.cause for event in events if isinstance(event, ObservationEvent)}
@@ -260,12 +261,12 @@ class ToolRuntime:
             if isinstance(event, ActionEvent) and event.id not in answered:
                 action = cast("ActionEvent[Any]", event)
                 if is_runnable(action):
-                    self._say(action, ErrorObservation(_LOST, "lost"))
+                    self._publish_observation(action, ErrorObservation(_LOST, "lost"))
 
     # --- actions
 
-    async def _take(self, said: Event) -> None:
-        event = cast("ActionEvent[Any]", said)
+    async def _handle(self, item: Event) -> None:
+        event = cast("ActionEvent[Any]", item)
         with self._lock:
             if self._closed:
                 return
@@ -274,33 +275,35 @@ class ToolRuntime:
             return
         self._loop = asyncio.get_running_loop()
         if event.kind == CmdKillAction.__name__:
-            self._say(event, self._killed(event))
+            self._publish_observation(event, self._kill(event))
             return
         context = self._context_of(event)
         task = self._loop.create_task(
-            self._carry_out(event, context), name=f"action {event.id}", context=self._own.copy()
+            self._execute(event, context), name=f"action {event.id}", context=self._variables.copy()
         )
         self._running[event.id] = (event, task, context)
-        task.add_done_callback(lambda task: self._has_ended(event, task))
+        task.add_done_callback(lambda task: self._on_done(event, task))
 
-    async def _carry_out(self, event: ActionEvent[Any], context: ToolContext[Any]) -> Observation:
-        async with self._places:
-            return await self._observed(event, context)
+    async def _execute(self, event: ActionEvent[Any], context: ToolContext[Any]) -> Observation:
+        async with self._slots:
+            return await self._observe(event, context)
 
-    def _has_ended(self, event: ActionEvent[Any], task: asyncio.Task[Observation]) -> None:
-        """Publish the one observation of an action, however it ended."""
-        if self._running.pop(event.id, None) is None:  # it was answered for
+    def _on_done(self, event: ActionEvent[Any], task: asyncio.Task[Observation]) -> None:
+        """Publish the observation of an action that has ended."""
+        if self._running.pop(event.id, None) is None:  # `_stop` has published the observation
             return
         if task.cancelled():
-            self._say(event, ErrorObservation(_GONE, "cancelled"))
+            self._publish_observation(event, ErrorObservation(_STOPPED, "cancelled"))
         elif (error := task.exception()) is not None:
             logger.error("Action %d failed.", event.id, exc_info=error)
-            self._say(event, ErrorObservation(f"{type(error).__name__}: {error}", "error"))
+            self._publish_observation(
+                event, ErrorObservation(f"{type(error).__name__}: {error}", "error")
+            )
         else:
-            self._say(event, task.result())
+            self._publish_observation(event, task.result())
 
-    async def _observed(self, event: ActionEvent[Any], context: ToolContext[Any]) -> Observation:
-        """Carry an action out; what goes wrong is an observation too."""
+    async def _observe(self, event: ActionEvent[Any], context: ToolContext[Any]) -> Observation:
+        """Execute an action, and return an observation even if it fails."""
         try:
             call = self._call_for(event)
         except AgentsToolsError as error:
@@ -309,15 +312,15 @@ class ToolRuntime:
         try:
             outcome = await call.tool.call(context, to_json(dict(call.arguments)).decode())
         except Interruption:
-            text = f"Tool {call.tool.name!r} needs an approval, and nobody can be asked here."
+            text = f"Tool {call.tool.name!r} needs an approval, which a runtime cannot request."
             return AgentErrorObservation(text, "denied")
         return self._observation(call, outcome)
 
     def _call_for(self, event: ActionEvent[Any]) -> RuntimeCall:
-        """Find the tool for an action, and what it is called with.
+        """Return the tool and the arguments for an action.
 
         Raises:
-            UserError: There is none, or the action cannot be read.
+            UserError: There is no tool for the action, or the action is invalid.
         """
         handler = self._handlers.get(event.kind)
         if handler is not None:
@@ -342,22 +345,24 @@ class ToolRuntime:
             raise UserError(self._unknown(event.kind, ""))
         return RuntimeCall(tool, event.action)
 
-    def _unknown(self, name: str, what: str) -> str:
+    def _unknown(self, name: str, suffix: str) -> str:
         known = self._tools.names()
         near = difflib.get_close_matches(name, [*known, *self._handlers], 3, 0.5)
         hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
-        return f"There is no tool {name!r:.100}{what}.{hint} Tools: {', '.join(known) or 'none'}."
+        return f"There is no tool {name!r:.100}{suffix}.{hint} Tools: {', '.join(known) or 'none'}."
 
     def _observation(self, call: RuntimeCall, outcome: CallOutcome) -> Observation:
         seen = outcome.value
         if outcome.status != "ok" and not isinstance(seen, Observation):
             text = outcome.output or str(outcome.error or outcome.status)
-            kind = AgentErrorObservation if outcome.status in _MISTAKES else ErrorObservation
+            kind = AgentErrorObservation if outcome.status in _CORRECTABLE else ErrorObservation
             return kind(content_of(text), outcome.status)
         if call.to_observation is not None:
             try:
                 return call.to_observation(call.action, outcome)
-            except Exception as error:  # the action has its one observation, whatever a user wrote
+            except (
+                Exception
+            ) as error:  # the action needs its observation even if the function fails
                 logger.exception("The observation of a %s failed.", type(call.action).__name__)
                 return ErrorObservation(f"{type(error).__name__}: {error}", "to_observation")
         if isinstance(seen, Observation):
@@ -367,46 +372,48 @@ class ToolRuntime:
     # --- the stream
 
     def _context_of(self, event: ActionEvent[Any]) -> ToolContext[Any]:
-        """Make the context of a call: what is said in it is published at once, with its path."""
+        """Return the context of a call, which publishes the events of the call at once."""
         above: ToolContext[Any] | None = None
         for call_id in event.path:
             above = ToolContext(tool_call_id=call_id, parent=above)
 
-        def publish(said: Event) -> None:
-            self._stream.publish(said if said.cause is not None else said.replace(cause=event.id))
+        def publish(item: Event) -> None:
+            self._stream.publish(item if item.cause is not None else item.replace(cause=event.id))
 
         call_id = event.tool_call_id or f"action_{event.id}"
         return ToolContext(self._context, tool_call_id=call_id, emit=publish, parent=above)
 
-    def _say(self, event: ActionEvent[Any], observation: Observation) -> None:
+    def _publish_observation(self, event: ActionEvent[Any], observation: Observation) -> None:
         hidden = event.hidden or None
         try:
-            said = event_of(observation, hidden=hidden)
-        except Exception as error:  # what a tool or a mapping gave is none, or has no JSON form
+            answer = event_of(observation, hidden=hidden)
+        except Exception as error:  # not an observation, or not serializable as JSON
             logger.exception("The observation of action %d cannot be published.", event.id)
             text = f"{type(error).__name__}: {error}"
-            said = event_of(ErrorObservation(text, "observation"), hidden=hidden)
+            answer = event_of(ErrorObservation(text, "observation"), hidden=hidden)
         source = EventSource.ENVIRONMENT
         origin = Origin(event.tool_name, event.tool_call_id, event.path, source)
-        with suppress(UserError):  # a stream that was closed before its runtime
-            self._stream.publish(said.replace(cause=event.id, origin=origin))
+        with suppress(UserError):  # the stream was closed before the runtime
+            self._stream.publish(answer.replace(cause=event.id, origin=origin))
 
-    def _killed(self, event: ActionEvent[Any]) -> Observation:
+    def _kill(self, event: ActionEvent[Any]) -> Observation:
         wanted = event.action.get("action_id")
-        ids = [one for one in self._running if wanted is None or one == wanted]
-        self._stopped(ids)
+        ids = [running for running in self._running if wanted is None or running == wanted]
+        self._cancel_actions(ids)
         if ids or wanted is None:
-            return CmdOutputObservation(f"Stopped: {', '.join(map(str, ids)) or 'nothing runs'}.")
+            return CmdOutputObservation(
+                f"Stopped: {', '.join(map(str, ids)) or 'no action was running'}."
+            )
         running = ", ".join(map(str, self._running)) or "none"
         return AgentErrorObservation(
-            f"Action {wanted} does not run. Running are: {running}.", "invalid_action"
+            f"Action {wanted} is not running. Running actions: {running}.", "invalid_action"
         )
 
-    def _stopped(self, ids: Iterable[int]) -> list[asyncio.Task[Any]]:
-        """Stop actions; code in threads sees that no one waits for it."""
+    def _cancel_actions(self, ids: Iterable[int]) -> list[asyncio.Task[Any]]:
+        """Cancel actions and return their tasks; code in threads sees `ctx.cancelled`."""
         tasks: list[asyncio.Task[Any]] = []
-        for one in ids:
-            _, task, context = self._running[one]
+        for action_id in ids:
+            _, task, context = self._running[action_id]
             context.cancel()
             task.cancel()
             tasks.append(task)
