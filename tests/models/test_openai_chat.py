@@ -305,7 +305,7 @@ async def test_a_choice_of_tools_is_said_only_where_there_are_tools(
     ("history", "request_", "told"),
     [
         ((), {"settings": ModelSettings(tool_choice="ad"), "tools": (add,)}, r"'ad'.*: add\."),
-        ((), {"tools": (WebSearchTool(),)}, r"'web_search'.*needs the Responses API.*'qwen'"),
+        ((), {"tools": (WebSearchTool(),)}, r"'web_search'.*requires the Responses API.*'qwen'"),
         ([ToolOutputImage(file_id="f")], {}, r"input\[0\]\.content\[0\]: .*not by file_id"),
         ([ToolOutputFileContent(url="x")], {}, r"content\[0\]: .*not by url"),
         ([ToolOutputAudio(data=b"OggS")], {}, r"content\[0\]: .*audio/wav or audio/mpeg"),
