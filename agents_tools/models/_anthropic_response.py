@@ -210,7 +210,7 @@ class StreamedMessage:
             self._emit(call_delta(block.call_id, delta))
 
     def _finish_block(self, block: _ContentBlock) -> None:
-        # A call without arguments may be cut off, so it is reported only at the end of the stream.
+        # A call without arguments can be incomplete: report it only at the end of the stream.
         if block.pieces:
             self._report_call(block)
 

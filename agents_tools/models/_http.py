@@ -149,7 +149,7 @@ def host_of(url: object) -> str:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that a provider asks to wait; `None` if it does not.
+    """Return the wait in seconds that a provider requests; `None` if it requests none.
 
     The headers contain milliseconds, seconds, or a date.
     """

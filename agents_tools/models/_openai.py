@@ -186,7 +186,7 @@ async def stream_response(
         answer: Processes the events.
         target: The target of the request.
         settings: The headers and the timeout of the request.
-        optional: Fields that a server may reject, each with a pattern for the error message.
+        optional: Fields that a server can reject, each with a pattern for the error message.
         dropped: The optional fields that this server has rejected; new ones are added.
 
     Raises:
@@ -245,7 +245,7 @@ async def _open_stream(
     except openai.APIConnectionError as error:
         if type(error.__cause__).__name__ not in _UNSENT:
             raise _unreachable(error, target) from error
-        # The client's own error may show the key, so it is not chained.
+        # The client's own error can show the key, so it is not chained.
         raise _unsent(error.__cause__ or error, target) from None
     except Exception as error:  # noqa: BLE001 - any other error occurs before the request is sent
         raise _unsent(error, target) from None
@@ -268,7 +268,7 @@ def _unsent(error: BaseException, target: OpenAIRequest) -> UserError:
 
 def stream_error(code: object, message: object, target: OpenAIRequest) -> ModelError:
     """Return the error for an error event in a stream."""
-    reason = _safe_text(text(message) or text(code) or "no reason given", target)
+    reason = _safe_text(text(message) or text(code) or "unknown error", target)
     is_rate_limit = isinstance(code, str) and "rate_limit" in code
     if code in _TOO_LONG_CODES or (_TOO_LONG.search(reason) and not is_rate_limit):
         return _too_long(reason, target, None)

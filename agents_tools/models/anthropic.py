@@ -272,7 +272,7 @@ async def _open_stream(
     except anthropic.APIConnectionError as error:
         if type(error.__cause__).__name__ not in _UNSENT:
             raise unreachable_error(error, target) from error
-        # The client's own error may show the key, so it is not chained.
+        # The client's own error can show the key, so it is not chained.
         raise unsent_error(error.__cause__ or error, target) from None
     except Exception as error:  # noqa: BLE001 - any other error occurs before the request is sent
         raise unsent_error(error, target) from None

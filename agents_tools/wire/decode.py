@@ -25,8 +25,8 @@ def decoder(
 
     Args:
         schema: The tool's own schema.
-        nulls: Whether optional parameters were made nullable. Then a `null` that the tool's own
-            schema does not allow is removed, because it represents an omitted key.
+        nulls: Whether the conversion made optional parameters nullable. If so, a `null` that the
+            tool's own schema does not allow is removed, because it represents an omitted key.
         names: The original names of renamed parameters by their name at the provider.
 
     Returns:

@@ -1097,7 +1097,7 @@ FAILED = {"id": "resp_1", "error": {"code": "server_error", "message": "it broke
         ),
         (sse_answer(*BEGUN, {"type": "error", "error": {"message": "it broke"}}), True, "it broke"),
         (sse_answer(*BEGUN, {"type": "response.failed", "response": FAILED}), True, "it broke"),
-        (sse_answer({"type": "response.failed", "response": None}), True, "no reason"),
+        (sse_answer({"type": "response.failed", "response": None}), True, "unknown error"),
         (
             sse_answer({"type": "error", "code": "invalid_prompt", "message": "not this"}),
             False,

@@ -33,7 +33,7 @@ _MAX_FAILURES, _FAILURE_WINDOW = 5, 60.0
 _FIRST_BACKOFF = 0.1
 """Seconds to wait after the first failed attempt; each further failure doubles the wait."""
 _MAX_RETRY_AFTER = 5.0
-"""The longest wait that a server may request before a request is sent again, in seconds."""
+"""The longest wait in seconds, as requested by a server, after which a request is sent again."""
 _CLOSE_TIMEOUT = 8.0
 """Seconds that a connection has to close."""
 _NOT_FOUND = 404

@@ -79,7 +79,7 @@ class NotRunError(Exception):
 
     Args:
         message: The reason.
-        retryable: Whether the request may succeed on a new connection.
+        retryable: Whether the request can succeed on a new connection.
         retry_after: The wait that the server requests, in seconds.
         code: The HTTP status, if there is one.
     """

@@ -1,8 +1,8 @@
 """The requests in flight on one connection, tracked below the SDK's session.
 
 The session matches answers to requests. The streams in this module sit between the session and
-the transport, for three reasons: an answer is kept as it arrived, even if the session would reject
-it; a flood of notifications is cheap; and the client knows which requests were sent.
+the transport, for three reasons: answers are stored as they arrived, even if the session would
+reject them; a flood of notifications is cheap; and the client knows which requests were sent.
 """
 
 from __future__ import annotations

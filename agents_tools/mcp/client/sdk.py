@@ -377,7 +377,7 @@ class _SdkV2Session(_BaseClientSession):
         if self.version < MODERN or not topics:
             return
         async with self._client.listen(**topics) as changes:
-            on_change(_TOOLS_CHANGED)  # the list may have changed since it was requested
+            on_change(_TOOLS_CHANGED)  # the list can have changed since it was requested
             # Only a server in this process yields changes here: `PendingRequests` handles the
             # notifications of other transports.
             async for _ in changes:

@@ -58,7 +58,7 @@ class ServerTools:
     def name_tools(
         self, used_names: UsedNames, create: Callable[[ServerTools, str, dict[str, Any]], AnyTool]
     ) -> None:
-        """Create the tools with unique names; unchanged tools are kept.
+        """Create the tools with unique names; unchanged tools are reused.
 
         Args:
             used_names: The names in use; the method adds the names of these tools.

@@ -124,7 +124,7 @@ class StdioTransport:
             self._signal(_KILL)  # ends remaining children, and the process after an exception
             if self._group is not None:
                 process_reaper.forget(self._group)
-                self._group = None  # the system may reuse the number from now on
+                self._group = None  # the system can reuse the number from now on
             process.close()
 
     @property
@@ -221,7 +221,7 @@ class _ServerProcess(asyncio.SubprocessProtocol):
         self.exit_code = self._transport.get_returncode()
         self._exited.set()
         self._writable.set()
-        if not self.is_closed:  # a child process may keep the pipes open
+        if not self.is_closed:  # a child process can keep the pipes open
             self._timers.append(self._loop.call_later(0.2, self._finish))
 
     def pause_writing(self) -> None:
@@ -315,7 +315,7 @@ class _ServerProcess(asyncio.SubprocessProtocol):
     def schedule_discover_error(self, number: int | str) -> None:
         """Answer `server/discover` with an error if the server does not answer it.
 
-        A server of an older protocol version may ignore requests that it does not know.
+        A server of an older protocol version can ignore requests that it does not know.
         """
         self._discover_id = number
         head = f'{{"jsonrpc": "2.0", "id": {number}}}'.encode()

@@ -220,7 +220,7 @@ class ToolHandlers:
         context: ToolContext[Any] = ToolContext(await self._context_of(request))
         context.asker = ask
         text = json.dumps(dict(arguments or {}))
-        token = enter_scope(None)  # a client in this process may call from within a call
+        token = enter_scope(None)  # the caller can be a client inside another call of this process
         try:
             if report is None:
                 outcome = await tool.call(context, text)

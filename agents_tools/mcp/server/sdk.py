@@ -33,7 +33,7 @@ __all__ = ["SdkServer"]
 logger = logging.getLogger("agents_tools.mcp")
 
 _SECRET = re.compile(r"auth|cookie|token|secret|passw|credential|api-?key|signature")
-"""Matches the names of headers whose values may be credentials."""
+"""Matches the names of headers whose values can be credentials."""
 
 
 class SdkServer:
@@ -336,7 +336,7 @@ def _principal_of(ctx: Any) -> Any:
         principal = an_object(scope.get("state")).get("agents_tools.principal")
     if principal is None:
         return None
-    # The token is not passed on to tools, and the verifier's own object may contain it.
+    # The token is not passed on to tools, and the verifier's own object can contain it.
     return replace(principal, token="", claims=getattr(principal.claims, "claims", None))
 
 

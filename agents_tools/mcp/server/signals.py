@@ -66,8 +66,8 @@ def _handle(number: int, frame: Any) -> None:
 def _reset_sse_shutdown() -> None:
     """Reset the shutdown flag of `sse_starlette`, which otherwise ends all later streams at once.
 
-    It is reset before the first server, because another server of the process may have received a
-    signal, and after the last one, because the next server may not use this module.
+    It is reset before the first server, because another server of the process can have received a
+    signal, and after the last one, because the next server possibly does not use this module.
     """
     module: Any = sys.modules.get("sse_starlette.sse")
     status: Any = getattr(module, "AppStatus", None)

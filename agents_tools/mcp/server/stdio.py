@@ -55,7 +55,7 @@ def _redirect_stdio() -> Generator[tuple[BinaryIO, BinaryIO]]:
     try:
         os.dup2(null, 0)
         os.dup2(2, 1)
-        # The descriptors stay open when the files are closed: a thread may still be reading.
+        # The descriptors stay open when the files are closed: a thread can still be reading.
         source = os.fdopen(stdin, "rb", closefd=False)
         sink = os.fdopen(stdout, "wb", closefd=False)
         yield source, sink
