@@ -465,7 +465,7 @@ OPEN = {"type": "object", "additionalProperties": {"type": "string"}}
         ),
         (
             of(x={"$ref": "#/$defs/Missing"}),
-            snapshot("the reference '#/$defs/Missing' points to nothing in the schema"),
+            snapshot("the target of the reference '#/$defs/Missing' does not exist in the schema"),
         ),
         (
             of(x={"enum": [{"a": 1}]}),

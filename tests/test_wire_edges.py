@@ -53,7 +53,7 @@ def test_a_choice_is_told_only_where_there_is_one() -> None:
     arms = [of("a", a=TEXT), of("a", a={"type": "integer"})]
     assert "description" not in sent({"type": "object", "anyOf": arms})
     arms = [of("a", a=TEXT), of("b", b=TEXT)]
-    assert sent({"type": "object", "anyOf": arms})["description"] == "(give a or b)"
+    assert sent({"type": "object", "anyOf": arms})["description"] == "(pass a or b)"
 
 
 def test_names_that_become_the_same_are_counted() -> None:
@@ -167,7 +167,7 @@ def test_a_tool_without_a_name_is_called_by_its_kind(name: str | None) -> None:
 
     made: Any = Nameless()
     made.name = name
-    with pytest.raises(UserError, match=r"tool 'Nameless' \(Nameless\) runs at the provider"):
+    with pytest.raises(UserError, match=r"Tool 'Nameless' \(Nameless\) runs at its provider"):
         to_openai_chat(made)
 
 
@@ -333,4 +333,4 @@ def test_a_recursive_root_is_written_out_as_often_as_any_type() -> None:
     again = inner["properties"]["inner"]
     assert inner["properties"]["name"] == TEXT
     assert (again["type"], again.get("properties")) == ("object", None)
-    assert "of the same form as the one around it" in again["description"]
+    assert "with the same structure as its parent" in again["description"]

@@ -9,7 +9,7 @@ __all__ = ["an_object", "objects", "text_or_none"]
 
 
 def an_object(value: object) -> dict[str, Any]:
-    """Return a JSON object; an empty one if it is anything else."""
+    """Return a value as a JSON object; an empty one if it is not an object."""
     return dict(cast("Mapping[str, Any]", value)) if isinstance(value, Mapping) else {}
 
 
@@ -20,5 +20,5 @@ def objects(value: object) -> list[dict[str, Any]]:
 
 
 def text_or_none(value: object) -> str | None:
-    """Return a string; `None` if the value is anything else."""
+    """Return a string; `None` for any other value."""
     return value if isinstance(value, str) else None

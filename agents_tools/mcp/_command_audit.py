@@ -44,7 +44,7 @@ def _audit(words: Sequence[str]) -> Iterator[ConfigFinding]:
         return
     program, rest = _name_of(words[0]), list(words[1:])
     if program in _INTERPRETERS:
-        yield from _inline(program, rest, _INTERPRETERS[program])
+        yield from _interpreter_findings(program, rest, _INTERPRETERS[program])
     elif (audit := _LAUNCHERS.get(program)) is not None:
         yield from audit(program, rest)
 
@@ -60,7 +60,7 @@ def _name_of(command: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _CommandOptions:
-    """The options of a program, to tell values from arguments.
+    """The options of a program that have values, to find the first argument.
 
     Attributes:
         values: The options whose value is the next argument.
@@ -98,7 +98,7 @@ def _read(args: Sequence[str], known: _CommandOptions) -> tuple[list[tuple[str, 
 def _split(word: str, known: _CommandOptions) -> list[tuple[str, str | None]]:
     """Return the options in one argument: `--name=value`, or letters such as `-it`.
 
-    A letter that has a value takes the rest of the argument.
+    For a letter that has a value, the rest of the argument is the value.
     """
     if word.startswith("--"):
         name, equals, value = word.partition("=")
@@ -125,20 +125,23 @@ class _Interpreter:
 
     Attributes:
         code: The options that are followed by code.
-        options: All options, to tell their values from arguments.
-        ends: The options after which the arguments belong to another program.
-        word: A subcommand that is followed by code, such as `eval`.
+        options: The options that have values, to find the first argument.
+        ends: The options after which the arguments belong to a script or module.
+        subcommand: A subcommand that is followed by code, such as `eval`.
     """
 
     code: frozenset[str]
     options: _CommandOptions = _CommandOptions()
     ends: frozenset[str] = frozenset()
-    word: str = ""
+    subcommand: str = ""
 
 
-def _interpreter(code: str, values: str = "", ends: str = "", word: str = "") -> _Interpreter:
+def _interpreter(code: str, values: str = "", ends: str = "", subcommand: str = "") -> _Interpreter:
     return _Interpreter(
-        frozenset(code.split()), _options(f"{code} {values} {ends}"), frozenset(ends.split()), word
+        frozenset(code.split()),
+        _options(f"{code} {values} {ends}"),
+        frozenset(ends.split()),
+        subcommand,
     )
 
 
@@ -153,7 +156,7 @@ _INTERPRETERS = {
     "bun": _NODE,
     "tsx": _NODE,
     "ts-node": _NODE,
-    "deno": _interpreter("", word="eval"),
+    "deno": _interpreter("", subcommand="eval"),
     "perl": _interpreter("-e -E", "-I -M -m -F"),
     "ruby": _interpreter("-e", "-I -r -C -E"),
     "php": _interpreter("-r -B -R -E", "-c -d -t -z -F", "-f -S"),
@@ -166,26 +169,28 @@ _INTERPRETERS = {
 _INTERPRETERS["py"] = _INTERPRETERS["python"]
 
 
-def _inline(program: str, args: list[str], how: _Interpreter) -> Iterator[ConfigFinding]:
+def _interpreter_findings(
+    program: str, args: list[str], interpreter: _Interpreter
+) -> Iterator[ConfigFinding]:
     if program == "bun" and args[:1] == ["x"]:
         yield from _npm("bunx", args[1:])
         return
-    options, rest = _read(args, how.options)
+    options, rest = _read(args, interpreter.options)
     for name, _ in options:
-        if name in how.ends:
+        if name in interpreter.ends:
             return
-        if name in how.code:
-            yield _code(program, name)
+        if name in interpreter.code:
+            yield _inline_code(program, name)
             return
-    if how.word and rest[:1] == [how.word]:
-        yield _code(program, how.word)
+    if interpreter.subcommand and rest[:1] == [interpreter.subcommand]:
+        yield _inline_code(program, interpreter.subcommand)
     if program == "deno" and rest[:1] == ["run"]:
         _, rest = _read(rest[1:], _options("-c --config --import-map -L --log-level --env-file"))
         if rest and rest[0].startswith("npm:"):
             yield from _npm_package("deno run", rest[0].removeprefix("npm:"))
 
 
-def _code(program: str, argument: str) -> ConfigFinding:
+def _inline_code(program: str, argument: str) -> ConfigFinding:
     return ConfigFinding(
         code="inline-code",
         message=f"{program} runs code from its arguments ({argument}), which is easily "
@@ -204,11 +209,11 @@ def _powershell(program: str, args: list[str]) -> Iterator[ConfigFinding]:
             option[:2] == "en" and "encodedcommand".startswith(option)
         )
         if encoded or (option and "command".startswith(option)):
-            yield _code(program, args[position])
+            yield _inline_code(program, args[position])
             return
         position += 1 if any(one.startswith(option) for one in _POWERSHELL_FLAGS) else 2
     if position < len(args) and program == "powershell" and not _is_script(args[position]):
-        yield _code(program, args[position])
+        yield _inline_code(program, args[position])
 
 
 _POWERSHELL_FLAGS = ("nologo", "noexit", "noprofile", "noninteractive", "sta", "mta", "login")
@@ -218,7 +223,7 @@ def _is_script(word: str) -> bool:
     return word.lower().endswith(".ps1")
 
 
-# --- programs that start others
+# --- programs that start other programs
 
 
 def _cmd(program: str, args: list[str]) -> Iterator[ConfigFinding]:
@@ -247,17 +252,17 @@ def _env(program: str, args: list[str]) -> Iterator[ConfigFinding]:
     yield from _audit(rest)
 
 
-def _passing(
+def _wrapper(
     values: str = "", words: int = 0
 ) -> Callable[[str, list[str]], Iterator[ConfigFinding]]:
-    """Return an audit for a program that only starts another one."""
+    """Return an audit for a program that starts the command in its arguments."""
     known = _options(values)
 
-    def look(program: str, args: list[str]) -> Iterator[ConfigFinding]:
+    def audit(program: str, args: list[str]) -> Iterator[ConfigFinding]:
         del program
         yield from _audit(_read(args, known)[1][words:])
 
-    return look
+    return audit
 
 
 # --- npm
@@ -275,7 +280,7 @@ def _npm(program: str, args: list[str]) -> Iterator[ConfigFinding]:
     names = {name for name, _ in options}
     calls = names & {"-c", "--call"}
     if calls:
-        yield _code(program, min(calls))
+        yield _inline_code(program, min(calls))
     if names & {"--no-install", "--no", "--offline"}:
         return
     packages = [value for name, value in options if name in {"-p", "--package"}]
@@ -288,14 +293,14 @@ def _npm_package(program: str, package: str) -> Iterator[ConfigFinding]:
         return
     if re.match(r"(git[+:@]|github:|gitlab:|bitbucket:|gist:|ssh:)|[\w.-]+/[\w.-]+(#|$)", package):
         if not _COMMIT.fullmatch(package.partition("#")[2]):
-            yield _open(program, package, f"{package.partition('#')[0]}#<commit>")
+            yield _unpinned(program, package, f"{package.partition('#')[0]}#<commit>")
         return
     name, _, version = package[1:].partition("@")
     name = package[0] + name
     if version.startswith("npm:"):
         yield from _npm_package(program, version.removeprefix("npm:"))
     elif not _EXACT.fullmatch(version):
-        yield _open(program, package, f"{name}@1.2.3")
+        yield _unpinned(program, package, f"{name}@1.2.3")
 
 
 def _of_subcommand(
@@ -303,12 +308,12 @@ def _of_subcommand(
 ) -> Callable[[str, list[str]], Iterator[ConfigFinding]]:
     """Return an audit for certain subcommands of a program."""
 
-    def look(program: str, args: list[str]) -> Iterator[ConfigFinding]:
+    def audit(program: str, args: list[str]) -> Iterator[ConfigFinding]:
         _, rest = _read(args, _options("-C --dir --prefix --cwd --registry --loglevel"))
         if rest and rest[0] in words:
             yield from then(f"{program} {rest[0]}", rest[1:])
 
-    return look
+    return audit
 
 
 # --- Python
@@ -363,9 +368,9 @@ def _python_packages(
         not program.startswith("pipx") and names & {"-c", "--constraints", "--constraint"}
     ):
         return
-    given = [value for name, value in options if name == source] or rest[:1]
+    packages = [value for name, value in options if name == source] or rest[:1]
     more = [value for name, value in options if name in {"-w", "--with"}]
-    for package in (*given, *(one for value in more for one in value.split(","))):
+    for package in (*packages, *(one for value in more for one in value.split(","))):
         yield from _python_package(program, package)
 
 
@@ -374,17 +379,17 @@ def _python_package(program: str, package: str) -> Iterator[ConfigFinding]:
     if not spec or _is_local(spec) or re.search(r"^(https?|file):|@\s*(https?|file):", spec):
         return
     if "git+" in spec:
-        place = spec.partition("#")[0]
-        if not _COMMIT.fullmatch(place.rpartition("@")[2]):
-            bare = re.sub(r"(?<=[^/:])@[^@/:]*$", "", place)
-            yield _open(program, package, f"{bare}@<commit>")
+        source = spec.partition("#")[0]
+        if not _COMMIT.fullmatch(source.rpartition("@")[2]):
+            bare = re.sub(r"(?<=[^/:])@[^@/:]*$", "", source)
+            yield _unpinned(program, package, f"{bare}@<commit>")
         return
     name = re.split(r"[\s=<>!~@]", spec, maxsplit=1)[0]
     pinned = re.search(r"===?\s*[\w.!+-]+\s*(,|$)", spec) or re.fullmatch(
         r"[^@]+@v?\d[\w.!+]*", spec
     )
     if not pinned:
-        yield _open(program, package, f"{name}==1.2.3")
+        yield _unpinned(program, package, f"{name}==1.2.3")
 
 
 # --- containers
@@ -413,13 +418,13 @@ def _docker(program: str, args: list[str]) -> Iterator[ConfigFinding]:
         return
     image = rest[0]
     name, _, digest = image.partition("@")
-    place, colon, tag = name.rpartition(":")
+    repository, colon, tag = name.rpartition(":")
     if digest or (colon and "/" not in tag and tag != "latest"):
         return
     if name.startswith("localhost/"):  # built on this machine
         return
-    bare = place if colon and "/" not in tag else name
-    yield _open(f"{program} run", image, f"{bare}@sha256:<digest>")
+    bare = repository if colon and "/" not in tag else name
+    yield _unpinned(f"{program} run", image, f"{bare}@sha256:<digest>")
 
 
 # --- shared functions
@@ -433,7 +438,7 @@ def _is_local(package: str) -> bool:
     ) and not re.match(r"(https?|git\+)", package)
 
 
-def _open(program: str, package: str, pinned: str) -> ConfigFinding:
+def _unpinned(program: str, package: str, pinned: str) -> ConfigFinding:
     return ConfigFinding(
         code="unpinned",
         message=f"{program} uses {shorten(safe_text(package), 200)!r} without a fixed version: "
@@ -458,9 +463,9 @@ _LAUNCHERS: dict[str, Callable[[str, list[str]], Iterator[ConfigFinding]]] = {
     "powershell": _powershell,
     "pwsh": _powershell,
     "env": _env,
-    "sudo": _passing("-u --user -g --group -h --host -p --prompt -C -D --chdir"),
-    "nohup": _passing(),
-    "exec": _passing(),
-    "nice": _passing("-n --adjustment"),
-    "timeout": _passing("-k --kill-after -s --signal", words=1),
+    "sudo": _wrapper("-u --user -g --group -h --host -p --prompt -C -D --chdir"),
+    "nohup": _wrapper(),
+    "exec": _wrapper(),
+    "nice": _wrapper("-n --adjustment"),
+    "timeout": _wrapper("-k --kill-after -s --signal", words=1),
 }

@@ -30,7 +30,7 @@ def child_environment(config: MCPServerConfig) -> dict[str, str]:
     names = [name for name in (*_INHERITED, *config.inherit_env) if name in os.environ]
     inherited = {name: os.environ[name] for name in names}
     functions = [name for name, value in inherited.items() if value.startswith("()")]
-    for name in functions:  # an exported shell function: code that a shell would define
+    for name in functions:  # an exported shell function, which a shell would define
         del inherited[name]
     return {**inherited, **config.env}
 
@@ -55,23 +55,23 @@ def check_program(config: MCPServerConfig, allowed: tuple[str, ...]) -> None:
     reason = None
     if path not in allowed_paths:
         reason = f"its program {config.command!r} is not one of the allowed programs"
-    elif bad := next((arg for arg in config.args if _INLINE.match(arg)), None):
-        reason = f"its argument {bad!r} is code to run"
-    if bad := next((name for name in config.env if name.upper() in _LOADING), None):
-        reason = f"its variable {bad} makes a program load other code"
+    elif code := next((arg for arg in config.args if _INLINE_CODE.match(arg)), None):
+        reason = f"its argument {code!r} runs code"
+    if variable := next((name for name in config.env if name.upper() in _CODE_LOADING), None):
+        reason = f"its variable {variable} makes a program load other code"
     if reason is not None:
         raise UserValueError(
-            f"MCP server {config.name!r} may not be started: {reason} (allow_commands)."
+            f"MCP server {config.name!r} is not allowed by allow_commands: {reason}."
         )
 
 
-_INLINE = re.compile(
+_INLINE_CODE = re.compile(
     r"-[cer]|-[A-Za-z]{1,3}[ce]$|--(eval|print|call|command|require|import|loader)(=|$)|-p$"
 )
 """Options of interpreters and launchers that run code from the command line."""
 
 
-_LOADING = frozenset({
+_CODE_LOADING = frozenset({
     "BASH_ENV", "ENV", "LD_LIBRARY_PATH", "LD_PRELOAD", "NODE_OPTIONS", "NODE_PATH", "PATH",
     "PERL5OPT", "PYTHONHOME", "PYTHONPATH", "PYTHONSTARTUP", "RUBYOPT",
 })  # fmt: skip

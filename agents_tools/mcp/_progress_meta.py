@@ -8,4 +8,4 @@ EVENT_KEY = "agents_tools/event"
 """The key in the `_meta` of a progress notification whose value is the event as JSON."""
 
 PROGRESS_EVENTS = frozenset({"tool_progress_event", "notify_stream_event", "tool_artifact_event"})
-"""The types of the events that are sent as progress, from any level inside the call."""
+"""The types of the events of a call and its subcalls that are sent as progress."""

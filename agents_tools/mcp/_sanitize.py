@@ -35,7 +35,7 @@ LONGEST_PUBLIC_NAME = 64
 
 
 class UnusableTool(ValueError):  # noqa: N818 - a property of the tool, not an error of the program
-    """A tool cannot be offered to a model; the message is the reason."""
+    """A tool cannot be sent to a model; the message is the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +70,8 @@ def clean_tool(
         description_limit: The maximum length of the description.
         parameter_limit: The maximum length of each text inside the schemas.
         max_bytes: The maximum size of a schema or of the metadata, as JSON.
-        max_depth: The maximum nesting depth of these.
-        max_nodes: The maximum number of values in these.
+        max_depth: The maximum nesting depth of a schema or of the metadata.
+        max_nodes: The maximum number of values in a schema or in the metadata.
 
     Raises:
         UnusableTool: The name or the input schema is not usable.
@@ -188,7 +188,7 @@ def clean_text(text: str, limit: int) -> tuple[str, list[str]]:
         text = _LINE_ENDS.sub("\n", text)
         hidden = _hidden_characters(text)
         findings = [f"removed {kind}: {_codes(chars)}" for kind, chars in hidden.items()]
-        text = _hidden().sub("", safe_text(text))
+        text = _hidden_pattern().sub("", safe_text(text))
     if len(text) > limit:
         cut = len(text) - limit
         findings.append(f"cut {cut:,} of {len(text):,} characters")
@@ -198,7 +198,7 @@ def clean_text(text: str, limit: int) -> tuple[str, list[str]]:
 
 def has_hidden(text: str) -> bool:
     """Return whether a text contains characters that `clean_text` removes."""
-    return _hidden().search(text) is not None
+    return _hidden_pattern().search(text) is not None
 
 
 def public_names(server: str, wire_names: Iterable[str], *, prefix: str | None) -> dict[str, str]:
@@ -217,19 +217,19 @@ def public_names(server: str, wire_names: Iterable[str], *, prefix: str | None) 
         The names, by the names on the server.
     """
     listed = sorted(set(wire_names))
-    wanted = {name: _plain(f"{prefix}_{name}" if prefix else name) for name in listed}
-    shared = Counter(wanted.values())
+    preferred = {name: _plain(f"{prefix}_{name}" if prefix else name) for name in listed}
+    shared = Counter(preferred.values())
     names: dict[str, str] = {}
-    taken: set[str] = set()
-    for is_kept in (True, False):
+    used: set[str] = set()
+    for keeps_name in (True, False):
         for name in listed:
-            plain = wanted[name]
+            plain = preferred[name]
             # If several tools would get the same name, the tool with exactly this name keeps it.
             is_exact = plain == (f"{prefix}_{name}" if prefix else name)
             fits = len(plain) <= LONGEST_PUBLIC_NAME
-            if (fits and (is_exact or shared[plain] == 1)) is is_kept:
-                names[name] = plain if is_kept else _with_hash(server, name, prefix, taken)
-                taken.add(names[name])
+            if (fits and (is_exact or shared[plain] == 1)) is keeps_name:
+                names[name] = plain if keeps_name else _with_hash(server, name, prefix, used)
+                used.add(names[name])
     return {name: names[name] for name in listed}
 
 
@@ -244,7 +244,7 @@ _HASH_LENGTH = 9
 _MIN_PREFIX = 15
 
 
-def _with_hash(server: str, name: str, prefix: str | None, taken: set[str]) -> str:
+def _with_hash(server: str, name: str, prefix: str | None, used: set[str]) -> str:
     length = LONGEST_PUBLIC_NAME - _HASH_LENGTH
     start = _plain(name)
     if prefix:
@@ -255,7 +255,7 @@ def _with_hash(server: str, name: str, prefix: str | None, taken: set[str]) -> s
     while True:
         digest = hashlib.sha256(f"{seed}\0{number}".encode(errors="surrogatepass")).hexdigest()
         candidate = f"{start[:length]}_{digest[:8]}"
-        if candidate not in taken:
+        if candidate not in used:
             return candidate
         number += 1
 
@@ -292,13 +292,13 @@ _TERMINAL = "\x1b\x90\x98\x9b\x9d-\x9f"
 
 
 @functools.cache
-def _hidden() -> re.Pattern[str]:
+def _hidden_pattern() -> re.Pattern[str]:
     styled = rf"(?<=[{_EMOJI}])[\ufe0e\ufe0f]|(?<=[0-9#*])\ufe0f(?=\u20e3)"
     return re.compile(rf"(?!{styled})[{_HIDDEN}]")
 
 
 @functools.cache
-def _kinds() -> list[tuple[str, re.Pattern[str]]]:
+def _character_kinds() -> list[tuple[str, re.Pattern[str]]]:
     return [
         ("terminal sequences", re.compile(f"[{_TERMINAL}]")),
         ("controls of the writing direction", re.compile(f"[{_BIDI}]")),
@@ -314,8 +314,8 @@ _MAX_CODES = 4
 def _hidden_characters(text: str) -> dict[str, Counter[str]]:
     """Return the hidden characters of a text and their counts, by kind."""
     result: dict[str, Counter[str]] = {}
-    for char, count in Counter(cast("list[str]", _hidden().findall(text))).items():
-        kind = next(kind for kind, pattern in _kinds() if pattern.match(char))
+    for char, count in Counter(cast("list[str]", _hidden_pattern().findall(text))).items():
+        kind = next(kind for kind, pattern in _character_kinds() if pattern.match(char))
         result.setdefault(kind, Counter())[char] = count
     return dict(sorted(result.items()))
 
@@ -330,9 +330,9 @@ def _describe_hidden(text: str) -> str:
 
 
 def _quote(value: object) -> str:
-    """Quote a value of a server, for a message to a person."""
+    """Quote a value of a server for a message."""
     text = value if isinstance(value, str) else json.dumps(value, default=str)
-    return repr(shorten(escape_for_model(_hidden().sub(_code, text)), 60))
+    return repr(shorten(escape_for_model(_hidden_pattern().sub(_code, text)), 60))
 
 
 def _code(match: re.Match[str]) -> str:
@@ -365,26 +365,26 @@ def _add_optional(
     value: Any,
     read: _Reader,
     *,
-    place: str | None = None,
+    path: str | None = None,
 ) -> None:
     """Add an optional field to the clean tool, or a finding if the field is invalid."""
     if value is None:
         return
     inside: list[str] = []
-    place = place or key
+    path = path or key
     try:
-        clean[key] = read(value, inside, place)
+        clean[key] = read(value, inside, path)
     except UnusableTool as error:
-        findings.append(f"{place}: dropped, {error}")
+        findings.append(f"{path}: dropped, {error}")
     else:
         findings.extend(inside)
 
 
-def _text(value: Any, findings: list[str], place: str, *, limit: int) -> str:
+def _text(value: Any, findings: list[str], path: str, *, limit: int) -> str:
     if not isinstance(value, str):
         raise UnusableTool("it is not a string")
     text, changes = clean_text(value, limit)
-    findings.extend(f"{place}: {change}" for change in changes)
+    findings.extend(f"{path}: {change}" for change in changes)
     return text
 
 
@@ -395,33 +395,33 @@ def _input_schema(value: Any, findings: list[str], limits: _SchemaLimits) -> dic
         raise UnusableTool(f"its inputSchema is invalid: {error}") from None
 
 
-def _annotations(value: Any, findings: list[str], place: str) -> dict[str, Any]:
+def _annotations(value: Any, findings: list[str], path: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise UnusableTool("it is not an object")
     clean: dict[str, Any] = {}
     for key, one in cast("dict[Any, Any]", value).items():
         if key == "title":
-            _add_optional(clean, findings, key, one, _title, place=f"{place}.title")
+            _add_optional(clean, findings, key, one, _title, path=f"{path}.title")
         elif key in _HINTS and isinstance(one, bool):
             clean[key] = one
         elif one is not None:
             reason = "it is neither true nor false" if key in _HINTS else "it is not known"
-            findings.append(f"{place}.{_quote(key)}: dropped, {reason}")
+            findings.append(f"{path}.{_quote(key)}: dropped, {reason}")
     return clean
 
 
-def _title(value: Any, findings: list[str], place: str) -> str:
-    return _text(value, findings, place, limit=LONGEST_NAME)
+def _title(value: Any, findings: list[str], path: str) -> str:
+    return _text(value, findings, path, limit=LONGEST_NAME)
 
 
-def _icons(value: Any, findings: list[str], place: str, *, limits: _SchemaLimits) -> list[Any]:
+def _icons(value: Any, findings: list[str], path: str, *, limits: _SchemaLimits) -> list[Any]:
     if not isinstance(value, list):
         raise UnusableTool("it is not a list")
     icons = cast("list[Any]", value)
     limits.check(icons)
     valid = [icon for icon in icons if _is_icon(icon)]
     if len(valid) < len(icons):
-        findings.append(f"{place}: dropped {len(icons) - len(valid):,} invalid icons")
+        findings.append(f"{path}: dropped {len(icons) - len(valid):,} invalid icons")
     return valid
 
 
@@ -432,21 +432,21 @@ def _is_icon(icon: Any) -> bool:
     return (
         isinstance(source, str)
         and source.lower().startswith(("https:", "http:", "data:image/"))
-        and _hiding(cast("Any", icon)) is None
+        and _find_hidden(cast("Any", icon)) is None
     )
 
 
 def _metadata(
     value: Any,
     findings: list[str],  # noqa: ARG001 - the signature of the readers
-    place: str,  # noqa: ARG001
+    path: str,  # noqa: ARG001
     *,
     limits: _SchemaLimits,
 ) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise UnusableTool("it is not an object")
     limits.check(cast("Any", value))
-    _refuse_hidden(cast("Any", value), "it")
+    _reject_hidden(cast("Any", value), "it")
     return cast("dict[str, Any]", value)
 
 
@@ -454,25 +454,23 @@ def _metadata(
 
 
 def _object_schema(
-    value: Any, findings: list[str], place: str, *, limits: _SchemaLimits
+    value: Any, findings: list[str], path: str, *, limits: _SchemaLimits
 ) -> dict[str, Any]:
-    clean = _schema(value, findings, place, limits=limits)
-    if "type" not in clean:  # arguments are an object whatever it says
+    clean = _schema(value, findings, path, limits=limits)
+    if "type" not in clean:  # arguments are always an object
         clean = {"type": "object", **clean}
-        findings.append(f"{_at(place, 'type')}: added, it was missing")
+        findings.append(f"{_member_path(path, 'type')}: added, it was missing")
     if clean["type"] != "object":
         raise UnusableTool(f"it describes {_quote(clean['type'])}; arguments are an object")
     return clean
 
 
-def _schema(
-    value: Any, findings: list[str], place: str, *, limits: _SchemaLimits
-) -> dict[str, Any]:
+def _schema(value: Any, findings: list[str], path: str, *, limits: _SchemaLimits) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise UnusableTool("it is not a JSON Schema object")
     limits.check(cast("Any", value))
     _check_references(cast("dict[str, Any]", value), limits.nodes)
-    return _SchemaCleaner(limits.text, findings).schema(cast("dict[str, Any]", value), place)
+    return _SchemaCleaner(limits.text, findings).schema(cast("dict[str, Any]", value), path)
 
 
 def _check_references(schema: dict[str, Any], limit: int) -> None:
@@ -486,7 +484,7 @@ def _check_references(schema: dict[str, Any], limit: int) -> None:
     def count(pointer: str) -> int:
         if pointer not in counts:
             counts[pointer] = 0  # a recursive schema is bounded by the size of the arguments
-            target = _at_pointer(schema, pointer)
+            target = _resolve_pointer(schema, pointer)
             counts[pointer] = min(limit + 1, 1 + sum(map(count, _references(target))))
         return counts[pointer]
 
@@ -500,24 +498,24 @@ def _check_references(schema: dict[str, Any], limit: int) -> None:
 def _references(value: Any) -> list[str]:
     """Return the references in a part of a schema, including repeated ones."""
     references: list[str] = []
-    waiting = [value]
-    while waiting:
-        one = waiting.pop()
+    remaining = [value]
+    while remaining:
+        one = remaining.pop()
         if isinstance(one, dict):
             entries = cast("dict[str, Any]", one)
             reference = entries.get("$ref")
             if isinstance(reference, str) and reference.startswith("#"):
                 references.append(reference)
-            waiting += (part for key, part in entries.items() if key not in _DEFINITIONS)
+            remaining += (part for key, part in entries.items() if key not in _DEFINITIONS)
         elif isinstance(one, list):
-            waiting += cast("list[Any]", one)
+            remaining += cast("list[Any]", one)
     return references
 
 
 _DEFINITIONS = frozenset({"$defs", "definitions"})
 
 
-def _at_pointer(schema: dict[str, Any], pointer: str) -> Any:
+def _resolve_pointer(schema: dict[str, Any], pointer: str) -> Any:
     """Return the target of a reference within a schema; `None` if it does not exist."""
     target: Any = schema
     for step in pointer.removeprefix("#").split("/")[1:]:
@@ -551,14 +549,14 @@ class _SchemaLimits:
             nodes += len(level)
             if nodes > self.nodes:
                 raise UnusableTool(f"it contains more than {self.nodes:,} values")
-            below = itertools.chain.from_iterable(map(_inside, level))
+            below = itertools.chain.from_iterable(map(_children, level))
             level = list(itertools.islice(below, self.nodes + 1))
             if not level:
                 return
         raise UnusableTool(f"it is nested more than {self.depth} levels deep")
 
 
-def _inside(value: object) -> Iterable[object]:
+def _children(value: object) -> Iterable[object]:
     if isinstance(value, dict):
         entries = cast("dict[object, object]", value)
         if not all(isinstance(key, str) for key in entries):
@@ -573,10 +571,10 @@ def _inside(value: object) -> Iterable[object]:
     raise UnusableTool(f"it is not JSON: it contains {_quote(value)}")
 
 
-_TEXTS = frozenset({"title", "description", "$comment"})
-_REFERENCES = frozenset({"$ref", "$dynamicRef", "$recursiveRef"})
-_MAPS = SCHEMA_MAP | {"$defs", "definitions", "dependencies"}
-_DATA = frozenset(
+_TEXT_KEYWORDS = frozenset({"title", "description", "$comment"})
+_REFERENCE_KEYWORDS = frozenset({"$ref", "$dynamicRef", "$recursiveRef"})
+_SCHEMA_MAPS = SCHEMA_MAP | {"$defs", "definitions", "dependencies"}
+_DATA_KEYWORDS = frozenset(
     {
         *("enum", "const", "default", "required", "dependentRequired", "type", "format", "pattern"),
         *("$schema", "$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$vocabulary"),
@@ -600,70 +598,70 @@ class _SchemaCleaner:
         self._limit = limit
         self._findings = findings
 
-    def schema(self, schema: Mapping[str, Any], place: str) -> dict[str, Any]:
+    def schema(self, schema: Mapping[str, Any], path: str) -> dict[str, Any]:
         """Return a sanitized copy; unknown keywords are treated as if they contained schemas."""
         clean: dict[str, Any] = {}
         for key, value in schema.items():
-            here = _at(place, key)
-            if key in _TEXTS and type(value) not in {str, dict}:
-                self._findings.append(f"{here}: dropped, it is not a string")
-            elif key == "examples" and (reason := _hiding(value)):
-                self._findings.append(f"{here}: dropped, {reason}")
-            elif key in _DATA or key == "examples":
-                _refuse_hidden(value, here)
+            member_path = _member_path(path, key)
+            if key in _TEXT_KEYWORDS and type(value) not in {str, dict}:
+                self._findings.append(f"{member_path}: dropped, it is not a string")
+            elif key == "examples" and (reason := _find_hidden(value)):
+                self._findings.append(f"{member_path}: dropped, {reason}")
+            elif key in _DATA_KEYWORDS or key == "examples":
+                _reject_hidden(value, member_path)
                 clean[key] = value
-            elif key in _REFERENCES:
-                clean[key] = _reference(value, here)
-            elif key in _MAPS and isinstance(value, dict):
-                clean[key] = self._members(cast("dict[str, Any]", value), here)
+            elif key in _REFERENCE_KEYWORDS:
+                clean[key] = _reference(value, member_path)
+            elif key in _SCHEMA_MAPS and isinstance(value, dict):
+                clean[key] = self._members(cast("dict[str, Any]", value), member_path)
             else:
-                clean[key] = self._value(value, here)
+                clean[key] = self._value(value, member_path)
         return clean
 
-    def _members(self, members: Mapping[str, Any], place: str) -> dict[str, Any]:
+    def _members(self, members: Mapping[str, Any], path: str) -> dict[str, Any]:
         clean: dict[str, Any] = {}
         for name, value in members.items():
-            here = _at(place, name)
+            member_path = _member_path(path, name)
             if isinstance(value, dict):
-                clean[name] = self.schema(cast("dict[str, Any]", value), here)
+                clean[name] = self.schema(cast("dict[str, Any]", value), member_path)
             else:  # a list of dependent property names, or a boolean schema
-                _refuse_hidden(value, here)
+                _reject_hidden(value, member_path)
                 clean[name] = value
         return clean
 
-    def _value(self, value: Any, place: str) -> Any:
+    def _value(self, value: Any, path: str) -> Any:
         if isinstance(value, str):
-            return _text(value, self._findings, place, limit=self._limit)
+            return _text(value, self._findings, path, limit=self._limit)
         if isinstance(value, dict):
-            return self.schema(cast("dict[str, Any]", value), place)
+            return self.schema(cast("dict[str, Any]", value), path)
         if isinstance(value, list):
             values = cast("list[Any]", value)
-            return [self._value(one, f"{place}[{n}]") for n, one in enumerate(values)]
+            return [self._value(one, f"{path}[{n}]") for n, one in enumerate(values)]
         return value
 
 
-def _reference(value: Any, place: str) -> Any:
-    _refuse_hidden(value, place)
+def _reference(value: Any, path: str) -> Any:
+    _reject_hidden(value, path)
     if isinstance(value, str) and not value.startswith("#"):
-        raise UnusableTool(f"{place} refers to another document: {_quote(value)}")
+        raise UnusableTool(f"{path} refers to another document: {_quote(value)}")
     return value
 
 
-def _at(place: str, name: str) -> str:
+def _member_path(path: str, name: str) -> str:
     """Return the path of a member; raise an error if its name contains hidden characters."""
     if has_hidden(name):
-        where = f"in {place} " if place else ""
+        where = f"in {path} " if path else ""
         raise UnusableTool(f"{where}the name {_describe_hidden(name)}")
-    return f"{place}.{shorten(name, 40)}" if place else shorten(name, 40)
+    return f"{path}.{shorten(name, 40)}" if path else shorten(name, 40)
 
 
-def _refuse_hidden(value: object, place: str) -> None:
-    if reason := _hiding(value):
-        raise UnusableTool(f"{place} cannot be changed, and {reason}")
+def _reject_hidden(value: object, path: str) -> None:
+    if reason := _find_hidden(value):
+        raise UnusableTool(f"{path} cannot be changed, and {reason}")
 
 
-def _hiding(value: object) -> str | None:
-    """Return a description of the first text or name with hidden characters; `None` if none."""
+def _find_hidden(value: object) -> str | None:
+    """Describe the first text or name with hidden characters; return `None` if there is none."""
     if isinstance(value, str):
         return f"the text {_describe_hidden(value)}" if has_hidden(value) else None
     if isinstance(value, list):
@@ -673,4 +671,4 @@ def _hiding(value: object) -> str | None:
         inside = [*entries, *entries.values()]
     else:
         return None
-    return next((reason for one in inside if (reason := _hiding(one))), None)
+    return next((reason for one in inside if (reason := _find_hidden(one))), None)

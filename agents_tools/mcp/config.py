@@ -66,7 +66,7 @@ class MCPServerConfig:
         allow: Patterns (`fnmatch`) of the names of the tools to include; all by default.
         deny: Patterns of the names of the tools to exclude.
         trusted: Whether to trust the annotations of the tools: a tool that is declared read-only
-            or idempotent is called again when its outcome was lost.
+            or idempotent is called again if its outcome is unknown.
         validate_arguments: Whether arguments are validated against the input schemas before they
             are sent.
         max_message: The maximum size of a message from the server, in bytes.
@@ -97,12 +97,12 @@ class MCPServerConfig:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UserTypeError(
-                f"The name of an MCP server must be a non-empty string, got {self.name!r:.60}."
+                f"The name of an MCP server expects a non-empty string, got {self.name!r:.60}."
             )
         if self.prefix is not None and not isinstance(self.prefix, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UserTypeError(
                 f"MCP server {self.name!r}: 'prefix' expects a string, or null for no prefix, "
-                f"got {_kind(self.prefix)}."
+                f"got {_type_name(self.prefix)}."
             )
         if self.prefix == "":
             object.__setattr__(self, "prefix", self.name)
@@ -154,7 +154,7 @@ def without_secrets(config: MCPServerConfig, text: str) -> str:
 
     Args:
         config: The configuration of the server.
-        text: A text from the server, or from something between.
+        text: A text from the server, or from a program between it and the client.
     """
     values = [*config.env.values(), *config.headers.values()]
     values += [value.partition(" ")[2] for value in config.headers.values()]
@@ -192,7 +192,7 @@ _TRANSPORTS = {
 }
 _SECTIONS = ("mcpServers", "servers", "context_servers", "mcp_servers")
 _MILLISECONDS = 1_000
-"""A `timeout` of at least this number is in milliseconds, the unit of some programs."""
+"""A `timeout` from this value on is in milliseconds: some programs use this unit."""
 
 
 def load_config(
@@ -215,7 +215,7 @@ def load_config(
     Raises:
         UserError: The file cannot be read, or an entry is invalid; the message names the entry.
     """
-    label, content = _content(source)
+    label, content = _load_content(source)
     section = next((key for key in _SECTIONS if key in content), None)
     if section is None:
         if any(isinstance(entry, Mapping) for entry in content.values()):
@@ -226,13 +226,13 @@ def load_config(
         raise UserValueError(f'{label} has no MCP servers: the key "mcpServers" is missing.')
     entries = content[section]
     if not isinstance(entries, Mapping):
-        raise UserTypeError(f'"{section}" in {label} expects an object, got {_kind(entries)}.')
+        raise UserTypeError(f'"{section}" in {label} expects an object, got {_type_name(entries)}.')
     servers: list[MCPServerConfig] = []
     for name, entry in cast("Mapping[str, Any]", entries).items():
         if not isinstance(entry, Mapping):
             raise UserTypeError(
                 f'"{section}.{name}" in {label} expects an object like {{"command": "..."}}, '
-                f"got {_kind(entry)}."
+                f"got {_type_name(entry)}."
             )
         values = cast("Mapping[str, Any]", entry)
         if values.get("disabled") is True or values.get("enabled") is False:
@@ -269,7 +269,7 @@ def server_config(name: str, transport: str | None = None, **connection: Any) ->
     values["transport"] = _transport(name, transport, values)
     for key in ("args", "inherit_env", "allow", "deny"):
         if values.get(key) is not None:
-            values[key] = _texts(name, key, values[key])
+            values[key] = _strings(name, key, values[key])
         else:
             values.pop(key, None)
     for key in ("env", "headers"):
@@ -290,7 +290,7 @@ def server_config(name: str, transport: str | None = None, **connection: Any) ->
             values[key] = os.fspath(cast("os.PathLike[str]", value))
         elif value is not None and not isinstance(value, str):
             raise UserTypeError(
-                f"MCP server {name!r}: {key!r} expects a string, got {_kind(value)}."
+                f"MCP server {name!r}: {key!r} expects a string, got {_type_name(value)}."
             )
     return MCPServerConfig(name=name, **values)
 
@@ -317,7 +317,7 @@ def _from_entry(
         values["command"] = parts.get("path")
     elif isinstance(command, list):  # the program and its arguments in one list
         program, *rest = cast("list[Any]", command) or [None]
-        more = _texts(name, "args", values.get("args") or ())
+        more = _strings(name, "args", values.get("args") or ())
         values["command"], values["args"] = program, [*rest, *more]
     token = entry.get("bearer_token_env_var")
     if isinstance(token, str):
@@ -355,41 +355,43 @@ def _transport(name: str, transport: Any, values: Mapping[str, Any]) -> Any:
     return _TRANSPORTS.get(str(transport), transport)
 
 
-def _texts(name: str, key: str, value: Any) -> tuple[str, ...]:
+def _strings(name: str, key: str, value: Any) -> tuple[str, ...]:
     if isinstance(value, (str, bytes)) or not isinstance(value, (Sequence, set, frozenset)):
         raise UserTypeError(
-            f"MCP server {name!r}: {key!r} expects a list of strings, got {_kind(value)}."
+            f"MCP server {name!r}: {key!r} expects a list of strings, got {_type_name(value)}."
         )
     items = [*cast("Sequence[Any]", value)]
     for item in items:
         if not isinstance(item, (str, os.PathLike)):
             raise UserTypeError(
-                f"MCP server {name!r}: {key!r} expects a list of strings, got {_kind(item)} in "
-                f"the list: {item!r:.60}."
+                f"MCP server {name!r}: {key!r} expects a list of strings, got "
+                f"{_type_name(item)} in the list: {item!r:.60}."
             )
     return tuple(str(item) for item in items)
 
 
 def _mapping(name: str, key: str, value: Any) -> dict[str, str]:
     if not isinstance(value, Mapping):
-        raise UserTypeError(f"MCP server {name!r}: {key!r} expects an object, got {_kind(value)}.")
+        raise UserTypeError(
+            f"MCP server {name!r}: {key!r} expects an object, got {_type_name(value)}."
+        )
     items = cast("Mapping[Any, Any]", value)
     for item_name, text in items.items():
         if not isinstance(item_name, str) or not isinstance(text, str):
             raise UserTypeError(
-                f"MCP server {name!r}: {key!r} expects strings as values, got {_kind(text)} for "
-                f"{item_name!r:.60}."
+                f"MCP server {name!r}: {key!r} expects strings as values, got "
+                f"{_type_name(text)} for {item_name!r:.60}."
             )
     return dict(cast("Mapping[str, str]", items))
 
 
-def _kind(value: object) -> str:
+def _type_name(value: object) -> str:
     if value is None:
         return "null"
-    return _KINDS.get(type(value), type(value).__name__)
+    return _TYPE_NAMES.get(type(value), type(value).__name__)
 
 
-_KINDS: dict[type[Any], str] = {
+_TYPE_NAMES: dict[type[Any], str] = {
     dict: "an object",
     list: "a list",
     str: "a string",
@@ -402,7 +404,7 @@ _KINDS: dict[type[Any], str] = {
 # --- files
 
 
-def _content(
+def _load_content(
     source: str | os.PathLike[str] | Mapping[str, Any],
 ) -> tuple[str, Mapping[str, Any]]:
     if isinstance(source, Mapping):
@@ -420,7 +422,8 @@ def _content(
         raise UserValueError(f"The MCP configuration {path} cannot be read: {error}.") from error
     if not isinstance(content, Mapping):
         raise UserTypeError(
-            f"The MCP configuration {path} is invalid: expected an object, got {_kind(content)}."
+            f"The MCP configuration {path} is invalid: expected an object, got "
+            f"{_type_name(content)}."
         )
     return str(path), cast("Mapping[str, Any]", content)
 

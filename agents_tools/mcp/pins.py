@@ -68,7 +68,7 @@ class PinChange:
 
         Args:
             on_change: `warn` allows it, `block` does not, `ask` calls `ask`.
-            ask: Returns whether the tool can be used; without it, `ask` does not allow the tool.
+            ask: Returns whether the tool can be used; without it, `"ask"` blocks the tool.
         """
         if on_change != "ask":
             return on_change == "warn"
@@ -234,7 +234,7 @@ _Pins: TypeAlias = dict[str, _Pin]
 _Servers: TypeAlias = dict[str, _Pins]
 
 _LOCK = threading.Lock()
-"""Held from reading a file to writing it. All instances share it: writes are short and rare."""
+"""Protects reading and then writing a file. All instances share it: writes are short and rare."""
 
 
 # --- fingerprints
@@ -357,7 +357,7 @@ def _invalid_file(path: Path, reason: str) -> UserError:
 
 def _format(content: dict[str, Any]) -> str:
     text = json.dumps(content, ensure_ascii=False, indent=2, sort_keys=True) + "\n"
-    # Invisible characters are escaped, so that a reader of the file sees them.
+    # Escape invisible characters, so that a person who reads the file sees them.
     return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
 
 

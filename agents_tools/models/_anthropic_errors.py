@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AnthropicRequest",
-    "broken_stream",
-    "cut_off",
-    "is_about_the_form",
-    "refusal_of",
+    "interrupted_error",
+    "is_format_error",
+    "rejection_error",
+    "stream_exception_error",
     "unreachable_error",
     "unsent_error",
 ]
@@ -39,7 +39,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnthropicRequest:
-    """The target of a request; its errors are described with these facts, without the keys."""
+    """The target of a request, for its error messages; the keys are masked in them."""
 
     model: str
     url: str
@@ -73,7 +73,9 @@ _TOO_LONG = re.compile(
 )
 
 
-_FORM = re.compile(r"output_config\.format|output_format|structured[ _]output", re.IGNORECASE)
+_FORMAT_ERROR = re.compile(
+    r"output_config\.format|output_format|structured[ _]output", re.IGNORECASE
+)
 
 
 def _error_details(error: anthropic.APIStatusError) -> tuple[str, str]:
@@ -86,20 +88,22 @@ def _error_details(error: anthropic.APIStatusError) -> tuple[str, str]:
     return text(inner.get("type")), str(raw or error.message)
 
 
-def is_about_the_form(error: anthropic.APIStatusError, body: Mapping[str, Any]) -> bool:
-    sent = "format" in an_object(body.get("output_config"))
-    return sent and error.status_code == _BAD and _FORM.search(_error_details(error)[1]) is not None
+def is_format_error(error: anthropic.APIStatusError, body: Mapping[str, Any]) -> bool:
+    """Return whether the provider rejected the output format of a request."""
+    has_format = "format" in an_object(body.get("output_config"))
+    message = _error_details(error)[1]
+    return has_format and error.status_code == _BAD and _FORMAT_ERROR.search(message) is not None
 
 
-def refusal_of(error: anthropic.APIStatusError, target: AnthropicRequest) -> ModelError:
+def rejection_error(error: anthropic.APIStatusError, target: AnthropicRequest) -> ModelError:
     """Return the error for a rejected request, from the status or from an event in the stream."""
     kind, raw = _error_details(error)
     model, reason = target.model, _safe_text(raw, target)
     status = error.status_code
-    message = f"{model}: the provider answered {status}: {reason}"
+    message = f"{model}: the provider returned status {status}: {reason}"
     if status < _BAD:
         status = _STATUSES.get(kind, _SERVER)
-        message = f"{model} broke off: {reason} ({kind or 'unknown error'})"
+        message = f"{model} ended its response with an error: {reason} ({kind or 'unknown error'})"
     is_rate_limit = status == _TOO_MANY  # the tokens per minute, not the length of the conversation
     if status == _TOO_LARGE or (
         status < _SERVER and not is_rate_limit and _TOO_LONG.search(reason)
@@ -108,15 +112,13 @@ def refusal_of(error: anthropic.APIStatusError, target: AnthropicRequest) -> Mod
             f"The conversation is too long for {model}: {reason}", model=model, status=status
         )
     if status in {401, 403}:
-        remedy = (
-            "Is ANTHROPIC_API_KEY (or api_key=) correct, and does it have access to this model?"
-        )
-        return ModelError(f"{message} {remedy}", model=model, status=status)
+        remedy = "Check ANTHROPIC_API_KEY (or api_key=), and whether it has access to this model."
+        return ModelError(f"{message.rstrip('.')}. {remedy}", model=model, status=status)
     if status == _NOT_FOUND:
-        remedy = f"Model {model!r} may not exist, or not be available for this key."
+        remedy = f"Check that the model {model!r} exists and is available for this key."
         if not is_own_host(target.url):
-            remedy = f"Does {_safe_text(target.url, target)} have a model {model!r}?"
-        return ModelError(f"{message} {remedy}", model=model, status=status)
+            remedy = f"Check that {_safe_text(target.url, target)} has a model {model!r}."
+        return ModelError(f"{message.rstrip('.')}. {remedy}", model=model, status=status)
     if status in {408, 409, 429} or status >= _SERVER:
         headers = error.response.headers
         return ModelError(
@@ -126,7 +128,7 @@ def refusal_of(error: anthropic.APIStatusError, target: AnthropicRequest) -> Mod
             retryable=headers.get("x-should-retry") != "false",
             retry_after=retry_after(headers),
         )
-    tool = _refused_tool(reason, target.definitions) if status in {400, 422} else None
+    tool = _rejected_tool(reason, target.definitions) if status in {400, 422} else None
     if tool is not None:
         return ToolRefusedError(
             f"{model} rejected the tool {tool!r}: {reason}",
@@ -146,7 +148,7 @@ def refusal_of(error: anthropic.APIStatusError, target: AnthropicRequest) -> Mod
 _SAMPLING = re.compile(r"[`'\"]?(?:temperature|top_p)\b")
 
 
-def _refused_tool(reason: str, definitions: ToolDefinitions) -> str | None:
+def _rejected_tool(reason: str, definitions: ToolDefinitions) -> str | None:
     match = re.search(r"\btools[.\[](\d+)", reason)
     if match is not None and int(match[1]) < len(definitions.names):
         return definitions.names[int(match[1])]
@@ -156,36 +158,45 @@ def _refused_tool(reason: str, definitions: ToolDefinitions) -> str | None:
     return next((name for name in definitions.names if name in quoted_names), None)
 
 
-def broken_stream(error: Exception, target: AnthropicRequest) -> ModelError:
+def stream_exception_error(error: Exception, target: AnthropicRequest) -> ModelError:
+    """Return the error for an exception of the client in a stream."""
     if isinstance(error, anthropic.APIStatusError):
-        return refusal_of(error, target)
+        return rejection_error(error, target)
     if isinstance(error, anthropic.APIConnectionError):
-        return cut_off(target, str(error.__cause__ or "") or str(error))
-    return cut_off(target, f"{type(error).__name__}: {error}")
+        return interrupted_error(target, str(error.__cause__ or "") or str(error))
+    return interrupted_error(target, f"{type(error).__name__}: {error}")
 
 
-def cut_off(target: AnthropicRequest, why: str) -> ModelError:
+def interrupted_error(target: AnthropicRequest, why: str) -> ModelError:
+    """Return the error for a response that ended too early."""
+    reason = _safe_text(why, target) or "connection lost"
     return ModelError(
-        f"The answer of {target.model} broke off: {_safe_text(why, target) or 'connection lost'}.",
+        f"The response of {target.model} was interrupted: {reason}.",
         model=target.model,
         retryable=True,
     )
 
 
 def unreachable_error(error: anthropic.APIConnectionError, target: AnthropicRequest) -> ModelError:
+    """Return the error for a failed connection."""
     why = str(error.__cause__ or "") or str(error)
     if isinstance(error, anthropic.APITimeoutError):
         why = "the request timed out"
-    local = "" if is_own_host(target.url) else " Is the server running, and is the URL correct?"
+    remedy = (
+        ""
+        if is_own_host(target.url)
+        else " Check that the server runs and that the URL is correct."
+    )
     return ModelError(
         f"{target.model} could not be reached at {_safe_text(target.url, target)}: "
-        f"{_safe_text(why, target)}.{local}",
+        f"{_safe_text(why, target)}.{remedy}",
         model=target.model,
         retryable=True,
     )
 
 
 def unsent_error(error: BaseException, target: AnthropicRequest) -> UserError:
+    """Return the error for a request that the client could not send."""
     reason = _safe_text(f"{type(error).__name__}: {error}", target)
     return UserError(
         f"The request to {target.model} cannot be sent: {reason}. Check the model settings "
@@ -194,7 +205,7 @@ def unsent_error(error: BaseException, target: AnthropicRequest) -> UserError:
 
 
 def _safe_text(raw: str, target: AnthropicRequest) -> str:
-    """Return a text of a provider, shortened, without secrets and control characters."""
+    """Shorten a text of a provider, and remove secrets and control characters."""
     for key in target.keys:
         if key != NO_KEY:
             raw = raw.replace(key, "***")

@@ -31,7 +31,7 @@ from agents_tools.models._anthropic_values import PROVIDER, an_object, json_obje
 from agents_tools.models._http import (
     ToolDefinitions,
     base64_text,
-    merged,
+    merge_extra,
 )
 from agents_tools.schema.strict import ANTHROPIC_STRICT, to_strict
 from agents_tools.text.escape import shorten
@@ -60,7 +60,7 @@ def request_body(
     request: ModelRequest, definitions: ToolDefinitions, schema: Any
 ) -> dict[str, Any]:
     """Return a request body; `schema` is the output schema in the API's dialect, or `None`."""
-    settings, form = request.settings, request.output
+    settings, output_format = request.settings, request.output
     messages = _messages(request.input)
     if not messages:
         raise UserValueError(
@@ -73,9 +73,9 @@ def request_body(
         "messages": messages,
     }
     system = [request.instructions, *_system_texts(request.input)]
-    if form is not None and schema is None:
-        converted = json.dumps(dict(form.schema), ensure_ascii=False)
-        system.append(f"Answer with nothing but JSON that fits this JSON Schema:\n{converted}")
+    if output_format is not None and schema is None:
+        schema_text = json.dumps(dict(output_format.schema), ensure_ascii=False)
+        system.append(f"Answer only with JSON that matches this JSON Schema:\n{schema_text}")
     if any(map(str.strip, system)):
         body["system"] = "\n\n".join(text for text in system if text.strip())
     if definitions.wire:
@@ -98,15 +98,15 @@ def request_body(
         output["format"] = {"type": "json_schema", "schema": schema}
     if output:
         body["output_config"] = output
-    return merged(body, settings.extra_body)
+    return merge_extra(body, settings.extra_body)
 
 
-def schema_of(form: OutputFormat) -> dict[str, Any] | None:
+def schema_of(output_format: OutputFormat) -> dict[str, Any] | None:
     """Return an output schema in the API's dialect; `None` if it cannot be expressed."""
-    if not form.strict:
+    if not output_format.strict:
         return None
     try:
-        return to_strict(form.schema, ANTHROPIC_STRICT)[0]
+        return to_strict(output_format.schema, ANTHROPIC_STRICT)[0]
     except UserError:
         return None
 
@@ -140,17 +140,17 @@ def _system_texts(items: Sequence[Item]) -> list[str]:
         if isinstance(item.content, str):
             texts.append(item.content)
             continue
-        for place, block in enumerate(item.content):
+        for number, block in enumerate(item.content):
             if not isinstance(block, ToolOutputText):
                 raise UserValueError(
-                    f"input[{index}].content[{place}]: a message of role {item.role!r} holds text "
-                    "only."
+                    f"input[{index}].content[{number}]: a message with the role {item.role!r} can "
+                    "only contain text."
                 )
             texts.append(block.text)
     return texts
 
 
-_Said = MessageOutputItem | ReasoningItem | ToolCallItem
+_OutputItem = MessageOutputItem | ReasoningItem | ToolCallItem
 
 
 def _messages(items: Sequence[Item]) -> list[dict[str, Any]]:
@@ -161,7 +161,7 @@ def _messages(items: Sequence[Item]) -> list[dict[str, Any]]:
             outputs[item.call_id].append(item)
     messages: list[dict[str, Any]] = []
     ids: set[str] = set()
-    turn: list[_Said] = []
+    turn: list[_OutputItem] = []
     for index, item in enumerate(items):
         match item:
             case MessageOutputItem() | ReasoningItem() | ToolCallItem():
@@ -191,33 +191,33 @@ def _add(messages: list[dict[str, Any]], role: str, blocks: list[dict[str, Any]]
 
 
 def _end_turn(
-    turn: list[_Said],
+    turn: list[_OutputItem],
     outputs: Mapping[str, deque[ToolCallOutputItem]],
     ids: set[str],
     messages: list[dict[str, Any]],
 ) -> None:
-    """Add the output of the model in one turn, followed by the outputs of its calls."""
-    blocks_so_far: list[dict[str, Any]] = []
+    """Add the output of the model in one turn, then the outputs of its calls; empty the turn."""
+    blocks: list[dict[str, Any]] = []
     results: list[dict[str, Any]] = []
     for item in turn:
         if not isinstance(item, ToolCallItem) or not item.needs_answer:
-            blocks_so_far += _output_blocks(item)
+            blocks += _output_blocks(item)
             continue
         call_id = _unique_id(item.call_id, ids)
-        blocks_so_far.append(call_block(item, call_id))
-        waiting = outputs.get(item.call_id)
-        results.append(_result(waiting.popleft() if waiting else None, call_id))
+        blocks.append(call_block(item, call_id))
+        remaining = outputs.get(item.call_id)
+        results.append(_result(remaining.popleft() if remaining else None, call_id))
     turn.clear()
-    if all(block["type"] in THOUGHTS for block in blocks_so_far):
+    if all(block["type"] in THOUGHTS for block in blocks):
         return  # thinking alone is not a valid message
-    _add(messages, "assistant", blocks_so_far)
+    _add(messages, "assistant", blocks)
     _add(messages, "user", results)
 
 
 THOUGHTS = {"thinking", "redacted_thinking"}
 
 
-def _output_blocks(item: _Said) -> list[dict[str, Any]]:
+def _output_blocks(item: _OutputItem) -> list[dict[str, Any]]:
     stored = an_object((item.provider_data or {}).get(PROVIDER))
     match item:
         case MessageOutputItem() if isinstance(stored.get("blocks"), list):
@@ -237,17 +237,18 @@ def _output_blocks(item: _Said) -> list[dict[str, Any]]:
             return []
 
 
-def _unique_id(call_id: str, taken: set[str]) -> str:
+def _unique_id(call_id: str, used: set[str]) -> str:
     """Return a unique id for a call that the API accepts."""
-    number, wanted = 0, call_id
-    while not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", wanted) or wanted in taken:
-        wanted = f"call_{hashlib.sha256(f'{call_id}/{number}'.encode()).hexdigest()[:32]}"
+    number, unique = 0, call_id
+    while not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", unique) or unique in used:
+        unique = f"call_{hashlib.sha256(f'{call_id}/{number}'.encode()).hexdigest()[:32]}"
         number += 1
-    taken.add(wanted)
-    return wanted
+    used.add(unique)
+    return unique
 
 
 def call_block(item: ToolCallItem, call_id: str) -> dict[str, Any]:
+    """Return a call as a block of a message; arguments that are not an object are wrapped."""
     arguments = json_object(item.arguments or "{}")
     if arguments is None:
         arguments = {"invalid_json": item.arguments}
@@ -281,10 +282,10 @@ def _result(item: ToolCallOutputItem | None, call_id: str) -> dict[str, Any]:
     return {**result, "content": content}
 
 
-def _input_blocks(item: MessageInputItem, at: str) -> list[dict[str, Any]]:
+def _input_blocks(item: MessageInputItem, path: str) -> list[dict[str, Any]]:
     if isinstance(item.content, str):
         return [_text_block(item.content)] if item.content.strip() else []
-    blocks = [block_of(block, f"{at}[{index}]") for index, block in enumerate(item.content)]
+    blocks = [block_of(block, f"{path}[{index}]") for index, block in enumerate(item.content)]
     return [block for block in blocks if block["type"] != "text" or block["text"].strip()]
 
 
@@ -292,14 +293,14 @@ def _text_block(content: str) -> dict[str, Any]:
     return {"type": "text", "text": content}
 
 
-def block_of(block: ContentBlock, at: str | None) -> dict[str, Any]:
-    """Convert a content block; `at` is its index in the user's message, `None` for tool output."""
+def block_of(block: ContentBlock, path: str | None) -> dict[str, Any]:
+    """Convert a content block; `path` is its position in the input, `None` for tool output."""
     source = _source(block)
     if isinstance(block, ToolOutputText):
         return _text_block(block.text)
     if source is None:
-        if at is not None:
-            raise UserValueError(f"{at}: {_REMEDIES[block.type]}")
+        if path is not None:
+            raise UserValueError(f"{path}: {_REMEDIES[block.type]}")
         return _text_block(_as_text(block))
     if isinstance(block, ToolOutputImage):
         return {"type": "image", "source": source}
@@ -337,13 +338,13 @@ _IMAGES = {"image/jpeg", "image/png", "image/gif", "image/webp"}
 
 _REMEDIES = {
     "image": "Anthropic accepts images of type image/jpeg, image/png, image/gif or image/webp.",
-    "audio": "Anthropic's models do not accept audio; send a transcript.",
+    "audio": "Anthropic's models do not accept audio. Send a transcript.",
     "file": "Anthropic accepts files that are PDF documents or text.",
 }
 
 
 def _as_text(block: ContentBlock) -> str:
-    """Return a text for a block: its text, or a description."""
+    """Return the text of a block, or a description of it."""
     if isinstance(block, ToolOutputText):
         return block.text
     name = getattr(block, "filename", None) or block.type

@@ -1,4 +1,4 @@
-"""Shared helpers of the Anthropic adapter: constants, and reading of responses."""
+"""Shared constants and value conversions of the Anthropic adapter."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ NO_KEY = "none"
 
 
 def is_own_host(url: str) -> bool:
+    """Return whether a URL belongs to Anthropic."""
     match = re.match(r"https?://(?:[^/@]*@)?([^/?#:]+)", url)
     return match is not None and f".{match[1].lower()}".endswith(".anthropic.com")
 
@@ -32,9 +33,10 @@ def an_object(value: object) -> dict[str, Any]:
     return {}
 
 
-def json_object(value_text: str) -> dict[str, Any] | None:
+def json_object(text: str) -> dict[str, Any] | None:
+    """Return the JSON object in a text; `None` if the text is anything else."""
     try:
-        value: object = json.loads(value_text)
+        value: object = json.loads(text)
     except (ValueError, RecursionError):
         return None
     return cast("dict[str, Any]", value) if isinstance(value, dict) else None

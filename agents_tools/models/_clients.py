@@ -1,7 +1,7 @@
 """HTTP clients per event loop, closed when the loop ends.
 
-The connections of an async client belong to the event loop that opened them: used from another
-loop they fail, and left open they are reported as leaks when their loop closes.
+The connections of an async client belong to the event loop that opened them. They fail on
+another loop, and Python reports them as leaks if they are still open when their loop closes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Hashable
 
-__all__ = ["client_here"]
+__all__ = ["loop_client"]
 
 
 class _ClosableClient(Protocol):
@@ -34,19 +34,19 @@ class _LoopClients:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.clients: dict[Hashable, Any] = {}
-        self.guard = _closing(loop, self.clients)
+        self.guard = _close_at_end(loop, self.clients)
 
 
 _loop_clients: WeakKeyDictionary[asyncio.AbstractEventLoop, _LoopClients] = WeakKeyDictionary()
 _lock = threading.Lock()
 
 
-async def client_here(key: Hashable, make: Callable[[], _Client]) -> _Client:
+async def loop_client(key: Hashable, create: Callable[[], _Client]) -> _Client:
     """Return the client of the running loop for a key, created on first use.
 
     Args:
         key: Identifies the client, for example by URL and API key.
-        make: Creates the client.
+        create: Creates the client.
     """
     loop = asyncio.get_running_loop()
     entry = _loop_clients.get(loop)
@@ -61,11 +61,11 @@ async def client_here(key: Hashable, make: Callable[[], _Client]) -> _Client:
         await anext(entry.guard)
     client: _Client | None = entry.clients.get(key)
     if client is None:
-        client = entry.clients[key] = make()
+        client = entry.clients[key] = create()
     return client
 
 
-async def _closing(
+async def _close_at_end(
     loop: asyncio.AbstractEventLoop, clients: dict[Hashable, Any]
 ) -> AsyncGenerator[None]:
     try:

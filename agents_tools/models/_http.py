@@ -1,4 +1,4 @@
-"""Shared code of the HTTP model adapters: tool definitions, URLs, and reading of responses."""
+"""Shared code of the HTTP model adapters: tool definitions, URLs and streamed responses."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ __all__ = [
     "ToolDefinitionCache",
     "ToolDefinitions",
     "base64_text",
-    "checked_url",
+    "block_as_text",
+    "check_url",
     "count",
-    "followed",
     "host_of",
-    "merged",
+    "merge_extra",
+    "read_stream",
     "retry_after",
-    "shown_as_text",
     "text",
 ]
 
@@ -85,7 +85,7 @@ class ToolDefinitionCache:
         self._search = search
         self._cached: tuple[ToolDefinitions, ...] = ()
 
-    def of(self, tools: tuple[FunctionTool[..., Any] | HostedTool, ...]) -> ToolDefinitions:
+    def get(self, tools: tuple[FunctionTool[..., Any] | HostedTool, ...]) -> ToolDefinitions:
         """Return the definitions of tools."""
         for definitions in self._cached:
             if definitions.tools is tools:
@@ -129,7 +129,7 @@ def _warn_once(tool: object, message: str) -> None:
         warnings.warn(message, stacklevel=2)
 
 
-def checked_url(url: str | None, where: str) -> str | None:
+def check_url(url: str | None, option: str) -> str | None:
     """Return a valid URL unchanged, and `None` for an empty one.
 
     Raises:
@@ -137,7 +137,7 @@ def checked_url(url: str | None, where: str) -> str | None:
     """
     if url and not url.startswith(("http://", "https://")):
         raise UserValueError(
-            f"{where}: expected a URL that starts with http:// or https://, got {url!r:.80}."
+            f"{option}: expected a URL that starts with http:// or https://, got {url!r:.80}."
         )
     return url or None
 
@@ -149,7 +149,7 @@ def host_of(url: object) -> str:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that a provider asks to wait; `None` if it does not.
+    """Return the wait in seconds that a provider requests; `None` if it requests none.
 
     The headers contain milliseconds, seconds, or a date.
     """
@@ -187,7 +187,7 @@ def text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def merged(body: dict[str, Any], extra: Mapping[str, Any] | None) -> dict[str, Any]:
+def merge_extra(body: dict[str, Any], extra: Mapping[str, Any] | None) -> dict[str, Any]:
     """Merge the caller's extra fields into a request body; nested objects are merged one level."""
     for name, value in (extra or {}).items():
         current = body.get(name)
@@ -199,8 +199,8 @@ def merged(body: dict[str, Any], extra: Mapping[str, Any] | None) -> dict[str, A
     return body
 
 
-def shown_as_text(block: ContentBlock) -> str:
-    """Return a text for a block that the model does not accept: its text, or a description."""
+def block_as_text(block: ContentBlock) -> str:
+    """Return the text of a block that the model does not accept, or a description of it."""
     if isinstance(block, ToolOutputText):
         return block.text
     name = getattr(block, "filename", None) or block.type
@@ -217,10 +217,10 @@ def shown_as_text(block: ContentBlock) -> str:
 class StreamedResponse(Protocol):
     """Builds a response from the events of its stream."""
 
-    whole: bool
-    """Whether the response is complete."""
+    is_complete: bool
+    """Whether the response has arrived completely."""
 
-    def take(self, event: Any) -> None:
+    def process(self, event: Any) -> None:
         """Process the next event."""
         ...
 
@@ -230,20 +230,20 @@ _TRAILING_TIMEOUT = 2.0
 _END = object()
 
 
-async def followed(
+async def read_stream(
     stream: Any,
     answer: StreamedResponse,
     *,
-    broken: Callable[[Exception], ModelError],
-    cut: Callable[[str], ModelError],
+    exception_error: Callable[[Exception], ModelError],
+    early_end_error: Callable[[str], ModelError],
 ) -> None:
     """Pass the events of a stream to a response until the stream ends.
 
     Args:
         stream: The stream.
         answer: Processes the events.
-        broken: Returns the error for an exception of the client.
-        cut: Returns the error for a stream that ended too early, from the reason.
+        exception_error: Returns the error for an exception of the client.
+        early_end_error: Returns the error for a stream that ended too early, from the reason.
 
     Raises:
         ModelError: The stream ended before the response was complete.
@@ -253,14 +253,14 @@ async def followed(
         try:
             # A complete response is read to the end: usage figures follow, and the connection can
             # be reused. An error at this point does not affect the response.
-            async with asyncio.timeout(_TRAILING_TIMEOUT if answer.whole else None):
+            async with asyncio.timeout(_TRAILING_TIMEOUT if answer.is_complete else None):
                 event = await anext(events, _END)
         except Exception as error:  # the client does not wrap errors of its parsers and sockets
-            if answer.whole:
+            if answer.is_complete:
                 return
-            raise broken(error) from error
+            raise exception_error(error) from error
         if event is _END:
-            if answer.whole:
+            if answer.is_complete:
                 return
-            raise cut("it ended before the answer was complete")
-        answer.take(event)
+            raise early_end_error("it ended before the response was complete")
+        answer.process(event)

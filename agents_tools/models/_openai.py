@@ -29,14 +29,14 @@ from agents_tools.errors import (
     UserTypeError,
     UserValueError,
 )
-from agents_tools.models._clients import client_here
+from agents_tools.models._clients import loop_client
 from agents_tools.models._http import (
     StreamedResponse,
     ToolDefinitions,
     base64_text,
-    checked_url,
-    followed,
+    check_url,
     host_of,
+    read_stream,
     retry_after,
     text,
 )
@@ -56,9 +56,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Endpoint",
     "OpenAIRequest",
-    "ask",
     "attribute",
-    "broken_off",
     "data_url",
     "file_name",
     "is_own_host",
@@ -66,6 +64,8 @@ __all__ = [
     "object_of",
     "safe_name",
     "short_id",
+    "stream_error",
+    "stream_response",
 ]
 
 _log = logging.getLogger("agents_tools")
@@ -111,7 +111,7 @@ class Endpoint:
             )
         self.model = model
         self._client = client
-        self._base_url = checked_url(base_url, "base_url=")
+        self._base_url = check_url(base_url, "base_url=")
         self._api_key = api_key
 
     async def client(self) -> openai.AsyncOpenAI:
@@ -122,7 +122,7 @@ class Endpoint:
         """
         if self._client is not None:
             return self._client
-        url = self._base_url or checked_url(os.environ.get("OPENAI_BASE_URL"), "OPENAI_BASE_URL")
+        url = self._base_url or check_url(os.environ.get("OPENAI_BASE_URL"), "OPENAI_BASE_URL")
         key = self._api_key or os.environ.get("OPENAI_API_KEY")
         if not key:
             if url is None or is_own_host(url):
@@ -132,11 +132,11 @@ class Endpoint:
                 )
             key = _NO_KEY
 
-        def make() -> openai.AsyncOpenAI:
+        def create() -> openai.AsyncOpenAI:
             # The run retries failed requests; retries of the client would multiply with these.
             return openai.AsyncOpenAI(api_key=key, base_url=url, max_retries=0)
 
-        return await client_here(("openai", key, url), make)
+        return await loop_client(("openai", key, url), create)
 
 
 def is_own_host(url: object) -> bool:
@@ -150,24 +150,24 @@ def is_own_host(url: object) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenAIRequest:
-    """The target of a request; its errors are described with these facts.
+    """The target of a request, for its error messages.
 
     Attributes:
         model: The name of the model.
         url: The URL of the API.
         key: The API key, which is masked in messages.
         definitions: The tools of the request.
-        elsewhere: The remedy if the URL does not support the API.
+        not_found_remedy: The remedy if the URL does not support the API.
     """
 
     model: str
     url: str
     key: str
     definitions: ToolDefinitions
-    elsewhere: str = ""
+    not_found_remedy: str = ""
 
 
-async def ask(
+async def stream_response(
     create: Callable[..., Awaitable[Any]],
     body: Mapping[str, Any],
     answer: StreamedResponse,
@@ -177,7 +177,7 @@ async def ask(
     optional: Mapping[str, str],
     dropped: set[str],
 ) -> None:
-    """Send a request, and pass the events of the response on as they arrive.
+    """Send a request, and process the events of the response as they arrive.
 
     Args:
         create: Opens the stream.
@@ -186,7 +186,7 @@ async def ask(
         answer: Processes the events.
         target: The target of the request.
         settings: The headers and the timeout of the request.
-        optional: Fields that a server may reject, each with a pattern for the error message.
+        optional: Fields that a server can reject, each with a pattern for the error message.
         dropped: The optional fields that this server has rejected; new ones are added.
 
     Raises:
@@ -203,16 +203,16 @@ async def ask(
                     stream = await _open_stream(create, sent, settings, target)
                     break
                 except openai.APIStatusError as error:
-                    refused = _refused_field(error, sent, optional)
-                    if refused is None:
-                        raise _refusal(error, target) from error
-                    dropped.add(refused)
+                    rejected = _rejected_field(error, sent, optional)
+                    if rejected is None:
+                        raise _rejection(error, target) from error
+                    dropped.add(rejected)
             try:
-                await followed(
+                await read_stream(
                     stream,
                     answer,
-                    broken=partial(_broken, target=target),
-                    cut=partial(_cut, target),
+                    exception_error=partial(_stream_exception, target=target),
+                    early_end_error=partial(_interrupted, target),
                 )
             finally:
                 await stream.close()
@@ -220,7 +220,7 @@ async def ask(
         if not deadline.expired():
             raise
         raise ModelError(
-            f"{target.model} did not finish its answer within {settings.timeout:g} s "
+            f"{target.model} did not finish its response within {settings.timeout:g} s "
             "(ModelSettings(timeout=...)).",
             model=target.model,
             retryable=True,
@@ -245,7 +245,7 @@ async def _open_stream(
     except openai.APIConnectionError as error:
         if type(error.__cause__).__name__ not in _UNSENT:
             raise _unreachable(error, target) from error
-        # The client's own error may show the key, so it is not chained.
+        # The client's own error can show the key, so it is not chained.
         raise _unsent(error.__cause__ or error, target) from None
     except Exception as error:  # noqa: BLE001 - any other error occurs before the request is sent
         raise _unsent(error, target) from None
@@ -266,15 +266,17 @@ def _unsent(error: BaseException, target: OpenAIRequest) -> UserError:
 # --- errors
 
 
-def broken_off(code: object, message: object, target: OpenAIRequest) -> ModelError:
+def stream_error(code: object, message: object, target: OpenAIRequest) -> ModelError:
     """Return the error for an error event in a stream."""
-    reason = _safe_text(text(message) or text(code) or "no reason given", target)
+    reason = _safe_text(text(message) or text(code) or "unknown error", target)
     is_rate_limit = isinstance(code, str) and "rate_limit" in code
     if code in _TOO_LONG_CODES or (_TOO_LONG.search(reason) and not is_rate_limit):
         return _too_long(reason, target, None)
     is_final = isinstance(code, str) and code.startswith(_FINAL_CODES)
     return ModelError(
-        f"{target.model} broke off: {reason}", model=target.model, retryable=not is_final
+        f"{target.model} ended its response with an error: {reason}",
+        model=target.model,
+        retryable=not is_final,
     )
 
 
@@ -292,17 +294,18 @@ _FINAL_CODES = (
 """The prefixes of the error codes for which a retry cannot succeed."""
 
 
-def _broken(error: Exception, target: OpenAIRequest) -> ModelError:
+def _stream_exception(error: Exception, target: OpenAIRequest) -> ModelError:
     if isinstance(error, openai.APIConnectionError):
-        return _cut(target, str(error.__cause__ or "") or str(error))
+        return _interrupted(target, str(error.__cause__ or "") or str(error))
     if not isinstance(error, openai.APIError):
-        return _cut(target, f"{type(error).__name__}: {error}")
-    return broken_off(error.code or error.type, error.message, target)
+        return _interrupted(target, f"{type(error).__name__}: {error}")
+    return stream_error(error.code or error.type, error.message, target)
 
 
-def _cut(target: OpenAIRequest, why: str) -> ModelError:
+def _interrupted(target: OpenAIRequest, why: str) -> ModelError:
+    reason = _safe_text(why, target) or "connection lost"
     return ModelError(
-        f"The answer of {target.model} broke off: {_safe_text(why, target) or 'connection lost'}.",
+        f"The response of {target.model} was interrupted: {reason}.",
         model=target.model,
         retryable=True,
     )
@@ -312,34 +315,39 @@ def _unreachable(error: openai.APIConnectionError, target: OpenAIRequest) -> Mod
     why = str(error.__cause__ or "") or str(error)
     if isinstance(error, openai.APITimeoutError):
         why = "the request timed out"
-    local = "" if is_own_host(target.url) else " Is the server running, and is the URL correct?"
+    remedy = (
+        ""
+        if is_own_host(target.url)
+        else " Check that the server runs and that the URL is correct."
+    )
     return ModelError(
         f"{target.model} could not be reached at {_safe_text(target.url, target)}: "
-        f"{_safe_text(why, target)}.{local}",
+        f"{_safe_text(why, target)}.{remedy}",
         model=target.model,
         retryable=True,
     )
 
 
-def _refusal(error: openai.APIStatusError, target: OpenAIRequest) -> ModelError:
+def _rejection(error: openai.APIStatusError, target: OpenAIRequest) -> ModelError:
     """Return the error for a response with an HTTP error status."""
     status, model = error.status_code, target.model
     reason = _safe_text(_provider_message(error), target)
-    message = f"{model}: the provider answered {status}: {reason}"
+    message = f"{model}: the provider returned status {status}: {reason}"
     is_rate_limit = status == _TOO_MANY  # the tokens per minute, not the length of the conversation
     too_long = _TOO_LONG.search(reason) and status < _SERVER and not is_rate_limit
     if _TOO_LONG_CODES & {error.code, error.type} or too_long:
         return _too_long(reason, target, status)
     if status in {401, 403}:
-        remedy = "Is OPENAI_API_KEY (or api_key=) correct, and does it have access to this model?"
-        return ModelError(f"{message} {remedy}", model=model, status=status)
+        remedy = "Check OPENAI_API_KEY (or api_key=), and whether it has access to this model."
+        return ModelError(f"{message.rstrip('.')}. {remedy}", model=model, status=status)
     if status == _NOT_FOUND:
         remedy = (
-            f"Model {model!r} may not exist, or not be available for this key."
+            f"Check that the model {model!r} exists and is available for this key."
             if is_own_host(target.url)
-            else f"Does {_safe_text(target.url, target)} have a model {model!r}? {target.elsewhere}"
+            else f"Check that {_safe_text(target.url, target)} has a model {model!r}. "
+            f"{target.not_found_remedy}"
         )
-        return ModelError(f"{message} {remedy}".rstrip(), model=model, status=status)
+        return ModelError(f"{message.rstrip('.')}. {remedy}".rstrip(), model=model, status=status)
     if status in {408, 409, 429} or status >= _SERVER:
         # An exceeded quota has the status 429 too, but a retry does not help.
         is_quota_exceeded = "insufficient_quota" in {error.code, error.type}
@@ -350,7 +358,7 @@ def _refusal(error: openai.APIStatusError, target: OpenAIRequest) -> ModelError:
             retryable=not is_quota_exceeded,
             retry_after=retry_after(error.response.headers),
         )
-    tool = _refused_tool(error, reason, target.definitions)
+    tool = _rejected_tool(error, reason, target.definitions)
     if tool is not None:
         return ToolRefusedError(
             f"{model} rejected the tool {tool!r}: {reason}",
@@ -395,13 +403,13 @@ def _provider_message(error: openai.APIStatusError) -> str:
 
 
 def _safe_text(raw: str, target: OpenAIRequest) -> str:
-    """Return a text of a provider, shortened, without secrets and control characters."""
+    """Shorten a text of a provider, and remove secrets and control characters."""
     if target.key and target.key != _NO_KEY:
         raw = raw.replace(target.key, "***")
     return shorten(mask(safe_text(raw)).strip(), 500)
 
 
-def _refused_field(
+def _rejected_field(
     error: openai.APIStatusError, sent: Mapping[str, Any], optional: Mapping[str, str]
 ) -> str | None:
     if error.status_code not in _INVALID:
@@ -413,7 +421,7 @@ def _refused_field(
     return None
 
 
-def _refused_tool(
+def _rejected_tool(
     error: openai.APIStatusError, reason: str, definitions: ToolDefinitions
 ) -> str | None:
     """Return the name of the tool that the provider rejected; `None` if it is another error."""
@@ -422,25 +430,25 @@ def _refused_tool(
     param = text(error.param)
     if param and not param.startswith(("tools", "functions")):
         return None
-    match = _PLACE.search(param) or _PLACE.search(reason)
+    match = _TOOL_INDEX.search(param) or _TOOL_INDEX.search(reason)
     if match is not None and int(match[1]) < len(definitions.names):
         return definitions.names[int(match[1])]
     if not re.search(r"schema|function|tool", reason, re.IGNORECASE):
         return None
     quoted_names = set(re.findall(r"['\"`]([A-Za-z0-9_-]{1,64})['\"`]", reason))
-    for name, message in zip(definitions.names, definitions.wire, strict=True):
+    for name, definition in zip(definitions.names, definitions.wire, strict=True):
         # Messages name a hosted tool by the type in its definition.
         if name in quoted_names or (
-            message.get("type") != "function" and message.get("type") in quoted_names
+            definition.get("type") != "function" and definition.get("type") in quoted_names
         ):
             return name
     return None
 
 
-_PLACE = re.compile(r"(?:tools|functions)['\"]?[\[.,]\s*(\d+)")
+_TOOL_INDEX = re.compile(r"(?:tools|functions)['\"]?[\[.,]\s*(\d+)")
 
 
-# --- reading responses, whose types are not guaranteed
+# --- reading responses: servers do not always send the documented types
 
 
 def attribute(value: object, *names: str) -> Any:
@@ -459,7 +467,7 @@ def object_of(value: Any) -> dict[str, Any]:
     return {}
 
 
-# --- writing
+# --- writing requests
 
 
 def data_url(block: ToolOutputImage | ToolOutputFileContent | ToolOutputAudio) -> str:
@@ -481,17 +489,17 @@ _UNREADABLE = frozenset({"application/octet-stream", "application/zip", "applica
 
 
 def new_call_id() -> str:
-    """Return a new id for a call of a server that does not send ids."""
+    """Return an id for a call from a server that does not send ids."""
     return f"call_{uuid.uuid4().hex[:24]}"
 
 
-def short_id(call_id: str, longest: int) -> str:
+def short_id(call_id: str, max_length: int) -> str:
     """Return an id that the API accepts, always the same for the same call."""
-    if 0 < len(call_id) <= longest:
+    if 0 < len(call_id) <= max_length:
         return call_id
     return f"call_{hashlib.sha256(call_id.encode()).hexdigest()[:32]}"
 
 
 def safe_name(name: str) -> str:
-    """Return a name that the API accepts; models invent others, which stay in the history."""
+    """Return a name that the API accepts: a history can contain names that a model invented."""
     return re.sub(r"[^A-Za-z0-9_-]", "_", name)[:64] or "_"

@@ -1,4 +1,4 @@
-"""Models of Anthropic over its Messages API."""
+"""Models of Anthropic's Messages API."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from agents_tools.errors import (
 )
 from agents_tools.models._anthropic_errors import (
     AnthropicRequest,
-    broken_stream,
-    cut_off,
-    is_about_the_form,
-    refusal_of,
+    interrupted_error,
+    is_format_error,
+    rejection_error,
+    stream_exception_error,
     unreachable_error,
     unsent_error,
 )
 from agents_tools.models._anthropic_request import request_body, schema_of
 from agents_tools.models._anthropic_response import StreamedMessage
 from agents_tools.models._anthropic_values import NO_KEY, is_own_host
-from agents_tools.models._clients import client_here
+from agents_tools.models._clients import loop_client
 from agents_tools.models._http import (
     ToolDefinitionCache,
-    checked_url,
-    followed,
+    check_url,
+    read_stream,
 )
 from agents_tools.text.secrets import mask
 
@@ -96,10 +96,10 @@ class AnthropicModel:
     ) -> None:
         self.name = name
         self._client_override = client
-        self._base_url = checked_url(base_url, "base_url=")
+        self._base_url = check_url(base_url, "base_url=")
         self._api_key = api_key
-        self._definition_cache = ToolDefinitionCache(self.provider, self._refuse_hosted, _SEARCH)
-        self._plain_forms: set[str] = set()
+        self._definition_cache = ToolDefinitionCache(self.provider, self._reject_hosted, _SEARCH)
+        self._unsupported_formats: set[str] = set()
         if client is None:
             return
         if not hasattr(client, "messages") or not hasattr(client, "__aenter__"):
@@ -117,9 +117,11 @@ class AnthropicModel:
 
     async def respond(self, request: ModelRequest, emit: Emit) -> ModelResponse:
         """Send the request and return the response; see `Model.respond`."""
-        definitions = self._definition_cache.of(request.tools)
-        form = request.output
-        schema = None if form is None or form.name in self._plain_forms else schema_of(form)
+        definitions = self._definition_cache.get(request.tools)
+        output_format = request.output
+        schema = None
+        if output_format is not None and output_format.name not in self._unsupported_formats:
+            schema = schema_of(output_format)
         body = request_body(request, definitions, schema)
         client = await self._client()
         target = AnthropicRequest(
@@ -132,18 +134,18 @@ class AnthropicModel:
         conversation = body["messages"]
         for _ in range(_MAX_PAUSES):
             try:
-                await _ask(client, body, answer, target, request.settings)
-            except _FormatRefused as refused:
-                if form is None or schema is None:  # the output format is from extra_body
-                    raise refused.error from refused.__cause__
-                self._plain_forms.add(form.name)
+                await _stream_response(client, body, answer, target, request.settings)
+            except _FormatRejected as rejection:
+                if output_format is None or schema is None:  # the format is from extra_body
+                    raise rejection.error from rejection.__cause__
+                self._unsupported_formats.add(output_format.name)
                 schema = None
                 body = {**request_body(request, definitions, None), "messages": body["messages"]}
                 continue
-            if not answer.paused:
+            if not answer.is_paused:
                 return answer.response()
-            # The provider pauses long work of its own tools; it continues when it receives the
-            # partial response back.
+            # The provider pauses a long response with its own tools. It continues the response
+            # when the next request contains the partial response.
             partial = {"role": "assistant", "content": answer.partial_blocks()}
             body["messages"] = [*conversation, partial]
         raise ModelError(
@@ -154,13 +156,13 @@ class AnthropicModel:
     async def _client(self) -> AsyncAnthropic:
         if self._client_override is not None:
             return self._client_override
-        url = self._base_url or checked_url(
+        url = self._base_url or check_url(
             os.environ.get("ANTHROPIC_BASE_URL"), "ANTHROPIC_BASE_URL"
         )
         key = self._api_key or os.environ.get("ANTHROPIC_API_KEY") or None
         token = None if key else os.environ.get("ANTHROPIC_AUTH_TOKEN") or None
 
-        def make() -> AsyncAnthropic:
+        def create() -> AsyncAnthropic:
             # The run retries failed requests; retries of the client would multiply with these.
             if token:
                 return anthropic.AsyncAnthropic(auth_token=token, base_url=url, max_retries=0)
@@ -181,13 +183,13 @@ class AnthropicModel:
                 )
             return client
 
-        return await client_here(("anthropic", key, token, url), make)
+        return await loop_client(("anthropic", key, token, url), create)
 
-    def _refuse_hosted(self, tool: HostedTool) -> dict[str, Any]:
+    def _reject_hosted(self, tool: HostedTool) -> dict[str, Any]:
         raise UserTypeError(
-            f"tool {tool.name!r} ({type(tool).__name__}) runs at the provider and needs the "
-            f"Responses API, but model {self.name!r} is reached over Anthropic's Messages API; "
-            'choose a model named "openai/…" or leave the tool out'
+            f"Tool {tool.name!r} ({type(tool).__name__}) runs at its provider and requires the "
+            f"Responses API, but model {self.name!r} uses Anthropic's Messages API. Choose a model "
+            "named 'openai/…', or remove the tool."
         )
 
 
@@ -199,8 +201,8 @@ _SEARCH = {"type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_b
 _MAX_PAUSES = 32
 
 
-class _FormatRefused(Exception):  # noqa: N818 - control flow, not an error
-    """The model does not support structured output, or not this schema."""
+class _FormatRejected(Exception):  # noqa: N818 - control flow, not an error
+    """The model does not support structured output with this schema."""
 
     def __init__(self, error: ModelError) -> None:
         super().__init__()
@@ -213,25 +215,25 @@ class _AnthropicStream(Protocol):
     async def close(self) -> None: ...
 
 
-async def _ask(
+async def _stream_response(
     client: AsyncAnthropic,
     body: Mapping[str, Any],
     answer: StreamedMessage,
     target: AnthropicRequest,
     settings: ModelSettings,
 ) -> None:
-    """Send a request, and pass the events of the response on as they arrive."""
+    """Send a request, and process the events of the response as they arrive."""
     deadline = asyncio.timeout(settings.timeout)
-    answer.begin()
+    answer.start_stream()
     try:
         async with deadline:
-            stream = await _opened(client, body, target, settings)
+            stream = await _open_stream(client, body, target, settings)
             try:
-                await followed(
+                await read_stream(
                     stream,
                     answer,
-                    broken=partial(broken_stream, target=target),
-                    cut=partial(cut_off, target),
+                    exception_error=partial(stream_exception_error, target=target),
+                    early_end_error=partial(interrupted_error, target),
                 )
             finally:
                 await stream.close()
@@ -239,14 +241,14 @@ async def _ask(
         if not deadline.expired():
             raise
         raise ModelError(
-            f"{target.model} did not finish its answer within {settings.timeout:g} s "
+            f"{target.model} did not finish its response within {settings.timeout:g} s "
             "(ModelSettings(timeout=...)).",
             model=target.model,
             retryable=True,
         ) from error
 
 
-async def _opened(
+async def _open_stream(
     client: AsyncAnthropic,
     body: Mapping[str, Any],
     target: AnthropicRequest,
@@ -264,13 +266,13 @@ async def _opened(
             model=target.model, max_tokens=1, messages=[], stream=True, **options
         )
     except anthropic.APIStatusError as error:
-        if is_about_the_form(error, body):
-            raise _FormatRefused(refusal_of(error, target)) from error
-        raise refusal_of(error, target) from error
+        if is_format_error(error, body):
+            raise _FormatRejected(rejection_error(error, target)) from error
+        raise rejection_error(error, target) from error
     except anthropic.APIConnectionError as error:
         if type(error.__cause__).__name__ not in _UNSENT:
             raise unreachable_error(error, target) from error
-        # The client's own error may show the key, so it is not chained.
+        # The client's own error can show the key, so it is not chained.
         raise unsent_error(error.__cause__ or error, target) from None
     except Exception as error:  # noqa: BLE001 - any other error occurs before the request is sent
         raise unsent_error(error, target) from None

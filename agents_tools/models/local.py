@@ -1,8 +1,8 @@
-"""A rule-based model: it matches a request with the tools and calls them.
+"""A rule-based model that calls the tools whose words match a request.
 
 It requires neither network nor key, always returns the same answer to the same request, and
 understands simple requests such as "add 2 and 3, then convert it to roman numerals". Use it for
-demonstrations and first steps; it cannot hold a conversation.
+demonstrations and first steps; it does not support conversations.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def load(name: str) -> LocalModel:
 
 
 class LocalModel:
-    """Chooses tools by their words and takes their arguments from the request.
+    """Chooses tools by their words and reads their arguments from the request.
 
     A request can have several steps ("… and …", "… then …"). Steps run concurrently unless one
     refers to the result of another ("it", "that", "the result"). The model asks for missing
@@ -90,7 +90,7 @@ class LocalModel:
             )
         summary = _summary(steps, answers, start, tools)
         if request.output is not None:
-            summary = _in_form(answers)
+            summary = _structured_output(answers)
         emit(message_started())
         for word in re.findall(r"\s*\S+|\s+$", summary):
             emit(text_delta(word))
@@ -104,13 +104,21 @@ class LocalModel:
 
 @dataclass(frozen=True, slots=True)
 class _LocalStep:
-    """A step of a request, with its tool and the arguments that the request contains."""
+    """A step of a request, with its tool and its arguments.
+
+    Attributes:
+        clause: The part of the request.
+        tool: The tool that matches the clause.
+        arguments: The arguments that the clause contains.
+        missing: The required parameters without a value.
+        result_parameter: The parameter for the result of the previous step.
+    """
 
     clause: str
     tool: FunctionTool[..., Any] | None
     arguments: dict[str, Any]
     missing: tuple[str, ...]
-    borrowed: str | None  # the parameter for the result of the previous step
+    result_parameter: str | None
 
 
 def _check_tool(tool: Any) -> FunctionTool[..., Any]:
@@ -142,34 +150,38 @@ def _text_of(content: Any) -> str:
 _BREAK = re.compile(r"\s*(?:;|\n|[.!?](?:\s+|$)|,?\s*\b(?:and\s+)?then\b)\s*", re.IGNORECASE)
 _AND = re.compile(r",?\s+(?:and|as well as|also)\s+|,\s+", re.IGNORECASE)
 _QUOTED = re.compile(r"\"([^\"]*)\"|“([^”]*)”|'([^']*)'(?!\w)|`([^`]*)`")
-_REFERRING = re.compile(
+_REFERENCE = re.compile(
     r"\b(?:it|that|this|them|those|(?:the|its)\s+(?:results?|answers?|outputs?|sum|total|text|list))\b",
     re.IGNORECASE,
 )
-_LEAST = 2.0
+_MIN_SCORE = 2.0
 
 
 def _clauses(text: str, tools: Sequence[FunctionTool[..., Any]]) -> list[str]:
     """Split a request into steps; the "and" in "2 and 3" does not start a step."""
-    held: list[str] = []
+    quoted_texts: list[str] = []
 
-    def hold(match: re.Match[str]) -> str:
-        held.append(match[0])
-        return f"\x00{len(held) - 1}\x00"
+    def store(match: re.Match[str]) -> str:
+        quoted_texts.append(match[0])
+        return f"\x00{len(quoted_texts) - 1}\x00"
 
     parts: list[str] = []
-    for part in _BREAK.split(_QUOTED.sub(hold, text)):
+    for part in _BREAK.split(_QUOTED.sub(store, text)):
         current = ""
         for piece in _pieces(part):
-            if current and _best(piece, tools)[1] >= _LEAST and _best(current, tools)[1] >= _LEAST:
+            if (
+                current
+                and _best_tool(piece, tools)[1] >= _MIN_SCORE
+                and _best_tool(current, tools)[1] >= _MIN_SCORE
+            ):
                 parts.append(current)
                 current = piece.lstrip(", ")
                 current = re.sub(r"^(?:and|as well as|also)\s+", "", current, flags=re.IGNORECASE)
             else:
                 current += piece
         parts.append(current)
-    released = (re.sub(r"\x00(\d+)\x00", lambda m: held[int(m[1])], one) for one in parts)
-    return [one.strip() for one in released if one.strip(" ,.")]
+    restored = (re.sub(r"\x00(\d+)\x00", lambda m: quoted_texts[int(m[1])], one) for one in parts)
+    return [one.strip() for one in restored if one.strip(" ,.")]
 
 
 def _pieces(text: str) -> list[str]:
@@ -179,29 +191,35 @@ def _pieces(text: str) -> list[str]:
 
 
 def _plan_step(clause: str, tools: Sequence[FunctionTool[..., Any]]) -> _LocalStep:
-    tool, score = _best(clause, tools)
-    if tool is None or score < _LEAST:
+    tool, score = _best_tool(clause, tools)
+    if tool is None or score < _MIN_SCORE:
         return _LocalStep(clause, None, {}, (), None)
     arguments, missing = _fill_arguments(clause, tool)
-    borrowed = None
-    if _REFERRING.search(_QUOTED.sub("", clause)):
-        free = [name for name in missing if _kind(_property(tool, name)) in _BORROWING]
-        whole = _only_text(tool)
+    result_parameter = None
+    if _REFERENCE.search(_QUOTED.sub("", clause)):
+        free = [name for name in missing if _kind(_property(tool, name)) in _RESULT_KINDS]
+        whole = _whole_request_parameter(tool)
         if not free and whole is not None and arguments.get(whole) == clause:
             free = [whole]
-        borrowed = free[0] if free else None
-    return _LocalStep(clause, tool, arguments, tuple(n for n in missing if n != borrowed), borrowed)
+        result_parameter = free[0] if free else None
+    return _LocalStep(
+        clause,
+        tool,
+        arguments,
+        tuple(n for n in missing if n != result_parameter),
+        result_parameter,
+    )
 
 
-_BORROWING = ("string", "integer", "number")
+_RESULT_KINDS = ("string", "integer", "number")
 
 
-def _best(
+def _best_tool(
     clause: str, tools: Sequence[FunctionTool[..., Any]]
 ) -> tuple[FunctionTool[..., Any] | None, float]:
     """Return the tool that shares the most words with a clause."""
     words = _words(clause)
-    best, most = None, 0.0
+    best, best_score = None, 0.0
     for tool in tools:
         schema = tool.json_schema
         score = 3.0 * len(words & _words(tool.name))
@@ -210,12 +228,12 @@ def _best(
             score += 0.5 * len(words & _words(name))
             values = _resolve(shape, schema).get("enum", ())
             score += 2.0 * len(words & _words(" ".join(map(str, values))))
-        if score > most:
-            best, most = tool, score
-    return best, most
+        if score > best_score:
+            best, best_score = tool, score
+    return best, best_score
 
 
-_DULL = frozenset(
+_STOP_WORDS = frozenset(
     re.findall(
         "[a-z]+",
         "a an and are as at be by can could do for from get give have how i in into is it its let "
@@ -227,8 +245,8 @@ _DULL = frozenset(
 
 
 def _words(text: str) -> set[str]:
-    match = re.findall(r"[^\W\d_]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", text).lower())
-    return {_stem(word) for word in match if word not in _DULL and len(word) > 1}
+    words = re.findall(r"[^\W\d_]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", text).lower())
+    return {_stem(word) for word in words if word not in _STOP_WORDS and len(word) > 1}
 
 
 def _stem(word: str) -> str:
@@ -242,8 +260,10 @@ def _stem(word: str) -> str:
 
 _NUMBER = re.compile(r"(?<![\w.-])-?\d+(?:[.,]\d+)*(?:\.\d+)?(?![\w])")
 _DATE = re.compile(r"\b\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2})?(?:Z|[+-]\d{2}:\d{2})?)?\b")
-_WHOLE = frozenset({"input", "text", "query", "question", "task", "message", "prompt", "request"})
-_NAMED = re.compile(
+_WHOLE_REQUEST_PARAMETERS = frozenset(
+    {"input", "text", "query", "question", "task", "message", "prompt", "request"}
+)
+_NAME = re.compile(
     r"\b(?:in|for|of|to|about|on|at|from|named|called|with)\s+"
     r"((?:the\s+)?[^\W\d_][\w.'-]*(?:\s+[A-Z][\w.'-]*)*)"
 )
@@ -252,33 +272,33 @@ _NAMED = re.compile(
 def _fill_arguments(clause: str, tool: FunctionTool[..., Any]) -> tuple[dict[str, Any], list[str]]:
     """Return the arguments in a clause, and the names of the missing ones."""
     schema = tool.json_schema
-    source = _LocalSource(clause)
+    source = _ClauseValues(clause)
     arguments: dict[str, Any] = {}
     shapes: Mapping[str, Any] = schema.get("properties", {})
     for name in shapes:
-        value = source.assigned(name, _property(tool, name))
+        value = source.assigned_value(name, _property(tool, name))
         if value is not None:
             arguments[name] = value
     required = schema.get("required", ())
-    whole = _only_text(tool)
+    whole = _whole_request_parameter(tool)
     for name in sorted(shapes, key=lambda one: one not in required):
         if name in arguments:
             continue
         if name == whole:
-            value = source.quoted() or clause
+            value = source.next_quoted() or clause
         else:
-            value = source.value(_property(tool, name), optional=name not in required)
+            value = source.next_value(_property(tool, name), optional=name not in required)
         if value is not None:
             arguments[name] = value
     return arguments, [name for name in required if name not in arguments]
 
 
-def _only_text(tool: FunctionTool[..., Any]) -> str | None:
-    """Return the parameter for the whole request, if the tool has one."""
+def _whole_request_parameter(tool: FunctionTool[..., Any]) -> str | None:
+    """Return the name of the parameter that receives the whole clause, if the tool has one."""
     required = tool.json_schema.get("required", ())
     texts = [name for name in required if _kind(_property(tool, name)) == "string"]
     plain = [name for name in texts if not _property(tool, name).keys() & {"enum", "format"}]
-    return plain[0] if len(plain) == 1 and plain[0].lower() in _WHOLE else None
+    return plain[0] if len(plain) == 1 and plain[0].lower() in _WHOLE_REQUEST_PARAMETERS else None
 
 
 def _property(tool: FunctionTool[..., Any], name: str) -> Mapping[str, Any]:
@@ -287,13 +307,15 @@ def _property(tool: FunctionTool[..., Any], name: str) -> Mapping[str, Any]:
 
 
 def _resolve(shape: Any, schema: Any, depth: int = 8) -> Any:
-    """Resolve a schema: follow its reference, and choose the first alternative except null."""
+    """Return a schema with its reference resolved, or its first alternative other than null."""
     if depth and "$ref" in shape:
         name = str(shape["$ref"]).rpartition("/")[2]
         return _resolve(schema.get("$defs", {}).get(name, {}), schema, depth - 1)
     if depth and "anyOf" in shape:
-        arms: list[Any] = [arm for arm in shape["anyOf"] if arm.get("type") != "null"]
-        return _resolve(arms[0] if arms else {}, schema, depth - 1)
+        alternatives: list[Any] = [
+            alternative for alternative in shape["anyOf"] if alternative.get("type") != "null"
+        ]
+        return _resolve(alternatives[0] if alternatives else {}, schema, depth - 1)
     return shape
 
 
@@ -302,7 +324,7 @@ def _kind(shape: Mapping[str, Any]) -> str:
     return kind if isinstance(kind, str) else str(kind[0])
 
 
-class _LocalSource:
+class _ClauseValues:
     """The values in a clause; each one is used once."""
 
     def __init__(self, clause: str) -> None:
@@ -312,22 +334,20 @@ class _LocalSource:
         self._dates: list[str] = _DATE.findall(bare)
         self._bare = _DATE.sub(" ", bare)
         self._numbers: list[str] = [match.replace(",", "") for match in _NUMBER.findall(self._bare)]
-        self._names: list[str] = [
-            match.removeprefix("the ") for match in _NAMED.findall(self._bare)
-        ]
+        self._names: list[str] = [match.removeprefix("the ") for match in _NAME.findall(self._bare)]
 
-    def assigned(self, name: str, shape: Mapping[str, Any]) -> Any:
+    def assigned_value(self, name: str, shape: Mapping[str, Any]) -> Any:
         """Return the value in `name=value` or `name: value`."""
         pattern = rf"\b{re.escape(name)}\s*[=:]\s*(\"[^\"]*\"|'[^']*'|[^\s,;]+)"
         match = re.search(pattern, self._clause)
         return None if match is None else _read(match[1].strip("\"'"), shape)
 
-    def quoted(self) -> str | None:
+    def next_quoted(self) -> str | None:
         """Return the next text in quotation marks."""
         return self._quoted.pop(0) if self._quoted else None
 
-    def value(self, shape: Mapping[str, Any], *, optional: bool) -> Any:
-        """Return the next value that matches, or `None`."""
+    def next_value(self, shape: Mapping[str, Any], *, optional: bool) -> Any:
+        """Return the next value in the clause that matches a schema; `None` if there is none."""
         if "const" in shape:
             return shape["const"]
         if "enum" in shape:
@@ -365,10 +385,10 @@ class _LocalSource:
             return [value for value in values if value is not None]
         if kind == "string" and "enum" not in items:
             if self._quoted:
-                taken, self._quoted = self._quoted, []
-                return list(taken)
-            summary = self._bare.rpartition(":")[2] if ":" in self._bare else ""
-            texts = [one.strip(" .") for one in re.split(r",|\band\b", summary)]
+                texts, self._quoted = self._quoted, []
+                return list(texts)
+            listing = self._bare.rpartition(":")[2] if ":" in self._bare else ""
+            texts = [one.strip(" .") for one in re.split(r",|\band\b", listing)]
             return [one for one in texts if one] or None
         return None
 
@@ -431,14 +451,14 @@ def _next_calls(
         if step.tool is None or step.missing or _id(start, number) in answers:
             continue
         arguments = step.arguments
-        if step.borrowed is not None:
-            before = _previous_result(steps, number, answers, start)
-            if before is None:
+        if step.result_parameter is not None:
+            previous = _previous_result(steps, number, answers, start)
+            if previous is None:
                 continue
-            value = _value_from(before, _property(step.tool, step.borrowed))
+            value = _value_from(previous, _property(step.tool, step.result_parameter))
             if value is None:
                 continue
-            arguments = {**arguments, step.borrowed: value}
+            arguments = {**arguments, step.result_parameter: value}
         calls.append(
             ToolCallItem(
                 call_id=_id(start, number),
@@ -489,10 +509,10 @@ def _summary(
         elif step.tool is None:
             lines.append(f"I have no tool for “{step.clause}”.")
         elif step.missing:
-            lacking = " and ".join(step.missing)
-            lines.append(f"To use {step.tool.name} I need {lacking}: “{step.clause}” has none.")
+            missing = " and ".join(step.missing)
+            lines.append(f"To use {step.tool.name} I need {missing}: “{step.clause}” has none.")
         else:
-            lines.append(f"“{step.clause}” needs what the step before did not give.")
+            lines.append(f"“{step.clause}” needs a result that the previous step did not return.")
     done = any(_id(start, number) in answers for number in range(len(steps)))
     if not done:
         names = ", ".join(tool.name for tool in tools) or "none"
@@ -500,7 +520,7 @@ def _summary(
     return "\n".join(lines)
 
 
-def _in_form(answers: Mapping[str, ToolCallOutputItem]) -> str:
+def _structured_output(answers: Mapping[str, ToolCallOutputItem]) -> str:
     for answer in reversed(list(answers.values())):
         text = _text_of(answer.output).strip()
         if answer.status == "ok" and text.startswith("{"):

@@ -44,18 +44,16 @@ from agents_tools.models._http import (
     ToolDefinitionCache,
     ToolDefinitions,
     base64_text,
+    block_as_text,
     count,
     host_of,
-    merged,
-    shown_as_text,
+    merge_extra,
     text,
 )
 from agents_tools.models._openai import (
     Endpoint,
     OpenAIRequest,
-    ask,
     attribute,
-    broken_off,
     data_url,
     file_name,
     is_own_host,
@@ -63,6 +61,8 @@ from agents_tools.models._openai import (
     object_of,
     safe_name,
     short_id,
+    stream_error,
+    stream_response,
 )
 from agents_tools.wire.openai_chat import raise_hosted_unsupported
 
@@ -78,7 +78,7 @@ if TYPE_CHECKING:
 __all__ = ["OpenAIChatModel"]
 
 _KEY = "openai_chat"
-"""The key in `provider_data` of an item for data that only such a server understands."""
+"""The key in `provider_data` of an item for data that only the same server understands."""
 
 _OPTIONAL = {"stream_options": r"stream_options|include_usage"}
 """Fields that some servers reject."""
@@ -114,7 +114,7 @@ class OpenAIChatModel:
     ) -> None:
         self.name = name
         self._endpoint = Endpoint(name, client, base_url, api_key)
-        self._definition_cache = ToolDefinitionCache(self.provider, self._refuse)
+        self._definition_cache = ToolDefinitionCache(self.provider, self._reject_hosted)
         self._dropped: set[str] = set()
 
     def __repr__(self) -> str:
@@ -122,7 +122,7 @@ class OpenAIChatModel:
 
     async def respond(self, request: ModelRequest, emit: Emit) -> ModelResponse:
         """Send the request and return the response; see `Model.respond`."""
-        definitions = self._definition_cache.of(request.tools)
+        definitions = self._definition_cache.get(request.tools)
         client = await self._endpoint.client()
         url = str(client.base_url)
         body = _body(request, definitions, url)
@@ -130,7 +130,7 @@ class OpenAIChatModel:
             model=self.name, url=url, key=client.api_key, definitions=definitions
         )
         answer = _ChatResponse(request, emit, target)
-        await ask(
+        await stream_response(
             functools.partial(
                 client.chat.completions.create, model=self.name, messages=[], stream=True
             ),
@@ -143,7 +143,7 @@ class OpenAIChatModel:
         )
         return answer.response()
 
-    def _refuse(self, tool: HostedTool) -> NoReturn:
+    def _reject_hosted(self, tool: HostedTool) -> NoReturn:
         raise_hosted_unsupported(tool, self.name)
         raise UserTypeError(f"{tool!r} is not a function tool.")
 
@@ -186,7 +186,7 @@ def _body(request: ModelRequest, definitions: ToolDefinitions, url: str) -> dict
                 "strict": form.strict,
             },
         }
-    return merged(body, settings.extra_body)
+    return merge_extra(body, settings.extra_body)
 
 
 def _tool_choice(chosen: str | None, definitions: ToolDefinitions) -> Any:
@@ -220,15 +220,17 @@ def _messages(request: ModelRequest, url: str) -> Iterator[dict[str, Any]]:
     yield from _turn(turn, outputs, url)
 
 
-def _input_message(item: MessageInputItem, at: str, url: str) -> dict[str, Any]:
+def _input_message(item: MessageInputItem, path: str, url: str) -> dict[str, Any]:
     role = item.role
     if role == "developer" and not is_own_host(url):
         role = "system"  # the role that most other models support
     if isinstance(item.content, str):
         return {"role": role, "content": item.content}
-    parts = [_part(block, f"{at}[{index}]") for index, block in enumerate(item.content)]
+    parts = [_part(block, f"{path}[{index}]") for index, block in enumerate(item.content)]
     if role != "user" and any(part["type"] != "text" for part in parts):
-        raise UserValueError(f"{at}: a message of role {item.role!r} holds text only.")
+        raise UserValueError(
+            f"{path}: a message with the role {item.role!r} can only contain text."
+        )
     return {"role": role, "content": parts or ""}
 
 
@@ -265,15 +267,15 @@ def _turn(
 
 
 def _is_own(item: ReasoningItem, url: str) -> bool:
-    """Return whether reasoning came from this server, which then expects it back.
+    """Return whether this server sent the reasoning.
 
-    Other servers reject the field.
+    The server expects its reasoning back; other servers reject the field.
     """
     stored = object_of((item.provider_data or {}).get(_KEY))
     return stored.get("field") == "reasoning_content" and stored.get("server") == host_of(url)
 
 
-_LONGEST_ID = 40
+_MAX_ID_LENGTH = 40
 
 
 def _call(item: ToolCallItem) -> dict[str, Any]:
@@ -282,7 +284,7 @@ def _call(item: ToolCallItem) -> dict[str, Any]:
         # Some servers parse the arguments of the whole history and fail on invalid JSON.
         arguments = json.dumps({"invalid_json": arguments}, ensure_ascii=False)
     return {
-        "id": short_id(item.call_id, _LONGEST_ID),
+        "id": short_id(item.call_id, _MAX_ID_LENGTH),
         "type": "function",
         "function": {"name": safe_name(item.name), "arguments": arguments},
     }
@@ -296,7 +298,7 @@ def _is_object(arguments: str) -> bool:
 
 
 def _tool_message(item: ToolCallOutputItem, media: list[dict[str, Any]]) -> dict[str, Any]:
-    call_id = short_id(item.call_id, _LONGEST_ID)
+    call_id = short_id(item.call_id, _MAX_ID_LENGTH)
     message: dict[str, Any] = {"role": "tool", "tool_call_id": call_id}
     if isinstance(item.output, str):
         return {**message, "content": item.output}
@@ -308,13 +310,13 @@ def _tool_message(item: ToolCallOutputItem, media: list[dict[str, Any]]) -> dict
             continue
         # A tool message can only contain text; other blocks follow in a user message.
         texts.append(f"[{block.type}: in the message below]")
-        origin = f"The {block.type} that {item.name or 'the tool'} gave for call {call_id}:"
+        origin = f"The {block.type} from {item.name or 'the tool'} for call {call_id}:"
         media += [{"type": "text", "text": origin}, part]
     return {**message, "content": "\n".join(texts)}
 
 
-def _part(block: ContentBlock, at: str | None) -> dict[str, Any]:
-    """Convert a content block; `at` is its index in the user's message, `None` for tool output."""
+def _part(block: ContentBlock, path: str | None) -> dict[str, Any]:
+    """Convert a content block; `path` is its position in the input, `None` for tool output."""
     match block:
         case ToolOutputText():
             return _text_part(block.text)
@@ -330,12 +332,12 @@ def _part(block: ContentBlock, at: str | None) -> dict[str, Any]:
         case ToolOutputFileContent() if block.data is not None:
             name = file_name(block)
             if name is None:
-                return _text_part(shown_as_text(block))
+                return _text_part(block_as_text(block))
             return {"type": "file", "file": {"filename": name, "file_data": data_url(block)}}
-        case _ if at is None:
-            return _text_part(shown_as_text(block))
+        case _ if path is None:
+            return _text_part(block_as_text(block))
         case _:
-            raise UserValueError(f"{at}: {_REMEDIES[block.type]}")
+            raise UserValueError(f"{path}: {_REMEDIES[block.type]}")
 
 
 def _text_part(content: str) -> dict[str, Any]:
@@ -362,15 +364,15 @@ _REMEDIES = {
 class _ChatCall:
     """A call that is not complete yet."""
 
-    __slots__ = ("arguments", "call_id", "handed_over", "index", "name", "told")
+    __slots__ = ("arguments", "call_id", "index", "is_reported", "is_started", "name")
 
     def __init__(self, index: object, call_id: str) -> None:
         self.index = index
         self.call_id = call_id
         self.name = ""
         self.arguments = ""
-        self.told = False
-        self.handed_over = False
+        self.is_started = False
+        self.is_reported = False
 
     def item(self) -> ToolCallItem:
         return ToolCallItem(call_id=self.call_id, name=self.name, arguments=self.arguments or "{}")
@@ -380,24 +382,24 @@ class _ChatResponse:
     """Builds a response from the chunks of its stream."""
 
     def __init__(self, request: ModelRequest, emit: Emit, target: OpenAIRequest) -> None:
-        self.whole = False
+        self.is_complete = False
         self._emit = emit
         self._on_call = request.on_call
         self._target = target
         self._texts: list[str] = []
         self._refusals: list[str] = []
-        self._thoughts: list[str] = []
-        self._thought_field = ""
+        self._reasoning: list[str] = []
+        self._reasoning_field = ""
         self._calls: list[_ChatCall] = []
         self._finish: str | None = None
         self._usage: dict[str, Any] = {}
-        self._facts: dict[str, Any] = {}
+        self._message_fields: dict[str, Any] = {}
 
-    def take(self, event: Any) -> None:
+    def process(self, event: Any) -> None:
         for name in ("id", "created", "model", "system_fingerprint", "service_tier"):
             value = attribute(event, name)
             if value:
-                self._facts[name] = value
+                self._message_fields[name] = value
         usage = object_of(attribute(event, "usage"))
         if usage:
             self._usage = usage
@@ -423,10 +425,10 @@ class _ChatResponse:
             self._add_call(delta_call)
         finish = text(attribute(choice, "finish_reason"))
         if finish == "error":
-            raise broken_off(None, "the provider reported an error", self._target)
+            raise stream_error(None, "the provider reported an error", self._target)
         if finish:
             self._finish = finish
-            self.whole = True
+            self.is_complete = True
             if finish not in _CUT_OFF:
                 self._report_calls(self._calls)
 
@@ -456,8 +458,8 @@ class _ChatResponse:
 
     def _add_reasoning(self, field: str, content: str) -> None:
         if content:
-            self._thought_field = field
-            self._thoughts.append(content)
+            self._reasoning_field = field
+            self._reasoning.append(content)
             self._emit(reasoning_delta(content))
 
     def _add_call(self, delta_call: Any) -> None:
@@ -466,8 +468,8 @@ class _ChatResponse:
         call = self._call_of(attribute(delta_call, "index"), call_id, name)
         if len(name) > len(call.name):  # some servers repeat the name in each delta
             call.name = name
-        if call.name and not call.told:
-            call.told = True
+        if call.name and not call.is_started:
+            call.is_started = True
             self._emit(call_started(call.call_id, call.name))
         arguments = attribute(function, "arguments")
         if isinstance(arguments, Mapping):
@@ -475,24 +477,24 @@ class _ChatResponse:
         content = text(arguments)
         if not content:
             return
-        if call.handed_over and content.strip():
-            raise broken_off(None, f"call {call.call_id} continued after its end", self._target)
+        if call.is_reported and content.strip():
+            raise stream_error(None, f"call {call.call_id} continued after its end", self._target)
         call.arguments += content
-        if call.told:
+        if call.is_started:
             self._emit(call_delta(call.call_id, content))
 
     def _call_of(self, index: object, call_id: str, name: str) -> _ChatCall:
         """Return the call that a delta belongs to, or start a new one."""
         if index is None:
-            same = [call for call in self._calls if call_id and call.call_id == call_id]
-            same = same or ([] if name or call_id else self._calls)
+            matches = [call for call in self._calls if call_id and call.call_id == call_id]
+            matches = matches or ([] if name or call_id else self._calls)
         else:
-            same = [call for call in self._calls if call.index == index]
-        if same and not self._is_next(same[-1], call_id, name):
-            return same[-1]
+            matches = [call for call in self._calls if call.index == index]
+        if matches and not self._is_next(matches[-1], call_id, name):
+            return matches[-1]
         self._report_calls([call for call in self._calls if call.arguments])
-        taken = {call.call_id for call in self._calls}
-        call = _ChatCall(index, new_call_id() if not call_id or call_id in taken else call_id)
+        used_ids = {call.call_id for call in self._calls}
+        call = _ChatCall(index, new_call_id() if not call_id or call_id in used_ids else call_id)
         self._calls.append(call)
         return call
 
@@ -502,21 +504,21 @@ class _ChatResponse:
         return bool(call_id and name) and call_id != call.call_id and _is_object(call.arguments)
 
     def _report_calls(self, calls: Sequence[_ChatCall]) -> None:
-        """Emit the calls that are complete."""
+        """Report the calls that are complete."""
         if self._on_call is None:
             return
         for call in calls:
-            if call.name and not call.handed_over and _is_object(call.item().arguments):
-                call.handed_over = True
+            if call.name and not call.is_reported and _is_object(call.item().arguments):
+                call.is_reported = True
                 self._on_call(call.item())
 
     def response(self) -> ModelResponse:
         """Return the complete response."""
         content, refusal = "".join(self._texts), "".join(self._refusals)
         items: list[Item] = []
-        if self._thoughts:
-            stored = {"field": self._thought_field, "server": host_of(self._target.url)}
-            items.append(ReasoningItem(text="".join(self._thoughts), provider_data={_KEY: stored}))
+        if self._reasoning:
+            stored = {"field": self._reasoning_field, "server": host_of(self._target.url)}
+            items.append(ReasoningItem(text="".join(self._reasoning), provider_data={_KEY: stored}))
         if refusal:
             items.append(MessageOutputItem(refusal=refusal))
         elif content:
@@ -526,8 +528,8 @@ class _ChatResponse:
             items=items,
             usage=_usage(self._usage),
             finish_reason=self._reason(refusal),
-            response_id=text(self._facts.get("id")) or None,
-            model=text(self._facts.get("model")) or None,
+            response_id=text(self._message_fields.get("id")) or None,
+            model=text(self._message_fields.get("model")) or None,
             raw=self._raw(content, refusal),
         )
 
@@ -546,8 +548,8 @@ class _ChatResponse:
             "content": content or None,
             "refusal": refusal or None,
         }
-        if self._thoughts:
-            message["reasoning_content"] = "".join(self._thoughts)
+        if self._reasoning:
+            message["reasoning_content"] = "".join(self._reasoning)
         if self._calls:
             message["tool_calls"] = [
                 {
@@ -558,21 +560,25 @@ class _ChatResponse:
                 for call in self._calls
             ]
         choice = {"index": 0, "finish_reason": self._finish, "message": message}
-        facts: dict[str, Any] = {**self._facts, "choices": [choice], "usage": self._usage or None}
-        return ChatCompletion.construct(None, object="chat.completion", **facts)
+        fields: dict[str, Any] = {
+            **self._message_fields,
+            "choices": [choice],
+            "usage": self._usage or None,
+        }
+        return ChatCompletion.construct(None, object="chat.completion", **fields)
 
 
 _CUT_OFF = {"length", "content_filter"}
 
 
 def _usage(fields: Mapping[str, Any]) -> Usage:
-    read = object_of(fields.get("prompt_tokens_details"))
-    written = object_of(fields.get("completion_tokens_details"))
+    input_details = object_of(fields.get("prompt_tokens_details"))
+    output_details = object_of(fields.get("completion_tokens_details"))
     return Usage(
         requests=1,
         input_tokens=count(fields.get("prompt_tokens")),
         output_tokens=count(fields.get("completion_tokens")),
-        cached_input_tokens=count(read.get("cached_tokens"))
+        cached_input_tokens=count(input_details.get("cached_tokens"))
         or count(fields.get("prompt_cache_hit_tokens")),
-        reasoning_tokens=count(written.get("reasoning_tokens")),
+        reasoning_tokens=count(output_details.get("reasoning_tokens")),
     )

@@ -39,23 +39,23 @@ from agents_tools.events.kinds import RawResponseStreamEvent
 from agents_tools.models._http import (
     ToolDefinitionCache,
     ToolDefinitions,
+    block_as_text,
     count,
-    merged,
-    shown_as_text,
+    merge_extra,
     text,
 )
 from agents_tools.models._openai import (
     Endpoint,
     OpenAIRequest,
-    ask,
     attribute,
-    broken_off,
     data_url,
     file_name,
     new_call_id,
     object_of,
     safe_name,
     short_id,
+    stream_error,
+    stream_response,
 )
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class OpenAIResponsesModel:
 
     async def respond(self, request: ModelRequest, emit: Emit) -> ModelResponse:
         """Send the request and return the response; see `Model.respond`."""
-        definitions = self._definition_cache.of(request.tools)
+        definitions = self._definition_cache.get(request.tools)
         body = _body(request, definitions)
         client = await self._endpoint.client()
         target = OpenAIRequest(
@@ -126,10 +126,10 @@ class OpenAIResponsesModel:
             url=str(client.base_url),
             key=client.api_key,
             definitions=definitions,
-            elsewhere="Servers that only know chat completions are reached as 'openai-chat/…'.",
+            not_found_remedy="Use 'openai-chat/…' for servers without the Responses API.",
         )
         answer = _ResponsesResponse(request, emit, target)
-        await ask(
+        await stream_response(
             functools.partial(client.responses.create, model=self.name, stream=True),
             body,
             answer,
@@ -159,7 +159,7 @@ def _body(request: ModelRequest, definitions: ToolDefinitions) -> dict[str, Any]
     body: dict[str, Any] = {
         "input": _input(request.input, stored=stored),
         "store": False,
-        "include": ["reasoning.encrypted_content", *_included(request)],
+        "include": ["reasoning.encrypted_content", *_include_values(request)],
     }
     if request.instructions:
         body["instructions"] = request.instructions
@@ -188,13 +188,13 @@ def _body(request: ModelRequest, definitions: ToolDefinitions) -> dict[str, Any]
                 "strict": form.strict,
             }
         }
-    return merged(body, settings.extra_body)
+    return merge_extra(body, settings.extra_body)
 
 
-def _included(request: ModelRequest) -> list[str]:
+def _include_values(request: ModelRequest) -> list[str]:
     """Return the extra output that hosted tools request, without duplicates."""
-    target = (name for tool in request.tools for name in getattr(tool, "include", ()))
-    return list(dict.fromkeys(target))
+    names = (name for tool in request.tools for name in getattr(tool, "include", ()))
+    return list(dict.fromkeys(names))
 
 
 def _tool_choice(chosen: str | None, definitions: ToolDefinitions) -> Any:
@@ -263,7 +263,7 @@ def _message(item: MessageOutputItem) -> dict[str, Any]:
 
 def _reasoning(item: ReasoningItem, *, stored: bool) -> list[dict[str, Any]]:
     raw = _stored_item(item)
-    # The provider looks for an item without content among those that it has stored.
+    # The provider searches its stored items for an item without content.
     if raw is None or not (raw.get("encrypted_content") or raw.get("content") or stored):
         return []
     return [raw]
@@ -273,7 +273,7 @@ def _call(item: ToolCallItem) -> list[dict[str, Any]]:
     stored = _stored_item(item)
     if item.kind == "hosted":
         return [] if stored is None else [stored]
-    call_id = short_id(item.call_id, _LONGEST_ID)
+    call_id = short_id(item.call_id, _MAX_ID_LENGTH)
     if item.kind == "function" or stored is None:
         call = {
             "type": "function_call",
@@ -287,12 +287,12 @@ def _call(item: ToolCallItem) -> list[dict[str, Any]]:
     return [{**stored, "call_id": call_id}]
 
 
-_LONGEST_ID = 64
+_MAX_ID_LENGTH = 64
 
 
 def _call_output(item: ToolCallOutputItem, call: ToolCallItem | None) -> list[dict[str, Any]]:
     stored = None if call is None else _stored_item(call)
-    call_id = short_id(item.call_id, _LONGEST_ID)
+    call_id = short_id(item.call_id, _MAX_ID_LENGTH)
     match item.kind:
         case "hosted":
             return []
@@ -364,23 +364,23 @@ def _as_text(output: ToolOutput) -> str:
     if isinstance(output, str):
         return output
     return "\n".join(
-        block.text if isinstance(block, ToolOutputText) else shown_as_text(block)
+        block.text if isinstance(block, ToolOutputText) else block_as_text(block)
         for block in output
     )
 
 
-def _content(content: str | list[ContentBlock], at: str | None) -> str | list[dict[str, Any]]:
-    """Convert a content block; `at` is its index in the user's message, `None` for tool output."""
+def _content(content: str | list[ContentBlock], path: str | None) -> str | list[dict[str, Any]]:
+    """Convert content; `path` is its position in the input, `None` for tool output."""
     if isinstance(content, str):
         return content
     parts = [
-        _part(block, None if at is None else f"{at}[{index}]")
+        _part(block, None if path is None else f"{path}[{index}]")
         for index, block in enumerate(content)
     ]
     return parts or ""
 
 
-def _part(block: ContentBlock, at: str | None) -> dict[str, Any]:
+def _part(block: ContentBlock, path: str | None) -> dict[str, Any]:
     match block:
         case ToolOutputText():
             return {"type": "input_text", "text": block.text}
@@ -393,12 +393,12 @@ def _part(block: ContentBlock, at: str | None) -> dict[str, Any]:
         case ToolOutputFileContent() if (name := file_name(block)) is not None:
             return {"type": "input_file", "filename": name, "file_data": data_url(block)}
         case ToolOutputFileContent():
-            return {"type": "input_text", "text": shown_as_text(block)}
-        case ToolOutputAudio() if at is None:
-            return {"type": "input_text", "text": shown_as_text(block)}
+            return {"type": "input_text", "text": block_as_text(block)}
+        case ToolOutputAudio() if path is None:
+            return {"type": "input_text", "text": block_as_text(block)}
         case ToolOutputAudio():
             raise UserValueError(
-                f"{at}: the Responses API does not accept audio. Use a model with audio input as "
+                f"{path}: the Responses API does not accept audio. Use a model with audio input as "
                 "'openai-chat/…', or send a transcript."
             )
 
@@ -416,7 +416,7 @@ class _ResponsesResponse:
     """Builds a response from the events of its stream."""
 
     def __init__(self, request: ModelRequest, emit: Emit, target: OpenAIRequest) -> None:
-        self.whole = False
+        self.is_complete = False
         self._emit = emit
         self._on_call = request.on_call
         self._target = target
@@ -425,7 +425,7 @@ class _ResponsesResponse:
         self._final: Any = None
         self._cut_off = False
 
-    def take(self, event: Any) -> None:
+    def process(self, event: Any) -> None:
         kind: object = attribute(event, "type")
         match kind:
             case "response.output_text.delta":
@@ -445,11 +445,11 @@ class _ResponsesResponse:
                 self._finish(attribute(event, "response"), whole=kind == "response.completed")
             case "response.failed":
                 error = attribute(event, "response", "error")
-                raise broken_off(
+                raise stream_error(
                     attribute(error, "code"), attribute(error, "message"), self._target
                 )
             case "error":
-                raise broken_off(
+                raise stream_error(
                     attribute(event, "code"), attribute(event, "message"), self._target
                 )
             case str() if kind.startswith(_PROGRESS):
@@ -473,7 +473,7 @@ class _ResponsesResponse:
                 self._emit(RawResponseStreamEvent(object_of(event)))
 
     def _known_call_id(self, event: Any) -> str | None:
-        """Return the id of the call that an event belongs to, as sent at its start."""
+        """Return the id that was emitted at the start of the call that an event belongs to."""
         known = (self._call_ids.get(key) for key in _keys(event))
         return next((call_id for call_id in known if call_id is not None), None)
 
@@ -508,7 +508,7 @@ class _ResponsesResponse:
         ):
             call_id = self._call_ids.get(("index", position))
             self._add(position, object_of(raw), call_id, whole=whole)
-        self.whole = True
+        self.is_complete = True
 
     def response(self) -> ModelResponse:
         """Return the complete response."""
@@ -541,7 +541,7 @@ _PROGRESS = (
     "response.image_generation_call.",
     "response.mcp_",
 )
-"""Events about tools that the provider runs; they are passed on unchanged."""
+"""Events about tools that the provider runs; they are emitted unchanged."""
 
 
 def _id(value: Any, name: str = "item_id") -> str | None:
@@ -620,8 +620,10 @@ def _read_reasoning(raw: dict[str, Any]) -> ReasoningItem:
 
 
 def _read_call(raw: Mapping[str, Any], call_id: str | None) -> ToolCallItem:
-    ours = {"type", "call_id", "name", "arguments", "status"}
-    stored = {name: value for name, value in raw.items() if value is not None and name not in ours}
+    item_fields = {"type", "call_id", "name", "arguments", "status"}
+    stored = {
+        name: value for name, value in raw.items() if value is not None and name not in item_fields
+    }
     return ToolCallItem(
         call_id=text(raw.get("call_id")) or call_id or new_call_id(),
         name=text(raw.get("name")),
@@ -632,7 +634,7 @@ def _read_call(raw: Mapping[str, Any], call_id: str | None) -> ToolCallItem:
 
 
 def _read_other_call(raw: dict[str, Any], type_: str, definitions: ToolDefinitions) -> ToolCallItem:
-    """Read a call of a hosted tool, which runs on this machine or has run at the provider."""
+    """Read a call of a hosted tool: to run on this machine, or one that the provider has run."""
     item_id = text(raw.get("id"))
     call_id = text(raw.get("call_id")) or item_id or new_call_id()
     kind: CallKind

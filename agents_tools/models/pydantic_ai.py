@@ -14,7 +14,7 @@ from agents_tools._package import missing_extra
 try:
     from pydantic_ai import exceptions, messages as wire
     from pydantic_ai.direct import model_request_stream
-    from pydantic_ai.models import Model as ForeignModel, ModelRequestParameters, infer_model
+    from pydantic_ai.models import Model as PydanticModel, ModelRequestParameters, infer_model
     from pydantic_ai.output import OutputObjectDefinition
     from pydantic_ai.tools import ToolDefinition
 except ImportError as error:
@@ -51,7 +51,7 @@ from agents_tools.errors import (
     UserTypeError,
     UserValueError,
 )
-from agents_tools.models._clients import client_here
+from agents_tools.models._clients import loop_client
 from agents_tools.text.escape import shorten
 from agents_tools.text.secrets import mask
 from agents_tools.wire.mcp import to_mcp
@@ -66,8 +66,8 @@ if TYPE_CHECKING:
 __all__ = ["PydanticAIModel"]
 
 _KEY = "pydantic-ai"
-_LONGEST_REASON = 500
-_BUSY = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
+_MAX_REASON_LENGTH = 500
+_RETRYABLE_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 
 
 def load(name: str) -> PydanticAIModel:
@@ -83,9 +83,9 @@ class PydanticAIModel:
             one event loop.
     """
 
-    provider = None  # tools are sent in the natural schema, without a provider's dialect
+    provider = None  # Pydantic AI converts the schemas to the dialect of the provider
 
-    def __init__(self, model: str | ForeignModel) -> None:
+    def __init__(self, model: str | PydanticModel) -> None:
         self._model_or_name = model
         self.name = model if isinstance(model, str) else model.model_name
         self._tool_cache: tuple[tuple[Any, ...], list[ToolDefinition]] = ((), [])
@@ -97,28 +97,28 @@ class PydanticAIModel:
         """Send the request and return the response; see `Model.respond`."""
         parameters = ModelRequestParameters(
             function_tools=self._tools(request.tools),
-            **_form(request),
+            **_output_options(request),
         )
-        target = _messages(request)
+        messages = _messages(request)
         settings: Any = _settings(request.settings)
-        with _translated(self.name):
+        with _translate_errors(self.name):
             model = await self._model()
             async with model_request_stream(
-                model, target, model_settings=settings, model_request_parameters=parameters
+                model, messages, model_settings=settings, model_request_parameters=parameters
             ) as stream:
                 reader = _ModelEventReader(request, emit)
                 async for event in stream:
-                    reader.take(event)
+                    reader.process(event)
                 reader.finish()
                 answer = stream.get()
         return reader.response(answer)
 
-    async def _model(self) -> ForeignModel:
+    async def _model(self) -> PydanticModel:
         if not isinstance(self._model_or_name, str):
             return self._model_or_name
         name = self._model_or_name
-        held = await client_here((_KEY, name), lambda: _OpenModel(infer_model(name)))
-        return await held.ready()
+        open_model = await loop_client((_KEY, name), lambda: _OpenModel(infer_model(name)))
+        return await open_model.ready()
 
     def _tools(self, tools: tuple[Any, ...]) -> list[ToolDefinition]:
         if self._tool_cache[0] is not tools:
@@ -150,11 +150,11 @@ class PydanticAIModel:
 class _OpenModel:
     """A model of one event loop, entered on first use and exited when the loop ends."""
 
-    def __init__(self, model: ForeignModel) -> None:
+    def __init__(self, model: PydanticModel) -> None:
         self._model = model
         self._entered = False
 
-    async def ready(self) -> ForeignModel:
+    async def ready(self) -> PydanticModel:
         """Return the model with open connections."""
         if not self._entered:
             self._entered = True
@@ -170,14 +170,16 @@ class _OpenModel:
 # --- the request
 
 
-def _form(request: ModelRequest) -> dict[str, Any]:
-    form = request.output
-    if form is None:
+def _output_options(request: ModelRequest) -> dict[str, Any]:
+    output_format = request.output
+    if output_format is None:
         return {}
-    described = OutputObjectDefinition(
-        json_schema=dict(form.schema), name=form.name, strict=form.strict
+    definition = OutputObjectDefinition(
+        json_schema=dict(output_format.schema),
+        name=output_format.name,
+        strict=output_format.strict,
     )
-    return {"output_mode": "native", "output_object": described, "allow_text_output": False}
+    return {"output_mode": "native", "output_object": definition, "allow_text_output": False}
 
 
 def _settings(settings: ModelSettings) -> dict[str, Any]:
@@ -215,10 +217,10 @@ def _messages(request: ModelRequest) -> list[wire.ModelMessage]:
         turns[-1][1].extend(parts)
     if not turns or turns[-1][0] is not wire.ModelRequest:
         turns.append((wire.ModelRequest, []))
-    made = [kind(parts=parts) for kind, parts in turns]
+    messages = [kind(parts=parts) for kind, parts in turns]
     if request.instructions:
-        made[-1] = replace(made[-1], instructions=request.instructions)
-    return cast("list[wire.ModelMessage]", made)
+        messages[-1] = replace(messages[-1], instructions=request.instructions)
+    return cast("list[wire.ModelMessage]", messages)
 
 
 def _parts(item: Item) -> list[Any]:
@@ -238,18 +240,18 @@ def _parts(item: Item) -> list[Any]:
                 wire.ToolCallPart(item.name, item.arguments, tool_call_id=item.call_id, **stored)
             ]
         case ToolCallOutputItem():
-            return _returned(item)
+            return _output_parts(item)
 
 
-def _returned(item: ToolCallOutputItem) -> list[Any]:
-    """Return the text of an output, and its other blocks as a message that names the call."""
+def _output_parts(item: ToolCallOutputItem) -> list[Any]:
+    """Return the text of an output, and a message with its other blocks and the id of the call."""
     texts = _as_text(item.output)
     part = wire.ToolReturnPart(item.name, texts, tool_call_id=item.call_id)
     blocks = [] if isinstance(item.output, str) else item.output
     rest = [block for block in blocks if not isinstance(block, ToolOutputText)]
     if not rest:
         return [part]
-    content = [f"What the call {item.call_id} gave besides text:", *map(_block, rest)]
+    content = [f"The content of call {item.call_id} other than text:", *map(_block, rest)]
     return [part, wire.UserPromptPart(content)]
 
 
@@ -284,7 +286,7 @@ def _as_text(output: ToolOutput) -> str:
 
 
 @dataclass(slots=True)
-class _StreamedParts:
+class _StreamedCall:
     """A call that is not complete yet."""
 
     call_id: str
@@ -298,14 +300,14 @@ class _ModelEventReader:
     def __init__(self, request: ModelRequest, emit: Emit) -> None:
         self._request = request
         self._emit = emit
-        self._calls: dict[int, _StreamedParts] = {}
+        self._calls: dict[int, _StreamedCall] = {}
         self._done: set[int] = set()
 
-    def take(self, event: Any) -> None:
+    def process(self, event: Any) -> None:
         """Process the next event."""
         match event:
             case wire.PartStartEvent(index=index, part=part):
-                self._report_complete_calls(besides=index)
+                self._report_complete_calls(except_index=index)
                 self._start(index, part)
             case wire.PartDeltaEvent(index=index, delta=delta):
                 self._apply_delta(index, delta)
@@ -315,12 +317,12 @@ class _ModelEventReader:
                 pass
 
     def finish(self) -> None:
-        """Complete all calls."""
-        self._report_complete_calls(besides=-1)
+        """Report all calls that are still open."""
+        self._report_complete_calls(except_index=-1)
 
-    def _report_complete_calls(self, *, besides: int) -> None:
+    def _report_complete_calls(self, *, except_index: int) -> None:
         for index in list(self._calls):
-            if index != besides:
+            if index != except_index:
                 self._finish_part(index)
 
     def _start(self, index: int, part: Any) -> None:
@@ -332,7 +334,7 @@ class _ModelEventReader:
             case wire.ThinkingPart() if part.content:
                 self._emit(reasoning_delta(part.content, part.id))
             case wire.ToolCallPart():
-                call = self._calls[index] = _StreamedParts(part.tool_call_id, part.tool_name)
+                call = self._calls[index] = _StreamedCall(part.tool_call_id, part.tool_name)
                 self._emit(call_started(call.call_id, call.name))
                 self._add_arguments(call, _text_of(part.args))
             case _:
@@ -349,7 +351,7 @@ class _ModelEventReader:
             case _:
                 pass
 
-    def _add_arguments(self, call: _StreamedParts, piece: str) -> None:
+    def _add_arguments(self, call: _StreamedCall, piece: str) -> None:
         if piece:
             call.arguments += piece
             self._emit(call_delta(call.call_id, piece))
@@ -440,19 +442,19 @@ def _finish_reason(reason: str | None) -> FinishReason | None:
 
 
 @contextmanager
-def _translated(model: str) -> Generator[None]:
+def _translate_errors(model: str) -> Generator[None]:
     """Translate errors of Pydantic AI to errors of this library."""
     try:
         yield
     except Exception as error:
-        translated = _error(error, model)
+        translated = _convert_error(error, model)
         if translated is None:
             raise
         raise translated from error
 
 
-def _error(error: Exception, model: str) -> Exception | None:
-    why = mask(shorten(str(error), _LONGEST_REASON))
+def _convert_error(error: Exception, model: str) -> Exception | None:
+    why = mask(shorten(str(error), _MAX_REASON_LENGTH))
     match error:
         case UserError() | ModelError():
             return None
@@ -468,7 +470,7 @@ def _error(error: Exception, model: str) -> Exception | None:
                 retry_after=getattr(error, "retry_after", None),
             )
         case exceptions.AgentRunError():
-            return ModelError(f"The answer of {model!r} cannot be read: {why}", model=model)
+            return ModelError(f"The response of {model!r} cannot be read: {why}", model=model)
         case OSError() | TimeoutError():
             return ModelError(
                 f"The provider of {model!r} could not be reached: {why}",
@@ -488,9 +490,9 @@ def _http_error(error: exceptions.ModelHTTPError, model: str, why: str) -> Model
             status=error.status_code,
         )
     return ModelError(
-        f"The provider of {model!r} refused the request: {why}",
+        f"The provider of {model!r} rejected the request: {why}",
         model=model,
         status=error.status_code,
-        retryable=error.status_code in _BUSY,
+        retryable=error.status_code in _RETRYABLE_STATUSES,
         retry_after=getattr(error, "retry_after", None),
     )

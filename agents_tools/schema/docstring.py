@@ -1,9 +1,9 @@
-"""Reading of docstrings: the description of a function and of its parameters.
+"""Read the descriptions of a function and its parameters from a docstring.
 
-griffe parses the three styles, but is stricter about their form than authors are: sections
-without a blank line above, indented headings, `x -- text`, `@param x`, `:kwarg x:`. A normalizer
-for each style therefore separates the sections about parameters from the prose, and rewrites them
-in the form that griffe expects. griffe then decides the name, type and text of each entry.
+griffe parses the three styles, but does not accept every form that authors use: sections without a
+blank line above, indented headings, `x -- text`, `@param x`, `:kwarg x:`. A normalizer for each
+style therefore separates the sections about parameters from the prose, and rewrites them in the
+form that griffe expects. griffe then returns the name, type and text of each entry.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ def parse_docstring(
     warnings are prose. Returns, raises, examples and references are sections that are left out.
 
     Args:
-        doc: The docstring; it need not be dedented.
-        style: The only style whose sections are read; by default sections of all styles are.
+        doc: The docstring, with or without indentation.
+        style: The style whose sections are read; all styles by default.
         param_names: The parameters of the function. They resolve ambiguous cases, such as a list
             of parameters below a heading of the author's own.
     """
@@ -110,8 +110,8 @@ def docstring_of(
 ) -> Docstring:
     """Return the parsed docstring of a callable.
 
-    For a `partial` it is the docstring of its function, for a method without one that of the
-    method it overrides, and for a callable object that of its `__call__` or else of its class.
+    For a `partial`, it is the docstring of its function. For a method without a docstring, it is
+    that of the overridden method. For a callable object, it is that of `__call__` or of the class.
     The docstring of a class is merged with that of its `__init__`.
     """
     target = implementation(func)
@@ -122,11 +122,11 @@ def docstring_of(
     if not isclass(func):
         return parsed
     init = parse_docstring(_doc(target), style=style, param_names=param_names)
-    stated = {name: kind for name, kind in parsed.types.items() if kind}
+    explicit_types = {name: kind for name, kind in parsed.types.items() if kind}
     return replace(
         parsed,
         params=init.params | parsed.params,
-        types=parsed.types | init.types | stated,
+        types=parsed.types | init.types | explicit_types,
         style=parsed.style or init.style,
     )
 
@@ -134,7 +134,7 @@ def docstring_of(
 def generate_func_documentation(
     func: Callable[..., Any], style: DocstringStyle | None = None
 ) -> FuncDocumentation:
-    """Return the name of a callable, its description and those of its parameters."""
+    """Return the name of a callable, and the descriptions of it and its parameters."""
     parsed = docstring_of(func, style=style, param_names=_parameter_names(func))
     name = getattr(func, "__name__", None) or getattr(implementation(func), "__name__", None)
     return FuncDocumentation(
@@ -145,7 +145,7 @@ def generate_func_documentation(
 
 
 def _doc(value: object) -> str | None:
-    """Return the docstring of a value itself, not the one that an instance has from its class."""
+    """Return the docstring of a value, unless an instance inherits it from its class."""
     doc = getattr(value, "__doc__", None)
     is_own = isclass(value) or doc is not getattr(type(value), "__doc__", None)
     return doc if is_own and isinstance(doc, str) else None
@@ -168,7 +168,7 @@ def _parameter_names(func: Callable[..., Any]) -> Sequence[str]:
 
 
 class _ParsedSections:
-    """The parameters read so far; the first description and type of each are kept."""
+    """The parsed parameters; the first description and type of each one are used."""
 
     __slots__ = ("params", "style", "types")
 
@@ -178,17 +178,17 @@ class _ParsedSections:
         self.style: DocstringStyle | None = None
 
     def add(self, names: Sequence[str], annotation: object, description: str) -> None:
-        stated = "" if annotation is None else tidy_type(unmask(str(annotation)))
+        type_text = "" if annotation is None else tidy_type(unmask(str(annotation)))
         text = unmask(description).strip()
         if "\n" in text:
             text = cleandoc(text)
-        if not text and stated and resolve_doc_type(stated, {}) is None:
-            text = stated  # in "nodes : container of nodes" the type is a description
+        if not text and type_text and resolve_doc_type(type_text, {}) is None:
+            text = type_text  # in "nodes : container of nodes" the type is a description
         for name in names:
             if text:
                 self.params.setdefault(name, text)
-            if stated:
-                self.types.setdefault(name, stated)
+            if type_text:
+                self.types.setdefault(name, type_text)
 
 
 def _read_sections(text: str, normalizer: SectionNormalizer, parsed: _ParsedSections) -> str:
@@ -204,17 +204,19 @@ def _read_sections(text: str, normalizer: SectionNormalizer, parsed: _ParsedSect
             else []
         )
     except (LookupError, ValueError, RecursionError, MemoryError):
-        return text  # a docstring that griffe cannot parse is no reason to reject the function
+        return text  # a function is not rejected because griffe cannot parse its docstring
     for section in sorted(sections, key=lambda section: section.kind.value == "attributes"):
         if section.kind.value in {"parameters", "attributes"}:
             for entry in section.value:
-                names = [normalizer.renamed.get(name, name) for name in plain_names(entry.name)]
+                names = [
+                    normalizer.original_names.get(name, name) for name in plain_names(entry.name)
+                ]
                 parsed.add(names, entry.annotation, entry.description)
     return "\n".join(normalizer.prose)
 
 
 def _parse_with_griffe(text: str, style: DocstringStyle) -> list[DocstringSection]:
-    import griffe  # takes 64 ms, so only docstrings with a section load it
+    import griffe  # slow to import, so only docstrings with a section load it
 
     doc = griffe.Docstring("")
     doc.value = text.rstrip()  # `Docstring(text)` would miss a heading on the first line

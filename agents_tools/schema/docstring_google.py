@@ -1,4 +1,4 @@
-"""Normalization of docstrings in the Google style."""
+"""Normalize docstrings in the Google style."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from agents_tools.schema.docstring_sections import (
     ATTRIBUTES,
     BULLET,
     COLON_MARK,
-    DROPPED,
     HEADINGS,
+    IGNORED,
     PARAMETERS,
     PROSE,
     TYPE_MARK,
@@ -48,7 +48,7 @@ class GoogleNormalizer(SectionNormalizer):
                 index += 1
                 continue
             has_sections = True
-            if kind != DROPPED:
+            if kind != IGNORED:
                 self.sections.append("Attributes:" if kind == ATTRIBUTES else "Args:")
                 self.sections += [*self._entries(lines[start:end]), ""]
             self.prose.append("")
@@ -79,7 +79,7 @@ class GoogleNormalizer(SectionNormalizer):
             return kind, start, start + inside
         if rest.strip("*_ "):
             return None, 0, 0
-        if kind == DROPPED:  # the paragraph right below
+        if kind == IGNORED:  # the paragraph right below
             inside = count_while(lines[start:], bool) if start == index + 1 else 0
             return (kind, start, start + inside) if inside else (None, 0, 0)
         if self._is_entry(lines, start):
@@ -97,7 +97,7 @@ class GoogleNormalizer(SectionNormalizer):
         return bool(is_separate) and self._is_entry(lines, index)
 
     def _drop_heading(self) -> None:
-        """Remove the line above a list if all it does is introduce the list."""
+        """Remove the line above a list if it only introduces the list."""
         while self.prose and not self.prose[-1]:
             self.prose.pop()
         if len(self.prose) > 1 and not self.prose[-2] and self.prose[-1].endswith(":"):
@@ -129,18 +129,18 @@ class GoogleNormalizer(SectionNormalizer):
     @staticmethod
     def _entries(body: list[str]) -> Iterator[str]:
         indent = indent_of(body[0])
-        deeper = 0  # the indent of the lines that belong to the entry
+        entry_indent = 0  # the indent of the lines that belong to the entry
         for index, line in enumerate(body):
             level = indent_of(line)
             if not line:
                 yield ""
             elif level > indent:
-                deeper = min(deeper or level, level)
-                yield " " * (8 + level - deeper) + line.strip()
+                entry_indent = min(entry_indent or level, level)
+                yield " " * (8 + level - entry_indent) + line.strip()
             else:
                 entry = re.sub(BULLET, "", line.strip())
                 head = _head(entry)
-                deeper = 0
+                entry_indent = 0
                 if head is not None:
                     yield "    " + _normalize_entry(entry, head)
                 else:  # a line of text that is not indented

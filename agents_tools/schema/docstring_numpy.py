@@ -1,4 +1,4 @@
-"""Normalization of docstrings in the numpy style."""
+"""Normalize docstrings in the numpy style."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import re
 from agents_tools.schema.docstring_sections import (
     ATTRIBUTES,
     BULLET,
-    DROPPED,
     HEAD_LIMIT,
     HEADINGS,
+    IGNORED,
     PROSE,
     TYPE_MARK,
     SectionNormalizer,
@@ -60,7 +60,7 @@ class NumpyNormalizer(SectionNormalizer):
         elif kind == PROSE:
             self.prose += [section_title(lines[start]).capitalize() + ":"]
             self.prose += [line and "    " + line[indent:] for line in body]
-        elif kind != DROPPED:
+        elif kind != IGNORED:
             title = "Attributes" if kind == ATTRIBUTES else "Parameters"
             self.sections += [title, "-" * len(title)]
             self.prose += ["", *self._entries(body)]
@@ -94,16 +94,16 @@ class NumpyNormalizer(SectionNormalizer):
         return " : " in line or indented or bool(plain_names(head))
 
     def _entry(self, line: str) -> None:
-        head, colon, stated = re.sub(BULLET, "", line).partition(":")
+        head, colon, type_text = re.sub(BULLET, "", line).partition(":")
         text = ""
         if head.rstrip().endswith(")"):  # "x (int): text"
-            text = stated
-            head, _, stated = head.rstrip()[:-1].partition("(")
+            text = type_text
+            head, _, type_text = head.rstrip()[:-1].partition("(")
         elif not colon:  # "x -- text"
             head, _, text = split_dash(head)
         names = [self._ascii(name) for name in plain_names(head.partition("=")[0])]
         self.sections.append(
-            f"{', '.join(names) or head.strip()[:HEAD_LIMIT]} : {TYPE_MARK}{stated.strip()}"
+            f"{', '.join(names) or head.strip()[:HEAD_LIMIT]} : {TYPE_MARK}{type_text.strip()}"
         )
         if text:
             self.sections.append("    " + text.strip())
@@ -113,7 +113,7 @@ class NumpyNormalizer(SectionNormalizer):
         if name.isascii():
             return name
         plain = "".join(char if char.isascii() else f"_{ord(char):x}_" for char in name)
-        self.renamed[plain] = name
+        self.original_names[plain] = name
         return plain
 
 

@@ -1,4 +1,4 @@
-"""The base of the docstring normalizers, and functions that several of them use.
+"""The base class of the docstring normalizers, and their shared functions.
 
 A normalizer passes text to griffe that contains two characters of the private use area of
 Unicode. `TYPE_MARK` in front of a type makes griffe return the type as it was written; otherwise
@@ -18,7 +18,7 @@ DocstringStyle = Literal["google", "numpy", "sphinx"]
 TYPE_MARK = "\ue000"
 COLON_MARK = "\ue001"
 
-PARAMETERS, ATTRIBUTES, DROPPED, PROSE = "parameters", "attributes", "dropped", "prose"
+PARAMETERS, ATTRIBUTES, IGNORED, PROSE = "parameters", "attributes", "ignored", "prose"
 
 HEADINGS: dict[str, str] = {
     title: kind
@@ -30,7 +30,7 @@ HEADINGS: dict[str, str] = {
         "other params, other parameters, positional arguments, required arguments, "
         "required parameters",
         ATTRIBUTES: "attribute, attributes",
-        DROPPED: "example, examples, example usage, exceptions, raise, raises, receive, receives, "
+        IGNORED: "example, examples, example usage, exceptions, raise, raises, receive, receives, "
         "reference, references, return, returns, return type, return value, return values, "
         "see also, throws, todo, type args, type arguments, type params, type parameters, warns, "
         "yield, yields",
@@ -46,7 +46,7 @@ class SectionNormalizer:
     Attributes:
         prose: The lines outside of sections.
         sections: The lines of the sections, as griffe expects them.
-        renamed: The original parameter names by the names in `sections`.
+        original_names: The original parameter names by the names in `sections`.
     """
 
     style: DocstringStyle
@@ -57,7 +57,7 @@ class SectionNormalizer:
         self.names = names
         self.prose: list[str] = []
         self.sections: list[str] = []
-        self.renamed: dict[str, str] = {}
+        self.original_names: dict[str, str] = {}
 
     def normalize(self, lines: list[str]) -> bool:
         """Fill `prose` and `sections`; return whether there is any section."""
@@ -99,7 +99,7 @@ def section_title(line: str) -> str:
 
 
 def code_lines(lines: list[str]) -> list[bool]:
-    """Return for each line whether it is code: between fences, below a `::`, in a doctest."""
+    """Return whether each line is code: between fences, below a `::`, or in a doctest."""
     flags = [False] * len(lines)
     if not any("::" in line or ">>>" in line or "```" in line for line in lines):
         return flags
@@ -138,5 +138,5 @@ def indent_of(line: str) -> int:
 
 
 def count_while(lines: list[str], inside: Callable[[str], bool]) -> int:
-    """Return the number of lines before the first one that is not `inside`."""
+    """Return the number of lines before the first one for which `inside` is false."""
     return next((index for index, line in enumerate(lines) if not inside(line)), len(lines))

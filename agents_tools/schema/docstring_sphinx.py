@@ -1,11 +1,11 @@
-"""Normalization of docstrings in the Sphinx style."""
+"""Normalize docstrings in the Sphinx style."""
 
 from __future__ import annotations
 
 import re
 
 from agents_tools.schema.docstring_sections import (
-    DROPPED,
+    IGNORED,
     TYPE_MARK,
     SectionNormalizer,
     code_lines,
@@ -23,7 +23,7 @@ _FIELDS: dict[str, str] = {
         "param": "param parameter arg argument key keyword kwarg kwparam",
         "type": "type paramtype kwtype",
         "var": "var ivar cvar",
-        DROPPED: "return returns rtype raise raises except exception yield yields ytype vartype "
+        IGNORED: "return returns rtype raise raises except exception yield yields ytype vartype "
         "meta see since version author todo bug change",
     }.items()
     for name in names.split()
@@ -40,17 +40,17 @@ class SphinxNormalizer(SectionNormalizer):
         """Fill `prose` and `sections`; return whether there is any section."""
         code = code_lines(lines)
         inside: int | None = None  # the indent of the field that is open
-        has_sections = is_kept = False
+        has_sections = keeps_lines = False
         for index, line in enumerate(lines):
             indent = indent_of(line)
             if not code[index] and (kind := self._field(line)):
-                inside, has_sections, is_kept = indent, True, kind != DROPPED
+                inside, has_sections, keeps_lines = indent, True, kind != IGNORED
             elif inside is not None and (
                 not line
                 or indent > inside
                 or (indent == inside and lines[index - 1] and not _is_field(line))
             ):
-                if is_kept:
+                if keeps_lines:
                     rest = line[inside:]
                     self.sections.append(TYPE_MARK + rest if rest.startswith(":") else rest)
             else:
@@ -69,9 +69,9 @@ class SphinxNormalizer(SectionNormalizer):
             return self._open_field(line)
         kind = _FIELDS.get(match["kind"]) if _is_field(line) else None
         args = without_roles(match["args"]).strip()
-        if kind in {None, DROPPED}:
+        if kind in {None, IGNORED}:
             return kind
-        names, stated = self._names_and_type(args) if args else ([], "")
+        names, type_text = self._names_and_type(args) if args else ([], "")
         text = match["text"].strip()
         if not names:  # ":param x what it is: and more"
             first, _, rest = args.partition(" ")
@@ -80,8 +80,8 @@ class SphinxNormalizer(SectionNormalizer):
             if kind == "type":
                 self.sections.append(f":type {name}: {TYPE_MARK}{text}")
                 continue
-            if stated:
-                self.sections.append(f":type {name}: {TYPE_MARK}{stated}")
+            if type_text:
+                self.sections.append(f":type {name}: {TYPE_MARK}{type_text}")
             self.sections.append(f":{kind} {name}: {text}")
         return kind if names else None
 
@@ -91,8 +91,8 @@ class SphinxNormalizer(SectionNormalizer):
         if names := plain_names(args):
             return names, ""
         if args.endswith(")"):  # ":param x (int): text"
-            head, _, stated = args[:-1].partition("(")
-            return plain_names(head), stated
+            head, _, type_text = args[:-1].partition("(")
+            return plain_names(head), type_text
         first, *between = args.split()
         if not between:
             return [], ""

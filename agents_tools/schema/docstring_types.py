@@ -1,4 +1,4 @@
-"""Resolution of the types that docstrings state, such as `list of str`."""
+"""Resolve the types in docstrings, such as `list of str`."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ _SUBSCRIPTABLE = frozenset({"builtins", "collections", "collections.abc", "typin
 
 
 def resolve_doc_type(text: str, namespace: Mapping[str, Any]) -> Any | None:
-    """Return the annotation for a type that a docstring states, or `None` if it is ambiguous.
+    """Return the annotation for a type in a docstring; `None` if it is unknown or ambiguous.
 
     Args:
-        text: The stated type: `int`, `list of str`, `str or None`, `{'a', 'b'}`.
-        namespace: The globals of the function, in which names of other types are looked up. The
-            text is parsed and never evaluated, and nothing in the namespace is called.
+        text: The type: `int`, `list of str`, `str or None`, `{'a', 'b'}`.
+        namespace: The globals of the function, which define the names of other types. The text is
+            parsed and never evaluated, and nothing in the namespace is called.
     """
     text = tidy_type(text)
     if not text or len(text) > _TYPE_LIMIT or re.search(_RISKY_LITERAL, text):
@@ -84,7 +84,7 @@ class _UnknownTypeError(Exception):
 
 
 def tidy_type(text: str) -> str:
-    """Return a stated type without backquotes, `optional` and the default value."""
+    """Return the text of a type without backquotes, `optional` and the default value."""
     if len(text) > HEAD_LIMIT or (text.isidentifier() and text != "optional"):
         return text
     text = " ".join(without_roles(text).replace("`", "").split()).rstrip(".")
@@ -104,7 +104,7 @@ def _resolve_phrase(text: str, namespace: Mapping[str, Any]) -> Any:
         return _union([_resolve_phrase(part, namespace) for part in parts])
     match = re.match(_CONTAINER_OF, text)
     if match is None:
-        import ast  # only parameters without an annotation come here
+        import ast  # slow to import, and only needed for parameters without an annotation
 
         return _resolve_node(ast.parse(text, mode="eval").body, namespace)
     container = _WORDS.get(match[1].casefold())
@@ -115,7 +115,7 @@ def _resolve_phrase(text: str, namespace: Mapping[str, Any]) -> Any:
     try:
         item = _resolve_phrase(match[2], namespace)
     except (_UnknownTypeError, SyntaxError):
-        return container  # the type of the items is unknown, the container is not
+        return container  # only the type of the items is unknown
     return types.GenericAlias(container, (item, ...) if container is tuple else (item,))
 
 

@@ -219,7 +219,7 @@ def function_schema(
     if use_docstring_info:
         names = [param.name for param in params]
         doc = docstring_of(func, style=docstring_style, param_names=names)
-    described = [_described(param, doc, func, place) for param in params]
+    described = [_describe_parameter(param, doc, func, place) for param in params]
     _check_keys(described, place)
     return FuncSchema(
         func,
@@ -239,7 +239,7 @@ def schema_of_type(annotation: Any, *, mode: str) -> tuple[dict[str, Any], Any] 
 
     from pydantic import TypeAdapter
 
-    with _BUILDING, warnings.catch_warnings():
+    with _BUILD_LOCK, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             adapter: Any = TypeAdapter(annotation)
@@ -249,7 +249,7 @@ def schema_of_type(annotation: Any, *, mode: str) -> tuple[dict[str, Any], Any] 
 
 
 def copy_json(value: Any) -> Any:
-    """Return a deep copy of a JSON value, ten times faster than `copy.deepcopy`."""
+    """Return a deep copy of a JSON value, about ten times faster than `copy.deepcopy`."""
     if isinstance(value, dict):
         mapping = typing.cast("dict[str, Any]", value)
         return {key: copy_json(item) for key, item in mapping.items()}
@@ -258,7 +258,7 @@ def copy_json(value: Any) -> Any:
     return value
 
 
-_BUILDING = threading.RLock()
+_BUILD_LOCK = threading.RLock()
 _FIELD = "argument_"
 _REMEDY = (
     "Use a JSON type, a pydantic model, a dataclass, a TypedDict or an enum, or pass the value "
@@ -292,14 +292,14 @@ class _DescribedParameter:
 
 
 def _context_parameter(params: list[Param], place: SourceLocation) -> Param | None:
-    found = [param for param in params if is_context_annotation(param.annotation)]
-    if len(found) > 1:
-        names = " and ".join(repr(param.name) for param in found)
+    matches = [param for param in params if is_context_annotation(param.annotation)]
+    if len(matches) > 1:
+        names = " and ".join(repr(param.name) for param in matches)
         raise place.refuse(f"parameters {names} both receive the context.", "Keep one of them.")
-    return found[0] if found else None
+    return matches[0] if matches else None
 
 
-def _described(
+def _describe_parameter(
     param: Param, doc: Docstring, func: Callable[..., Any], place: SourceLocation
 ) -> _DescribedParameter:
     annotation = param.annotation
@@ -311,10 +311,10 @@ def _described(
     elif not metadata and plain_default:
         leaf = _leaf(param, annotation, place)
     else:
-        return _described_by_field(param, text, place)
+        return _describe_by_field(param, text, place)
     result = _DescribedParameter(param, leaf)
     if not plain_default:
-        return _described_by_field(replace(param, annotation=typing.Any), text, place)
+        return _describe_by_field(replace(param, annotation=typing.Any), text, place)
     result.description = text
     if param.kind is Parameter.VAR_POSITIONAL:
         result.leaf = _array_of(param, annotation, place)
@@ -361,7 +361,7 @@ def _is_field_info(value: Any) -> bool:
     return type(value).__name__ == "FieldInfo" and type(value).__module__.startswith("pydantic")
 
 
-def _described_by_field(
+def _describe_by_field(
     param: Param, doc_text: str | None, place: SourceLocation
 ) -> _DescribedParameter:
     """Return a parameter with `Annotated[...]` metadata or a `Field(...)` default."""
@@ -380,8 +380,8 @@ def _described_by_field(
             f"cannot be read ({_first_line(error)}).",
             _REMEDY,
         ) from error
-    words = [item for item in info.metadata if isinstance(item, str)]
-    words += [text for item in info.metadata if (text := _documentation(item))]
+    texts = [item for item in info.metadata if isinstance(item, str)]
+    texts += [text for item in info.metadata if (text := _documentation(item))]
     constraints = [
         item for item in info.metadata if not isinstance(item, str) and not _documentation(item)
     ]
@@ -392,7 +392,7 @@ def _described_by_field(
     if leaf is None:
         leaf = _leaf(param, _annotated(annotation, param.default), place)
     result = _DescribedParameter(param, leaf)
-    result.description = info.description or (words[0] if words else None) or doc_text
+    result.description = info.description or (texts[0] if texts else None) or doc_text
     alias = info.validation_alias if info.validation_alias is not None else info.alias
     keys = [alias] if isinstance(alias, str) else getattr(alias, "choices", [])
     names = [key for key in keys if isinstance(key, str)]
@@ -531,9 +531,9 @@ def _property_schema(item: _DescribedParameter, schema: dict[str, Any]) -> dict[
     if item.description is not None:
         result["description"] = item.description
     if item.param.kind is not Parameter.VAR_POSITIONAL and item.default is not EMPTY:
-        published = _as_json(item.default)
-        if published is not _NO_JSON:
-            result["default"] = published
+        json_default = _as_json(item.default)
+        if json_default is not _NO_JSON:
+            result["default"] = json_default
     result.update(item.extra)
     return result
 
@@ -542,8 +542,8 @@ def _is_reference(schema: dict[str, Any]) -> bool:
     """Return whether a schema is a reference, or a union of a reference and `null`."""
     if "$ref" in schema:
         return True
-    arms = schema.get("anyOf", [])
-    return len(arms) == 2 and "$ref" in arms[0] and arms[1] == {"type": "null"}  # noqa: PLR2004
+    branches = schema.get("anyOf", [])
+    return len(branches) == 2 and "$ref" in branches[0] and branches[1] == {"type": "null"}  # noqa: PLR2004
 
 
 _NO_JSON: Any = object()

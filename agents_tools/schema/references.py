@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 JsonSchema = dict[str, Any]
-"""A JSON Schema that is an object. The schemas `True` and `False` occur only inside one."""
+"""A JSON Schema that is an object. The schemas `True` and `False` occur only as subschemas."""
 
 MAX_DEPTH = 200
 MAX_NODES = 100_000
@@ -79,15 +79,15 @@ def check_limits(schema: object) -> str:
 def _exceeds_depth(schema: object, limit: int) -> bool:
     level = [schema]
     for _ in range(limit):
-        below: list[object] = []
+        children: list[object] = []
         for node in level:
             if isinstance(node, dict):
-                below.extend(cast("JsonSchema", node).values())
+                children.extend(cast("JsonSchema", node).values())
             elif isinstance(node, list):
-                below.extend(cast("list[object]", node))
-        if not below:
+                children.extend(cast("list[object]", node))
+        if not children:
             return False
-        level = below
+        level = children
     return True
 
 
@@ -127,13 +127,13 @@ ANNOTATIONS = frozenset(
 
 _UNIONS = frozenset({"anyOf", "oneOf"})
 _COMBINING = _UNIONS | {"allOf", "not", "if", "then", "else", "dependentSchemas", "contains"}
-_HOLDS_SCHEMAS = ONE_SCHEMA | SCHEMA_LIST | SCHEMA_MAP
+_SCHEMA_KEYWORDS = ONE_SCHEMA | SCHEMA_LIST | SCHEMA_MAP
 
 
 def subschemas(schema: JsonSchema) -> list[tuple[str, JsonSchema]]:
     """Return the schemas directly inside a schema with their keywords, without definitions."""
-    found: list[tuple[str, JsonSchema]] = []
-    for key in schema.keys() & _HOLDS_SCHEMAS:
+    nested: list[tuple[str, JsonSchema]] = []
+    for key in schema.keys() & _SCHEMA_KEYWORDS:
         value = schema[key]
         if isinstance(value, list):
             children = cast("list[object]", value)
@@ -141,16 +141,16 @@ def subschemas(schema: JsonSchema) -> list[tuple[str, JsonSchema]]:
             children = list(cast("JsonSchema", value).values())
         else:
             children = [value]
-        found.extend(
+        nested.extend(
             (key, cast("JsonSchema", child)) for child in children if isinstance(child, dict)
         )
-    return found
+    return nested
 
 
 class References:
-    """The references of a schema: their targets, their number and whether they are recursive.
+    """The references of a schema: their targets, their uses and whether they are recursive.
 
-    Every member raises `UserError` for a reference that points outside the schema or to nothing.
+    Every member raises `UserError` if a target is outside of the schema or does not exist.
 
     Args:
         schema: The whole schema.
@@ -173,11 +173,11 @@ class References:
 
     def target(self, ref: str) -> JsonSchema:
         """Return the schema that a reference points to."""
-        found = self._targets.get(ref)
-        return self._resolve(ref) if found is None else found
+        target = self._targets.get(ref)
+        return self._resolve(ref) if target is None else target
 
     def follow(self, schema: JsonSchema) -> JsonSchema:
-        """Return the schema with its reference replaced by the target; its own keywords win."""
+        """Return the schema with its reference resolved; its own keywords override the target's."""
         seen: set[str] = set()
         while "$ref" in schema:
             ref = str(schema["$ref"])
@@ -193,11 +193,11 @@ class References:
         """Return the name of a referenced schema in `$defs`."""
         name = self._names.get(ref)
         if name is None:
-            wanted = re.sub(r"[^A-Za-z0-9_.-]", "_", _pointer_steps(ref)[-1]) or "_"
-            taken = set(self._names.values())
-            name, number = wanted, 2
-            while name in taken:
-                name, number = f"{wanted}_{number}", number + 1
+            base = re.sub(r"[^A-Za-z0-9_.-]", "_", _pointer_steps(ref)[-1]) or "_"
+            used = set(self._names.values())
+            name, number = base, 2
+            while name in used:
+                name, number = f"{base}_{number}", number + 1
             self._names[ref] = name
         return name
 
@@ -211,22 +211,22 @@ class References:
         uses: dict[str, int] = {}
         edges: dict[str, set[str]] = {}
         combines = False
-        waiting = ["#"]
-        while waiting:
-            ref = waiting.pop()
+        pending = ["#"]
+        while pending:
+            ref = pending.pop()
             if ref in edges:
                 continue
             edges[ref] = set()
             for node in _nested_schemas(self.target(ref)):
                 if "$ref" in node:
-                    to = str(node["$ref"])
-                    uses[to] = uses.get(to, 0) + 1
-                    edges[ref].add(to)
+                    target = str(node["$ref"])
+                    uses[target] = uses.get(target, 0) + 1
+                    edges[ref].add(target)
                     combines |= bool(node.keys() - ANNOTATIONS - {"$ref", "$defs", "definitions"})
                 if node.keys() & _COMBINING:
-                    beside = node.keys() & {"properties", "allOf", "$ref"}
-                    combines |= bool(beside) or not _COMBINING.isdisjoint(node.keys() - _UNIONS)
-            waiting.extend(edges[ref])
+                    siblings = node.keys() & {"properties", "allOf", "$ref"}
+                    combines |= bool(siblings) or not _COMBINING.isdisjoint(node.keys() - _UNIONS)
+            pending.extend(edges[ref])
         return uses, _nodes_on_cycles(edges), combines
 
     def _resolve(self, ref: str) -> JsonSchema:
@@ -239,7 +239,9 @@ class References:
                 elif step.isdecimal() and int(step[:9]) < len(items):
                     node = items[int(step)]
                 else:
-                    raise UserValueError(f"the reference {ref!r} points to nothing in the schema")
+                    raise UserValueError(
+                        f"the target of the reference {ref!r} does not exist in the schema"
+                    )
                 if isinstance(node, dict) and "$id" in node:
                     raise UserValueError(
                         f"the reference {ref!r} points into a schema with its own $id"
@@ -251,10 +253,10 @@ class References:
 
 
 def _nested_schemas(schema: JsonSchema) -> list[JsonSchema]:
-    found = [schema]
-    for node in found:  # the list grows during the loop
-        found.extend([child for _, child in subschemas(node)])
-    return found
+    nested = [schema]
+    for node in nested:  # the list grows during the loop
+        nested.extend([child for _, child in subschemas(node)])
+    return nested
 
 
 def _pointer_steps(ref: str) -> list[str]:
@@ -273,23 +275,23 @@ def _pointer_steps(ref: str) -> list[str]:
 
 def _nodes_on_cycles(edges: dict[str, set[str]]) -> set[str]:
     """Return the nodes on a cycle or between two cycles, by removing end nodes repeatedly."""
-    left = {node: set(targets) for node, targets in edges.items()}
+    remaining = {node: set(targets) for node, targets in edges.items()}
     for _ in range(2):
-        into: dict[str, set[str]] = {node: set() for node in left}
-        for node, targets in left.items():
+        sources: dict[str, set[str]] = {node: set() for node in remaining}
+        for node, targets in remaining.items():
             for target in targets:
-                into[target].add(node)
-        ends = [node for node, targets in left.items() if not targets]
+                sources[target].add(node)
+        ends = [node for node, targets in remaining.items() if not targets]
         while ends:
             end = ends.pop()
-            del left[end]
-            for node in into.pop(end):
-                targets = left[node]
+            del remaining[end]
+            for node in sources.pop(end):
+                targets = remaining[node]
                 targets.discard(end)
                 if not targets:
                     ends.append(node)
-        left = {node: {n for n in into[node] if n in left} for node in left}
-    return set(left)
+        remaining = {node: {n for n in sources[node] if n in remaining} for node in remaining}
+    return set(remaining)
 
 
 def accepts_null(
@@ -315,7 +317,7 @@ def accepts_null(
     if not all(accepts_null(part, references, _seen) for part in node.get("allOf", ())):
         return False
     return all(
-        any(accepts_null(arm, references, _seen) for arm in node[key])
+        any(accepts_null(branch, references, _seen) for branch in node[key])
         for key in ("anyOf", "oneOf")
         if key in node
     )

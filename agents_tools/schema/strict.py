@@ -16,7 +16,7 @@ The dialect of OpenAI (`ensure_strict_json_schema`) handles each keyword as foll
 - dropped: `default: null` (redundant with null), `$schema`, `$comment`, `$id` of the root,
   `discriminator`, `readOnly`, `writeOnly`, `unevaluatedProperties: false` and keywords unknown
   to JSON Schema;
-- refused: open maps, values of any type, a root that is not an object, an `allOf`
+- rejected with an error: open maps, values of any type, a root that is not an object, an `allOf`
   that cannot be merged, references to other documents.
 """
 
@@ -148,7 +148,7 @@ def to_strict(schema: Mapping[str, Any], dialect: StrictDialect) -> tuple[JsonSc
     """Return a schema in a dialect, and whether optional properties became nullable."""
     conversion = _StrictConverter(References(schema), dialect)
     with schema_errors():
-        return conversion.convert_root(cast("JsonSchema", schema)), conversion.made_nullable
+        return conversion.convert_root(cast("JsonSchema", schema)), conversion.added_null
 
 
 def merge_descriptions(outer: str | None, inner: str | None) -> str | None:
@@ -236,11 +236,11 @@ _LOOKAROUND = re.compile(r"\(\?[=!<]|\\[1-9]|\(\?P[=>]")
 
 @dataclass(slots=True)
 class _StrictConverter:
-    """Convert one schema to a dialect and count its size."""
+    """Converts one schema to a dialect, and counts its size."""
 
     references: References
     dialect: StrictDialect
-    made_nullable: bool = False
+    added_null: bool = False
     definitions: dict[str, JsonSchema] = field(default_factory=dict[str, JsonSchema])
     nodes: int = 0
     properties: int = 0
@@ -260,21 +260,21 @@ class _StrictConverter:
             out["$defs"] = self.definitions
         return out
 
-    def convert(self, schema: object, at: str, depth: int, nest: int) -> JsonSchema:
+    def convert(self, schema: object, path: str, depth: int, nest: int) -> JsonSchema:
         self.nodes += 1
         if self.nodes > MAX_NODES:
-            self.refuse(at, "expands without end", "refer to shared parts without a description")
+            self.refuse(path, "expands without end", "refer to shared parts without a description")
         if not isinstance(schema, dict) or not schema:
-            self.refuse(at, "accepts a value of any type", "give it a type")
-        flat = self.flatten(cast("JsonSchema", schema), at, depth)
+            self.refuse(path, "accepts a value of any type", "give it a type")
+        flat = self.flatten(cast("JsonSchema", schema), path, depth)
         if "$ref" in flat:
-            return {"$ref": self.add_definition(flat["$ref"], at)}
+            return {"$ref": self.add_definition(flat["$ref"], path)}
         out: JsonSchema = {key: flat[key] for key in ("title", "description") if key in flat}
         notes: list[str] = []
         if "anyOf" in flat:
-            self.convert_union(flat, out, at, depth, nest, notes)
+            self.convert_union(flat, out, path, depth, nest, notes)
         else:
-            self.convert_value(flat, out, at, depth, nest, notes)
+            self.convert_value(flat, out, path, depth, nest, notes)
         self.convert_constraints(flat, out, notes)
         description = append_notes(out.get("description"), notes)
         if description is not None:
@@ -283,12 +283,12 @@ class _StrictConverter:
 
     # -- one level of composition ------------------------------------------------------------
 
-    def flatten(self, schema: JsonSchema, at: str, depth: int) -> JsonSchema:
-        """Resolve references that have sibling keywords, `allOf` and `oneOf` of one level."""
+    def flatten(self, schema: JsonSchema, path: str, depth: int) -> JsonSchema:
+        """Resolve `allOf`, `oneOf` and references with sibling keywords, on one level."""
         if depth > MAX_DEPTH // 2:
-            self.refuse(at, "expands without end", "refer to shared parts without a description")
-        if schema.keys() & _ANCHORS or (at != "#" and "$id" in schema):
-            self.refuse(at, "has its own $id or anchor", "use plain $defs and $ref")
+            self.refuse(path, "expands without end", "refer to shared parts without a description")
+        if schema.keys() & _ANCHORS or (path != "#" and "$id" in schema):
+            self.refuse(path, "has its own $id or anchor", "use plain $defs and $ref")
         node = schema
         if "$ref" in node:
             rest = {k: v for k, v in node.items() if k not in {"$ref", "$defs", "definitions"}}
@@ -297,31 +297,31 @@ class _StrictConverter:
             if node["$ref"] in self.references.recursive:
                 if rest.keys() <= ANNOTATIONS:
                     return {**rest, "anyOf": [{"$ref": node["$ref"]}]}
-                self.refuse(at, "narrows a recursive type", "repeat the type instead")
-            target = self.flatten(self.references.target(node["$ref"]), at, depth + 1)
-            node = self.merge(rest, target, at)
+                self.refuse(path, "narrows a recursive type", "repeat the type instead")
+            target = self.flatten(self.references.target(node["$ref"]), path, depth + 1)
+            node = self.merge(rest, target, path)
         if "allOf" in node:
-            parts = [self.flatten(part, at, depth + 1) for part in node["allOf"]]
+            parts = [self.flatten(part, path, depth + 1) for part in node["allOf"]]
             node = {k: v for k, v in node.items() if k != "allOf"}
             if len(parts) == 1 and "$ref" in parts[0]:
-                return self.flatten({**node, **parts[0]}, at, depth + 1)
+                return self.flatten({**node, **parts[0]}, path, depth + 1)
             for part in parts:
                 if part.get("$ref") in self.references.recursive:
-                    self.refuse(at, "narrows a recursive type", "repeat the type instead")
-                node = self.merge(node, self.references.follow(part), at)
+                    self.refuse(path, "narrows a recursive type", "repeat the type instead")
+                node = self.merge(node, self.references.follow(part), path)
         if "oneOf" in node:
             if "anyOf" in node:
-                self.refuse(at, "has anyOf and oneOf", "keep one of them")
+                self.refuse(path, "has anyOf and oneOf", "keep one of them")
             node = {("anyOf" if k == "oneOf" else k): v for k, v in node.items()}
         return node
 
-    def merge(self, one: JsonSchema, other: JsonSchema, at: str) -> JsonSchema:
-        """Merge two schemas of the same value, or refuse if that would lose a constraint."""
+    def merge(self, one: JsonSchema, other: JsonSchema, path: str) -> JsonSchema:
+        """Merge two schemas of the same value; raise an error if this would lose a constraint."""
         for this, that in ((one, other), (other, one)):
             if this.keys() & _UNMERGEABLE and that.keys() & (
                 _UNMERGEABLE | {"properties", "items"}
             ):
-                self.refuse(at, "has an allOf that cannot be merged", "write one schema")
+                self.refuse(path, "has an allOf that cannot be merged", "write one schema")
         out = dict(one)
         for key, value in other.items():
             if key == "description":
@@ -329,21 +329,23 @@ class _StrictConverter:
             elif key == "required":
                 out[key] = [*out.get(key, ()), *(n for n in value if n not in out.get(key, ()))]
             elif key == "properties":
-                mine: JsonSchema = out.get(key, {})
-                if any(mine[name] != value[name] for name in mine.keys() & value.keys()):
-                    self.refuse(at, "declares a property twice (allOf)", "declare it once")
-                out[key] = {**mine, **value}
+                declared: JsonSchema = out.get(key, {})
+                if any(declared[name] != value[name] for name in declared.keys() & value.keys()):
+                    self.refuse(path, "declares a property twice (allOf)", "declare it once")
+                out[key] = {**declared, **value}
             elif key not in out:
                 out[key] = value
             elif key not in ANNOTATIONS and out[key] != value:
-                self.refuse(at, f"has {key!r} twice (allOf)", "write one schema")
+                self.refuse(path, f"has {key!r} twice (allOf)", "write one schema")
         return out
 
-    def add_definition(self, ref: str, at: str) -> str:
+    def add_definition(self, ref: str, path: str) -> str:
         if ref == "#" and self.dialect.recursive:
             return ref
         if ref in self.references.recursive and not self.dialect.recursive:
-            self.refuse(at, "is recursive", "bound the nesting, for example with a list of parents")
+            self.refuse(
+                path, "is recursive", "bound the nesting, for example with a list of parents"
+            )
         name = self.references.name(ref)
         if name not in self.definitions:
             self.definitions[name] = {}
@@ -356,46 +358,47 @@ class _StrictConverter:
     # -- one value ---------------------------------------------------------------------------
 
     def convert_union(
-        self, flat: JsonSchema, out: JsonSchema, at: str, depth: int, nest: int, notes: list[str]
+        self, flat: JsonSchema, out: JsonSchema, path: str, depth: int, nest: int, notes: list[str]
     ) -> None:
-        arms: list[Any] = flat["anyOf"]
-        beside = flat.keys() - ANNOTATIONS - {"anyOf", "discriminator", "$defs", "definitions"}
-        if "properties" in beside and all(
-            isinstance(arm, dict) and cast("JsonSchema", arm).keys() <= {"required"} for arm in arms
+        branches: list[Any] = flat["anyOf"]
+        siblings = flat.keys() - ANNOTATIONS - {"anyOf", "discriminator", "$defs", "definitions"}
+        if "properties" in siblings and all(
+            isinstance(branch, dict) and cast("JsonSchema", branch).keys() <= {"required"}
+            for branch in branches
         ):
-            notes.append(describe_keyword("anyOf", arms))
-            self.convert_value(flat, out, at, depth, nest, notes)
+            notes.append(describe_keyword("anyOf", branches))
+            self.convert_value(flat, out, path, depth, nest, notes)
             return
-        if beside - {"type"}:
-            self.refuse(at, "has constraints next to its alternatives", "move them into each one")
-        if not arms:
-            self.refuse(at, "has no alternatives", "give it a type")
-        if "type" in beside:
-            arms = [
-                arm if "type" in arm or "$ref" in arm else {"type": flat["type"], **arm}
-                for arm in arms
+        if siblings - {"type"}:
+            self.refuse(path, "has constraints next to its alternatives", "move them into each one")
+        if not branches:
+            self.refuse(path, "has no alternatives", "give it a type")
+        if "type" in siblings:
+            branches = [
+                branch if "type" in branch or "$ref" in branch else {"type": flat["type"], **branch}
+                for branch in branches
             ]
         converted: list[JsonSchema] = []
-        for number, arm in enumerate(arms):
-            new = self.convert(arm, f"{at}/anyOf/{number}", depth + 1, nest)
+        for number, branch in enumerate(branches):
+            new = self.convert(branch, f"{path}/anyOf/{number}", depth + 1, nest)
             if new not in converted:
                 converted.append(new)
         out["anyOf"] = converted
 
     def convert_value(
-        self, flat: JsonSchema, out: JsonSchema, at: str, depth: int, nest: int, notes: list[str]
+        self, flat: JsonSchema, out: JsonSchema, path: str, depth: int, nest: int, notes: list[str]
     ) -> None:
-        kinds = self.types_of(flat, at)
+        kinds = self.types_of(flat, path)
         out["type"] = kinds[0] if len(kinds) == 1 else kinds
         if "enum" in flat or "const" in flat:
-            self.convert_literals(flat, out, at)
+            self.convert_literals(flat, out, path)
             return
         if "object" in kinds:
-            self.convert_object(flat, out, at, depth, nest)
+            self.convert_object(flat, out, path, depth, nest)
         if "array" in kinds:
-            self.convert_array(flat, out, at, depth, nest, notes)
+            self.convert_array(flat, out, path, depth, nest, notes)
 
-    def types_of(self, flat: JsonSchema, at: str) -> list[str]:
+    def types_of(self, flat: JsonSchema, path: str) -> list[str]:
         kinds: Any = flat.get("type")
         if kinds is None and "const" in flat:
             kinds = _types_of_values([flat["const"]])
@@ -406,63 +409,67 @@ class _StrictConverter:
         elif kinds is None and flat.keys() & {"items", "prefixItems"}:
             kinds = "array"
         elif kinds is None:
-            self.refuse(at, "accepts a value of any type", "give it a type")
-        listed = [kinds] if isinstance(kinds, str) else list(kinds)
-        if not listed or any(kind not in TYPES for kind in listed):
-            self.refuse(at, f"has an unknown type {kinds!r}", f"use one of {', '.join(TYPES)}")
-        return listed
+            self.refuse(path, "accepts a value of any type", "give it a type")
+        names = [kinds] if isinstance(kinds, str) else list(kinds)
+        if not names or any(kind not in TYPES for kind in names):
+            self.refuse(path, f"has an unknown type {kinds!r}", f"use one of {', '.join(TYPES)}")
+        return names
 
-    def convert_literals(self, flat: JsonSchema, out: JsonSchema, at: str) -> None:
+    def convert_literals(self, flat: JsonSchema, out: JsonSchema, path: str) -> None:
         values: list[Any] = [flat["const"]] if "const" in flat else list(flat["enum"])
         if any(isinstance(value, (dict, list)) for value in values):
-            self.refuse(at, "lists objects or arrays as its values", "name them by strings")
+            self.refuse(path, "lists objects or arrays as its values", "name them by strings")
         if "const" in flat and "enum" in flat and flat["const"] not in flat["enum"]:
-            self.refuse(at, "has no possible value", "make const and enum agree")
+            self.refuse(path, "has no possible value", "make const and enum agree")
         self.enum_values += len(values)
         self.characters += sum(len(value) for value in values if isinstance(value, str))
         if self.enum_values > self.dialect.max_enum_values:
-            self.refuse(at, f"exceeds {self.dialect.max_enum_values:,} enum values", "use a string")
-        self.count_characters(at)
+            self.refuse(
+                path, f"exceeds {self.dialect.max_enum_values:,} enum values", "use a string"
+            )
+        self.count_characters(path)
         if "const" in flat:
             out["const"] = flat["const"]
         else:
             out["enum"] = values
 
     def convert_object(
-        self, flat: JsonSchema, out: JsonSchema, at: str, depth: int, nest: int
+        self, flat: JsonSchema, out: JsonSchema, path: str, depth: int, nest: int
     ) -> None:
         rest = flat.get("additionalProperties", False)
         if "properties" not in flat and "additionalProperties" not in flat:
             rest = True
         if rest is not False or flat.get("patternProperties"):
             self.refuse(
-                at,
+                path,
                 "is an open map",
                 "declare its keys (with a model, dataclass or TypedDict), or use a list of pairs",
             )
         if nest >= self.dialect.max_nesting:
             self.refuse(
-                at, f"is nested deeper than {self.dialect.max_nesting} objects", "flatten it"
+                path, f"is nested deeper than {self.dialect.max_nesting} objects", "flatten it"
             )
         declared: JsonSchema = flat.get("properties", {})
         required = set(flat.get("required", ()))
         if undeclared := [name for name in flat.get("required", ()) if name not in declared]:
-            self.refuse(at, f"requires {undeclared[0]!r} but does not declare it", "declare it")
+            self.refuse(path, f"requires {undeclared[0]!r} but does not declare it", "declare it")
         self.properties += len(declared)
         self.characters += sum(map(len, declared))
         if self.properties > self.dialect.max_properties:
-            self.refuse(at, f"exceeds {self.dialect.max_properties:,} properties", "split the tool")
-        self.count_characters(at)
+            self.refuse(
+                path, f"exceeds {self.dialect.max_properties:,} properties", "split the tool"
+            )
+        self.count_characters(path)
         out["properties"] = properties = {}
         for name, child in declared.items():
-            new = self.convert(child, f"{at}/properties/{name}", depth + 1, nest + 1)
+            new = self.convert(child, f"{path}/properties/{name}", depth + 1, nest + 1)
             if (
                 self.dialect.optional_as_null
                 and name not in required
                 and not self.accepts_null(child)
             ):
                 new = _make_nullable(new)
-                self.made_nullable = True
+                self.added_null = True
             properties[name] = new
         names = [n for n in declared if self.dialect.optional_as_null or n in required]
         if names:
@@ -473,30 +480,30 @@ class _StrictConverter:
         return accepts_null(schema, self.references)
 
     def convert_array(
-        self, flat: JsonSchema, out: JsonSchema, at: str, depth: int, nest: int, notes: list[str]
+        self, flat: JsonSchema, out: JsonSchema, path: str, depth: int, nest: int, notes: list[str]
     ) -> None:
-        listed = isinstance(flat.get("items"), list)  # the form of tuples before 2020-12
-        first: Any = flat.get("items" if listed else "prefixItems")
-        rest: Any = flat.get("additionalItems" if listed else "items")
+        is_list = isinstance(flat.get("items"), list)  # tuples before JSON Schema 2020-12
+        first: Any = flat.get("items" if is_list else "prefixItems")
+        rest: Any = flat.get("additionalItems" if is_list else "items")
         if not first:
             out["items"] = self.convert(
-                True if rest is None else rest, f"{at}/items", depth + 1, nest
+                True if rest is None else rest, f"{path}/items", depth + 1, nest
             )
             return
-        arms: list[JsonSchema] = []
-        each: list[str] = []
+        branches: list[JsonSchema] = []
+        descriptions: list[str] = []
         for number, item in enumerate(first):
-            new = self.convert(item, f"{at}/prefixItems/{number}", depth + 1, nest)
-            each.append(describe_keyword("", new).strip())
-            if new not in arms:
-                arms.append(new)
+            new = self.convert(item, f"{path}/prefixItems/{number}", depth + 1, nest)
+            descriptions.append(describe_keyword("", new).strip())
+            if new not in branches:
+                branches.append(new)
         if rest not in (None, False) or flat.get("maxItems", -1) > len(first):
-            new = self.convert(True if rest is None else rest, f"{at}/items", depth + 1, nest)
-            if new not in arms:
-                arms.append(new)
-        out["items"] = arms[0] if len(arms) == 1 else {"anyOf": arms}
-        if len(arms) > 1:
-            notes.append(f"items in this order: {', '.join(each)}")
+            new = self.convert(True if rest is None else rest, f"{path}/items", depth + 1, nest)
+            if new not in branches:
+                branches.append(new)
+        out["items"] = branches[0] if len(branches) == 1 else {"anyOf": branches}
+        if len(branches) > 1:
+            notes.append(f"items in this order: {', '.join(descriptions)}")
         if rest in (None, False) and "maxItems" not in flat and "maxItems" in self.dialect.keywords:
             out["maxItems"] = len(first)
 
@@ -520,16 +527,16 @@ class _StrictConverter:
             return self.dialect.min_items is None or value <= self.dialect.min_items
         return True
 
-    def count_characters(self, at: str) -> None:
+    def count_characters(self, path: str) -> None:
         if self.characters > self.dialect.max_characters:
             self.refuse(
-                at, f"exceeds {self.dialect.max_characters:,} characters of names", "shorten it"
+                path, f"exceeds {self.dialect.max_characters:,} characters of names", "shorten it"
             )
 
-    def refuse(self, at: str, what: str, remedy: str) -> NoReturn:
-        place = "the schema, which" if at == "#" else f"{at}, which"
+    def refuse(self, path: str, problem: str, remedy: str) -> NoReturn:
+        subject = "the schema, which" if path == "#" else f"{path}, which"
         raise UserValueError(
-            f"{self.dialect.name}'s strict mode cannot express {place} {what}. "
+            f"{self.dialect.name}'s strict mode cannot express {subject} {problem}. "
             f"{remedy[0].upper()}{remedy[1:]}, or turn strict mode off for the tool."
         )
 

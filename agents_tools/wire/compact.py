@@ -1,10 +1,10 @@
-"""Equivalent schemas with fewer tokens.
+"""Shorten schemas without changing their meaning, so that they use fewer tokens.
 
-The following parts are removed without losing information: titles that repeat a name; `default:
-null`, since omitting the key has the same meaning; `null` among the types of such a parameter, for
-the same reason; definitions that are used once, which are inlined; `anyOf` with null, which `type`
-can express; and `type` next to `enum` or `const`, which are more specific. Objects that list their
-properties are closed.
+The following parts are removed: titles that repeat a name; `default: null`, because omitting the
+key has the same meaning; `null` among the types of such a parameter, for the same reason;
+definitions that are used once, which are inlined; `anyOf` with null, which `type` can express; and
+`type` next to `enum` or `const`, which are more specific. Objects that list their properties are
+closed.
 """
 
 from __future__ import annotations
@@ -47,12 +47,13 @@ class CompactForm:
     """The part of JSON Schema that a provider supports.
 
     Attributes:
-        close: Set `additionalProperties: false` in objects that list their properties.
-        omit_null: Remove null from a type if omitting the key has the same meaning.
-        type_arrays: `type` may be a list.
-        bare_literals: `enum` and `const` are allowed without `type`.
-        null_literals: `enum` may contain null.
-        inline_refs: References are replaced by their targets; recursion is cut after a few levels.
+        close: Whether to set `additionalProperties: false` in objects that list their properties.
+        omit_null: Whether to remove null from a type if omitting the key has the same meaning.
+        type_arrays: Whether `type` can be a list.
+        bare_literals: Whether `enum` and `const` are allowed without `type`.
+        null_literals: Whether `enum` can contain null.
+        inline_refs: Whether to replace references by their targets; recursion ends after a few
+            levels.
         keywords: The supported constraints; others are moved to the description. `None` for all.
     """
 
@@ -94,20 +95,20 @@ def compact(schema: Mapping[str, Any], form: CompactForm) -> JsonSchema:
         except _SchemaTooLarge:
             continue
     raise UserValueError(
-        f"its schema has more than {MAX_NODES:,} parts once references are written out"
+        f"its schema has more than {MAX_NODES:,} parts after its references are inlined"
     )
 
 
 class _SchemaTooLarge(Exception):  # noqa: N818 -- control flow inside this module
-    """The unrolled schema is larger than it should be."""
+    """The converted schema exceeds the limit."""
 
 
-# Whether objects may be closed: `_CLOSED` everywhere; `_OPEN` not this object, because a schema
-# next to it declares more keys; `_OPEN_WITHIN` nowhere inside, because the schema excludes values.
+# Whether to close objects. `_CLOSED`: close them. `_OPEN`: not this object, because a sibling
+# schema declares more keys. `_OPEN_WITHIN`: none inside this schema, because it excludes values.
 _OPEN_WITHIN, _OPEN, _CLOSED = 0, 1, 2
-_EXCLUDING = frozenset({"not", "if", "contains", "propertyNames"})
-_APPLIED_BESIDE = frozenset({"allOf", "then", "else", "dependentSchemas"})
-_KEEPS_OPEN = _APPLIED_BESIDE | {"$ref", "anyOf", "oneOf", "if", "patternProperties"}
+_EXCLUDING_KEYWORDS = frozenset({"not", "if", "contains", "propertyNames"})
+_SIBLING_SCHEMAS = frozenset({"allOf", "then", "else", "dependentSchemas"})
+_PREVENTS_CLOSING = _SIBLING_SCHEMAS | {"$ref", "anyOf", "oneOf", "if", "patternProperties"}
 
 # These keywords apply to values of every type, so a null next to them would be checked as well.
 _APPLIES_TO_ALL_TYPES = frozenset({"not", "if", "then", "else", "allOf", "anyOf", "oneOf", "$ref"})
@@ -126,14 +127,14 @@ class _Compaction:
         self.nodes = 0
         self.limit = MAX_UNROLLED_NODES if levels else MAX_NODES
         self.definitions: dict[str, JsonSchema] = {}
-        self.written: dict[str, JsonSchema] = {}
-        self.inside: dict[str, int] = {}
+        self.converted: dict[str, JsonSchema] = {}
+        self.depths: dict[str, int] = {}
         self.modes = (
             _definition_modes(source, references) if references and references.is_combined else {}
         )
 
     def root(self) -> JsonSchema:
-        self.inside["#"] = 1
+        self.depths["#"] = 1
         out = self.node(self.source, None, _CLOSED)
         out.pop("title", None)  # repeats the name of the tool
         if self.definitions:
@@ -146,7 +147,7 @@ class _Compaction:
         Args:
             schema: The original schema.
             name: The name of its property or definition.
-            mode: Whether it may be closed.
+            mode: Whether to close objects.
         """
         self.nodes += 1
         if self.nodes > self.limit:
@@ -161,12 +162,14 @@ class _Compaction:
             elif key in SCHEMA_MAP and isinstance(value, dict):
                 out[key] = self.children(schema, key, cast("JsonSchema", value), mode)
             elif key in ONE_SCHEMA or key in SCHEMA_LIST:
-                below = _child_mode(schema, key, mode)
+                child_mode = _child_mode(schema, key, mode)
                 if isinstance(value, dict):
-                    out[key] = self.node(cast("JsonSchema", value), None, below)
+                    out[key] = self.node(cast("JsonSchema", value), None, child_mode)
                 elif isinstance(value, list):
                     out[key] = [
-                        self.node(cast("JsonSchema", v), None, below) if isinstance(v, dict) else v
+                        self.node(cast("JsonSchema", v), None, child_mode)
+                        if isinstance(v, dict)
+                        else v
                         for v in cast("list[object]", value)
                     ]
                 else:
@@ -178,13 +181,13 @@ class _Compaction:
                 out[key] = value
         if "$ref" in out:
             out = self.reference(out, mode)
-        self.fold(out)
+        self.simplify(out)
         if (
             mode == _CLOSED
             and self.form.close
             and "properties" in out
             and "additionalProperties" not in out
-            and not (out.keys() & _KEEPS_OPEN)
+            and not (out.keys() & _PREVENTS_CLOSING)
         ):
             out["additionalProperties"] = False
         if self.form.keywords is not None:
@@ -192,7 +195,7 @@ class _Compaction:
         return out
 
     def children(self, schema: JsonSchema, key: str, value: JsonSchema, mode: int) -> JsonSchema:
-        below = _child_mode(schema, key, mode)
+        child_mode = _child_mode(schema, key, mode)
         out: JsonSchema = {}
         required = schema.get("required", ())
         for name, child in value.items():
@@ -200,7 +203,7 @@ class _Compaction:
                 out[name] = child
                 continue
             node = cast("JsonSchema", child)
-            new = out[name] = self.node(node, name if key == "properties" else None, below)
+            new = out[name] = self.node(node, name if key == "properties" else None, child_mode)
             if (
                 self.form.omit_null
                 and key == "properties"
@@ -216,17 +219,19 @@ class _Compaction:
     def reference(self, out: JsonSchema, mode: int) -> JsonSchema:
         references = cast("References", self.references)
         ref: str = out["$ref"]
-        beside = {key: value for key, value in out.items() if key != "$ref"}
-        if beside.keys() - ANNOTATIONS:
+        siblings = {key: value for key, value in out.items() if key != "$ref"}
+        if siblings.keys() - ANNOTATIONS:
             if not self.form.inline_refs:
-                return {"$ref": self.refer(ref), **beside}
-            return {**beside, "allOf": [*beside.get("allOf", ()), self.inline(ref, _OPEN)]}
-        if not self.form.inline_refs and (ref in references.recursive or not self.shorter(ref)):
-            return {"$ref": self.refer(ref), **beside}
-        return _with_annotations(self.inline(ref, mode), beside)
+                return {"$ref": self.add_definition(ref), **siblings}
+            return {**siblings, "allOf": [*siblings.get("allOf", ()), self.inline(ref, _OPEN)]}
+        if not self.form.inline_refs and (
+            ref in references.recursive or not self.is_shorter_inline(ref)
+        ):
+            return {"$ref": self.add_definition(ref), **siblings}
+        return _with_annotations(self.inline(ref, mode), siblings)
 
-    def shorter(self, ref: str) -> bool:
-        """Return whether inlining a definition at each use is shorter than referring to it."""
+    def is_shorter_inline(self, ref: str) -> bool:
+        """Return whether inlining a definition at each use is shorter than references to it."""
         uses = cast("References", self.references).uses[ref]
         if uses == 1:
             return True
@@ -238,16 +243,16 @@ class _Compaction:
         references = cast("References", self.references)
         target = references.target(ref)
         name = references.name(ref)
-        depth = self.inside.get(ref, 0)
+        depth = self.depths.get(ref, 0)
         if depth > (self.levels if ref in references.recursive else 0):
             return _recursion_stub(target, name)
-        self.inside[ref] = depth + 1
+        self.depths[ref] = depth + 1
         try:
             return self.node(target, name, mode)
         finally:
-            self.inside[ref] = depth
+            self.depths[ref] = depth
 
-    def refer(self, ref: str) -> str:
+    def add_definition(self, ref: str) -> str:
         if ref == "#":
             return ref
         references = cast("References", self.references)
@@ -258,76 +263,76 @@ class _Compaction:
         return f"#/$defs/{name}"
 
     def definition(self, ref: str) -> JsonSchema:
-        converted = self.written.get(ref)
+        converted = self.converted.get(ref)
         if converted is None:
             references = cast("References", self.references)
             mode = self.modes.get(ref, _CLOSED)
             converted = self.node(references.target(ref), references.name(ref), mode)
-            self.written[ref] = converted
+            self.converted[ref] = converted
         return converted
 
     # -- rewriting one schema in place -------------------------------------------------------
 
-    def fold(self, out: JsonSchema) -> None:
+    def simplify(self, out: JsonSchema) -> None:
         """Express unions by `type` if possible, and remove `type` next to literals."""
         parts = out.get("allOf")
         if parts is not None and len(parts) == 1 and not (out.keys() - ANNOTATIONS - {"allOf"}):
             merged = _with_annotations(parts[0], {k: v for k, v in out.items() if k != "allOf"})
             out.clear()
             out.update(merged)
-        arms = out.get("anyOf")
-        if arms and "type" not in out:
-            self.fold_union(out, arms)
+        branches = out.get("anyOf")
+        if branches and "type" not in out:
+            self.simplify_union(out, branches)
         if self.form.bare_literals and "type" in out and (out.keys() & {"enum", "const"}):
             del out["type"]
 
-    def fold_union(self, out: JsonSchema, arms: list[JsonSchema]) -> None:
-        if not all(isinstance(arm, dict) for arm in cast("list[object]", arms)):
+    def simplify_union(self, out: JsonSchema, branches: list[JsonSchema]) -> None:
+        if not all(isinstance(branch, dict) for branch in cast("list[object]", branches)):
             return
         if self.form.type_arrays and all(
-            arm.keys() == {"type"} and isinstance(arm["type"], str) for arm in arms
+            branch.keys() == {"type"} and isinstance(branch["type"], str) for branch in branches
         ):
             del out["anyOf"]
-            out["type"] = list(dict.fromkeys(arm["type"] for arm in arms))
+            out["type"] = list(dict.fromkeys(branch["type"] for branch in branches))
             return
-        others = [arm for arm in arms if arm != {"type": "null"}]
-        if len(others) != 1 or len(arms) != 2:  # noqa: PLR2004 -- one kind of value, or null
+        others = [branch for branch in branches if branch != {"type": "null"}]
+        if len(others) != 1 or len(branches) != 2:  # noqa: PLR2004 -- one kind of value, or null
             return
-        arm = others[0]
-        if arm.keys() & _APPLIES_TO_ALL_TYPES:
+        branch = others[0]
+        if branch.keys() & _APPLIES_TO_ALL_TYPES:
             return
         if out.keys() - ANNOTATIONS - {"anyOf"}:
             return
-        if arm.keys() & {"enum", "const"}:
+        if branch.keys() & {"enum", "const"}:
             if not self.form.null_literals:
                 return
-        elif not self.form.type_arrays or "type" not in arm:
+        elif not self.form.type_arrays or "type" not in branch:
             return
-        beside = {key: value for key, value in out.items() if key != "anyOf"}
-        new = _with_annotations(arm, beside)
-        if "const" in new:
-            new["enum"] = [new.pop("const"), None]
-        elif "enum" in new:
-            new["enum"] = [*new["enum"], None]
-        if "type" in new:
-            kinds = new["type"]
+        siblings = {key: value for key, value in out.items() if key != "anyOf"}
+        merged = _with_annotations(branch, siblings)
+        if "const" in merged:
+            merged["enum"] = [merged.pop("const"), None]
+        elif "enum" in merged:
+            merged["enum"] = [*merged["enum"], None]
+        if "type" in merged:
+            kinds = merged["type"]
             kinds = [kinds] if isinstance(kinds, str) else kinds
-            new["type"] = [*(kind for kind in kinds if kind != "null"), "null"]
+            merged["type"] = [*(kind for kind in kinds if kind != "null"), "null"]
         out.clear()
-        out.update(new)
+        out.update(merged)
 
     def without_null(self, node: JsonSchema) -> JsonSchema:
-        """Remove `null` from the types of a value, unless it is the only one."""
+        """Remove `null` from the types of a value, unless it is the only type."""
         out = dict(node)
         if "enum" in out and None in out["enum"] and len(out["enum"]) > 1:
             out["enum"] = [value for value in out["enum"] if value is not None]
         kinds = out.get("type")
         if isinstance(kinds, list) and "null" in kinds:
-            left = [kind for kind in cast("list[str]", kinds) if kind != "null"]
-            out["type"] = left[0] if len(left) == 1 else left
-        arms: list[Any] = out.get("anyOf", [])
-        others = [arm for arm in arms if arm != {"type": "null"}]
-        if others and len(others) < len(arms):
+            remaining = [kind for kind in cast("list[str]", kinds) if kind != "null"]
+            out["type"] = remaining[0] if len(remaining) == 1 else remaining
+        branches: list[Any] = out.get("anyOf", [])
+        others = [branch for branch in branches if branch != {"type": "null"}]
+        if others and len(others) < len(branches):
             out["anyOf"] = others
             if len(others) == 1 and not (out.keys() - ANNOTATIONS - {"anyOf"}):
                 out = _with_annotations(others[0], {k: v for k, v in out.items() if k != "anyOf"})
@@ -365,9 +370,9 @@ _DROPPED = frozenset({"$defs", "definitions", "$comment", "discriminator"})
 
 
 def _child_mode(schema: JsonSchema, key: str, mode: int) -> int:
-    if mode == _OPEN_WITHIN or key in _EXCLUDING:
+    if mode == _OPEN_WITHIN or key in _EXCLUDING_KEYWORDS:
         return _OPEN_WITHIN
-    if key in _APPLIED_BESIDE:
+    if key in _SIBLING_SCHEMAS:
         return _OPEN
     if key in {"anyOf", "oneOf"}:
         return _OPEN if "properties" in schema or "allOf" in schema or "$ref" in schema else mode
@@ -375,26 +380,26 @@ def _child_mode(schema: JsonSchema, key: str, mode: int) -> int:
 
 
 def _definition_modes(source: JsonSchema, references: References) -> dict[str, int]:
-    """Return for each definition whether it may be closed, given its most restrictive use."""
+    """Return the mode of each definition: the most restrictive one of its uses."""
     modes: dict[str, int] = {}
-    waiting: list[tuple[JsonSchema, int]] = [(source, _CLOSED)]
-    while waiting:
-        schema, mode = waiting.pop()
+    pending: list[tuple[JsonSchema, int]] = [(source, _CLOSED)]
+    while pending:
+        schema, mode = pending.pop()
         if "$ref" in schema:
             ref: str = schema["$ref"]
-            beside = schema.keys() - ANNOTATIONS - {"$ref", "$defs", "definitions"}
-            used = min(mode, _OPEN) if beside else mode
+            siblings = schema.keys() - ANNOTATIONS - {"$ref", "$defs", "definitions"}
+            used = min(mode, _OPEN) if siblings else mode
             if used < modes.get(ref, _CLOSED + 1):
                 modes[ref] = used
-                waiting.append((references.target(ref), used))
-        waiting.extend((child, _child_mode(schema, key, mode)) for key, child in subschemas(schema))
+                pending.append((references.target(ref), used))
+        pending.extend((child, _child_mode(schema, key, mode)) for key, child in subschemas(schema))
     return modes
 
 
-def _with_annotations(inner: JsonSchema, beside: JsonSchema) -> JsonSchema:
-    """Return a schema with the annotations next to its reference."""
-    out = {**inner, **beside}
-    description = merge_descriptions(beside.get("description"), inner.get("description"))
+def _with_annotations(inner: JsonSchema, siblings: JsonSchema) -> JsonSchema:
+    """Return a schema with the annotations that are next to its reference."""
+    out = {**inner, **siblings}
+    description = merge_descriptions(siblings.get("description"), inner.get("description"))
     if description is not None:
         out["description"] = description
     return out
@@ -403,7 +408,7 @@ def _with_annotations(inner: JsonSchema, beside: JsonSchema) -> JsonSchema:
 def _recursion_stub(target: JsonSchema, name: str) -> JsonSchema:
     kind = target.get("type")
     out: JsonSchema = {"type": kind} if isinstance(kind, str) else {}
-    out["description"] = f"Another {name}, of the same form as the one around it."
+    out["description"] = f"A nested {name} with the same structure as its parent."
     return out
 
 

@@ -1,4 +1,4 @@
-"""Conversion of arguments from a provider's schema back to the tool's own schema."""
+"""Convert arguments from a provider's schema back to the tool's own schema."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def decoder(
 
     Args:
         schema: The tool's own schema.
-        nulls: Whether optional parameters were made nullable. Then a `null` that the tool's own
-            schema does not allow is removed, because it represents an omitted key.
+        nulls: Whether the conversion made optional parameters nullable. If so, a `null` that the
+            tool's own schema does not allow is removed, because it represents an omitted key.
         names: The original names of renamed parameters by their name at the provider.
 
     Returns:
@@ -51,7 +51,7 @@ def decoder(
             if changed:
                 parsed = _object([(renamed.get(key, key), item) for key, item in parsed.items()])
             if references is not None:
-                changed |= _Decoder(references).undo(references.root, parsed)
+                changed |= _NullRemover(references).remove_nulls(references.root, parsed)
             return _text(parsed) if changed else arguments
         except (ValueError, RecursionError):
             return arguments
@@ -96,50 +96,52 @@ def _text(value: object) -> str:
             return json.dumps(value)
 
 
-class _Decoder:
-    """Remove introduced nulls from parsed arguments, in place.
+class _NullRemover:
+    """Removes from parsed arguments, in place, the nulls that represent omitted keys.
 
-    In a union, a branch that accepts the unchanged value wins: its nulls belong to the tool's own
-    schema. Otherwise the first branch that accepts the value without the introduced nulls is used.
+    In a union, a branch that accepts the unchanged value has priority: its nulls belong to the
+    tool's own schema. Otherwise the first branch that accepts the value without them is used.
     """
 
     def __init__(self, references: References) -> None:
         self.references = references
         self.results: dict[tuple[int, int, bool], bool] = {}
 
-    def undo(self, schema: object, value: object) -> bool:
+    def remove_nulls(self, schema: object, value: object) -> bool:
         if not isinstance(schema, dict) or not isinstance(value, (dict, list)):
             return False
-        node, whole = cast("JsonSchema", schema), cast("object", value)
+        node, instance = cast("JsonSchema", schema), cast("object", value)
         changed = False
-        for part in self.in_force(node, whole):
-            changed |= self.undo(part, whole)
+        for part in self.applicable_schemas(node, instance):
+            changed |= self.remove_nulls(part, instance)
         if isinstance(value, list):
             items = cast("list[object]", value)
             for item, child in zip(items, self.item_schemas(node, len(items)), strict=True):
-                changed |= self.undo(child, item)
+                changed |= self.remove_nulls(child, item)
             return changed
         mapping = cast("dict[str, object]", value)
         properties: JsonSchema = node.get("properties", {})
         required = node.get("required", ())
         for name in [name for name in mapping if name in properties]:
             if mapping[name] is not None:
-                changed |= self.undo(properties[name], mapping[name])
+                changed |= self.remove_nulls(properties[name], mapping[name])
             elif name not in required and not accepts_null(properties[name], self.references):
                 del mapping[name]
                 changed = True
         return changed
 
-    def in_force(self, node: JsonSchema, value: object) -> list[object]:
+    def applicable_schemas(self, node: JsonSchema, value: object) -> list[object]:
         """Return the subschemas that apply to the value as a whole."""
         parts: list[object] = list(node.get("allOf", ()))
         if "$ref" in node:
             parts.append(self.references.target(node["$ref"]))
         for key in ("anyOf", "oneOf"):
-            arms: list[object] = node.get(key, [])
-            if any(self.takes(arm, value, nulls=False) for arm in arms):
+            branches: list[object] = node.get(key, [])
+            if any(self.accepts(branch, value, nulls=False) for branch in branches):
                 continue
-            parts.extend([arm for arm in arms if self.takes(arm, value, nulls=True)][:1])
+            parts.extend(
+                [branch for branch in branches if self.accepts(branch, value, nulls=True)][:1]
+            )
         return parts
 
     def item_schemas(self, node: JsonSchema, count: int) -> list[object]:
@@ -149,7 +151,7 @@ class _Decoder:
             first, rest = cast("list[object]", rest), node.get("additionalItems", True)
         return [*first[:count], *[rest] * (count - len(first))]
 
-    def takes(self, schema: object, value: object, *, nulls: bool, closed: bool = True) -> bool:
+    def accepts(self, schema: object, value: object, *, nulls: bool, closed: bool = True) -> bool:
         """Return whether a schema accepts the structure of a value.
 
         Results for objects and arrays are cached, since every branch on every level is checked.
@@ -157,7 +159,7 @@ class _Decoder:
         Args:
             schema: The schema.
             value: The value.
-            nulls: Whether to ignore introduced nulls.
+            nulls: Whether to ignore nulls that represent omitted keys.
             closed: Whether objects without `additionalProperties` reject other keys.
         """
         if not isinstance(schema, dict):
@@ -165,17 +167,17 @@ class _Decoder:
         node = cast("JsonSchema", schema)
         key = (id(node), id(value), nulls)
         if not closed or not isinstance(value, (dict, list)):
-            return self._takes(node, value, nulls=nulls, closed=closed)
+            return self._accepts(node, value, nulls=nulls, closed=closed)
         result = self.results.get(key)
         if result is None:
             container = cast("object", value)
-            result = self.results[key] = self._takes(node, container, nulls=nulls, closed=closed)
+            result = self.results[key] = self._accepts(node, container, nulls=nulls, closed=closed)
         return result
 
-    def _takes(self, node: JsonSchema, value: object, *, nulls: bool, closed: bool) -> bool:
+    def _accepts(self, node: JsonSchema, value: object, *, nulls: bool, closed: bool) -> bool:
         if "$ref" in node:
             target = self.references.target(node["$ref"])
-            if not self.takes(target, value, nulls=nulls, closed=closed):
+            if not self.accepts(target, value, nulls=nulls, closed=closed):
                 return False
         if "const" in node and not _equals_literal(node["const"], value):
             return False
@@ -188,25 +190,25 @@ class _Decoder:
             return False
         parts: list[object] = node.get("allOf", [])
         closed = closed and not parts
-        if not all(self.takes(part, value, nulls=nulls, closed=False) for part in parts):
+        if not all(self.accepts(part, value, nulls=nulls, closed=False) for part in parts):
             return False
         for key in ("anyOf", "oneOf"):
             if key in node and not any(
-                self.takes(arm, value, nulls=nulls, closed=closed) for arm in node[key]
+                self.accepts(branch, value, nulls=nulls, closed=closed) for branch in node[key]
             ):
                 return False
         if isinstance(value, dict):
             mapping = cast("dict[str, object]", value)
-            return self.takes_object(node, mapping, nulls=nulls, closed=closed)
+            return self.accepts_object(node, mapping, nulls=nulls, closed=closed)
         if isinstance(value, list):
             items = cast("list[object]", value)
             if not node.get("minItems", 0) <= len(items) <= node.get("maxItems", len(items)):
                 return False
             schemas = self.item_schemas(node, len(items))
-            return all(self.takes(s, i, nulls=nulls) for s, i in zip(schemas, items, strict=True))
+            return all(self.accepts(s, i, nulls=nulls) for s, i in zip(schemas, items, strict=True))
         return _is_within_bounds(node, value)
 
-    def takes_object(
+    def accepts_object(
         self, node: JsonSchema, value: dict[str, object], *, nulls: bool, closed: bool
     ) -> bool:
         properties: JsonSchema = node.get("properties", {})
@@ -218,7 +220,7 @@ class _Decoder:
         for name, item in value.items():
             child = properties.get(name, rest)
             omitted = nulls and item is None and name in properties and name not in required
-            if not omitted and not self.takes(child, item, nulls=nulls):
+            if not omitted and not self.accepts(child, item, nulls=nulls):
                 return False
         return True
 
@@ -248,13 +250,14 @@ def _equals_literal(literal: object, value: object) -> bool:
 
 
 def _is_within_bounds(node: JsonSchema, value: object) -> bool:
-    """Return whether a number or string is within its bounds, which may distinguish branches."""
+    """Return whether a number or string is within its bounds, which can distinguish branches."""
     if isinstance(value, _Number):
         number = value.value()
-        least, most = node.get("minimum", number), node.get("maximum", number)
+        minimum, maximum = node.get("minimum", number), node.get("maximum", number)
         above, below = node.get("exclusiveMinimum"), node.get("exclusiveMaximum")
-        over = above is None or number > above
-        return bool(least <= number <= most and over and (below is None or number < below))
+        is_above = above is None or number > above
+        is_below = below is None or number < below
+        return bool(minimum <= number <= maximum and is_above and is_below)
     if isinstance(value, str):
         return bool(node.get("minLength", 0) <= len(value) <= node.get("maxLength", len(value)))
     return True

@@ -1,4 +1,4 @@
-"""Comparison of two lists of tools, to find changes that break existing callers."""
+"""Compare two lists of tools, to find changes that break existing callers."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class SchemaChange:
         tool: The name of the tool.
         path: The path of the parameter; empty for the tool as a whole.
         message: The description of the difference.
-        breaking: Whether a call that was valid before may now be rejected.
+        breaking: Whether a call that was valid can now be rejected.
         kind: Whether the tool or parameter was added, removed or changed.
     """
 
@@ -88,10 +88,10 @@ def read_tool_list(document: object) -> list[ToolSchema]:
 
 def compare_tools(old: list[ToolSchema], new: list[ToolSchema]) -> list[SchemaChange]:
     """Return the differences in the order of the old list, then the added tools."""
-    now = {tool.name: tool for tool in new}
+    new_tools = {tool.name: tool for tool in new}
     changes: list[SchemaChange] = []
     for before in old:
-        after = now.get(before.name)
+        after = new_tools.get(before.name)
         if after is None:
             changes.append(
                 SchemaChange(
@@ -103,7 +103,7 @@ def compare_tools(old: list[ToolSchema], new: list[ToolSchema]) -> list[SchemaCh
     known = {tool.name for tool in old}
     changes.extend(
         SchemaChange(tool=name, message="tool added", breaking=False, kind="added")
-        for name in now
+        for name in new_tools
         if name not in known
     )
     return changes
@@ -134,9 +134,9 @@ def _read_tool(entry: object) -> ToolSchema:
             tool = tool[envelope]
     if not isinstance(tool.get("name"), str):
         raise UserValueError("expected each tool to have a name, got one without a name")
-    found: object = next((tool[key] for key in _SCHEMA_KEYS if key in tool), None)
-    schema = cast("Schema", found) if isinstance(found, Mapping) else {}
-    schema = schema.get("json", schema)  # as Bedrock wraps it
+    parameters: object = next((tool[key] for key in _SCHEMA_KEYS if key in tool), None)
+    schema = cast("Schema", parameters) if isinstance(parameters, Mapping) else {}
+    schema = schema.get("json", schema)  # Bedrock wraps the schema
     output = tool.get("output", tool.get("outputSchema"))
     return ToolSchema(
         name=tool["name"],
@@ -159,7 +159,7 @@ def _compare_tool(old: ToolSchema, new: ToolSchema) -> list[SchemaChange]:
 
 
 class _Comparison:
-    """The comparison of one pair of schemas, with references followed."""
+    """The comparison of two schemas; references are resolved."""
 
     def __init__(self, tool: str, old: DefinitionReader, new: DefinitionReader) -> None:
         self.changes: list[SchemaChange] = []
@@ -176,9 +176,9 @@ class _Comparison:
         )
 
     def compare(self, old: object, new: object, path: str) -> None:
-        """Record the differences, as breaking if the new schema rejects values of the old one."""
+        """Record the differences: breaking ones reject values that the old schema accepted."""
         pair = (json.dumps(old, sort_keys=True), json.dumps(new, sort_keys=True))
-        if pair in self._inside:  # schemas may refer to themselves
+        if pair in self._inside:  # schemas can refer to themselves
             return
         self._inside.add(pair)
         try:
@@ -216,12 +216,12 @@ class _Comparison:
         """Compare one old branch of a union with the new branch that is closest to it."""
         candidates = [candidate for candidate in after if _accepts_type(candidate, arm)]
         if not candidates:
-            was = describe_type(self._old, arm)
-            now = " or ".join(dict.fromkeys(describe_type(self._new, item) for item in after))
-            self.note(path, f"no longer accepts {was}, only {now}", breaking=True)
+            old_type = describe_type(self._old, arm)
+            new_types = " or ".join(dict.fromkeys(describe_type(self._new, item) for item in after))
+            self.note(path, f"no longer accepts {old_type}, only {new_types}", breaking=True)
             return
         trials = [self._compare_pair(arm, candidate, path) for candidate in candidates]
-        best = min(trials, key=lambda found: (sum(one.breaking for one in found), len(found)))
+        best = min(trials, key=lambda trial: (sum(one.breaking for one in trial), len(trial)))
         self.changes.extend(best)
 
     def _compare_pair(self, old: Schema, new: Schema, path: str) -> list[SchemaChange]:
@@ -288,46 +288,46 @@ class _Comparison:
 
     def _compare_members(self, old: Schema, new: Schema, path: str) -> None:
         before, after = _properties(old), _properties(new)
-        needed, demanded = set(old.get("required", ())), set(new.get("required", ()))
+        old_required, new_required = set(old.get("required", ())), set(new.get("required", ()))
         for name, schema in before.items():
-            at = f"{path}.{name}" if path else name
+            member_path = f"{path}.{name}" if path else name
             if name not in after:
-                self._removed(new, schema, at)
+                self._note_removed(new, schema, member_path)
                 continue
-            if name in demanded and name not in needed:
-                self.note(at, "became required", breaking=True)
-            elif name in needed and name not in demanded:
-                self.note(at, "became optional")
-            self.compare(schema, after[name], at)
+            if name in new_required and name not in old_required:
+                self.note(member_path, "became required", breaking=True)
+            elif name in old_required and name not in new_required:
+                self.note(member_path, "became optional")
+            self.compare(schema, after[name], member_path)
         for name in after:
             if name in before:
                 continue
-            at = f"{path}.{name}" if path else name
-            if name in demanded:
-                self.note(at, "required parameter added", breaking=True, kind="added")
+            member_path = f"{path}.{name}" if path else name
+            if name in new_required:
+                self.note(member_path, "required parameter added", breaking=True, kind="added")
             else:
-                self.note(at, "optional parameter added", kind="added")
+                self.note(member_path, "optional parameter added", kind="added")
         self._compare_others(old, new, path)
 
-    def _removed(self, new: Schema, schema: object, at: str) -> None:
+    def _note_removed(self, new: Schema, schema: object, member_path: str) -> None:
         others = new.get("additionalProperties")
         if others is True:
-            self.note(at, "parameter is no longer described")
+            self.note(member_path, "parameter is no longer described")
         elif isinstance(others, dict):
-            self.compare(schema, cast("Schema", others), at)
+            self.compare(schema, cast("Schema", others), member_path)
         else:
-            self.note(at, "parameter removed", breaking=True, kind="removed")
+            self.note(member_path, "parameter removed", breaking=True, kind="removed")
 
     def _compare_others(self, old: Schema, new: Schema, path: str) -> None:
         """Compare the schemas of additional members."""
         before, after = old.get("additionalProperties"), new.get("additionalProperties")
-        at = f"{path}.*" if path else "*"
+        member_path = f"{path}.*" if path else "*"
         if isinstance(before, dict) and isinstance(after, dict):
-            self.compare(cast("Schema", before), cast("Schema", after), at)
+            self.compare(cast("Schema", before), cast("Schema", after), member_path)
         elif before == after:
             return
         elif isinstance(after, dict) and before is True:
-            self.compare({}, cast("Schema", after), at)
+            self.compare({}, cast("Schema", after), member_path)
         elif before is True or isinstance(before, dict):
             if after is not True:
                 self.note(path, "no longer accepts other members", breaking=True)
@@ -349,7 +349,7 @@ _EXACT = ("multipleOf", "pattern", "format", "uniqueItems")
 
 
 def _restricts(keyword: str, bound: object) -> bool:
-    """Return whether a bound rejects any value; a minimum length of 0 does not."""
+    """Return whether a bound can reject a value; a minimum length of 0 cannot."""
     return not (keyword in {"minLength", "minItems", "minProperties"} and bound == 0)
 
 
@@ -359,11 +359,11 @@ def _untyped(arms: list[Schema]) -> bool:
 
 def _accepts_type(candidate: Schema, arm: Schema) -> bool:
     """Return whether a new branch accepts values of the type of an old branch."""
-    wanted = candidate.get("type")
+    kind = candidate.get("type")
     return (
-        wanted is None
-        or wanted == arm.get("type")
-        or (wanted == "number" and arm.get("type") == "integer")
+        kind is None
+        or kind == arm.get("type")
+        or (kind == "number" and arm.get("type") == "integer")
     )
 
 
@@ -373,8 +373,8 @@ def _is_in(value: Any, values: list[Any]) -> bool:
 
 
 def _properties(schema: Schema) -> dict[str, object]:
-    found = schema.get("properties")
-    return cast("dict[str, object]", found) if isinstance(found, dict) else {}
+    properties = schema.get("properties")
+    return cast("dict[str, object]", properties) if isinstance(properties, dict) else {}
 
 
 def _json_text(value: Any) -> str:
@@ -400,47 +400,47 @@ class DefinitionReader:
 
         Keywords with invalid values are left out.
         """
-        found: Schema = cast("Schema", schema) if isinstance(schema, dict) else {}
+        resolved: Schema = cast("Schema", schema) if isinstance(schema, dict) else {}
         for _ in range(_MAX_CHAIN):
             try:
-                found = self._references.follow(found)
+                resolved = self._references.follow(resolved)
             except UserError:
                 return {}
-            arms = found.get("allOf")
+            arms = resolved.get("allOf")
             if not isinstance(arms, list) or len(cast("list[Any]", arms)) != 1:
-                return {key: value for key, value in found.items() if _is_usable(key, value)}
+                return {key: value for key, value in resolved.items() if _is_usable(key, value)}
             (arm,) = cast("list[Any]", arms)
-            rest = {key: value for key, value in found.items() if key != "allOf"}
-            found = {**(cast("Schema", arm) if isinstance(arm, dict) else {}), **rest}
+            rest = {key: value for key, value in resolved.items() if key != "allOf"}
+            resolved = {**(cast("Schema", arm) if isinstance(arm, dict) else {}), **rest}
         return {}
 
     def arms(self, schema: object) -> list[Schema]:
-        """Return the branches of a schema, each of one type; one without a type is unchanged."""
+        """Return the branches of a schema, one per type; a branch without a type is unchanged."""
         return list(islice(self._arms(schema, set()), _MAX_BRANCHES))
 
     def _arms(self, schema: object, seen: set[str]) -> Iterator[Schema]:
-        """Yield branches, following each reference once, since references may be recursive."""
+        """Yield branches; each reference is followed once, because references can be recursive."""
         unresolved: Schema = cast("Schema", schema) if isinstance(schema, dict) else {}
         ref = unresolved.get("$ref")
         if isinstance(ref, str):
             if ref in seen:
                 return
             seen.add(ref)
-        found = self.read(unresolved)
+        resolved = self.read(unresolved)
         for key in ("anyOf", "oneOf"):
-            if key in found:
-                rest = {k: v for k, v in found.items() if k not in {key, *_ANNOTATIONS}}
-                for child in found[key]:
+            if key in resolved:
+                rest = {k: v for k, v in resolved.items() if k not in {key, *_ANNOTATIONS}}
+                for child in resolved[key]:
                     yield from ({**rest, **arm} for arm in self._arms(child, seen))
                 return
-        kinds = found.get("type")
+        kinds = resolved.get("type")
         if isinstance(kinds, list):
-            yield from (_restrict_to_type(found, kind) for kind in cast("list[str]", kinds))
-        elif kinds is None and (values := _choices(found)) is not None:
+            yield from (_restrict_to_type(resolved, kind) for kind in cast("list[str]", kinds))
+        elif kinds is None and (values := _choices(resolved)) is not None:
             by_kind = list(dict.fromkeys(json_type(value) for value in values))
-            yield from (_restrict_to_type(found, kind) for kind in by_kind)
+            yield from (_restrict_to_type(resolved, kind) for kind in by_kind)
         else:
-            yield found
+            yield resolved
 
     def property(self, schema: object, name: str) -> object:
         """Return the schema of one member of an object."""
@@ -489,17 +489,17 @@ _ANNOTATIONS = ("title", "description", "default", "examples", "discriminator", 
 
 def parameters_of(schema: Mapping[str, Any]) -> dict[str, Schema]:
     """Return the schemas of the parameters by name."""
-    found = DefinitionReader(schema).read(dict(schema)).get("properties")
-    return cast("dict[str, Schema]", found) if isinstance(found, dict) else {}
+    properties = DefinitionReader(schema).read(dict(schema)).get("properties")
+    return cast("dict[str, Schema]", properties) if isinstance(properties, dict) else {}
 
 
 def describe_type(reader: DefinitionReader, schema: object, *, depth: int = 0) -> str:
     """Describe the type of a schema: `integer`, `array of string`, or `red or blue`."""
     arms = reader.arms(schema)
-    found = list(dict.fromkeys(_describe_branch(reader, arm, depth) for arm in arms))
-    if "null" in found:  # last, since most callers never send it
-        found = [kind for kind in found if kind != "null"] + ["null"]
-    return " or ".join(found)
+    kinds = list(dict.fromkeys(_describe_branch(reader, arm, depth) for arm in arms))
+    if "null" in kinds:  # last, because most callers never send it
+        kinds = [kind for kind in kinds if kind != "null"] + ["null"]
+    return " or ".join(kinds)
 
 
 def json_type(value: object) -> str:

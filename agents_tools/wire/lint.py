@@ -1,4 +1,4 @@
-"""Checks for problems of tools with models, providers or users."""
+"""Check tools for problems with models, providers or users."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Finding:
     """A problem of a tool.
 
     Attributes:
-        level: `error` for a tool that cannot work, `warning` for one that works badly.
+        level: `error` if the tool cannot work, `warning` if it works badly.
         code: The stable name of the rule.
         tool: The name of the tool.
         message: The problem and its remedy.
-        place: File and line, if they are known.
+        place: The file and line; `None` if they are unknown.
     """
 
     level: Literal["error", "warning"]
@@ -105,7 +105,7 @@ def _check_descriptions(tool: Tool) -> Iterator[Finding]:
             yield _finding("warning", "no-parameter-description", tool.name, message)
         if not _has_type(resolved):
             remedy = "" if remote else ", annotate it"
-            message = f"parameter {name!r} has no type: models may send any value{remedy}"
+            message = f"parameter {name!r} has no type: models can send any value{remedy}"
             yield _finding("warning", "no-type", tool.name, message)
 
 
@@ -210,7 +210,7 @@ def find_early_results(
     """
     flow = _FlowAnalysis()
     flow.block(definition.body, _LaterYields(ends=False, breaks=False, continues=False))
-    return sorted(flow.found, key=lambda node: node.lineno)
+    return sorted(flow.early_results, key=lambda node: node.lineno)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,15 +226,17 @@ class _FlowAnalysis:
     """A backward analysis of the statements of a function."""
 
     def __init__(self) -> None:
-        self.found: list[ast.Yield] = []
+        self.early_results: list[ast.Yield] = []
 
     def block(self, body: Sequence[ast.stmt], after: _LaterYields) -> bool:
         """Return whether a yield can be reached from the start of the block."""
-        comes = after.ends
+        is_reachable = after.ends
         for statement in reversed(body):
-            here = _LaterYields(ends=comes, breaks=after.breaks, continues=after.continues)
-            comes = self._statement(statement, here)
-        return comes
+            position = _LaterYields(
+                ends=is_reachable, breaks=after.breaks, continues=after.continues
+            )
+            is_reachable = self._statement(statement, position)
+        return is_reachable
 
     def _statement(self, statement: ast.stmt, after: _LaterYields) -> bool:
         match statement:
@@ -253,8 +255,8 @@ class _FlowAnalysis:
             case ast.Try() | ast.TryStar():
                 return self._try(statement, after)
             case ast.Match():
-                arms = [self.block(case.body, after) for case in statement.cases]
-                return any(arms) or after.ends
+                branches = [self.block(case.body, after) for case in statement.cases]
+                return any(branches) or after.ends
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 return after.ends
             case _:
@@ -268,33 +270,33 @@ class _FlowAnalysis:
         return self.block(loop.body, inside) or at_end
 
     def _try(self, statement: ast.Try | ast.TryStar, after: _LaterYields) -> bool:
-        finally_comes = self.block(statement.finalbody, after)
-        end = _LaterYields(ends=finally_comes, breaks=after.breaks, continues=after.continues)
+        finally_yields = self.block(statement.finalbody, after)
+        end = _LaterYields(ends=finally_yields, breaks=after.breaks, continues=after.continues)
         handled = [self.block(handler.body, end) for handler in statement.handlers]
-        else_comes = self.block(statement.orelse, end)
-        inside = _LaterYields(ends=else_comes, breaks=after.breaks, continues=after.continues)
+        else_yields = self.block(statement.orelse, end)
+        inside = _LaterYields(ends=else_yields, breaks=after.breaks, continues=after.continues)
         return self.block(statement.body, inside) or any(handled)
 
     def _simple(self, statement: ast.stmt, after: _LaterYields) -> bool:
         yields = _yields_in(statement)
-        for place, node in enumerate(yields):
-            if _is_text(node.value) and (after.ends or place < len(yields) - 1):
-                self.found.append(node)
+        for index, node in enumerate(yields):
+            if _is_text(node.value) and (after.ends or index < len(yields) - 1):
+                self.early_results.append(node)
         return bool(yields) or after.ends
 
 
 def _yields_in(statement: ast.stmt) -> list[ast.Yield]:
     """Return the yields of a statement, except those in nested functions."""
-    found: list[ast.Yield] = []
-    waiting: list[ast.AST] = [statement]
-    while waiting:
-        node = waiting.pop(0)
+    yields: list[ast.Yield] = []
+    pending: list[ast.AST] = [statement]
+    while pending:
+        node = pending.pop(0)
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
             continue
         if isinstance(node, ast.Yield):
-            found.append(node)
-        waiting.extend(ast.iter_child_nodes(node))
-    return found
+            yields.append(node)
+        pending.extend(ast.iter_child_nodes(node))
+    return yields
 
 
 def _is_text(value: ast.expr | None) -> bool:

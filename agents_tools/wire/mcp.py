@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["FREE_OUTPUT_VERSION", "output_is_wrapped", "to_mcp"]
 
 FREE_OUTPUT_VERSION = "2026-07-28"
-"""The first protocol version in which a structured result may be any JSON value."""
+"""The first protocol version in which a structured result can be any JSON value."""
 
 
 def to_mcp(
@@ -38,10 +38,9 @@ def to_mcp(
         inline_refs: Whether to replace references in the schema by their targets, for clients
             that do not support references.
         protocol_version: The protocol version of the client. Before 2026-07-28, an output schema
-            must describe an object, and clients reject the whole list otherwise. Another output is
-            therefore wrapped as `{"result": ...}`. By default it is wrapped, which works with
-            every version. `output_is_wrapped` returns whether the structured result must be
-            wrapped, too.
+            must describe an object, or clients reject the whole list. Other outputs are therefore
+            wrapped as `{"result": ...}`; this is the default, because it works with every
+            version. `output_is_wrapped` returns whether to wrap the structured result.
     """
     wrap = protocol_version is None or protocol_version < FREE_OUTPUT_VERSION
     return project(tool, WRAPPING if wrap else PROVIDER, inline_refs=inline_refs).wire
@@ -84,14 +83,14 @@ def _build(
 
 
 def _output(schema: JsonSchema, *, wrap: bool) -> JsonSchema:
-    """Return the output schema, with open objects and with null kept in unions."""
+    """Return the output schema, without closing objects or removing null from unions."""
     short = compact(schema, CompactForm(close=False, omit_null=False, bare_literals=False))
     if not wrap:
         return short
     if _is_object(short):
         return {"type": "object", **short}
     definitions: JsonSchema = short.pop("$defs", {})
-    if _point_to_result(short, *definitions.values()):
+    if _redirect_to_result(short, *definitions.values()):
         definitions["result"], short = short, {"$ref": _RESULT}
     out: JsonSchema = {"type": "object", "properties": {"result": short}, "required": ["result"]}
     return {**out, "$defs": definitions} if definitions else out
@@ -100,8 +99,8 @@ def _output(schema: JsonSchema, *, wrap: bool) -> JsonSchema:
 _RESULT = "#/$defs/result"
 
 
-def _point_to_result(*schemas: JsonSchema) -> bool:
-    """Change references to the root, which is moved, to its definition; return whether any did."""
+def _redirect_to_result(*schemas: JsonSchema) -> bool:
+    """Change references to the old root to its definition; return whether there were any."""
     has_changed = False
     pending = list(schemas)
     while pending:
@@ -124,8 +123,8 @@ PROVIDER = Provider(
     options="mcp",
     reserved=frozenset({"name", "inputSchema", "outputSchema"}),
     form=CompactForm(bare_literals=False),
-    any_root=True,
-    takes_any=True,
+    allow_combined_root=True,
+    accepts_any_schema=True,
 )
 
 WRAPPING = replace(PROVIDER, name="mcp (wrapped output)", build=_wrapping)

@@ -35,7 +35,7 @@ def to_openai_chat(
         model: The name of the model, for error messages.
 
     Raises:
-        UserError: The provider runs the tool itself, which only the Responses API supports.
+        UserError: The tool is hosted, which only the Responses API supports.
     """
     if not hasattr(type(tool), "json_schema"):
         raise_hosted_unsupported(tool, model)
@@ -43,7 +43,7 @@ def to_openai_chat(
 
 
 def raise_hosted_unsupported(tool: object, model: str | None = None) -> None:
-    """Raise an error: chat completions do not support hosted tools.
+    """Raise the error for a hosted tool, which chat completions do not support.
 
     Raises:
         UserError: Always.
@@ -52,8 +52,8 @@ def raise_hosted_unsupported(tool: object, model: str | None = None) -> None:
     name = getattr(tool, "name", None) or kind
     target = f"model {model!r}" if model else "this model"
     raise UserTypeError(
-        f"tool {name!r} ({kind}) runs at the provider and needs the Responses API, but {target} is "
-        'called over chat completions; choose a model named "openai/…" or leave the tool out'
+        f"Tool {name!r} ({kind}) runs at its provider and requires the Responses API, but {target} "
+        "uses chat completions. Choose a model named 'openai/…', or remove the tool."
     )
 
 

@@ -40,16 +40,16 @@ class Provider:
     Attributes:
         name: A name in `PROVIDERS`, or a variant of one.
         build: Creates the definition from the tool, its converted parameters, whether they are
-            strict, and the tool's options for this provider.
+            strict, and the tool's options for the provider.
         options: The metadata namespace of those options.
         reserved: Options that the definition itself sets.
-        form: The supported part of JSON Schema.
-        strict: The dialect of its strict mode, if it has one.
+        form: The part of JSON Schema that the provider supports.
+        strict: The dialect of the strict mode; `None` if there is none.
         strict_by_default: Whether tools are strict unless they are configured otherwise.
         property_names: The pattern of valid parameter names.
-        any_root: Whether the root of the parameters may combine schemas.
-        takes_any: Whether it accepts every JSON Schema. Then a schema from outside, for example
-            of an MCP server, is exported unchanged, so that it is the schema that is enforced.
+        allow_combined_root: Whether the root of the parameters can combine schemas (`allOf`).
+        accepts_any_schema: Whether the provider accepts every JSON Schema. If so, an external
+            schema, such as one of an MCP server, is exported unchanged: the tool validates it.
     """
 
     name: str
@@ -60,8 +60,8 @@ class Provider:
     strict: StrictDialect | None = None
     strict_by_default: bool = False
     property_names: re.Pattern[str] | None = None
-    any_root: bool = False
-    takes_any: bool = False
+    allow_combined_root: bool = False
+    accepts_any_schema: bool = False
 
 
 _EXTERNAL_SCHEMA_KINDS = frozenset({"manual", "mcp", "schema"})
@@ -87,7 +87,7 @@ class Projection:
 
     @property
     def wire(self) -> dict[str, Any]:
-        """The definition in the provider's format, a new dictionary at each access."""
+        """The definition in the provider's format; each access returns a new dictionary."""
         definition: dict[str, Any] = marshal.loads(self._definition)  # noqa: S302 -- written above
         return definition
 
@@ -165,7 +165,7 @@ def _create_projection(
     schema = tool.json_schema
     try:
         with schema_errors():
-            root = _object_root(schema, any_root=provider.any_root)
+            root = _object_root(schema, allow_combined_root=provider.allow_combined_root)
             if root.get("description") == tool.description:
                 root = {key: value for key, value in root.items() if key != "description"}
             root, names = _rename_parameters(root, provider.property_names)
@@ -177,7 +177,7 @@ def _create_projection(
                 parameters, nulls = _strict(tool, root, provider.strict, form)
             strict = parameters is not None
             if (
-                provider.takes_any
+                provider.accepts_any_schema
                 and not inline_refs
                 and tool.origin.kind in _EXTERNAL_SCHEMA_KINDS
             ):
@@ -196,7 +196,7 @@ def _create_projection(
 def _strict(
     tool: FunctionTool[..., Any], root: JsonSchema, dialect: StrictDialect, form: CompactForm
 ) -> tuple[JsonSchema | None, bool]:
-    """Convert to a strict dialect, or warn once per tool that this is not possible."""
+    """Convert parameters to a strict dialect; warn once per tool if this is not possible."""
     short = compact(root, _strict_form(form, dialect))
     try:
         return to_strict(short, dialect)
@@ -248,18 +248,18 @@ def _options(tool: FunctionTool[..., Any], provider: Provider) -> dict[str, Any]
     return options
 
 
-def _json_value(value: object, where: str) -> Any:
+def _json_value(value: object, subject: str) -> Any:
     match value:
         case None | bool() | int() | float() | str():
             return value
         case Mapping():
             items = cast("Mapping[object, object]", value).items()
-            return {str(key): _json_value(item, where) for key, item in items}
+            return {str(key): _json_value(item, subject) for key, item in items}
         case Sequence() if not isinstance(value, (bytes, bytearray)):
-            return [_json_value(item, where) for item in cast("Sequence[object]", value)]
+            return [_json_value(item, subject) for item in cast("Sequence[object]", value)]
         case _:
             raise UserTypeError(
-                f"{where} is invalid: expected JSON values, got {type(value).__name__}"
+                f"{subject} is invalid: expected JSON values, got {type(value).__name__}"
             )
 
 
@@ -268,16 +268,16 @@ def _json_value(value: object, where: str) -> Any:
 _COMBINING = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "enum", "const")
 
 
-def _object_root(schema: Mapping[str, Any], *, any_root: bool) -> JsonSchema:
+def _object_root(schema: Mapping[str, Any], *, allow_combined_root: bool) -> JsonSchema:
     """Convert the root of the parameters to the plain object schema that providers require."""
     root = {key: value for key, value in schema.items() if key not in {"$schema", "$id"}}
     root = References(schema).follow(root)
     kind = root.get("type", "object")
     if kind != "object" and not (isinstance(kind, list) and "object" in kind):
-        raise UserValueError(f"its parameters must be one object, but have the type {kind!r}")
+        raise UserValueError(f"its parameters must be one object, got the type {kind!r}")
     root["type"] = "object"
-    if not any_root and any(key in root for key in _COMBINING):
-        root = _without_combinations(root, References(schema))
+    if not allow_combined_root and any(key in root for key in _COMBINING):
+        root = _merge_combinations(root, References(schema))
     if "properties" not in root:
         restrictions = root.keys() & {"additionalProperties", "patternProperties", *_COMBINING}
         root["properties"] = {}
@@ -288,26 +288,31 @@ def _object_root(schema: Mapping[str, Any], *, any_root: bool) -> JsonSchema:
     return root
 
 
-def _without_combinations(root: JsonSchema, references: References) -> JsonSchema:
-    """Move all parameters to the root, and describe their combinations in its description."""
+def _merge_combinations(root: JsonSchema, references: References) -> JsonSchema:
+    """Move all parameters to the root, and add their combinations to its description."""
     properties: JsonSchema = dict(root.get("properties", {}))
     required: list[str] = list(root.get("required", ()))
     notes: list[str] = []
     for key in ("allOf", "anyOf", "oneOf"):
-        arms = [_resolved(arm, references) for arm in root.get(key, ())]
-        for arm in arms:
-            for name, child in arm.get("properties", {}).items():
+        branches = [_resolve_branch(branch, references) for branch in root.get(key, ())]
+        for branch in branches:
+            for name, child in branch.get("properties", {}).items():
                 previous = properties.setdefault(name, child)
                 if previous != child and child not in previous.get("anyOf", ()):
                     properties[name] = {"anyOf": [*previous.get("anyOf", (previous,)), child]}
         if key == "allOf":
-            required.extend(name for arm in arms for name in arm.get("required", ()))
-        elif arms:
-            shared = set[str].intersection(*(set(arm.get("required", ())) for arm in arms))
+            required.extend(name for branch in branches for name in branch.get("required", ()))
+        elif branches:
+            shared = set[str].intersection(
+                *(set(branch.get("required", ())) for branch in branches)
+            )
             required.extend(sorted(shared))
-            choices = [" + ".join(arm.get("required") or arm.get("properties", ())) for arm in arms]
+            choices = [
+                " + ".join(branch.get("required") or branch.get("properties", ()))
+                for branch in branches
+            ]
             if all(choices) and len(set(choices)) > 1:
-                notes.append(f"give {' or '.join(choices)}")
+                notes.append(f"pass {' or '.join(choices)}")
     out = {key: value for key, value in root.items() if key not in _COMBINING}
     out["properties"] = properties
     if required:
@@ -318,8 +323,8 @@ def _without_combinations(root: JsonSchema, references: References) -> JsonSchem
     return out
 
 
-def _resolved(arm: object, references: References) -> JsonSchema:
-    return references.follow(cast("JsonSchema", arm)) if isinstance(arm, dict) else {}
+def _resolve_branch(branch: object, references: References) -> JsonSchema:
+    return references.follow(cast("JsonSchema", branch)) if isinstance(branch, dict) else {}
 
 
 def _rename_parameters(

@@ -573,7 +573,7 @@ def test_names_are_texts_with_something_in_them() -> None:
     with pytest.raises(UserError) as caught:
         load_config({"mcpServers": {" ": {"command": "x"}}})
     assert str(caught.value) == snapshot(
-        "The MCP configuration: The name of an MCP server must be a non-empty string, got ' '."
+        "The MCP configuration: The name of an MCP server expects a non-empty string, got ' '."
     )
 
 

@@ -380,7 +380,9 @@ async def test_systems_and_developers_write_text_only(
 ) -> None:
     """The system prompt has nowhere to put their pictures."""
     item = MessageInputItem(content=[ToolOutputImage(data=PNG)], role="developer")
-    with pytest.raises(UserError, match=r"input\[1\]\.content\[0\].*'developer' holds text only"):
+    with pytest.raises(
+        UserError, match=r"input\[1\]\.content\[0\].*'developer' can only contain text"
+    ):
         await ask(model, "hi", item)
     assert not server.requests
 
@@ -420,7 +422,7 @@ async def test_a_form_beyond_the_api_is_asked_for_in_words(
     server.answer(whole(*said(0, "{}")))
     await ask(model, "hi", instructions="Be kind.", output=form)
     assert "output_config" not in server.last.body
-    assert server.last.body["system"].startswith("Be kind.\n\nAnswer with nothing but JSON")
+    assert server.last.body["system"].startswith("Be kind.\n\nAnswer only with JSON")
     assert server.last.body["system"].endswith(json.dumps(dict(form.schema)))
 
 
@@ -434,7 +436,7 @@ async def test_a_model_without_forms_is_asked_again_in_words(
     await ask(model, "hi", output=form)
     await ask(model, "hi", output=form)
     assert ["output_config" in one.body for one in server.requests] == [True, False, False]
-    assert "Answer with nothing but JSON" in server.last.body["system"]
+    assert "Answer only with JSON" in server.last.body["system"]
     server.answer(json_answer(refused, status=400))
     own = ModelSettings(extra_body={"output_config": {"format": {"type": "json_schema"}}})
     with pytest.raises(ModelError, match="not supported by this model"):
@@ -1031,7 +1033,7 @@ HALF = [BEGUN, start(0, "text", text=""), delta(0, "text_delta", text="Hel")]
     [
         (sse_answer(*HALF), None, True, "ended before"),
         (sse_answer(*HALF, stop(0), {"type": "message_stop"}), None, True, "ended before"),
-        (sse_answer(*HALF, cut=True), None, True, "broke off"),
+        (sse_answer(*HALF, cut=True), None, True, "was interrupted"),
         (sse_answer(*HALF, b"event: message_delta\ndata: {garbage\n\n"), None, True, "JSON"),
         (sse_answer(*HALF, b"event: x\ndata: \xff\xfe\n\n"), None, True, "UnicodeDecodeError"),
         (sse_answer(*HALF, delta(4, "text_delta", text="x")), None, True, "block 4"),
@@ -1039,9 +1041,14 @@ HALF = [BEGUN, start(0, "text", text=""), delta(0, "text_delta", text="Hel")]
             sse_answer(*HALF, failed("overloaded_error", "Overloaded")),
             529,
             True,
-            "broke off: Overloaded",
+            "ended its response with an error: Overloaded",
         ),
-        (sse_answer(*HALF, failed("something_new", "Oh")), 500, True, "broke off: Oh"),
+        (
+            sse_answer(*HALF, failed("something_new", "Oh")),
+            500,
+            True,
+            "ended its response with an error: Oh",
+        ),
         (
             sse_answer(*HALF, failed("invalid_request_error", "odd")),
             400,
@@ -1059,7 +1066,7 @@ HALF = [BEGUN, start(0, "text", text=""), delta(0, "text_delta", text="Hel")]
             True,
             "continued after its end",
         ),
-        (Answer(silent=True), None, True, "Is the server running"),
+        (Answer(silent=True), None, True, "Check that the server runs"),
         (json_answer({"id": "x", "content": []}), None, True, "ended before"),
     ],
 )
@@ -1106,7 +1113,9 @@ async def test_a_model_that_only_pauses_is_given_up(
 async def test_a_server_that_is_not_there_is_told_as_such() -> None:
     """A wrong address is the mistake of every first day."""
     nowhere = AnthropicModel("claude", base_url="http://127.0.0.1:9")
-    with pytest.raises(ModelError, match=r"claude could not be reached.*Is the server running"):
+    with pytest.raises(
+        ModelError, match=r"claude could not be reached.*Check that the server runs"
+    ):
         await ask(nowhere, "hi")
 
 

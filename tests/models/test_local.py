@@ -143,7 +143,7 @@ def test_a_failure_is_told_and_stops_what_builds_on_it() -> None:
     called, answer = _run("break something, then convert it to roman numerals")
     assert [name for name, _ in called] == ["fail"]
     assert "fail failed: Tool 'fail' failed: RuntimeError: broken" in answer
-    assert "needs what the step before did not give" in answer
+    assert "needs a result that the previous step did not return" in answer
 
 
 def test_sub_agents_get_the_whole_task() -> None:

@@ -305,7 +305,7 @@ async def test_a_choice_of_tools_is_said_only_where_there_are_tools(
     ("history", "request_", "told"),
     [
         ((), {"settings": ModelSettings(tool_choice="ad"), "tools": (add,)}, r"'ad'.*: add\."),
-        ((), {"tools": (WebSearchTool(),)}, r"'web_search'.*needs the Responses API.*'qwen'"),
+        ((), {"tools": (WebSearchTool(),)}, r"'web_search'.*requires the Responses API.*'qwen'"),
         ([ToolOutputImage(file_id="f")], {}, r"input\[0\]\.content\[0\]: .*not by file_id"),
         ([ToolOutputFileContent(url="x")], {}, r"content\[0\]: .*not by url"),
         ([ToolOutputAudio(data=b"OggS")], {}, r"content\[0\]: .*audio/wav or audio/mpeg"),
@@ -330,7 +330,7 @@ async def test_systems_and_developers_write_text_only(
 ) -> None:
     """The API has nowhere to put their pictures."""
     item = MessageInputItem(content=[ToolOutputImage(data=PNG)], role="developer")
-    with pytest.raises(UserValueError, match=r"input\[0\].*'developer' holds text only"):
+    with pytest.raises(UserValueError, match=r"input\[0\].*'developer' can only contain text"):
         await ask(model, item)
 
 
@@ -675,7 +675,7 @@ a,b\
             {
                 "role": "user",
                 "content": [
-                    {"type": "text", "text": "The image that look gave for call c2:"},
+                    {"type": "text", "text": "The image from look for call c2:"},
                     {
                         "type": "image_url",
                         "image_url": {"url": "data:image/png;base64,iVBORw0KGgoA"},
@@ -770,7 +770,13 @@ def test_any_history_is_written_in_the_types_of_the_client(history: list[Item]) 
         (429, {"error": {"message": "Too many tokens a minute"}}, ModelError, True, "a minute"),
         (502, "<html>bad gateway</html>", ModelError, True, "bad gateway"),
         (401, {"detail": "who?"}, ModelError, False, "who.*OPENAI_API_KEY"),
-        (404, {"message": "none"}, ModelError, False, r"Does .* have a model 'qwen'\?$"),
+        (
+            404,
+            {"message": "none"},
+            ModelError,
+            False,
+            r"none\. Check that .* has a model 'qwen'\.$",
+        ),
         (
             400,
             {"object": "error", "message": "This model's maximum context length is 4096 tokens"},
@@ -838,12 +844,12 @@ BEGUN = [chunk({"content": "Hel"})]
     [
         (sse_answer(*BEGUN), "ended before"),
         (sse_answer(*BEGUN, done=True), "ended before"),
-        (sse_answer(*BEGUN, cut=True), "broke off"),
+        (sse_answer(*BEGUN, cut=True), "was interrupted"),
         (sse_answer(*BEGUN, "{garbage"), "JSON"),
         (sse_answer(*BEGUN, b"data: \xff\xfe\n\n"), "UnicodeDecodeError"),
         (sse_answer(*BEGUN, {"error": {"message": "it broke", "code": 502}}), "it broke"),
         (sse_answer(*BEGUN, chunk(finish="error")), "reported an error"),
-        (Answer(silent=True), "Is the server running"),
+        (Answer(silent=True), "Check that the server runs"),
         (json_answer({"id": "x", "choices": []}), "ended before"),
     ],
 )
@@ -895,7 +901,7 @@ async def test_a_refusal_that_stays_is_told(server: ScriptedServer, model: OpenA
 async def test_a_server_that_is_not_there_is_told_as_such(model: OpenAIChatModel) -> None:
     """Forgetting to start a local server is the mistake of every first day."""
     nowhere = OpenAIChatModel("qwen", base_url="http://127.0.0.1:9/v1")
-    with pytest.raises(ModelError, match=r"qwen could not be reached.*Is the server running"):
+    with pytest.raises(ModelError, match=r"qwen could not be reached.*Check that the server runs"):
         await ask(nowhere, "hi")
 
 

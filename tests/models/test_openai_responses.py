@@ -1084,7 +1084,7 @@ FAILED = {"id": "resp_1", "error": {"code": "server_error", "message": "it broke
     ("answer", "retryable", "told"),
     [
         (sse_answer(*BEGUN), True, "ended before"),
-        (sse_answer(*BEGUN, cut=True), True, "broke off"),
+        (sse_answer(*BEGUN, cut=True), True, "was interrupted"),
         (sse_answer(*BEGUN, "{garbage"), True, "JSON"),
         (sse_answer(*BEGUN, b"data: \xff\xfe\n\n"), True, "UnicodeDecodeError"),
         (sse_answer("null", "7", '"x"', "[]"), True, "ended before"),
@@ -1097,7 +1097,7 @@ FAILED = {"id": "resp_1", "error": {"code": "server_error", "message": "it broke
         ),
         (sse_answer(*BEGUN, {"type": "error", "error": {"message": "it broke"}}), True, "it broke"),
         (sse_answer(*BEGUN, {"type": "response.failed", "response": FAILED}), True, "it broke"),
-        (sse_answer({"type": "response.failed", "response": None}), True, "no reason"),
+        (sse_answer({"type": "response.failed", "response": None}), True, "unknown error"),
         (
             sse_answer({"type": "error", "code": "invalid_prompt", "message": "not this"}),
             False,

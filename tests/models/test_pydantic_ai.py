@@ -141,7 +141,7 @@ async def test_a_conversation_takes_turns_in_the_words_of_the_bridge() -> None:
     ]
     assert messages[-1].instructions == "You see."
     picture = messages[-1].parts[1].content
-    assert picture[0] == "What the call c1 gave besides text:"
+    assert picture[0] == "The content of call c1 other than text:"
     assert (picture[1].data, picture[1].media_type) == (PNG, "image/png")
     (told,) = info.function_tools
     assert (told.name, told.description) == ("add", "Add two numbers.")

@@ -48,7 +48,7 @@ _NOT_STRICT = frozenset(
     }
 )
 _NOT_ANTHROPIC = frozenset({*_UNSAYABLE - {"format", "minItems"}, *_NOT_STRICT - {"default"}})
-_IN_WORDS = ("of the same form as the one around it", "(enum ", "(const ", "(not ")
+_IN_WORDS = ("with the same structure as its parent", "(enum ", "(const ", "(not ")
 """How a description says what a provider has no keyword for."""
 _SLOW = 1.0
 """Seconds that no declaration of this size may take."""

@@ -253,7 +253,7 @@ def test_a_recursive_type_is_cut_and_says_so() -> None:
                                     "branches": {
                                         "default": [],
                                         "items": {
-                                            "description": "Another Tree, of the same form as the one around it.",
+                                            "description": "A nested Tree with the same structure as its parent.",
                                             "type": "object",
                                         },
                                         "type": "array",
@@ -291,7 +291,7 @@ def test_a_type_that_recurs_in_many_places_is_cut_sooner() -> None:
     """Each level multiplies by the number of places, and the model pays for all of them."""
     node = of(**{f"n{n}": {"$ref": "#/$defs/N"} for n in range(12)})
     short = compact({**of(x={"$ref": "#/$defs/N"}), "$defs": {"N": node}}, INLINED)
-    assert str(short).count("Another N") == 12
+    assert str(short).count("A nested N") == 12
 
 
 def test_references_that_multiply_are_refused() -> None:
@@ -302,7 +302,7 @@ def test_references_that_multiply_are_refused() -> None:
         definitions[f"D{number}"] = of(a=to, b=to)
     schema = {**of(x={"$ref": "#/$defs/D0"}), "$defs": definitions}
     assert compact(schema, FULL_JSON_SCHEMA)["$defs"]
-    with pytest.raises(UserError, match="more than 20,000 parts once references are written out"):
+    with pytest.raises(UserError, match="more than 20,000 parts after its references are inlined"):
         compact(schema, INLINED)
 
 

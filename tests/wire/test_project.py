@@ -344,7 +344,7 @@ def test_a_combination_at_the_root_is_spread_out() -> None:
     made = tool("find", schema, strict=False)
     assert parameters(to_anthropic(made)) == snapshot(
         {
-            "description": "One of two. (give id or name + id)",
+            "description": "One of two. (pass id or name + id)",
             "type": "object",
             "properties": {"id": {"type": ["string", "integer"]}, "name": {"type": "string"}},
             "required": ["id"],
@@ -382,9 +382,9 @@ def test_a_hosted_tool_cannot_go_over_chat_completions() -> None:
     with pytest.raises(UserError) as caught:
         to_openai_chat(hosted, model="openai-chat/gpt-5")
     assert str(caught.value) == (
-        "tool 'web_search' (WebSearchTool) runs at the provider and needs the Responses API, but "
-        "model 'openai-chat/gpt-5' is called over chat completions; choose a model named "
-        '"openai/…" or leave the tool out'
+        "Tool 'web_search' (WebSearchTool) runs at its provider and requires the Responses API, but "
+        "model 'openai-chat/gpt-5' uses chat completions. Choose a model named 'openai/…', or "
+        "remove the tool."
     )
     with pytest.raises(UserError, match="this model"):
         raise_hosted_unsupported(hosted)

@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from agents_tools.tool.context import ToolContext
     from agents_tools.tool.declaration import Call, Declaration
 
-__all__ = ["MCPToolError", "declared_of", "function_tool_of", "result_of"]
+__all__ = ["MCPToolError", "create_declaration", "function_tool_of", "result_of"]
 
 logger = logging.getLogger("agents_tools.mcp")
 
 AnyTool = FunctionTool[..., Any]
 _MAX_SCHEMA_ERRORS = 5
 _PROTOCOL_PREFIX = "io.modelcontextprotocol/"
-"""The prefix of the metadata of the protocol itself, which programs do not need."""
+"""The prefix of the protocol's own metadata, which is left out of results."""
 
 
 class MCPToolError(ToolError):
@@ -61,14 +61,14 @@ def function_tool_of(
     perform: Callable[[ToolContext[Any], dict[str, Any]], Awaitable[dict[str, Any]]],
     validate_arguments: bool = True,
 ) -> AnyTool:
-    """Create a function tool from a listed tool; see `declared_of` for the arguments."""
-    declaration, options = declared_of(
+    """Create a function tool from a listed tool; see `create_declaration` for the arguments."""
+    declaration, options = create_declaration(
         wire, name=name, server=server, perform=perform, validate_arguments=validate_arguments
     )
     return FunctionTool.declared(declaration, **options)
 
 
-def declared_of(
+def create_declaration(
     wire: Mapping[str, Any],
     *,
     name: str,
@@ -92,7 +92,7 @@ def declared_of(
     title = wire.get("title") or an_object(hints).get("title")
     # These fields are stored as options of the MCP export, so that the tool can be served again.
     extra = {key: wire[key] for key in ("title", "icons", "_meta", "execution") if key in wire}
-    declaration = _RemoteSource(
+    declaration = _ServerToolDeclaration(
         wire,
         name=name,
         origin=ToolOrigin(kind="mcp", server=server, wire_name=wire["name"]),
@@ -120,13 +120,13 @@ def _annotations(hints: Any, title: Any) -> ToolAnnotations | None:
 
 
 def _failure_text(ctx: Any, error: Exception) -> str:
-    """Return the error text for the model: in full if it is from the server."""
+    """Return the error text for the model: the complete text if the server sent it."""
     return (
         str(error) if isinstance(error, MCPToolError) else default_tool_error_function(ctx, error)
     )
 
 
-class _RemoteSource:
+class _ServerToolDeclaration:
     """The declaration of a tool that runs on a server."""
 
     direct: None = None
@@ -146,10 +146,12 @@ class _RemoteSource:
         self.json_schema: dict[str, Any] = wire["inputSchema"]
         self.output_json_schema: dict[str, Any] | None = wire.get("outputSchema")
         self._perform = perform
-        self._enforced = self.json_schema if validate else {"type": "object"}
+        self._validated_schema = self.json_schema if validate else {"type": "object"}
         self._reader: SchemaReader | None = None
         if validate and not _is_schema(self.json_schema):
-            self._reader = SchemaReader(name, self.json_schema)  # raises with the invalid place
+            self._reader = SchemaReader(
+                name, self.json_schema
+            )  # raises an error with the invalid part
         self._output_validator: Any = None
 
     def read(self, args_json: str) -> dict[str, Any]:
@@ -160,7 +162,7 @@ class _RemoteSource:
         """
         reader = self._reader
         if reader is None:
-            reader = self._reader = SchemaReader(self.name, self._enforced)
+            reader = self._reader = SchemaReader(self.name, self._validated_schema)
         return reader.read(args_json)
 
     @property
@@ -210,13 +212,13 @@ class _RemoteSource:
         self.read(args_json)
 
     def serializer(self) -> Any:
-        """Return `None`: results are JSON already."""
+        """Return `None`: results are already JSON."""
         return None
 
     def method_of(self) -> None:
-        """Do nothing: there is no Python function that could be a method."""
+        """Return `None`: there is no Python method."""
 
-    def bind(self, instance: object) -> _RemoteSource:
+    def bind(self, instance: object) -> _ServerToolDeclaration:
         """Return this declaration: there is no Python function to bind."""
         del instance
         return self
@@ -275,7 +277,7 @@ def result_of(
         and structured is None
         and (rest := {k: v for k, v in raw.items() if k not in known})
     ):
-        structured = rest  # a result of another shape is passed on rather than dropped
+        structured = rest  # unknown fields become the result if there is no other
     text_or_blocks: Any = _join(blocks)
     return ToolResult(
         content=None if not blocks and structured is not None else text_or_blocks,

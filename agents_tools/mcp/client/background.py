@@ -91,7 +91,7 @@ class MCPTools(list[AnyTool]):
         super().__init__(manager.get_tools())
         self.manager = manager
         weakref.finalize(manager, _close_connections, manager.connections).atexit = False
-        _OPEN.add(manager)
+        _open_managers.add(manager)
 
     @property
     def failures(self) -> dict[str, MCPError]:
@@ -157,19 +157,19 @@ def _close_connections(connections: list[Connection]) -> None:
         connection.close_soon()
 
 
-_OPEN: weakref.WeakSet[MCPToolManager] = weakref.WeakSet()
+_open_managers: weakref.WeakSet[MCPToolManager] = weakref.WeakSet()
 """The open managers on the background loop."""
 _EXIT_TIMEOUT = 5.0
 """Seconds that servers have to close at the end of the program."""
 
 
 def _close(manager: MCPToolManager) -> None:
-    _OPEN.discard(manager)
+    _open_managers.discard(manager)
     call_async_from_sync(manager.cleanup)
 
 
 @atexit.register
 def _close_all() -> None:
-    for manager in list(_OPEN):
+    for manager in list(_open_managers):
         with contextlib.suppress(Exception):
             call_async_from_sync(manager.cleanup, timeout=_EXIT_TIMEOUT)

@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     Ask = Callable[[Question], Any]
     Sample = Callable[[Mapping[str, Any], ToolContext[Any] | None], Any] | Literal[True]
 
-__all__ = ["answer_of", "elicit_live", "roots_of", "sample_live"]
+__all__ = ["answer_request", "elicit_live", "roots_result", "sample_live"]
 
 logger = logging.getLogger("agents_tools.mcp")
 
 _DECLINED: dict[str, Any] = {"action": "decline"}
 
 
-async def answer_of(
+async def answer_request(
     connection: Connection,
     request: Mapping[str, Any],
     context: ToolContext[Any],
@@ -47,7 +47,7 @@ async def answer_of(
     if method == "sampling/createMessage":
         return await _sample(params, context, sample)
     if method == "roots/list":
-        return roots_of(roots)
+        return roots_result(roots)
     return {"error": f"{method!r:.80} is not supported"}
 
 
@@ -69,33 +69,33 @@ async def sample_live(
     return await _run_for(request, lambda: _sample(params, context, sample))
 
 
-def roots_of(folders: Sequence[str | os.PathLike[str]]) -> dict[str, Any]:
+def roots_result(folders: Sequence[str | os.PathLike[str]]) -> dict[str, Any]:
     """Return folders as the result of `roots/list`."""
     paths = [Path(folder).resolve() for folder in folders]
     return {"roots": [{"uri": path.as_uri(), "name": path.name} for path in paths]}
 
 
 def _request_of(connection: Connection) -> PendingRequest | None:
-    """Return the call that a server request belongs to; `None` if that is ambiguous.
+    """Return the call that a server request belongs to; `None` if it is ambiguous.
 
-    The protocol does not relate the two, so the answer is only certain if all calls in flight
-    belong to one run.
+    The protocol does not relate requests to calls. The result is certain only if all calls in
+    flight belong to one run.
     """
     calls = [one for one in connection.requests if one.context is not None]
     runs = {one.context.run_id for one in calls if one.context is not None}
     return calls[-1] if calls and len(runs) == 1 else None
 
 
-async def _run_for(request: PendingRequest | None, make: Callable[[], Any]) -> dict[str, Any]:
+async def _run_for(request: PendingRequest | None, create: Callable[[], Any]) -> dict[str, Any]:
     """Await an answer on the loop of the caller, with the idle timeout of the call suspended."""
     if request is None:
-        return await make()
+        return await create()
     request.suspend_idle_timeout()
     try:
-        loop = request.caller
+        loop = request.caller_loop
         if loop is None or loop is asyncio.get_running_loop() or not loop.is_running():
-            return await make()
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(make(), loop))
+            return await create()
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(create(), loop))
     finally:
         request.record_progress({})
 
@@ -154,14 +154,14 @@ def _content(answer: Any, schema: Mapping[str, Any]) -> dict[str, Any] | None:
     if hasattr(answer, "model_dump"):
         answer = answer.model_dump(mode="json")
     if not isinstance(answer, Mapping):
-        # A scalar answer is the value of the only field; a plain yes accepts all defaults.
+        # A scalar answer is the value of the only field. `True` accepts all defaults.
         is_value = len(fields) == 1 and (answer is not True or _is_yes_or_no(schema))
         answer = {next(iter(fields)): answer} if is_value else {}
     defaults = {name: field["default"] for name, field in fields.items() if "default" in field}
     content = {**defaults, **an_object(cast("object", answer))}
     try:
         is_valid = validator_for(dict(schema), offline=True).is_valid(content)
-    except Exception:  # noqa: BLE001 - an invalid schema cannot reject an answer
+    except Exception:  # noqa: BLE001 - an invalid schema is not enforced
         is_valid = True
     return content if is_valid else None
 

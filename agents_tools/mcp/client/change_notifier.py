@@ -1,4 +1,4 @@
-"""Notify programs and registries of changed tools, in tasks outside the connection."""
+"""Notify callbacks and registries of changed tools, without blocking the connection."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ToolListChange:
 
 
 class ChangeNotifier:
-    """The subscribers to changes; an exception of a subscriber never affects a connection.
+    """Notifies subscribers of changes; their exceptions never affect a connection.
 
     Args:
         on_change: Called with each change, sync or async.

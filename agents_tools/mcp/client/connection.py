@@ -1,4 +1,4 @@
-"""A connection to one MCP server: it connects on first use, reconnects, and serves any loop."""
+"""A connection to one MCP server: connect on first use, reconnect, and serve calls of any loop."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ __all__ = ["Connection", "ConnectionOwner", "ServerStats"]
 logger = logging.getLogger("agents_tools.mcp")
 
 _MAX_FAILURES, _FAILURE_WINDOW = 5, 60.0
-"""After this many failed attempts within this many seconds, further attempts are refused."""
+"""The number of failed attempts within a number of seconds that blocks further attempts."""
 _FIRST_BACKOFF = 0.1
-"""Seconds to wait before the attempt after the first failure; each failure doubles them."""
+"""Seconds to wait after the first failed attempt; each further failure doubles the wait."""
 _MAX_RETRY_AFTER = 5.0
-"""The longest wait that a server may request before a request is sent again, in seconds."""
+"""The longest wait in seconds, as requested by a server, after which a request is sent again."""
 _CLOSE_TIMEOUT = 8.0
 """Seconds that a connection has to close."""
 _NOT_FOUND = 404
@@ -54,7 +54,7 @@ class ConnectionOwner(Protocol):
         Args:
             connection: The connection that listed them.
             tools: The tools as the server lists them.
-            refused: Why tools cannot be called, by their names.
+            refused: The reasons why tools cannot be called, by their names.
         """
         ...
 
@@ -79,10 +79,10 @@ class ServerStats:
 
 
 class Connection:
-    """A connection to one server, opened on first use and opened again after it was lost.
+    """A connection to one server, opened on first use and reopened after it was lost.
 
-    A connection belongs to the event loop that used it first. Calls from other loops run on that
-    loop; when it has ended, the next caller's loop takes the connection over.
+    A connection belongs to the event loop that used it first, and calls from other loops run on
+    that loop. After that loop has ended, the connection belongs to the loop of the next caller.
 
     Args:
         config: The configuration of the server.
@@ -108,7 +108,7 @@ class Connection:
 
     @property
     def owner(self) -> ConnectionOwner | None:
-        """The owner; `None` once it was garbage-collected."""
+        """The owner; `None` after it was garbage-collected."""
         return self._owner()
 
     @property
@@ -178,7 +178,7 @@ class Connection:
             params: The parameters of the method.
             context: The tool call that the request is part of.
             on_progress: Called with the params of each progress notification.
-            repeatable: Whether the request may be sent again although its outcome is unknown.
+            repeatable: Whether the request can be sent again although its outcome is unknown.
 
         Raises:
             MCPConnectionError: The server cannot be reached; the request was not executed.
@@ -186,14 +186,16 @@ class Connection:
             MCPTimeoutError: The server did not answer in time.
             ToolLostError: The connection was lost; it is unknown whether the request was executed.
         """
-        make = partial(
+        create_request = partial(
             PendingRequest,
             method,
             context=context,
-            caller=asyncio.get_running_loop(),
+            caller_loop=asyncio.get_running_loop(),
             on_progress=on_progress,
         )
-        return await self._run_on_own_loop(lambda: self._request(make, dict(params), repeatable))
+        return await self._run_on_own_loop(
+            lambda: self._request(create_request, dict(params), repeatable)
+        )
 
     async def close(self) -> None:
         """Close the connection and end the server process, within bounded time."""
@@ -215,7 +217,7 @@ class Connection:
         await self._run_on_own_loop(reconnect)
 
     def close_soon(self) -> None:
-        """Close the connection without waiting for it, from any thread."""
+        """Close the connection in the background; can be called from any thread."""
         self._closed = True
         loop = self._loop
         if loop is not None and loop.is_running():
@@ -228,20 +230,20 @@ class Connection:
 
     # --- on the loop that owns the connection
 
-    async def _run_on_own_loop(self, make: Callable[[], Awaitable[Any]]) -> Any:
+    async def _run_on_own_loop(self, create: Callable[[], Awaitable[Any]]) -> Any:
         """Await a coroutine on the loop that owns the connection."""
         loop = asyncio.get_running_loop()
         while (owner := self._loop) is not loop:
             if owner is None or not owner.is_running():
                 self._move_to(loop)
                 break
-            # A loop that ended before it started the coroutine has sent nothing: take over.
+            # The loop ended before it started the coroutine, so nothing was sent: try again here.
             with contextlib.suppress(LoopEndedError):
-                return await run_on_loop(owner, make, server=self.name)
-        return await make()
+                return await run_on_loop(owner, create, server=self.name)
+        return await create()
 
     def _move_to(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Abandon the sessions of a loop that has ended, and belong to another loop."""
+        """Move the connection to a loop, and abandon the sessions of its loop that has ended."""
         sessions = self._retired | ({self._session} if self._session else set[ConnectionSession]())
         for session in sessions:
             session.abandon()
@@ -250,7 +252,7 @@ class Connection:
         self._loop = loop
 
     async def _ensure_session(self) -> ConnectionSession:
-        """Return the open session; open one if there is none, or if it takes no more requests."""
+        """Return the open session; open one if there is none, or if it accepts no more requests."""
         session = self._session
         if session is None or session.is_closed or session.retired:
             if self._closed:
@@ -265,7 +267,7 @@ class Connection:
         return session
 
     def _check_failures(self) -> None:
-        """Refuse a new attempt when the last ones all failed within the window."""
+        """Raise an error if too many attempts have failed within the window."""
         if len(self._failures) == _MAX_FAILURES and self.error is not None:
             remaining = self._failures[0] + _FAILURE_WINDOW - time.monotonic()
             if remaining > 0:
@@ -276,7 +278,7 @@ class Connection:
                 )
 
     def _backoff(self) -> float:
-        """Return how many seconds to wait before an attempt."""
+        """Return the wait before an attempt, in seconds."""
         return _FIRST_BACKOFF * (2 ** (len(self._failures) - 1)) if self._failures else 0.0
 
     def _retire(self, session: ConnectionSession) -> None:
@@ -298,19 +300,19 @@ class Connection:
         self.error = error
 
     def record_dropped(self, count: int) -> None:
-        """Record how many messages of a session could not be used."""
+        """Add to the number of messages that could not be used."""
         self.stats.dropped += count
 
     async def _request(
         self,
-        make: Callable[[], PendingRequest],
+        create_request: Callable[[], PendingRequest],
         params: dict[str, Any],
         repeatable: bool,
     ) -> dict[str, Any]:
         first = True
         while True:
             session = await self._ensure_session()
-            request = make()
+            request = create_request()
             try:
                 return await session.send(request, params)
             except NotRunError as error:
@@ -326,7 +328,7 @@ class Connection:
                 session.retire()
 
     def _not_run(self, error: NotRunError) -> MCPConnectionError:
-        wait = "" if error.retry_after is None else f" It asks to wait {error.retry_after:g} s."
+        wait = "" if error.retry_after is None else f" Retry after {error.retry_after:g} s."
         return MCPConnectionError(
             f"MCP server {self.name!r} did not accept the request: {error}.{wait}",
             server=self.name,

@@ -1,4 +1,4 @@
-"""One session of a connection: a task that connects, sends requests and follows the tool list."""
+"""One session of a connection: a task that connects, sends requests and updates the tool list."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MAX_TOOLS = 5_000
 _DEBOUNCE = 0.3
 """Seconds from a change of the tool list to its reload; change notifications come in bursts."""
 _MAX_LOGS = 10_000
-"""Log messages of a server after which the rest of them is dropped."""
+"""The maximum number of log messages of a server; further ones are dropped."""
 _NOT_FOUND, _CLOSED = 404, -32000
 
 
@@ -70,7 +70,7 @@ class SessionOwner(Protocol):
         ...
 
     def record_dropped(self, count: int) -> None:
-        """Record how many messages of a session could not be used."""
+        """Add to the number of messages that could not be used."""
         ...
 
 
@@ -79,8 +79,8 @@ class NotRunError(Exception):
 
     Args:
         message: The reason.
-        retryable: Whether the request may succeed on a new connection.
-        retry_after: How many seconds the server asks to wait first.
+        retryable: Whether the request can succeed on a new connection.
+        retry_after: The wait that the server requests, in seconds.
         code: The HTTP status, if there is one.
     """
 
@@ -121,14 +121,14 @@ class ConnectionSession:
         self.retired = False
         self._list_changed = asyncio.Event()
         self._logs = 0
-        # An empty context: the variables of the call that opens the connection are not its own.
+        # An empty context: the session must not inherit the variables of the call that opens it.
         self.task = loop.create_task(self._run(delay), name=f"mcp {owner.name}", context=Context())
         # A task that is cancelled before its first step cannot resolve `ready` itself.
         self.task.add_done_callback(lambda _: self._fail("connecting was cancelled"))
 
     @property
     def is_closed(self) -> bool:
-        """Whether the session cannot send requests any more."""
+        """Whether the session can no longer send requests."""
         return self.pending.closed.is_set() or self.task.done()
 
     def retire(self) -> None:
@@ -158,7 +158,7 @@ class ConnectionSession:
             if task is not None and task.cancelling() and not timer.cancelled():
                 return  # cancelled by the connection, or by a loop that ends
             raise
-        except BaseException as error:  # noqa: BLE001 - raised by `ready` in those who wait for it
+        except BaseException as error:  # noqa: BLE001 - `ready` raises it in the callers
             self._finish_with(error)
         finally:
             timer.cancel()
@@ -205,7 +205,7 @@ class ConnectionSession:
             self._fail(self.pending.fault or _describe(cause), cause)
 
     def _fail(self, why: str, cause: BaseException | None = None) -> None:
-        """Fail the attempt to connect; do nothing when it has succeeded or failed already."""
+        """Fail the connection attempt, unless it has already succeeded or failed."""
         if self.ready.done():
             return
         reasons = [why]
@@ -245,13 +245,13 @@ class ConnectionSession:
         logger.debug("%s (%s): %s", self.config.name, params.get("level"), text)
 
     async def _watch_changes(self) -> None:
-        """Read the stream of changes, in the protocol versions that have one; reopen it if lost."""
+        """Read the stream of changes, if the protocol version has one; reopen it after errors."""
         client = self.client
         delay = 1.0
         while client is not None:
             try:
                 await client.listen(self._on_list_changed)
-            except Exception as error:  # noqa: BLE001 - calls work without it; it is opened again
+            except Exception as error:  # noqa: BLE001 - calls work without the stream; reopen it
                 logger.debug("%s: the stream of changes has ended: %r", self.config.name, error)
             else:
                 return
@@ -266,7 +266,7 @@ class ConnectionSession:
             self._list_changed.clear()
             try:
                 await self._load_tools()
-            except Exception as error:  # noqa: BLE001 - also of callbacks; the next change retries
+            except Exception as error:  # noqa: BLE001 - can be of a callback; the next change retries
                 logger.warning(
                     "The tools of MCP server %r were not updated: %s", self.config.name, error
                 )
@@ -276,7 +276,7 @@ class ConnectionSession:
         tools = await self._list_tools()
         refused: dict[str, str] = {}
         if self.client is not None and self.config.transport == "http":
-            refused, self.pending.header_mirror = self.client.mirrored(tools)
+            refused, self.pending.header_mirror = self.client.check_headers(tools)
         self.owner.listed(tools, refused)
 
     async def _list_tools(self) -> list[dict[str, Any]]:
@@ -366,7 +366,7 @@ class ConnectionSession:
                 raise await self._lost_error(request) from None
             raise self._refusal_error(request, refusal) from None
         except ConnectionError:
-            self.retire()  # nothing can be sent any more, but answers may still come
+            self.retire()  # no request can be sent, but answers can still arrive
             raise await self._lost_error(request) from None
         finally:
             request.timeout = None
@@ -418,7 +418,7 @@ class ConnectionSession:
 
 
 def _root_cause(error: BaseException) -> BaseException:
-    """Return the error inside the groups that structured concurrency wraps it in."""
+    """Return the first error inside nested exception groups."""
     while isinstance(error, BaseExceptionGroup):
         inside = cast("BaseExceptionGroup[BaseException]", error).exceptions
         error = next((e for e in inside if not isinstance(e, asyncio.CancelledError)), inside[0])
@@ -426,7 +426,7 @@ def _root_cause(error: BaseException) -> BaseException:
 
 
 def _describe(error: BaseException) -> str:
-    """Return the message of an error in one short text; its type where it has none."""
+    """Return the shortened message of an error, or its type if it has no message."""
     with contextlib.suppress(Exception):
         text = shorten(safe_text(str(getattr(error, "message", "") or error)), 500).rstrip(".")
         if text:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["LoopEndedError", "consume_exception", "run_on_loop"]
 
 _POLL_INTERVAL = 1.0
-"""Seconds between two checks that the other loop still runs."""
+"""Seconds between two checks whether the other loop still runs."""
 _CANCEL_TIMEOUT = 2.0
 """Seconds that a cancelled call has on the other loop to notify its server."""
 
@@ -33,13 +33,13 @@ class LoopEndedError(MCPConnectionError):
 
 
 async def run_on_loop(
-    loop: asyncio.AbstractEventLoop, make: Callable[[], Awaitable[Any]], *, server: str
+    loop: asyncio.AbstractEventLoop, create: Callable[[], Awaitable[Any]], *, server: str
 ) -> Any:
     """Await a coroutine on another loop; cancelling this call cancels the coroutine there.
 
     Args:
         loop: The loop that owns the connection.
-        make: Creates the coroutine; it is called on that loop.
+        create: Creates the coroutine; it is called on that loop.
         server: The name of the server, for error messages.
 
     Raises:
@@ -50,11 +50,11 @@ async def run_on_loop(
     if is_blocked(loop):
         raise UserError(
             "The connection to the MCP server belongs to the event loop that waits for this call: "
-            "it was called from sync code on the thread of that loop. Write "
+            "the call came from sync code on the thread of that loop. Write "
             "`await tool.invoke(...)` there, or run the sync code in a thread: "
             "`await asyncio.to_thread(...)`."
         )
-    call = _LoopCall(loop, make, server)
+    call = _LoopCall(loop, create, server)
     result = asyncio.wrap_future(call.future)
     result.add_done_callback(consume_exception)
     try:
@@ -74,18 +74,18 @@ async def run_on_loop(
 
 
 class _LoopCall:
-    """Represent a coroutine that another loop awaits.
+    """A coroutine that another loop awaits.
 
-    A loop that ends drops the callbacks that it has not run yet, so the caller has to check from
-    time to time whether the loop still runs.
+    A loop that ends drops its pending callbacks, so the caller checks repeatedly whether the loop
+    still runs.
     """
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, make: Callable[[], Awaitable[Any]], server: str
+        self, loop: asyncio.AbstractEventLoop, create: Callable[[], Awaitable[Any]], server: str
     ) -> None:
         self.future: concurrent.futures.Future[Any] = concurrent.futures.Future()
         self._loop = loop
-        self._make = make
+        self._create = create
         self._server = server
         self._task: asyncio.Task[None] | None = None
 
@@ -101,7 +101,7 @@ class _LoopCall:
             self._task.cancel()
 
     def check_loop(self) -> None:
-        """Raise an error when the other loop cannot finish the coroutine any more.
+        """Raise an error if the other loop can no longer finish the coroutine.
 
         Raises:
             MCPConnectionError: The coroutine was not started and never will be.
@@ -116,7 +116,7 @@ class _LoopCall:
 
     async def _run(self) -> None:
         try:
-            value = await self._make()
+            value = await self._create()
         except asyncio.CancelledError:
             self.future.set_exception(_lost_error())
             raise

@@ -1,4 +1,4 @@
-"""The HTTP client below the SDK's transports: adds headers, and isolates failed requests."""
+"""The HTTP client of the SDK's transports: it adds headers, and isolates failed requests."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ logger = logging.getLogger("agents_tools.mcp")
 
 _NOT_FOUND = 404
 _KEEP_ALIVE = 3.0
-"""Seconds for which an idle connection is kept open: fewer than servers keep theirs, because a
-request on a connection that the server is closing counts as lost."""
+"""Seconds for which an idle connection is kept open: fewer than on most servers, because a request
+on a connection that the server is closing counts as lost."""
 _DELETE_TIMEOUT = 1.5
 """Seconds that a server has to answer the DELETE request that ends a session."""
-_NOT_RUN = frozenset({400, 401, 403, 404, 405, 406, 413, 415, 421, 429, 503})
+_NOT_EXECUTED = frozenset({400, 401, 403, 404, 405, 406, 413, 415, 421, 429, 503})
 """Statuses of requests that a server has not acted upon."""
-_UNKNOWN = frozenset({502, 504})
-"""Statuses of a proxy that does not know what the server did."""
+_OUTCOME_UNKNOWN = frozenset({502, 504})
+"""Statuses of a proxy that does not know whether the server has executed the request."""
 _SAME_METHOD_REDIRECTS = frozenset({307, 308})
 _METHOD_NOT_FOUND, _INVALID_REQUEST, _INTERNAL, _CLOSED = -32601, -32600, -32603, -32000
 
@@ -43,8 +43,8 @@ _METHOD_NOT_FOUND, _INVALID_REQUEST, _INTERNAL, _CLOSED = -32601, -32600, -32603
 def http_client(httpx: Any, config: MCPServerConfig, pending: PendingRequests) -> Any:
     """Create the HTTP client for one connection.
 
-    A request that cannot be sent, or is refused, gets a JSON-RPC error as its response, so that
-    only its caller fails and not the session. The reason is stored in the pending request.
+    A request that cannot be sent, or is rejected, gets a JSON-RPC error as its response, so that
+    only its call fails and not the session. The reason is stored in the pending request.
 
     Args:
         httpx: The HTTP library of the installed SDK: `httpx`, or `httpx2` for version 2.
@@ -80,7 +80,7 @@ def http_client(httpx: Any, config: MCPServerConfig, pending: PendingRequests) -
             except Exception as error:
                 if not message:
                     raise  # an event stream, which the SDK reopens, or the end of a session
-                return _failure_response(
+                return _exception_response(
                     httpx, config, request, number, open_request, error, pending
                 )
 
@@ -139,8 +139,8 @@ async def _check_response(
             sent=False,
         )
         return _error(httpx, request, number, _INVALID_REQUEST, "redirected")
-    if response.status_code >= 400:  # noqa: PLR2004 - where errors begin
-        return await _refusal_response(httpx, config, request, number, open_request, response)
+    if response.status_code >= 400:  # noqa: PLR2004 - the first error status
+        return await _rejection_response(httpx, config, request, number, open_request, response)
     kind = response.headers.get("content-type", "").lower()
     if number is not None and kind.startswith("application/json"):
         length = response.headers.get("content-length", "")
@@ -186,7 +186,7 @@ def _fail_if_unanswered(open_request: PendingRequest) -> None:
 
 
 def _watch_stream(httpx: Any, stream: Any, open_request: PendingRequest) -> Any:
-    """Wrap an event stream, to fail its request if it ends without the answer."""
+    """Wrap an event stream, to fail its request if the stream ends without the answer."""
     base: Any = httpx.AsyncByteStream
 
     class WatchedStream(base):  # type: ignore[misc] # the base class depends on the SDK
@@ -198,7 +198,7 @@ def _watch_stream(httpx: Any, stream: Any, open_request: PendingRequest) -> Any:
                     yield piece
             finally:
                 open_request.stream_ended = open_request.raw is None
-                # The SDK resumes a stream with event ids; any other stream is at its end.
+                # The SDK resumes a stream with event ids; other streams cannot continue.
                 if open_request.stream_ended and not has_ids:
                     asyncio.get_running_loop().call_later(
                         _DELIVERY_TIMEOUT, _fail_if_unanswered, open_request
@@ -210,7 +210,7 @@ def _watch_stream(httpx: Any, stream: Any, open_request: PendingRequest) -> Any:
     return WatchedStream()
 
 
-async def _refusal_response(
+async def _rejection_response(
     httpx: Any,
     config: MCPServerConfig,
     request: Any,
@@ -229,10 +229,10 @@ async def _refusal_response(
     message = an_object(data)
     error = an_object(message.get("error"))
     is_rpc_error = message.get("jsonrpc") == "2.0" and isinstance(error.get("code"), int)
-    if is_rpc_error and status not in _UNKNOWN:
+    if is_rpc_error and status not in _OUTCOME_UNKNOWN:
         if open_request is not None:
             open_request.retry_after = wait
-            open_request.sent = status not in _NOT_RUN
+            open_request.sent = status not in _NOT_EXECUTED
             if wait is not None or (status == _NOT_FOUND and open_request.in_session):
                 open_request.fault = _status_text(config, status, body)
         if number is None:
@@ -242,8 +242,8 @@ async def _refusal_response(
         )
     if open_request is not None:
         open_request.retry_after = wait
-        open_request.lost = status in _UNKNOWN
-    _set_fault(open_request, _status_text(config, status, body), sent=status not in _NOT_RUN)
+        open_request.lost = status in _OUTCOME_UNKNOWN
+    _set_fault(open_request, _status_text(config, status, body), sent=status not in _NOT_EXECUTED)
     if number is None:
         logger.debug("%s: a notification was refused: %s", config.name, status)
         return httpx.Response(202, request=request)
@@ -267,7 +267,7 @@ def _status_text(config: MCPServerConfig, status: int, body: bytes) -> str:
     return f"it answered with HTTP status {status}{remedy}{more}"
 
 
-def _failure_response(
+def _exception_response(
     httpx: Any,
     config: MCPServerConfig,
     request: Any,
@@ -276,7 +276,7 @@ def _failure_response(
     error: Exception,
     pending: PendingRequests,
 ) -> Any:
-    not_sent_errors = (
+    unsent_errors = (
         httpx.ConnectError,
         httpx.ConnectTimeout,
         httpx.PoolTimeout,
@@ -284,8 +284,8 @@ def _failure_response(
         httpx.InvalidURL,
         httpx.LocalProtocolError,
     )
-    sent = isinstance(error, httpx.TransportError) and not isinstance(error, not_sent_errors)
-    if isinstance(error, not_sent_errors):
+    sent = isinstance(error, httpx.TransportError) and not isinstance(error, unsent_errors)
+    if isinstance(error, unsent_errors):
         why = f"it cannot be reached at {config.place}: {_reason(error)}"
     elif sent:
         why = f"the connection broke: {_reason(error)}"

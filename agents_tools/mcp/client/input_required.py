@@ -1,4 +1,4 @@
-"""Call a tool on a server, and answer the requests for input that the server returns first."""
+"""Call a tool on a server, and answer the requests for input that the server returns."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from agents_tools.errors import AgentsToolsError, MCPProtocolError
 from agents_tools.mcp._coerce import an_object, text_or_none
 from agents_tools.mcp._progress_meta import EVENT_KEY, PROGRESS_EVENTS
-from agents_tools.mcp.client.callbacks import answer_of
+from agents_tools.mcp.client.callbacks import answer_request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -43,10 +43,10 @@ async def perform_call(
         name: The name of the tool on the server.
         arguments: The validated arguments.
         context: The context of the call, which receives the progress of the server.
-        repeatable: Whether the call may be sent again although its outcome is unknown.
-        ask: Answers questions if the run does not.
-        sample: Answers requests for a model's answer if the run does not.
-        roots: The folders that the server may work in.
+        repeatable: Whether the call can be sent again although its outcome is unknown.
+        ask: Answers questions outside of runs with `RunConfig.ask`.
+        sample: Answers sampling requests outside of runs with `RunConfig.sample`.
+        roots: The folders that the server can work in.
 
     Raises:
         MCPProtocolError: The server requests input that is not supported, or too often.
@@ -66,10 +66,12 @@ async def perform_call(
                 connection.stats.errors += result.get("isError") is True
                 return result
             answers = {
-                key: await answer_of(connection, an_object(request), context, ask, sample, roots)
+                key: await answer_request(
+                    connection, an_object(request), context, ask, sample, roots
+                )
                 for key, request in an_object(result.get("inputRequests")).items()
             }
-            _check_offered(connection, name, answers)
+            _check_supported(connection, name, answers)
             params = {"name": name, "arguments": arguments}
             if answers:
                 params["inputResponses"] = answers
@@ -86,14 +88,14 @@ async def perform_call(
     )
 
 
-def _check_offered(
+def _check_supported(
     connection: Connection, name: str, answers: Mapping[str, Mapping[str, Any]]
 ) -> None:
-    refused = next((answer["error"] for answer in answers.values() if "error" in answer), None)
-    if refused is not None:
+    error = next((answer["error"] for answer in answers.values() if "error" in answer), None)
+    if error is not None:
         raise MCPProtocolError(
             f"MCP server {connection.name!r} requested input that is not available, in a call of "
-            f"{name!r}: {refused}.",
+            f"{name!r}: {error}.",
             server=connection.name,
         )
 

@@ -20,7 +20,7 @@ from agents_tools.errors import (
 from agents_tools.mcp._coerce import an_object
 from agents_tools.mcp._executables import check_program
 from agents_tools.mcp.client.adapter import AnyTool, function_tool_of
-from agents_tools.mcp.client.callbacks import elicit_live, roots_of, sample_live
+from agents_tools.mcp.client.callbacks import elicit_live, roots_result, sample_live
 from agents_tools.mcp.client.change_notifier import ChangeNotifier, ToolListChange
 from agents_tools.mcp.client.connection import Connection
 from agents_tools.mcp.client.input_required import perform_call
@@ -69,8 +69,8 @@ class MCPToolManager:
             `RunConfig.sample`. It is called with the params and the context of the call (`None` if
             unknown), and returns text or a complete result; sync or async. `True` leaves the
             requests to the runs. By default, servers cannot use a model.
-        roots: The folders that servers may work in.
-        allow_commands: The programs that stdio servers may use; any by default.
+        roots: The folders that servers can work in.
+        allow_commands: The programs that can be started as stdio servers; any by default.
         max_connecting: The maximum number of servers that connect at the same time.
     """
 
@@ -96,7 +96,7 @@ class MCPToolManager:
             "max_time": max_time,
         }
         self._pins = ToolPins(pins) if isinstance(pins, (str, os.PathLike)) else pins
-        self._first_listed: dict[str, list[dict[str, Any]]] = {}
+        self._first_lists: dict[str, list[dict[str, Any]]] = {}
         self._notifier = ChangeNotifier(on_change)
         self._ask = ask
         self._sample: Sample | None = sample
@@ -234,13 +234,13 @@ class MCPToolManager:
         return list(server.tools.values())
 
     async def cleanup(self) -> None:
-        """Close all servers. Their tools are kept; `connect` makes them usable again."""
+        """Close all servers. Their tools stay listed; `connect` makes them usable again."""
         async with asyncio.TaskGroup() as group:
             for server in list(self._servers.values()):
                 group.create_task(server.connection.close())
 
     def close_soon(self) -> None:
-        """Close all servers without waiting for it, from any thread."""
+        """Close all servers in the background; can be called from any thread."""
         for server in list(self._servers.values()):
             server.connection.close_soon()
 
@@ -268,7 +268,7 @@ class MCPToolManager:
             tool: The name of the tool on the server.
             arguments: The validated arguments.
             context: The context of the call, which receives the progress of the server.
-            repeatable: Whether the call may be sent again although its outcome is unknown.
+            repeatable: Whether the call can be sent again although its outcome is unknown.
         """
         return await perform_call(
             connection,
@@ -317,7 +317,7 @@ class MCPToolManager:
 
     @property
     def findings(self) -> dict[str, dict[str, list[str]]]:
-        """What was removed from definitions, such as invisible text, by server and tool name."""
+        """The changes of sanitized definitions, such as removed text, by server and tool name."""
         return {name: dict(one.findings) for name, one in self._servers.items() if one.findings}
 
     def register_tools(self, registry: Any) -> None:
@@ -470,7 +470,7 @@ class MCPToolManager:
             return await sample_live(connection, params, sampler)
 
         async def roots() -> dict[str, Any]:
-            return roots_of(folders)
+            return roots_result(folders)
 
         return ClientHooks(
             elicit=elicit,
@@ -486,7 +486,7 @@ class MCPToolManager:
         Args:
             connection: The connection that listed them.
             tools: The tools as the server lists them.
-            refused: Why tools cannot be called, by their names.
+            refused: The reasons why tools cannot be called, by their names.
         """
         with self._lock:
             server = self._servers.get(connection.name)
@@ -501,8 +501,8 @@ class MCPToolManager:
                 if change.kind != "removed" and not self._is_usable(server, change):
                     usable.pop(change.tool, None)
                     skipped[change.tool] = f"it differs from its pin: {_describe(change)}"
-            server.raw = tools, refused
-            server.set_listed(usable)
+            server.last_list = tools, refused
+            server.set_definitions(usable)
             server.skipped, server.findings = skipped, findings
             new_changes = () if changes == server.changes else tuple(changes)
             server.changes = changes
@@ -523,7 +523,7 @@ class MCPToolManager:
     def _drop(self, server: ServerTools) -> None:
         """Remove the tools of a server that was removed."""
         with self._lock:
-            server.listed = {}
+            server.definitions = {}
             change_list = self._rebuild(server, ())
         self._notifier.notify(change_list)
 
@@ -537,25 +537,29 @@ class MCPToolManager:
 
     def _compare_with_first(self, server: str, tools: list[dict[str, Any]]) -> list[PinChange]:
         """Compare the tools with their first listing; hash them only if the list has changed."""
-        first = self._first_listed.setdefault(server, tools)
+        first = self._first_lists.setdefault(server, tools)
         if first == tools:
             return []
         pins = ToolPins()
         pins.check(server, first)
         changes = [change for change in pins.check(server, tools) if change.kind == "changed"]
         known = {tool["name"] for tool in first}
-        self._first_listed[server] = [
+        self._first_lists[server] = [
             *first,
             *(tool for tool in tools if tool["name"] not in known),
         ]
         return changes
 
     def _is_usable(self, server: ServerTools, change: PinChange) -> bool:
-        """Return whether a changed tool can be used; not while the question about it is open."""
+        """Return whether a changed tool can be used; ask a person the first time if configured."""
         if self._pins is None or self._pins.on_change == "warn":
             return True
-        if self._pins.on_change == "ask" and self._ask is not None and change not in server.asked:
-            server.asked.add(change)
+        if (
+            self._pins.on_change == "ask"
+            and self._ask is not None
+            and change not in server.asked_changes
+        ):
+            server.asked_changes.add(change)
             self._notifier.run_in_background(self._ask_about(server, change, self._ask))
         return False
 
@@ -577,18 +581,18 @@ class MCPToolManager:
             answer = await answer
         if answer is True and self._pins is not None:
             self._pins.approve(change.server, change.tool)
-            self.listed(server.connection, *server.raw)
+            self.listed(server.connection, *server.last_list)
 
     def _rebuild(self, changed: ServerTools, pins: tuple[PinChange, ...]) -> ToolListChange:
-        """Update the names of the tools of a server; return the change."""
+        """Create and name the tools of a server again; return the change."""
         old = {tool.name: tool for tool in changed.tools.values()}
-        taken = {
+        used_names = {
             tool.name: (server, wire_name)
             for server in self._servers.values()
             for wire_name, tool in server.tools.items()
-            if wire_name in server.listed
-        }  # an existing tool keeps its name, so that the new tools have to avoid it
-        changed.name_tools(taken, self._create_tool)
+            if wire_name in server.definitions
+        }  # existing tools keep their names, so new tools need other names
+        changed.name_tools(used_names, self._create_tool)
         self._tools = [tool for server in self._servers.values() for tool in server.tools.values()]
         self._notifier.update_registries(self._tools)
         new = {tool.name: tool for tool in changed.tools.values()}

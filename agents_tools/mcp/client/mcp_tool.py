@@ -1,4 +1,4 @@
-"""A function tool for one tool of a server, over an existing connection."""
+"""A function tool for one tool of a server, called over an existing connection."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from agents_tools.errors import (
 )
 from agents_tools.mcp._coerce import text_or_none
 from agents_tools.mcp._sanitize import UnusableTool, clean_text, clean_tool, public_names
-from agents_tools.mcp.client.adapter import declared_of
+from agents_tools.mcp.client.adapter import create_declaration
 from agents_tools.mcp.client.connection import Connection
 from agents_tools.mcp.client.cross_loop import run_on_loop
 from agents_tools.mcp.client.input_required import forward_progress, perform_call
@@ -36,7 +36,7 @@ logger = logging.getLogger("agents_tools.mcp")
 
 
 class MCPTool(FunctionTool[..., Any]):
-    """A tool of a server, created from a definition in the program instead of the server's list.
+    """A tool of a server that the program defines, instead of the server's tool list.
 
     Arguments are validated before they are sent. Progress, results and errors are the same as for
     the tools of `MCPToolManager`.
@@ -62,14 +62,14 @@ class MCPTool(FunctionTool[..., Any]):
         input_schema: Mapping[str, Any],
         remote_tool_name: str | None = None,
     ) -> None:
-        remote: _ConnectionRemote | _SessionRemote = _remote_of(mcp_connection)
-        wire = _wire(tool_name, tool_description, input_schema, remote_tool_name)
+        remote: _ConnectionRemote | _SessionRemote = _create_remote(mcp_connection)
+        wire = _sanitize_definition(tool_name, tool_description, input_schema, remote_tool_name)
         wire_name: str = wire["name"]
 
         async def perform(context: ToolContext[Any], arguments: dict[str, Any]) -> dict[str, Any]:
             return await remote.call(context, wire_name, arguments)
 
-        declaration, options = declared_of(
+        declaration, options = create_declaration(
             wire,
             name=public_names(remote.server, [tool_name], prefix=None)[tool_name],
             server=remote.server,
@@ -87,8 +87,10 @@ class MCPTool(FunctionTool[..., Any]):
         return self._remote.loop
 
 
-def _wire(name: Any, description: Any, schema: Any, remote_name: Any) -> dict[str, Any]:
-    """Return the tool as a server would list it, sanitized."""
+def _sanitize_definition(
+    name: Any, description: Any, schema: Any, remote_name: Any
+) -> dict[str, Any]:
+    """Return the definition in the format of `tools/list`, sanitized."""
     if not isinstance(name, str) or not name.strip():
         raise UserTypeError(f"MCPTool(tool_name=...) expects a non-empty string, got {name!r:.60}.")
     if not isinstance(description, str | None):
@@ -115,7 +117,7 @@ def _wire(name: Any, description: Any, schema: Any, remote_name: Any) -> dict[st
     return clean.wire
 
 
-def _remote_of(connection: Any) -> _ConnectionRemote | _SessionRemote:
+def _create_remote(connection: Any) -> _ConnectionRemote | _SessionRemote:
     """Return the remote that calls tools over a connection, a manager or a session."""
     if isinstance(connection, MCPToolManager):
         names = connection.get_server_names()
@@ -172,7 +174,7 @@ class _SessionRemote:
     def __init__(self, session: Any) -> None:
         self._session = session
         self._has_progress = _accepts_progress(session)
-        self.server = _server_of(session)
+        self.server = _server_name(session)
         self.loop: asyncio.AbstractEventLoop | None = None
         with contextlib.suppress(RuntimeError):  # created outside of an event loop
             self.loop = asyncio.get_running_loop()
@@ -266,7 +268,7 @@ def _accepts_progress(session: Any) -> bool:
         return False
 
 
-def _server_of(session: Any) -> str:
+def _server_name(session: Any) -> str:
     """Return the name of the server; `session` if the session does not know it."""
     try:
         name = text_or_none(getattr(getattr(session, "server_info", None), "name", None))

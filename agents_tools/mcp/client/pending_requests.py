@@ -1,8 +1,8 @@
 """The requests in flight on one connection, tracked below the SDK's session.
 
 The session matches answers to requests. The streams in this module sit between the session and
-the transport, for three reasons: an answer is kept as it arrived, even if the session would reject
-it; a flood of notifications costs next to nothing; and the client knows which requests were sent.
+the transport, for three reasons: answers are stored as they arrived, even if the session would
+reject them; a flood of notifications is cheap; and the client knows which requests were sent.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ logger = logging.getLogger("agents_tools.mcp")
 
 
 class PendingRequest:
-    """One request, with the facts that only the transport knows.
+    """One request, with the state that only the transport knows.
 
     Attributes:
         method: The JSON-RPC method.
         context: The tool call that the request is part of.
-        caller: The event loop that the call runs on.
+        caller_loop: The event loop of the call.
         on_progress: Called with the params of each progress notification.
         id: The JSON-RPC id, once the request was passed to the transport.
-        sent: Whether the server may have received it.
+        sent: Whether the server can have received it.
         lost: Whether the connection was lost before the answer came.
         raw: The result as it arrived.
-        fault: Why there is no answer, if the transport knows.
-        stream_ended: Whether the stream for its answer has ended without one.
-        in_session: Whether it was sent in a session, which the server may have forgotten.
+        fault: The reason why there is no answer, if the transport knows it.
+        stream_ended: Whether the stream for its answer has ended without an answer.
+        in_session: Whether it was sent in a session, which can have expired on the server.
         status: The HTTP status of the response.
-        retry_after: How many seconds the server asks to wait.
+        retry_after: The wait that the server requests, in seconds.
         timeout: The running timeout: progress extends it, the end of the connection ends it.
-        idle_timeout: How many seconds may pass without progress.
+        idle_timeout: The longest time without progress, in seconds.
         deadline: The latest time for the answer, on the clock of the event loop.
     """
 
     __slots__ = (
-        "caller",
+        "caller_loop",
         "context",
         "deadline",
         "fault",
@@ -71,12 +71,12 @@ class PendingRequest:
         method: str,
         *,
         context: ToolContext[Any] | None = None,
-        caller: asyncio.AbstractEventLoop | None = None,
+        caller_loop: asyncio.AbstractEventLoop | None = None,
         on_progress: Callable[[Mapping[str, Any]], None] | None = None,
     ) -> None:
         self.method = method
         self.context = context
-        self.caller = caller
+        self.caller_loop = caller_loop
         self.on_progress = on_progress
         self.id: int | str | None = None
         self.sent = False
@@ -92,7 +92,7 @@ class PendingRequest:
         self.deadline = 0.0
 
     def record_progress(self, params: Mapping[str, Any]) -> None:
-        """Restart the idle timeout, and pass the params of a progress notification on."""
+        """Restart the idle timeout, and pass the params of a notification to `on_progress`."""
         if self.lost:
             return
         if self.timeout is not None and not self.timeout.expired():
@@ -102,7 +102,7 @@ class PendingRequest:
             self.on_progress(params)
 
     def suspend_idle_timeout(self) -> None:
-        """Allow silence until the deadline: the server waits for an answer of a person here."""
+        """Extend the timeout to the deadline: the server waits for a person on this side."""
         if self.timeout is not None and not self.timeout.expired() and not self.lost:
             self.timeout.reschedule(self.deadline)
 
@@ -122,9 +122,9 @@ class PendingRequests:
 
     Attributes:
         requests: The requests in flight by their JSON-RPC ids.
-        closed: Set when no more messages come.
-        ignored: How many messages could not be used.
-        fault: Why the last request could not be sent.
+        closed: Set when the connection has ended.
+        ignored: The number of messages that could not be used.
+        fault: The reason why the last request could not be sent.
         http_status: The HTTP status that the last request was refused with.
         header_mirror: Returns the headers that repeat arguments of a call, from its params.
 
@@ -146,14 +146,14 @@ class PendingRequests:
         self._on_log = on_log
 
     def close(self) -> None:
-        """Record that no more messages come, and wake the callers of all requests."""
+        """Record the end of the connection, and wake the callers of all requests."""
         if not self.closed.is_set():
             self.closed.set()
             for request in list(self.requests.values()):
                 request.mark_lost()
 
     def register(self, message: Any) -> PendingRequest | None:
-        """Register a message that is about to be sent; return its request, if it is one."""
+        """Register a message that is about to be sent; return its request if it is a request."""
         method = getattr(message, "method", None)
         number = getattr(message, "id", None)
         request = current_request.get()
@@ -193,7 +193,7 @@ class PendingRequests:
         return False
 
     def handle_response(self, message: Any) -> None:
-        """Store a result as it arrived, and leave the session a result that it accepts."""
+        """Store a result as it arrived, and replace it by one that the session accepts."""
         request = self.find(message.id)
         result: object = message.result
         if request is None or not isinstance(result, dict):
@@ -224,7 +224,7 @@ def _result_for_session(method: str, result: dict[str, Any]) -> dict[str, Any]:
 
 
 class ReadStream(MessageSource):
-    """The stream that the session reads: that of the transport, without handled messages.
+    """The stream that the session reads: the transport's stream without handled messages.
 
     Args:
         inner: The stream of the transport.
@@ -247,7 +247,7 @@ class ReadStream(MessageSource):
             except BaseException:
                 self._pending.close()
                 raise
-            if is_for_session(item, self._pending):
+            if handle_message(item, self._pending):
                 return item
 
     def close(self) -> None:
@@ -259,7 +259,7 @@ class ReadStream(MessageSource):
         await self._inner.aclose()
 
 
-def is_for_session(item: Any, pending: PendingRequests) -> bool:
+def handle_message(item: Any, pending: PendingRequests) -> bool:
     """Handle a message from the server; return whether the session has to receive it."""
     if isinstance(item, Exception):
         logger.debug("A message cannot be read: %s", item)
@@ -277,13 +277,13 @@ def is_for_session(item: Any, pending: PendingRequests) -> bool:
 
 
 class WriteStream(MessageSink):
-    """The stream that the session writes to: that of the transport, recording sent requests.
+    """The stream that the session writes to; it registers requests and uses the transport's stream.
 
     Args:
         inner: The stream of the transport.
         pending: The requests in flight.
-        direct: Whether a message that was sent has reached the server; otherwise the transport
-            records it.
+        direct: Whether `send` delivers a message to the server; if not, the transport sets
+            `PendingRequest.sent`.
     """
 
     def __init__(self, inner: Any, pending: PendingRequests, *, direct: bool = False) -> None:

@@ -63,7 +63,7 @@ class ServerRefusal(Exception):  # noqa: N818 - a response of the server, not an
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientHooks:
-    """Callbacks for requests of a server, from params to a result; `None` is not supported."""
+    """Callbacks that return the result of a server's request; `None` if it is not supported."""
 
     elicit: Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]] | None = None
     sample: Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]] | None = None
@@ -91,10 +91,12 @@ class ClientSession(Protocol):
         """Report changed lists, in the protocol versions that have a stream for them."""
         ...
 
-    def mirrored(self, tools: list[dict[str, Any]]) -> tuple[dict[str, str], HeaderMirror | None]:
-        """Return the tools with invalid headers and the reasons, and a function for valid headers.
+    def check_headers(
+        self, tools: list[dict[str, Any]]
+    ) -> tuple[dict[str, str], HeaderMirror | None]:
+        """Return why tools have invalid headers, by name, and a function that creates the headers.
 
-        From protocol version 2026-07-28 on, a schema can name headers that repeat arguments
+        From protocol version 2026-07-28 on, a schema can name HTTP headers that repeat arguments
         (`x-mcp-header`).
         """
         ...
@@ -154,7 +156,7 @@ async def open_session(
         transport: Any = process
     else:
         transport = _http_transport(sdk, config, pending)
-    async with sdk.over(transport, hooks) as session:
+    async with sdk.connect(transport, hooks) as session:
         yield session
 
 
@@ -173,18 +175,18 @@ async def _http_transport(
             )
         else:
             await stack.enter_async_context(client)
-            opened = sdk.streamable(config, client)
+            opened = sdk.http_streams(config, client)
         streams: Any = await stack.enter_async_context(opened)
         yield ReadStream(streams[0], pending), WriteStream(streams[1], pending)
 
 
 def _return_client(client: Any, **_: Any) -> Any:
-    """Return the existing client, in place of the SDK's factory."""
+    """Return the existing client instead of creating one."""
     return client
 
 
 def _silence_sdk_loggers() -> None:
-    """Disable the SDK's log messages, unless configured: callers receive the same as errors."""
+    """Disable the SDK's log messages, unless configured: callers get the same facts as errors."""
     for name in ("client", "mcp.client.streamable_http", "mcp.client.sse", "mcp.client.stdio"):
         log = logging.getLogger(name)
         if log.level == logging.NOTSET:
@@ -221,7 +223,7 @@ async def _record_progress(
 
 
 async def _ignore_progress(progress: float, total: float | None, message: str | None) -> None:
-    """Do nothing: the callback makes the SDK request progress, which `PendingRequests` handles."""
+    """Do nothing: with a callback the SDK requests progress, which `PendingRequests` handles."""
 
 
 def _callback(hook: Any, types: Any, result: str) -> Any:
@@ -253,9 +255,9 @@ class _Sdk(Protocol):
 
     def error(self, number: Any, text: str) -> Any: ...
 
-    def streamable(self, config: MCPServerConfig, client: Any) -> Any: ...
+    def http_streams(self, config: MCPServerConfig, client: Any) -> Any: ...
 
-    def over(self, transport: Any, hooks: ClientHooks) -> Any: ...
+    def connect(self, transport: Any, hooks: ClientHooks) -> Any: ...
 
     def in_memory(
         self, config: MCPServerConfig, hooks: ClientHooks, pending: PendingRequests
@@ -263,7 +265,7 @@ class _Sdk(Protocol):
 
 
 class _BaseClientSession:
-    """The common part of an open session in both major versions."""
+    """An open session: the code that both major versions share."""
 
     def __init__(
         self, session: Any, error_type: type[Exception], facts: dict[str, Any], *, streamed: bool
@@ -280,7 +282,7 @@ class _BaseClientSession:
         import anyio
         from pydantic import ValidationError
 
-        # The streams, or a server in this process, find the request by this context variable.
+        # The streams, and a server in this process, read the request from this context variable.
         token = current_request.set(request)
         on_progress = _ignore_progress if self._streamed else partial(_record_progress, request)
         if not self._streamed:
@@ -303,7 +305,9 @@ class _BaseClientSession:
     async def listen(self, on_change: Callable[[str], None]) -> None:
         del on_change  # older protocol versions send changes as notifications of the session
 
-    def mirrored(self, tools: list[dict[str, Any]]) -> tuple[dict[str, str], HeaderMirror | None]:
+    def check_headers(
+        self, tools: list[dict[str, Any]]
+    ) -> tuple[dict[str, str], HeaderMirror | None]:
         del tools  # older protocol versions do not have such headers
         return {}, None
 
@@ -324,14 +328,14 @@ class _SdkV2:
         error = self.types.ErrorData(code=-32000, message=text)
         return self._item(self.types.JSONRPCError(jsonrpc="2.0", id=number, error=error))
 
-    def streamable(self, config: MCPServerConfig, client: Any) -> Any:
+    def http_streams(self, config: MCPServerConfig, client: Any) -> Any:
         module: Any = importlib.import_module("mcp.client.streamable_http")
         return module.streamable_http_client(
             config.url, http_client=client, max_sse_event_size=config.max_message
         )
 
     @contextlib.asynccontextmanager
-    async def over(
+    async def connect(
         self, transport: Any, hooks: ClientHooks, *, streamed: bool = True
     ) -> AsyncGenerator[ClientSession]:
         client = self.mcp.Client(
@@ -349,7 +353,7 @@ class _SdkV2:
         self, config: MCPServerConfig, hooks: ClientHooks, pending: PendingRequests
     ) -> Any:
         del pending  # there are no streams: the server is called directly
-        return self.over(config.server, hooks, streamed=False)
+        return self.connect(config.server, hooks, streamed=False)
 
 
 class _SdkV2Session(_BaseClientSession):
@@ -373,13 +377,15 @@ class _SdkV2Session(_BaseClientSession):
         if self.version < MODERN or not topics:
             return
         async with self._client.listen(**topics) as changes:
-            on_change(_TOOLS_CHANGED)  # the list may have changed since it was requested
-            # Only a server in this process yields here: over streams, `PendingRequests` handles
-            # the notifications.
+            on_change(_TOOLS_CHANGED)  # the list can have changed since it was requested
+            # Only a server in this process yields changes here: `PendingRequests` handles the
+            # notifications of other transports.
             async for _ in changes:
                 on_change(_TOOLS_CHANGED)
 
-    def mirrored(self, tools: list[dict[str, Any]]) -> tuple[dict[str, str], HeaderMirror | None]:
+    def check_headers(
+        self, tools: list[dict[str, Any]]
+    ) -> tuple[dict[str, str], HeaderMirror | None]:
         if self.version < MODERN:
             return {}, None
         inbound: Any = importlib.import_module("mcp.shared.inbound")
@@ -419,12 +425,12 @@ class _SdkV1:
         answer = self.types.JSONRPCError(jsonrpc="2.0", id=number, error=error)
         return self._item(self.types.JSONRPCMessage(answer))
 
-    def streamable(self, config: MCPServerConfig, client: Any) -> Any:
+    def http_streams(self, config: MCPServerConfig, client: Any) -> Any:
         module: Any = importlib.import_module("mcp.client.streamable_http")
         return module.streamable_http_client(config.url, http_client=client)
 
     @contextlib.asynccontextmanager
-    async def over(self, transport: Any, hooks: ClientHooks) -> AsyncGenerator[ClientSession]:
+    async def connect(self, transport: Any, hooks: ClientHooks) -> AsyncGenerator[ClientSession]:
         async with (
             transport as (read, write),
             self.mcp.ClientSession(
@@ -461,7 +467,7 @@ class _SdkV1:
                 WriteStream(client_side[1], pending, direct=True),
             )
             try:
-                async with self.over(contextlib.nullcontext(streams), hooks) as session:
+                async with self.connect(contextlib.nullcontext(streams), hooks) as session:
                     yield session
             finally:
                 group.cancel_scope.cancel()
@@ -479,7 +485,7 @@ class _SdkV1Session(_BaseClientSession):
             raise
 
     async def _cancel(self, number: int | str) -> None:
-        """Notify the server of the cancellation, which this version of the SDK does not do."""
+        """Notify the server of a cancellation: this version of the SDK does not do it."""
         import asyncio
 
         params = {"requestId": number, "reason": "cancelled"}

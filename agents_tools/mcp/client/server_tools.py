@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from agents_tools.mcp.config import MCPServerConfig
     from agents_tools.mcp.pins import PinChange
 
-__all__ = ["ServerTools", "TakenNames", "clean_tools"]
+__all__ = ["ServerTools", "UsedNames", "clean_tools"]
 
 
 class ServerTools:
@@ -27,76 +27,76 @@ class ServerTools:
 
     Attributes:
         connection: The connection to the server.
-        listed: The definitions of the usable tools, by their names on the server.
+        definitions: The definitions of the usable tools, by their names on the server.
         tools: The function tools, by their names on the server.
-        skipped: Why tools are left out, by their names.
-        findings: What was removed from definitions, by the names of the tools.
+        skipped: The reasons why tools are left out, by their names.
+        findings: The changes of sanitized definitions, by the names of the tools.
         changes: The differences from the pinned tools.
-        asked: The differences that a person was asked about.
-        raw: The last list of the server, and why tools in it cannot be called.
+        asked_changes: The differences that a person was asked about.
+        last_list: The tools as the server last listed them, and why some cannot be called.
     """
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
-        self.listed: dict[str, dict[str, Any]] = {}
+        self.definitions: dict[str, dict[str, Any]] = {}
         self.tools: dict[str, AnyTool] = {}
         self.skipped: dict[str, str] = {}
         self.findings: dict[str, list[str]] = {}
         self.changes: list[PinChange] = []
-        self.asked: set[PinChange] = set()
-        self.raw: tuple[list[dict[str, Any]], dict[str, str]] = [], {}
+        self.asked_changes: set[PinChange] = set()
+        self.last_list: tuple[list[dict[str, Any]], dict[str, str]] = [], {}
 
     @property
     def config(self) -> MCPServerConfig:
         """Return the configuration of the server."""
         return self.connection.config
 
-    def set_listed(self, tools: Mapping[str, dict[str, Any]]) -> None:
+    def set_definitions(self, tools: Mapping[str, dict[str, Any]]) -> None:
         """Set the definitions of the tools, without those that the configuration excludes."""
-        self.listed = {n: wire for n, wire in tools.items() if _is_included(self.config, n)}
+        self.definitions = {n: wire for n, wire in tools.items() if _is_included(self.config, n)}
 
     def name_tools(
-        self, taken: TakenNames, create: Callable[[ServerTools, str, dict[str, Any]], AnyTool]
+        self, used_names: UsedNames, create: Callable[[ServerTools, str, dict[str, Any]], AnyTool]
     ) -> None:
-        """Create the tools with unique names; unchanged tools are kept.
+        """Create the tools with unique names; unchanged tools are reused.
 
         Args:
-            taken: The names in use; the names of these tools are added.
+            used_names: The names in use; the method adds the names of these tools.
             create: Creates a tool from a definition, with a name.
         """
-        preferred = public_names(self.config.name, [*self.listed], prefix=self.config.prefix)
+        preferred = public_names(self.config.name, [*self.definitions], prefix=self.config.prefix)
         tools: dict[str, AnyTool] = {}
-        for wire_name, wire in self.listed.items():
+        for wire_name, wire in self.definitions.items():
             tool = self.tools.get(wire_name)
-            wanted = preferred[wire_name] if tool is None else tool.name
-            name = self._unique_name(wire_name, wanted, taken)
-            if tool is None or _WIRES.get(tool) != wire:
+            preferred_name = preferred[wire_name] if tool is None else tool.name
+            name = self._unique_name(wire_name, preferred_name, used_names)
+            if tool is None or _DEFINITIONS.get(tool) != wire:
                 try:
                     tool = create(self, name, wire)
                 except UserError as error:
                     self.skipped[wire_name] = str(error)
                     continue
-                _WIRES[tool] = wire
-            taken[name] = self, wire_name
+                _DEFINITIONS[tool] = wire
+            used_names[name] = self, wire_name
             tools[wire_name] = tool
         self.tools = tools
 
-    def _unique_name(self, wire_name: str, name: str, taken: TakenNames) -> str:
-        """Return an unused name; a used one gets the server's name as prefix, or a hash suffix."""
+    def _unique_name(self, wire_name: str, name: str, used_names: UsedNames) -> str:
+        """Return an unused name: add the server's name as prefix or a hash as suffix if needed."""
         config = self.config
         owner = (self, wire_name)
-        if taken.get(name, owner) != owner and config.prefix is None:
+        if used_names.get(name, owner) != owner and config.prefix is None:
             name = public_names(config.name, [wire_name], prefix=config.name)[wire_name]
-        if taken.get(name, owner) != owner:
+        if used_names.get(name, owner) != owner:
             suffix = hashlib.sha256(f"{config.name}\0{wire_name}".encode()).hexdigest()[:8]
             name = f"{name[:55]}_{suffix}"
         return name
 
 
-TakenNames: TypeAlias = "dict[str, tuple[ServerTools, str]]"
+UsedNames: TypeAlias = "dict[str, tuple[ServerTools, str]]"
 """The names that models see, with the server of each tool and its name on the server."""
 
-_WIRES: weakref.WeakKeyDictionary[AnyTool, dict[str, Any]] = weakref.WeakKeyDictionary()
+_DEFINITIONS: weakref.WeakKeyDictionary[AnyTool, dict[str, Any]] = weakref.WeakKeyDictionary()
 """The definition that each tool was created from."""
 
 

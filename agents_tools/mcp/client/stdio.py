@@ -1,7 +1,7 @@
 """The stdio transport: a server process, its pipes, and its shutdown.
 
-The reading time is linear in the input: the pieces of a line are collected in a list until the
-line is complete. A line that cannot be read fails only the call that it answers.
+The pieces of a line are collected in a list until the line is complete, so that the reading time is
+linear. A line that cannot be read fails only the call that it answers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, cast
 from agents_tools.concurrency import process_reaper
 from agents_tools.errors import MCPConnectionError
 from agents_tools.mcp._executables import child_environment, program_of
-from agents_tools.mcp.client.pending_requests import is_for_session
+from agents_tools.mcp.client.pending_requests import handle_message
 from agents_tools.mcp.client.streams import MessageSink, MessageSource
 from agents_tools.text.escape import safe_text
 from agents_tools.text.json_limits import JsonLimits, check_bounds
@@ -38,7 +38,7 @@ __all__ = ["StdioTransport"]
 logger = logging.getLogger("agents_tools.mcp")
 
 GRACE = 2.0
-"""Seconds between closing the input of a server, SIGTERM and SIGKILL."""
+"""Seconds from closing the input of a server to SIGTERM, and from there to SIGKILL."""
 _ID_WINDOW = 400
 """Bytes at both ends of an unreadable line that are searched for its id."""
 _EXIT_CODE_WAIT = 0.15
@@ -50,7 +50,7 @@ _YIELD_EVERY = 256
 _MAX_UNREAD = 8 << 20
 """Bytes of unread lines above which reading from the server is paused."""
 _LIMITS = JsonLimits(size=1 << 40, depth=200, nodes=1 << 40)
-"""The limits for a line that the fast parser rejects; its size was checked before."""
+"""The limits for a line that the fast parser rejects; the size has already been checked."""
 _STDERR_LINES = 20
 _STDERR_WIDTH = 2_000
 
@@ -113,7 +113,7 @@ class StdioTransport:
         try:
             if process.is_closed:
                 await process.wait_for_exit(0.5)
-            self.exit_code = process.exit_code  # only a code from before the shutdown counts
+            self.exit_code = process.exit_code  # a code after the shutdown is not the server's own
             process.end_input()
             if not await process.wait_for_exit(GRACE):
                 self._signal(signal.SIGTERM)
@@ -124,7 +124,7 @@ class StdioTransport:
             self._signal(_KILL)  # ends remaining children, and the process after an exception
             if self._group is not None:
                 process_reaper.forget(self._group)
-                self._group = None  # the system may reuse the number from now on
+                self._group = None  # the system can reuse the number from now on
             process.close()
 
     @property
@@ -217,11 +217,11 @@ class _ServerProcess(asyncio.SubprocessProtocol):
             self._writable.set()
 
     def process_exited(self) -> None:
-        """Store the exit code; the remaining output in the pipes is still read."""
+        """Store the exit code, and read the remaining output in the pipes."""
         self.exit_code = self._transport.get_returncode()
         self._exited.set()
         self._writable.set()
-        if not self.is_closed:  # a child process may keep the pipes open
+        if not self.is_closed:  # a child process can keep the pipes open
             self._timers.append(self._loop.call_later(0.2, self._finish))
 
     def pause_writing(self) -> None:
@@ -240,14 +240,14 @@ class _ServerProcess(asyncio.SubprocessProtocol):
             self._end_line(data[start:end] if start or end < len(data) else data)
             start = end + 1
         if start < len(data):
-            self._add(data[start:] if start else data)
+            self._add_piece(data[start:] if start else data)
         if self.lines and self._wake is not None and not self._wake.done():
             self._wake.set_result(None)
         if self._unread > _MAX_UNREAD and not self._paused:
             self._paused = True
             self._stdout_pipe().pause_reading()
 
-    def _add(self, piece: bytes) -> None:
+    def _add_piece(self, piece: bytes) -> None:
         self._size += len(piece)
         if self._oversized is not None:
             self._tail = (self._tail + piece)[-_ID_WINDOW:]
@@ -260,7 +260,7 @@ class _ServerProcess(asyncio.SubprocessProtocol):
 
     def _end_line(self, rest: bytes) -> None:
         if rest:
-            self._add(rest)
+            self._add_piece(rest)
         line: bytes | tuple[bytes, str]
         if self._oversized is not None:
             reason = (
@@ -295,7 +295,7 @@ class _ServerProcess(asyncio.SubprocessProtocol):
             self._wake.set_result(None)
 
     async def line(self) -> bytes | tuple[bytes, str] | None:
-        """Return the next line; for an unreadable one, its ends and the reason; `None` at EOF."""
+        """Return the next line; its ends and the reason if it is unreadable; `None` at EOF."""
         while not self.lines:
             if self.is_closed:
                 return None
@@ -315,23 +315,23 @@ class _ServerProcess(asyncio.SubprocessProtocol):
     def schedule_discover_error(self, number: int | str) -> None:
         """Answer `server/discover` with an error if the server does not answer it.
 
-        A server of an older protocol version may ignore requests that it does not know.
+        A server of an older protocol version can ignore requests that it does not know.
         """
         self._discover_id = number
         head = f'{{"jsonrpc": "2.0", "id": {number}}}'.encode()
         timeout = (head, "no answer to server/discover")
-        self._timers.append(self._loop.call_later(_DISCOVER_TIMEOUT, self._put, timeout))
+        self._timers.append(self._loop.call_later(_DISCOVER_TIMEOUT, self._put_line, timeout))
 
     def is_discover(self, number: object) -> bool:
         """Return whether a number is the id of the `server/discover` request."""
         return not isinstance(number, bool) and number is not None and number == self._discover_id
 
-    def _put(self, line: tuple[bytes, str]) -> None:
+    def _put_line(self, line: tuple[bytes, str]) -> None:
         self.lines.append(line)
         if self._wake is not None and not self._wake.done():
             self._wake.set_result(None)
 
-    # --- writing, ending
+    # --- writing and shutdown
 
     async def write(self, data: bytes) -> None:
         """Write a line, and wait until the next one can be written.
@@ -355,7 +355,7 @@ class _ServerProcess(asyncio.SubprocessProtocol):
         self.lines.clear()
 
     async def wait_for_exit(self, seconds: float) -> bool:
-        """Wait for the exit of the process; return whether it came in time."""
+        """Wait for the process; return whether it has exited within the time."""
         try:
             async with asyncio.timeout(seconds):
                 await self._exited.wait()
@@ -380,7 +380,7 @@ def _is_notification(message: dict[str, Any]) -> bool:
     return "id" not in message and isinstance(message.get("method"), str)
 
 
-def _id_in(line: bytes) -> re.Match[bytes] | None:
+def _find_id(line: bytes) -> re.Match[bytes] | None:
     """Find the id of an unreadable answer: before its result, or at the end of the line."""
     head, tail = line[:_ID_WINDOW], line[-_ID_WINDOW:]
     if not head.startswith(b"{") or (b'"jsonrpc"' not in head and b'"jsonrpc"' not in tail):
@@ -444,11 +444,11 @@ class _StdoutReader(MessageSource):
             message = self._wire.message(fields)
         except ValueError:
             return self._fail_request(fields.get("id"), "it is not a JSON-RPC message")
-        return message if is_for_session(message, self._pending) else None
+        return message if handle_message(message, self._pending) else None
 
     def _unreadable(self, line: bytes, why: str) -> Any:
-        """Return an error for the request that a line answers; drop a line without an id."""
-        match = _id_in(line)
+        """Return an error for the request that an unreadable line answers; drop other lines."""
+        match = _find_id(line)
         if match is None:
             return self._drop(why)
         number = int(match[1]) if match[1] else match[2].decode(errors="replace")

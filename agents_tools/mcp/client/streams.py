@@ -11,7 +11,7 @@ __all__ = ["MessageSink", "MessageSource", "MessageTransport"]
 
 
 class _MessageStream:
-    """A stream that its creator closes: by default, closing it does nothing."""
+    """A stream whose methods for closing do nothing by default."""
 
     def close(self) -> None:
         """Do nothing."""

@@ -35,7 +35,7 @@ logger = logging.getLogger("agents_tools.mcp")
 _SHUTDOWN_TIMEOUT = 5
 """Seconds that requests in flight have to finish when the server shuts down."""
 _KEEP_ALIVE = 75
-"""Seconds for which an idle connection is kept open: longer than proxies keep theirs."""
+"""Seconds for which an idle connection is kept open: more than on most proxies."""
 
 
 def mcp_server(
@@ -87,8 +87,8 @@ def mcp_server(
         json_response: Whether results are plain JSON instead of a stream, without progress.
         errors: For unexpected exceptions, `hide` sends clients the type and an id that is in the
             log, `show` the message. Errors of the library and `ToolError` are always shown.
-        worker: Whether the clients are backends (`MCPBackend`) of this application, which receive
-            all events below a call, and apply the policies of a tool themselves.
+        worker: Whether the clients are backends (`MCPBackend`) of this application. They receive
+            all events of a call and its subcalls, and apply the policies of the tools.
         page_size: The number of tools on one page of the tool list.
         context: Returns `ctx.context` for an `MCPRequest`, sync or async; by default the request.
 
@@ -184,9 +184,9 @@ def _resolve_auth(auth: Any, *, required: bool) -> Any:
     if auth is None and required:
         raise UserValueError(
             "A server over HTTP requires a token: without one, every program and every user of "
-            "this machine could call the tools. Pass auth= a token of at least 16 characters, "
-            "such as one from secrets.token_urlsafe(), or a verifier. Pass auth=False to leave "
-            "the tools open to this machine."
+            "this machine could call the tools. Pass a token of at least 16 characters as auth=, "
+            "such as one from secrets.token_urlsafe(), or a verifier. Pass auth=False to allow "
+            "calls from all programs on this machine."
         )
     return None if auth is False else auth
 
@@ -233,7 +233,7 @@ class MCPApp:
             metadata_url = resource_url.removesuffix(self.path).rstrip("/") + self._well_known
         self._running: _RunningServer | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._guarded = SecuredApp(
+        self._secured_app = SecuredApp(
             self._route,
             host=host,
             allowed_hosts=allowed_hosts,
@@ -252,7 +252,7 @@ class MCPApp:
         await self._server.tools_changed()
 
     def tools_changed_soon(self) -> None:
-        """Notify clients of changed tools without waiting for it, from any thread."""
+        """Notify clients of changed tools in the background; can be called from any thread."""
         loop = self._loop
         if loop is not None and loop.is_running():
             asyncio.run_coroutine_threadsafe(self._server.tools_changed(), loop)
@@ -280,7 +280,7 @@ class MCPApp:
         if scope["type"] == "lifespan":
             await self._lifespan(receive, send)
         else:
-            await self._guarded(scope, receive, send)
+            await self._secured_app(scope, receive, send)
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         while True:
@@ -298,7 +298,7 @@ class MCPApp:
                 return
 
     async def _ensure_started(self) -> Any:
-        """Return the SDK's session manager; start it on the first request without a lifespan."""
+        """Return the SDK's session manager; start it if no lifespan event has started it."""
         running = self._running
         if running is None or running.is_closed:
             self._loop = asyncio.get_running_loop()
@@ -329,7 +329,7 @@ class MCPApp:
 
 
 class _RunningServer:
-    """The SDK's session manager, in a task of its own: it must exit in the task that entered it."""
+    """The SDK's session manager in its own task: the task that enters it must also exit it."""
 
     def __init__(self, manager: Any) -> None:
         loop = asyncio.get_running_loop()

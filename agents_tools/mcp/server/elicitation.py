@@ -1,8 +1,8 @@
-"""Questions of a served tool, answered by the person who uses the client (elicitation).
+"""Ask questions of a served tool to the person who uses the client (elicitation).
 
 Up to protocol version 2025-11-25, the server sends the question to the client as a request. From
-2026-07-28 on it cannot: the question is the result of the call, the tool waits on the server, and
-the client sends the answer with its next request.
+2026-07-28 on, the server returns the question as the result of the call. The tool waits on the
+server, and the client sends the answer with its next request.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def form_of(schema: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _is_form_field(field: Any) -> bool:
-    """Return whether a form supports a field: a scalar value, or several of a list of choices."""
+    """Return whether a form supports a field: a scalar, or a selection from a list of choices."""
     schema = an_object(field)
     if schema.get("type") != "array":
         return schema.get("type") in _SCALARS
@@ -78,7 +78,7 @@ def read_form(schema: dict[str, Any], answer: Any) -> Any:
 
 
 class _Elicitation:
-    """One call that can ask questions: a task that outlives the request that started it."""
+    """One call that can ask questions. Its task can outlive the request that started it."""
 
     def __init__(self) -> None:
         self.report: Report | None = None
@@ -90,7 +90,7 @@ class _Elicitation:
         self._turn = asyncio.Lock()
 
     async def ask(self, question: Question) -> Any:
-        """Ask the client a question; concurrent questions wait for their turn."""
+        """Ask the client a question; concurrent questions are asked one after another."""
         form = form_of(question.schema)
         if form is None:
             return None
@@ -109,7 +109,7 @@ class _Elicitation:
             await self.report(progress, total, message, event)
 
     def answer(self, responses: Any) -> None:
-        """Pass the client's responses to the question that is open."""
+        """Resume the open question with the client's responses."""
         if self._answer is not None and not self._answer.done():
             self._answer.set_result(an_object(responses).get(_KEY))
 
@@ -182,7 +182,7 @@ class Elicitations:
         elicitation = self._waiting.get(state)
         if elicitation is None or elicitation.principal != _caller():
             raise RequestError(
-                "No call waits for this answer: it has expired, or another server started it."
+                "No call waits for this answer: the call has expired, or another server started it."
             )
         del self._waiting[state]
         if elicitation.expiry is not None:
@@ -192,7 +192,7 @@ class Elicitations:
     def _store(self, elicitation: _Elicitation) -> str:
         if len(self._waiting) >= _MAX_WAITING:
             elicitation.task.cancel()
-            raise RequestError("Too many calls wait for an answer; try again later.", _INTERNAL)
+            raise RequestError("Too many calls wait for an answer. Try again later.", _INTERNAL)
         state = secrets.token_urlsafe(32)
         self._waiting[state] = elicitation
         loop = asyncio.get_running_loop()

@@ -98,7 +98,7 @@ class ToolHandlers:
         tools: The tools, or an object whose `get_tools()` returns them.
         errors: For unexpected exceptions, `hide` sends clients the type and an id that is in the
             log, `show` the message.
-        worker: Whether the backends that call are the application's own; see `ToolWorker`.
+        worker: Whether the clients are backends of this application; see `ToolWorker`.
         page_size: The number of tools on one page of the list.
         context: Returns the `ctx.context` of the calls of a request, sync or async; by default it
             is the request.
@@ -169,7 +169,7 @@ class ToolHandlers:
             cursor: The `nextCursor` of the previous page.
 
         Raises:
-            RequestError: The cursor is not one of this server.
+            RequestError: This server did not issue the cursor.
         """
         tools = await self.tools()
         cached = self._pages.get((version, cursor))
@@ -186,7 +186,7 @@ class ToolHandlers:
                 continue
             try:
                 listed.append(to_mcp(tools[name], protocol_version=version))
-            except UserError as error:  # an invalid tool must not hide the others
+            except UserError as error:  # the other tools are still listed
                 logger.warning("Tool %r is left out of the list: %s", name, error)
         result: dict[str, Any] = {"tools": listed}
         if has_more:
@@ -220,7 +220,7 @@ class ToolHandlers:
         context: ToolContext[Any] = ToolContext(await self._context_of(request))
         context.asker = ask
         text = json.dumps(dict(arguments or {}))
-        token = enter_scope(None)  # a client in this process may call from within a call
+        token = enter_scope(None)  # the caller can be a client inside another call of this process
         try:
             if report is None:
                 outcome = await tool.call(context, text)
@@ -314,7 +314,7 @@ class ToolHandlers:
         return default_tool_error_function(_NamedTool(tool.name), error)
 
     def _masked_text(self, tool: AnyTool, error: Exception) -> str | None:
-        """Return a replacement for the text of an error; `None` if clients can see the error."""
+        """Return a replacement for an error text; `None` if clients can see the original."""
         if isinstance(error, AgentsToolsError) or self._errors == "show":
             return None
         number = secrets.token_hex(4)
@@ -350,7 +350,7 @@ async def _call_with_progress(
 
 
 class _ProgressReporter:
-    """Converts events to progress notifications, whose progress has to increase each time."""
+    """Converts events to progress notifications; the protocol requires increasing progress."""
 
     def __init__(self) -> None:
         self._progress = 0.0
@@ -434,7 +434,7 @@ def _as_text(data: bytes) -> str | None:
 
 
 def _as_tools(tools: Any) -> list[AnyTool]:
-    """Return the function tools to serve, built, from one tool or a collection of them."""
+    """Return the built function tools from one tool or a collection."""
     is_single = isinstance(tools, FunctionTool) or hasattr(tools, "as_function_tool")
     items: Any = [cast("Any", tools)] if is_single else cast("Any", tools)
     if isinstance(items, Mapping):

@@ -33,7 +33,7 @@ __all__ = ["SdkServer"]
 logger = logging.getLogger("agents_tools.mcp")
 
 _SECRET = re.compile(r"auth|cookie|token|secret|passw|credential|api-?key|signature")
-"""Matches the names of headers whose values may be credentials."""
+"""Matches the names of headers whose values can be credentials."""
 
 
 class SdkServer:
@@ -58,7 +58,7 @@ class SdkServer:
     ) -> None:
         self.elicitations = Elicitations()
         self.plain = plain
-        major = sdk_line()  # raises an error that says what to install
+        major = sdk_line()  # raises an error with the install command
         self._handlers = handlers
         self._notifies_changes = handlers.is_dynamic
         self._types: Any = importlib.import_module("mcp.types")
@@ -82,7 +82,7 @@ class SdkServer:
         """Create the SDK's session manager, which handles HTTP requests.
 
         Args:
-            **options: Its options; those that the installed SDK does not have are left out.
+            **options: Its options; options that the installed SDK does not support are ignored.
         """
         module: Any = importlib.import_module("mcp.server.streamable_http_manager")
         parameters = inspect.signature(module.StreamableHTTPSessionManager).parameters
@@ -90,19 +90,21 @@ class SdkServer:
         return module.StreamableHTTPSessionManager(app=self.server, **known)
 
     def with_principal(self, scope: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-        """Add the caller to an ASGI scope, so that the SDK binds a session to its caller."""
+        """Add the caller to an ASGI scope; the SDK accepts a session only from its caller."""
         principal = current_principal()
         if principal is None:
             return scope
         auth: Any = importlib.import_module("mcp.server.auth.middleware.bearer_auth")
         provider: Any = importlib.import_module("mcp.server.auth.provider")
-        facts = {
+        fields = {
             "token": "-",  # the token itself is not passed on to the SDK or to tools
             "client_id": principal.client_id,
             "scopes": list(principal.scopes),
             "subject": principal.subject,
         }
-        known = {key: facts[key] for key in facts if key in provider.AccessToken.model_fields}
+        known = {
+            key: value for key, value in fields.items() if key in provider.AccessToken.model_fields
+        }
         return {**scope, "user": auth.AuthenticatedUser(provider.AccessToken(**known))}
 
     async def tools_changed(self) -> None:
@@ -170,12 +172,12 @@ class SdkServer:
     # --- requests
 
     async def _list(self, ctx: Any, cursor: str | None) -> Any:
-        self._remember(ctx)
+        self._store_session(ctx)
         version = getattr(ctx, "protocol_version", None) or "2025-11-25"
         try:
             tools = await self._handlers.list_tools(version, cursor)
         except RequestError as error:
-            raise self._refusal(error) from None
+            raise self._request_error(error) from None
         # The handlers return the same object for an unchanged page: validate it only once.
         cached = self._list_results.get(id(tools))
         if cached is None or cached[0] is not tools:
@@ -188,7 +190,7 @@ class SdkServer:
     async def _call(
         self, ctx: Any, name: str, arguments: Any, meta: dict[str, Any], version: str
     ) -> Any:
-        self._remember(ctx)
+        self._store_session(ctx)
         token = meta.get("progress_token", meta.get("progressToken"))
         request = MCPRequest(
             protocol_version=version,
@@ -200,16 +202,18 @@ class SdkServer:
         try:
             order = order_in(meta, name, arguments or {}) if CALL_KEY in meta else None
             if order is not None:
-                send = None if token is None or self.plain else _sender(ctx, token)
+                send = None if token is None or self.plain else _create_sender(ctx, token)
                 result = await self._handlers.perform(order, request, send)
                 if self._major > 1:  # this version accepts plain JSON
                     return result
                 return self._types.CallToolResult.model_validate(result)
         except (RequestError, UserError) as error:
-            raise self._refusal(error) from None
-        report = None if token is None else _reporter(ctx, token)
+            raise self._request_error(error) from None
+        report = None if token is None else _create_reporter(ctx, token)
         if token is None and self._major > 1 and getattr(ctx, "request", None) is None:
-            report = _memory_reporter(ctx)  # a client in memory receives progress without a token
+            report = _create_memory_reporter(
+                ctx
+            )  # a client in memory receives progress without a token
 
         async def perform(ask: Ask | None, report: Report | None) -> dict[str, Any]:
             return await self._handlers.call_tool(name, arguments, request, report, ask)
@@ -218,14 +222,14 @@ class SdkServer:
             if not self._can_ask(ctx):
                 result = await perform(None, report)
             elif version < MODERN:
-                result = await perform(self._asker(ctx), report)
+                result = await perform(self._create_asker(ctx), report)
             else:
                 params = an_object(ctx.params)
                 result = await self.elicitations.run(
                     perform, report, params.get("requestState"), params.get("inputResponses")
                 )
         except RequestError as error:
-            raise self._refusal(error) from None
+            raise self._request_error(error) from None
         if result.get("resultType") == "input_required":
             return self._types.InputRequiredResult.model_validate(result)
         return self._types.CallToolResult.model_validate(result)
@@ -236,7 +240,7 @@ class SdkServer:
         capability = types.ClientCapabilities(elicitation=types.ElicitationCapability())
         return bool(ctx.session.check_client_capability(capability))
 
-    def _asker(self, ctx: Any) -> Ask:
+    def _create_asker(self, ctx: Any) -> Ask:
         """Return a function that sends questions to the client during a call, up to 2025-11-25."""
 
         async def ask(question: Question) -> Any:
@@ -252,14 +256,14 @@ class SdkServer:
 
         return ask
 
-    def _refusal(self, error: RequestError | UserError) -> Exception:
+    def _request_error(self, error: RequestError | UserError) -> Exception:
         code = error.code if isinstance(error, RequestError) else INVALID_PARAMS
         if self._major == 1:
             return self._error(self._types.ErrorData(code=code, message=str(error)))
         return self._error(code, str(error))
 
-    def _remember(self, ctx: Any) -> None:
-        """Store the session of a client, to notify it of changed tools: up to 2025-11-25."""
+    def _store_session(self, ctx: Any) -> None:
+        """Store the session of a client up to 2025-11-25, to notify it of changed tools."""
         if not self._notifies_changes or getattr(ctx, "protocol_version", "") >= MODERN:
             return
         request = getattr(ctx, "request", None)
@@ -275,7 +279,7 @@ _MAX_LIST_RESULTS = 64
 _MAX_SESSIONS = 10_000
 
 
-def _reporter(ctx: Any, token: Any) -> Report:
+def _create_reporter(ctx: Any, token: Any) -> Report:
     async def report(
         progress: float, total: float | None, message: str | None, event: dict[str, Any] | None
     ) -> None:
@@ -293,7 +297,7 @@ def _reporter(ctx: Any, token: Any) -> Report:
     return report
 
 
-def _sender(ctx: Any, token: Any) -> Send:
+def _create_sender(ctx: Any, token: Any) -> Send:
     async def send(number: int, records: list[Any]) -> None:
         params: dict[str, Any] = {
             "progressToken": token,
@@ -307,7 +311,7 @@ def _sender(ctx: Any, token: Any) -> Send:
     return send
 
 
-def _memory_reporter(ctx: Any) -> Report:
+def _create_memory_reporter(ctx: Any) -> Report:
     async def report(
         progress: float, total: float | None, message: str | None, event: dict[str, Any] | None
     ) -> None:
@@ -332,7 +336,7 @@ def _principal_of(ctx: Any) -> Any:
         principal = an_object(scope.get("state")).get("agents_tools.principal")
     if principal is None:
         return None
-    # The token is not passed on to tools, and the verifier's own object may contain it.
+    # The token is not passed on to tools, and the verifier's own object can contain it.
     return replace(principal, token="", claims=getattr(principal.claims, "claims", None))
 
 

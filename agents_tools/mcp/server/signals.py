@@ -1,4 +1,4 @@
-"""Handle Ctrl-C and SIGTERM for several HTTP servers of one process, in any order of their ends."""
+"""Handle Ctrl-C and SIGTERM for several HTTP servers that run at the same time in one process."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _caught: list[int] = []
 def shared_signals(server: _SignalServer) -> Generator[None]:
     """Forward signals to a uvicorn server while it runs, instead of its own signal handlers.
 
-    Uvicorn stores the previous handler and restores it at its end. If two servers end in the order
-    in which they started, the second one would restore the handler of the first, which has ended.
+    Uvicorn stores the previous handler and restores it at its end. If the server that started first
+    also ends first, the second server would later restore the handler of the first.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -66,8 +66,8 @@ def _handle(number: int, frame: Any) -> None:
 def _reset_sse_shutdown() -> None:
     """Reset the shutdown flag of `sse_starlette`, which otherwise ends all later streams at once.
 
-    It is reset before the first server, because another server of the process may have received a
-    signal, and after the last one, because the next server may not use this module.
+    It is reset before the first server, because another server of the process can have received a
+    signal, and after the last one, because the next server possibly does not use this module.
     """
     module: Any = sys.modules.get("sse_starlette.sse")
     status: Any = getattr(module, "AppStatus", None)

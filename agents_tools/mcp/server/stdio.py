@@ -1,8 +1,8 @@
 """Standard input and output as the transport of a server.
 
 While the server runs, descriptor 0 is empty and descriptor 1 is stderr, so that the output of a
-tool or of its child processes cannot corrupt the protocol. Every invalid line gets an error
-response.
+tool or of its child processes cannot corrupt the protocol. The server answers every invalid line
+with an error.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["stdio_streams"]
 
 _LIMITS = JsonLimits(size=16 << 20, depth=200, nodes=1_000_000)
 _ID = re.compile(r'"id"\s*:\s*(-?\d{1,18}|"(?:[^"\\]|\\.){1,200}")')
-_HEAD = 400
+_ID_WINDOW = 400
 _PARSE_ERROR, _INVALID_REQUEST = -32700, -32600
 _READ_AHEAD = 1_000
 """The maximum number of lines that are read but not handled yet."""
@@ -37,7 +37,7 @@ _READ_AHEAD = 1_000
 @contextlib.asynccontextmanager
 async def stdio_streams() -> AsyncGenerator[tuple[Any, Any]]:
     """Provide the message streams of a session, over stdin and stdout."""
-    with _claim_stdio() as (source, sink):
+    with _redirect_stdio() as (source, sink):
         lines = _StdinLines(source, sink)
         lines.start()
         try:
@@ -47,15 +47,15 @@ async def stdio_streams() -> AsyncGenerator[tuple[Any, Any]]:
 
 
 @contextlib.contextmanager
-def _claim_stdio() -> Generator[tuple[BinaryIO, BinaryIO]]:
-    """Reserve stdin and stdout: redirect descriptors 0 and 1, and restore them at the end."""
+def _redirect_stdio() -> Generator[tuple[BinaryIO, BinaryIO]]:
+    """Return stdin and stdout as files; redirect descriptors 0 and 1 until the end of the block."""
     sys.stdout.flush()
     stdin, stdout = os.dup(0), os.dup(1)
     null = os.open(os.devnull, os.O_RDONLY)
     try:
         os.dup2(null, 0)
         os.dup2(2, 1)
-        # The descriptors stay open when the files are closed: a thread may still be reading.
+        # The descriptors stay open when the files are closed: a thread can still be reading.
         source = os.fdopen(stdin, "rb", closefd=False)
         sink = os.fdopen(stdout, "wb", closefd=False)
         yield source, sink
@@ -75,7 +75,7 @@ class _StdinLines(MessageSource):
         self._sink = sink
         self._loop = asyncio.get_running_loop()
         self._queue: asyncio.Queue[bytes | None] = asyncio.Queue()
-        self._room = threading.Semaphore(_READ_AHEAD)
+        self._free_lines = threading.Semaphore(_READ_AHEAD)
         self._stopped = False
 
     def start(self) -> None:
@@ -85,11 +85,11 @@ class _StdinLines(MessageSource):
     def stop(self) -> None:
         """Stop reading."""
         self._stopped = True
-        self._room.release()
+        self._free_lines.release()
 
     def _read(self) -> None:
         while not self._stopped:
-            self._room.acquire()
+            self._free_lines.acquire()
             try:
                 line = self._source.readline()
             except (OSError, ValueError):
@@ -105,7 +105,7 @@ class _StdinLines(MessageSource):
             if line is None:
                 self._queue.put_nowait(None)  # every further read ends too
                 raise StopAsyncIteration
-            self._room.release()
+            self._free_lines.release()
             if not line.strip():
                 continue
             message = self._message(line)
@@ -122,19 +122,19 @@ class _StdinLines(MessageSource):
             check_bounds(text, _LIMITS)
             data: Any = from_json(text)
         except (JsonFault, ValueError) as error:
-            self._refuse(text, _PARSE_ERROR, f"The line is not valid JSON: {error}")
+            self._send_error(text, _PARSE_ERROR, f"The line is not valid JSON: {error}")
             return None
         try:
             message = _from_wire(data)
             if type(an_object(data).get("id", 0)) not in {int, str}:
-                raise ValueError  # noqa: TRY301 - the SDK would treat it as a notification
+                raise ValueError  # noqa: TRY301 - the SDK would handle it as a notification
         except ValueError:
-            self._refuse(text, _INVALID_REQUEST, "The line is not a JSON-RPC message.")
+            self._send_error(text, _INVALID_REQUEST, "The line is not a JSON-RPC message.")
             return None
         return SessionMessage(message)
 
-    def _refuse(self, text: str, code: int, why: str) -> None:
-        match = _ID.search(text[:_HEAD]) or _ID.search(text[-_HEAD:])
+    def _send_error(self, text: str, code: int, why: str) -> None:
+        match = _ID.search(text[:_ID_WINDOW]) or _ID.search(text[-_ID_WINDOW:])
         number = None
         if match is not None:
             with contextlib.suppress(ValueError):
@@ -177,6 +177,7 @@ class _StdoutSink(MessageSink):
 
 
 _PIPE_SIZE = 16 << 10
+"""The size in bytes from which a message is written in a thread."""
 
 
 def _write(sink: BinaryIO, data: bytes) -> None:
