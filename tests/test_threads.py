@@ -248,7 +248,9 @@ async def test_past_the_cap_of_abandoned_functions_nothing_is_started() -> None:
     for gate in gates:
         await abandon(gate)
     started: list[int] = []
-    with pytest.raises(ToolOverloadedError, match=r"append was not started: 2 abandoned calls.* Gate"):
+    with pytest.raises(
+        ToolOverloadedError, match=r"append was not started: 2 abandoned calls.* Gate"
+    ):
         await run_in_thread(started.append, 1)
     assert started == []
 

@@ -529,7 +529,7 @@ def test_a_report_counts_with_the_tokenizer_it_is_given() -> None:
 
 def test_a_report_refuses_what_it_cannot_count() -> None:
     """A slip in the name of a provider, and what only a provider can describe."""
-    with pytest.raises(UserError, match="unknown provider.*got 'claude'"):
+    with pytest.raises(UserError, match=r"unknown provider.*got 'claude'"):
         token_report([read_file], "claude")
     with pytest.raises(UserError, match="expects function tools"):
         token_report([WebSearchTool()])

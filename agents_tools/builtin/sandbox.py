@@ -30,7 +30,7 @@ from agents_tools.builtin._process_tree import MARKER, ProcessTree
 from agents_tools.builtin._protected_paths import Protection
 from agents_tools.builtin._sandbox_levels import LEVELS, SandboxReport, choose, restrict
 from agents_tools.builtin._spawn import run_in_lasting_thread, run_in_restricted_thread
-from agents_tools.concurrency import process_reaper as _guardian
+from agents_tools.concurrency import process_reaper
 from agents_tools.errors import UserValueError
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ class SandboxedProcess:
         self._closed = False
         self._tree = ProcessTree(process, launch.marker, namespace=launch.report.level == "bwrap")
         if os.name == "posix":
-            _guardian.watch(process.pid)
+            process_reaper.watch(process.pid)
 
     def __repr__(self) -> str:
         """Show the process id and the level."""
@@ -253,7 +253,7 @@ class SandboxedProcess:
                         with contextlib.suppress(OSError):
                             pipe.close()
                 if os.name == "posix":
-                    _guardian.forget(self.pgid)
+                    process_reaper.forget(self.pgid)
                 self._undo.close()
 
 
@@ -300,9 +300,9 @@ class _SandboxCommand:
                 )
             self.undo = undo.pop_all()
         self.marker = secrets.token_hex(16)
-        holder = Path(tempfile.mkdtemp(prefix=_guardian.TEMPORARY)).resolve()
+        holder = Path(tempfile.mkdtemp(prefix=process_reaper.TEMPORARY)).resolve()
         self.undo.callback(_remove, holder)
-        _guardian.clear(holder)
+        process_reaper.clear(holder)
         self.temp_dir = holder / "own"
         self.hidden_temp = holder / "tmp"
         self.environment: dict[str, str] = {}
@@ -506,4 +506,4 @@ def _remove(directory: Path) -> None:
                     with contextlib.suppress(OSError):
                         one.chmod(0o700)
         shutil.rmtree(directory, ignore_errors=True)
-    _guardian.cleared(directory)
+    process_reaper.cleared(directory)

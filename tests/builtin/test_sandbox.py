@@ -890,7 +890,7 @@ def test_other_programs_are_left_alone(level, inside):
 def test_close_can_be_called_by_several_and_again(level, inside):
     """The second has nothing to do."""
     running = Sandbox(level=level).start(["sleep", "1000"], workspace=[inside])
-    assert running.pgid in _guardian._guardian.groups
+    assert running.pgid in _guardian._reaper.groups
     threads = [threading.Thread(target=running.close) for _ in range(3)]
     for thread in threads:
         thread.start()
@@ -898,7 +898,7 @@ def test_close_can_be_called_by_several_and_again(level, inside):
         thread.join(10)
     running.close()
     assert running.process.returncode is not None
-    assert running.pgid not in _guardian._guardian.groups
+    assert running.pgid not in _guardian._reaper.groups
 
 
 FORKED = """

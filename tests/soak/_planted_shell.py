@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from agents_tools.concurrency import process_reaper as _guardian
+from agents_tools.concurrency import process_reaper
 from tests.soak import _kill_shell
 
 if __name__ == "__main__":
-    _guardian.watch = lambda group: None
+    process_reaper.watch = lambda group: None
     _kill_shell.main(*sys.argv[1:])

@@ -356,9 +356,9 @@ class AgentController:
             case AgentDelegateAction() as action:
                 await self._start_delegate(event, action)
             case CondensationRequestAction():
-                action = self._condense(self.state) if self._condense is not None else None
-                if action is not None:
-                    self._publish_record(action, EventSource.AGENT, cause=event.id)
+                condensed = self._condense(self.state) if self._condense is not None else None
+                if condensed is not None:
+                    self._publish_record(condensed, EventSource.AGENT, cause=event.id)
             case _:
                 pass
 

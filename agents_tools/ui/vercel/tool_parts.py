@@ -51,7 +51,7 @@ class ToolPart:
         self.unsent = ""
         self.sent_at = 0.0
         self.approval: str | None = None
-        self.answered = False
+        self.is_decided = False
 
 
 class ToolParts:
