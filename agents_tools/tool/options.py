@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
 from agents_tools.errors import UserTypeError
 from agents_tools.tool.failure import DEFAULT
 
-__all__ = ["check_options"]
+__all__ = ["check_option_names", "check_options"]
 
 _DOCSTRING_STYLES = ("google", "numpy", "sphinx")
 
@@ -68,3 +68,23 @@ def check_options(name: str, **options: object) -> None:
             raise UserTypeError(
                 f"Tool {name!r}: option {option}= expects {expected}, got {value!r:.60}."
             )
+
+
+def check_option_names(owner: str, names: Iterable[str], known: Iterable[str]) -> None:
+    """Raise an error for the first unknown option, with the most similar known option.
+
+    Args:
+        owner: The function or object that has the options.
+        names: The names that the caller wrote.
+        known: The names of all options.
+
+    Raises:
+        UserError: An option is unknown.
+    """
+    known = tuple(dict.fromkeys(known))
+    for name in names:
+        if name not in known:
+            from agents_tools.events.field_types import nearest_name
+
+            hint = nearest_name(name, known) or f" Its options: {', '.join(known)}."
+            raise UserTypeError(f"{owner} has no option {name!r}.{hint}")
