@@ -6,7 +6,7 @@ import contextlib
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Unpack, cast, overload
 
-from agents_tools.export._optional_import import missing_extra
+from agents_tools._package import missing_extra
 
 try:
     from pydantic_ai import (

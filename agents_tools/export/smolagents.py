@@ -12,7 +12,7 @@ from contextvars import Context, copy_context
 from keyword import iskeyword
 from typing import TYPE_CHECKING, Any, Unpack, cast, overload
 
-from agents_tools.export._optional_import import missing_extra
+from agents_tools._package import missing_extra
 
 try:
     from PIL import Image  # type: ignore[import-not-found, unused-ignore]
