@@ -3,12 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from agents_tools.errors import UserTypeError
 from agents_tools.tool.failure import DEFAULT
 
-__all__ = ["check_option_names", "check_options"]
+if TYPE_CHECKING:
+    from agents_tools.schema.docstring import DocstringStyle
+    from agents_tools.tool.declaration import FailureErrorFunction, IsEnabled, ToolAnnotations
+
+__all__ = ["StreamingToolOptions", "ToolOptions", "check_option_names", "check_options"]
+
+
+class _SharedOptions(TypedDict, total=False):
+    name_override: str | None
+    description_override: str | None
+    docstring_style: DocstringStyle | None
+    use_docstring_info: bool
+    failure_error_function: FailureErrorFunction | None
+    strict_mode: bool
+    is_enabled: IsEnabled
+    annotations: ToolAnnotations | None
+    metadata: Mapping[str, Any] | None
+
+
+class ToolOptions(_SharedOptions, total=False):
+    """The options of `function_tool`, which documents them."""
+
+    output_schema: bool
+    run_in_thread: bool
+
+
+class StreamingToolOptions(_SharedOptions, total=False):
+    """The options of `streaming_tool`, which documents them."""
+
+    enable_bracketing: bool
+
 
 _DOCSTRING_STYLES = ("google", "numpy", "sphinx")
 
