@@ -28,14 +28,14 @@ class _SharedOptions(TypedDict, total=False):
 
 
 class ToolOptions(_SharedOptions, total=False):
-    """The options of `function_tool`, which documents them."""
+    """The options of `function_tool`, for functions that pass them on."""
 
     output_schema: bool
     run_in_thread: bool
 
 
 class StreamingToolOptions(_SharedOptions, total=False):
-    """The options of `streaming_tool`, which documents them."""
+    """The options of `streaming_tool`, for functions that pass them on."""
 
     enable_bracketing: bool
 
