@@ -82,21 +82,25 @@ def _unknown_name(package: str, name: str, counterparts: str | None) -> Exceptio
     return ImportError(f"{package} has no {name}. {remedy}", name=package)
 
 
-def missing_extra(what: str, command: str, error: ImportError) -> MissingExtraError:
+def missing_extra(name: str, extra: str, error: ImportError) -> MissingExtraError:
     """Return the error for a failed import of an optional dependency.
 
     Args:
-        what: The public name that requires the dependency.
-        command: The command that installs the dependency.
+        name: The public name that requires the dependency.
+        extra: The extra of this library that installs the dependency.
         error: The error of the import.
     """
+    return _missing_dependency(name, f"pip install -U 'agents-tools[{extra}]'", error)
+
+
+def _missing_dependency(name: str, command: str, error: ImportError) -> MissingExtraError:
     from agents_tools.errors import MissingExtraError
 
     if isinstance(error, ModuleNotFoundError):
         reason = f"the module {error.name!r}, which is not installed"
     else:
         reason = f"another version of a module ({error})"
-    return MissingExtraError(f"{what} requires {reason}. Install it: {command}")
+    return MissingExtraError(f"{name} requires {reason}. Install it: {command}")
 
 
 class MissingDependency:
@@ -114,7 +118,7 @@ class MissingDependency:
         from agents_tools.errors import MissingExtraError
 
         is_explained = isinstance(error, MissingExtraError)
-        self._message = str(error if is_explained else missing_extra(name, command, error))
+        self._message = str(error if is_explained else _missing_dependency(name, command, error))
         self._error = error
 
     def __repr__(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 from functools import cache
 from pathlib import Path
@@ -48,4 +49,15 @@ def public_modules() -> dict[str, tuple[str, ...]]:
         public = tuple(getattr(module, "__all__", ()))
         if public:
             names[full] = public
+    return names
+
+
+@cache
+def export_modules() -> dict[str, tuple[str, ...]]:
+    """Return the public names of the adapters, read as text: their frameworks may be absent."""
+    names: dict[str, tuple[str, ...]] = {}
+    for path in sorted((ROOT / "export").glob("[a-z]*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+                names[f"agents_tools.export.{path.stem}"] = ast.literal_eval(node.value)
     return names

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import griffe
 import pytest
 
-from agents_tools import Agent, RunConfig, UserError, function_tool, policies
+from agents_tools import Agent, RunConfig, UserError, function_tool, policies, streaming_tool
 from tests.public_modules import ROOT, public_modules
 
 if TYPE_CHECKING:
@@ -63,6 +63,9 @@ _MISTAKES: dict[str, Callable[[], Any]] = {
     ),
     "Tool '_double': option docstring_style= expects 'google'": lambda: function_tool(
         _double, docstring_style=_wrong
+    ),
+    "streaming_tool(...) has no option 'enable_bracket'. Did you mean 'enable_bracketing'?": (
+        lambda: cast("Any", streaming_tool)(enable_bracket=False)
     ),
     "Tool '_double': option metadata= expects a dictionary": lambda: _tool.with_(metadata=_wrong),
     "Tool '_double': option annotations= expects ToolAnnotations": lambda: _tool.with_(

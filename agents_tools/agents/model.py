@@ -301,8 +301,7 @@ def load_model(name: str, *, base_url: str | None = None, api_key: str | None = 
         if isinstance(error, MissingExtraError):
             raise
         extra = "openai" if prefix == "openai-chat" else prefix
-        command = f"pip install 'agents-tools[{extra}]'"
-        raise missing_extra(f"The model {name!r}", command, error) from error
+        raise missing_extra(f"The model {name!r}", extra, error) from error
     options = {"base_url": base_url, "api_key": api_key}
     set_options = {name: value for name, value in options.items() if value is not None}
     try:

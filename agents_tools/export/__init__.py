@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from agents_tools._package import lazy_exports
 
 if TYPE_CHECKING:
+    from agents_tools.export._agent_adapter import AgentToolOptions as AgentToolOptions
     from agents_tools.export.agent_framework import (
         from_agent_framework as from_agent_framework,
         to_agent_framework as to_agent_framework,
@@ -85,6 +86,7 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
+        "_agent_adapter": ("AgentToolOptions",),
         "agent_framework": (
             "from_agent_framework",
             "to_agent_framework",

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypedDict, TypeVar, cast
 
 from agents_tools.agents.as_tool import EventTap, extracted, tool_of_agent
 from agents_tools.content.json_value import UnserializableOutput, to_json
@@ -25,16 +25,20 @@ from agents_tools.events.kinds import (
 )
 from agents_tools.events.listener import current_listeners
 from agents_tools.tool.context import RunScope, ToolContext, enter_scope, leave_scope
+from agents_tools.tool.failure import DEFAULT
+from agents_tools.tool.options import check_option_names
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
     from agents_tools.events.kinds import CallStatus
+    from agents_tools.tool.declaration import FailureErrorFunction, IsEnabled
     from agents_tools.tool.tool import FunctionTool
 
 __all__ = [
     "AgentEvent",
     "AgentPaused",
+    "AgentToolOptions",
     "CallEnded",
     "CallStarted",
     "FinalAnswer",
@@ -120,58 +124,88 @@ AgentEvent: TypeAlias = TextDelta | CallStarted | CallEnded | Event | FinalAnswe
 """An event of an agent of another framework, as its adapter reports it."""
 
 
+ResultT = TypeVar("ResultT")
+
+
+class AgentToolOptions(TypedDict, Generic[ResultT], total=False):
+    """The options of every function `as_tool` that creates a tool from an agent of a framework.
+
+    Attributes:
+        tool_name: The name of the tool; derived from the name of the agent by default.
+        tool_description: The description of the tool for models; by default that of the agent, if
+            it has one.
+        streaming: Whether the events of the agent appear in the caller's stream; not by default.
+        enable_bracketing: Whether the start and end events of a call appear there, as by default.
+        custom_output_extractor: Returns the output of the tool for the framework's result; sync or
+            async. By default the output is the final output of the agent.
+        is_enabled: Whether agents offer the tool: a boolean, or a function of (context, agent).
+        parameters: The type of the input (a pydantic model, a dataclass or a TypedDict), which the
+            agent receives as JSON; by default one string `input`.
+        on_stream: Called with each event of the agent, in order; sync or async.
+        failure_error_function: Returns the error message for the model if the agent fails; `None`
+            raises the error. The default is `default_tool_error_function`.
+    """
+
+    tool_name: str | None
+    tool_description: str | None
+    streaming: bool
+    enable_bracketing: bool
+    custom_output_extractor: Callable[[ResultT], Any] | None
+    is_enabled: IsEnabled
+    parameters: type[Any] | Mapping[str, Any] | None
+    on_stream: Callable[[Event], Any] | None
+    failure_error_function: FailureErrorFunction | None
+
+
 def make_agent_tool(
     agent: str,
     run: Callable[[str, ToolContext[Any], Usage], AsyncGenerator[AgentEvent]],
+    as_tool: Callable[..., Any],
+    options: AgentToolOptions[Any],
     *,
-    tool_name: str | None,
-    tool_description: str | None,
-    streaming: bool,
-    enable_bracketing: bool,
-    custom_output_extractor: Callable[[Any], Any] | None,
-    is_enabled: Any,
-    parameters: Any,
-    on_stream: Callable[[Event], Any] | None,
-    failure_error_function: Any,
+    description: str | None = None,
 ) -> FunctionTool[..., Any]:
-    """Create a tool that runs an agent of another framework. See `Agent.as_tool`.
+    """Create a tool that runs an agent of another framework.
 
     Args:
         agent: The name of the agent.
         run: Runs the agent on a task and yields its events, a `FinalAnswer` or `AgentPaused` last.
             It is always closed, and has then added all usage of the agent to its third argument.
-        tool_name: The name of the tool.
-        tool_description: The description of the tool for models.
-        streaming: Whether the events of the agent appear in the caller's stream.
-        enable_bracketing: Whether the start and end events of a call appear there.
-        custom_output_extractor: Creates the output from the framework's result.
-        is_enabled: Whether agents offer the tool.
-        parameters: The type of its input.
-        on_stream: Called with each event of the agent.
-        failure_error_function: Creates the error message for the model when the agent fails.
+        as_tool: The public function that creates the tool, for errors about unknown options.
+        options: The options that `as_tool` received.
+        description: The description of the agent.
+
+    Raises:
+        UserError: An option is unknown or has a wrong type.
     """
+    known = (*AgentToolOptions.__annotations__, *(as_tool.__kwdefaults__ or ()))
+    check_option_names(f"{as_tool.__module__}.{as_tool.__name__}(...)", options, known)
+    on_stream = options.get("on_stream")
 
     async def perform(context: ToolContext[Any], task: str) -> Any:
         used = Usage()
         try:
             async with EventTap(on_stream, agent) as sinks:
-                forwarder = _AgentEventForwarder(agent, context, sinks, used, streaming=streaming)
+                forwarder = _AgentEventForwarder(
+                    agent, context, sinks, used, streaming=options.get("streaming", False)
+                )
                 async with contextlib.aclosing(run(task, context, used)) as events:
                     answer = await forwarder.follow(events)
         finally:
             for usage in _usages_to_update(context):
                 usage.add(used)
-        return await extracted(custom_output_extractor, answer.result, answer.output)
+        extractor = options.get("custom_output_extractor")
+        return await extracted(extractor, answer.result, answer.output)
 
     return tool_of_agent(
         agent,
         perform,
-        tool_name=tool_name,
-        tool_description=tool_description,
-        parameters=parameters,
-        is_enabled=is_enabled,
-        enable_bracketing=enable_bracketing,
-        failure_error_function=failure_error_function,
+        tool_name=options.get("tool_name"),
+        tool_description=options.get("tool_description") or description,
+        parameters=options.get("parameters"),
+        is_enabled=options.get("is_enabled", True),
+        enable_bracketing=options.get("enable_bracketing", True),
+        failure_error_function=options.get("failure_error_function", DEFAULT),
     )
 
 

@@ -23,6 +23,7 @@ from agents_tools.content.outputs import (
 from agents_tools.errors import Interruption, ToolDeniedError, UserTypeError, UserValueError
 from agents_tools.events.channel import Channel
 from agents_tools.export._agent_adapter import claim_call
+from agents_tools.tool.arguments import encode_arguments
 from agents_tools.tool.context import ToolContext, current_context
 from agents_tools.tool.declaration import CallOutcome
 from agents_tools.tool.flatten import function_tools
@@ -290,20 +291,8 @@ class _ToolEventForwarder:
 
 
 def arguments_json(arguments: Mapping[str, Any]) -> str:
-    """Return arguments that a framework has parsed as JSON text.
-
-    Raises:
-        UserError: An argument cannot be serialized to JSON.
-    """
-    from pydantic_core import to_json
-
-    try:
-        return to_json(arguments, inf_nan_mode="constants").decode()
-    except Exception as error:
-        raise UserValueError(
-            f"The arguments from the framework cannot be serialized to JSON: {error}. "
-            "Pass JSON-compatible values."
-        ) from error
+    """Return arguments that a framework has parsed as JSON text."""
+    return encode_arguments(arguments, "from the framework", "Pass JSON-compatible values.")
 
 
 def event_as_json(event: Event) -> dict[str, Any]:

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast, overload
+from typing import TYPE_CHECKING, Any, Unpack, cast, overload
 
-from agents_tools.export._optional_import import missing_extra
+from agents_tools._package import missing_extra
 
 try:
     from agno.tools import Function, Toolkit
 except ImportError as error:
     raise missing_extra("agents_tools.export.agno", "agno", error) from error
 
-from agents_tools.export._agent_adapter import make_agent_tool
+from agents_tools.export._agent_adapter import AgentToolOptions, make_agent_tool
 from agents_tools.export._agno_agents import agent_runner
 from agents_tools.export._agno_export import AgnoToolEvent, to_foreign_tool
 from agents_tools.export._agno_import import from_foreign_tool
 from agents_tools.export._export_tool import Tools, export_tools
 from agents_tools.export._import_tool import import_tools
-from agents_tools.tool.failure import DEFAULT
-from agents_tools.tool.tool import FunctionTool
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from agents_tools.events.base import Event
     from agents_tools.tool.tool import FunctionTool
 
 __all__ = ["AgnoToolEvent", "as_tool", "from_agno", "to_agno"]
@@ -89,47 +84,26 @@ def from_agno(tool: object, *, run_context: object = None) -> Any:
 def as_tool(
     agent: Any,
     *,
-    tool_name: str | None = None,
-    tool_description: str | None = None,
-    streaming: bool = False,
-    enable_bracketing: bool = True,
-    custom_output_extractor: Callable[[Any], Any] | None = None,
-    is_enabled: Any = True,
     max_turns: int | None = None,
-    parameters: Any = None,
-    on_stream: Callable[[Event], Any] | None = None,
-    failure_error_function: Any = DEFAULT,
     session_id: str | None = None,
+    **options: Unpack[AgentToolOptions[Any]],
 ) -> FunctionTool[..., Any]:
     """Create a tool that runs an agent or a team of Agno.
 
     Args:
         agent: The agent, or the team.
-        tool_name: The name of the tool; derived from the agent's name by default.
-        tool_description: The description for models; the agent's description by default.
-        streaming: Whether the events of the agent appear in the caller's stream.
-        enable_bracketing: Whether the start and end events of a call appear there.
-        custom_output_extractor: Creates the output from the framework's `RunOutput`; sync or async.
-        is_enabled: Whether agents offer the tool.
         max_turns: The maximum number of model requests; unlimited by default.
-        parameters: The type of its input; a single string `input` by default.
-        on_stream: Called with each event of the agent; sync or async.
-        failure_error_function: Creates the error message for the model; `None` raises the error.
         session_id: The session of all calls; by default each call has a new session.
+        **options: See `agents_tools.export.AgentToolOptions`. A `custom_output_extractor` receives
+            the framework's `RunOutput`.
 
     Raises:
-        UserError: The name is invalid, or `parameters` has no JSON Schema.
+        UserError: An option is unknown or invalid, or `parameters` has no JSON Schema.
     """
     return make_agent_tool(
         agent.name or "agent",
         agent_runner(agent, max_turns, session_id),
-        tool_name=tool_name,
-        tool_description=tool_description or agent.description,
-        streaming=streaming,
-        enable_bracketing=enable_bracketing,
-        custom_output_extractor=custom_output_extractor,
-        is_enabled=is_enabled,
-        parameters=parameters,
-        on_stream=on_stream,
-        failure_error_function=failure_error_function,
+        as_tool,
+        options,
+        description=agent.description,
     )

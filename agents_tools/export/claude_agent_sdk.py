@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
-from agents_tools.export._optional_import import missing_extra
+from agents_tools._package import missing_extra
 
 try:
     from claude_agent_sdk import ClaudeAgentOptions, SdkMcpTool, create_sdk_mcp_server
@@ -13,22 +13,20 @@ except ImportError as error:
         "agents_tools.export.claude_agent_sdk", "claude-agent-sdk", error
     ) from error
 
-from agents_tools.export._agent_adapter import make_agent_tool
+from agents_tools.export._agent_adapter import AgentToolOptions, make_agent_tool
 from agents_tools.export._claude_agent_sdk_agents import agent_runner
 from agents_tools.export._claude_agent_sdk_export import SERVERS, ClaudeToolCalls, to_foreign_tool
 from agents_tools.export._claude_agent_sdk_import import from_foreign_tool
 from agents_tools.export._export_tool import Tools, export_tools
 from agents_tools.export._import_tool import import_tools
 from agents_tools.tool.failure import DEFAULT
-from agents_tools.tool.tool import FunctionTool
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from claude_agent_sdk import McpSdkServerConfig, Transport
+    from claude_agent_sdk import McpSdkServerConfig, ResultMessage, Transport
 
     from agents_tools.classes.base_tool import BaseTool
-    from agents_tools.events.base import Event
     from agents_tools.tool.tool import FunctionTool
 
 __all__ = ["as_tool", "from_claude_agent_sdk", "sdk_mcp_server", "to_claude_agent_sdk"]
@@ -123,48 +121,26 @@ def as_tool(
     options: ClaudeAgentOptions,
     *,
     name: str = "Claude",
-    tool_name: str | None = None,
-    tool_description: str | None = None,
-    streaming: bool = False,
-    enable_bracketing: bool = True,
-    custom_output_extractor: Callable[[Any], Any] | None = None,
-    is_enabled: Any = True,
     max_turns: int | None = None,
-    parameters: Any = None,
-    on_stream: Callable[[Event], Any] | None = None,
-    failure_error_function: Any = DEFAULT,
     transport: Callable[[], Transport] | None = None,
+    **tool_options: Unpack[AgentToolOptions[ResultMessage]],
 ) -> FunctionTool[..., Any]:
     """Create a tool that runs the agent of the Claude Agent SDK. It forgets earlier calls.
 
     Args:
         options: The options of the agent: its prompt, tools and permissions.
         name: The name of the agent.
-        tool_name: The name of the tool; derived from the agent's name by default.
-        tool_description: The description for models.
-        streaming: Whether the events of the agent appear in the caller's stream.
-        enable_bracketing: Whether the start and end events of a call appear there.
-        custom_output_extractor: Creates the output from the `ResultMessage`; sync or async.
-        is_enabled: Whether agents offer the tool.
         max_turns: The maximum number of model requests; that of the options by default.
-        parameters: The type of its input; a single string `input` by default.
-        on_stream: Called with each event of the agent; sync or async.
-        failure_error_function: Creates the error message for the model; `None` raises the error.
         transport: Creates the transport of a call; by default the program on this machine.
+        **tool_options: See `agents_tools.export.AgentToolOptions`. A `custom_output_extractor`
+            receives the `ResultMessage`.
 
     Raises:
-        UserError: The name is invalid, or `parameters` has no JSON Schema.
+        UserError: An option is unknown or invalid, or `parameters` has no JSON Schema.
     """
     return make_agent_tool(
         name,
         agent_runner(options, max_turns, name=name, transport=transport),
-        tool_name=tool_name,
-        tool_description=tool_description,
-        streaming=streaming,
-        enable_bracketing=enable_bracketing,
-        custom_output_extractor=custom_output_extractor,
-        is_enabled=is_enabled,
-        parameters=parameters,
-        on_stream=on_stream,
-        failure_error_function=failure_error_function,
+        as_tool,
+        tool_options,
     )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from agents_tools.export._optional_import import missing_extra
+from agents_tools._package import missing_extra
 
 try:
     from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolMessage
@@ -16,6 +16,7 @@ from agents_tools.content.usage import Usage
 from agents_tools.export._agent_adapter import (
     AgentEvent,
     AgentPaused,
+    AgentToolOptions,
     CallEnded,
     CallStarted,
     FinalAnswer,
@@ -26,12 +27,10 @@ from agents_tools.export._agent_adapter import (
     parse_arguments,
 )
 from agents_tools.text.escape import shorten
-from agents_tools.tool.failure import DEFAULT
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator
 
-    from agents_tools.events.base import Event
     from agents_tools.tool.context import ToolContext
     from agents_tools.tool.tool import FunctionTool
 
@@ -41,16 +40,8 @@ __all__ = ["as_tool"]
 def as_tool(
     agent: Any,
     *,
-    tool_name: str | None = None,
-    tool_description: str | None = None,
-    streaming: bool = False,
-    enable_bracketing: bool = True,
-    custom_output_extractor: Callable[[dict[str, Any]], Any] | None = None,
-    is_enabled: Any = True,
     max_turns: int | None = None,
-    parameters: Any = None,
-    on_stream: Callable[[Event], Any] | None = None,
-    failure_error_function: Any = DEFAULT,
+    **options: Unpack[AgentToolOptions[dict[str, Any]]],
 ) -> FunctionTool[..., Any]:
     """Create a tool that runs a graph. Its runtime context is the `context` of the run.
 
@@ -60,26 +51,19 @@ def as_tool(
 
     Args:
         agent: The compiled graph, or an agent from `create_agent`.
-        tool_name: The name of the tool; derived from the graph's name by default.
-        tool_description: The description for models.
-        streaming: Whether the events of the agent appear in the caller's stream.
-        enable_bracketing: Whether the start and end events of a call appear there.
-        custom_output_extractor: Creates the output from the last state of the graph; sync or async.
-        is_enabled: Whether agents offer the tool.
         max_turns: The maximum number of steps of the graph (its recursion limit); the framework's
             default if not given.
-        parameters: The type of its input; a single string `input` by default.
-        on_stream: Called with each event of the agent; sync or async.
-        failure_error_function: Creates the error message for the model; `None` raises the error.
+        **options: See `agents_tools.export.AgentToolOptions`. A `custom_output_extractor` receives
+            the last state of the graph.
 
     Raises:
-        UserError: The name is invalid, or `parameters` has no JSON Schema.
+        UserError: An option is unknown or invalid, or `parameters` has no JSON Schema.
     """
 
     async def run(task: str, context: ToolContext[Any], usage: Usage) -> AsyncGenerator[AgentEvent]:
         reader = _GraphEventReader()
         stream: Any = agent.astream(
-            _state(agent, task, typed=parameters is not None),
+            _state(agent, task, typed=options.get("parameters") is not None),
             None if max_turns is None else {"recursion_limit": max_turns},
             context=context.context,
             stream_mode=["messages", "custom", "updates", "values"],
@@ -95,19 +79,7 @@ def as_tool(
                 usage.add(used)
         yield reader.final_event()
 
-    return make_agent_tool(
-        agent.name or "agent",
-        run,
-        tool_name=tool_name,
-        tool_description=tool_description,
-        streaming=streaming,
-        enable_bracketing=enable_bracketing,
-        custom_output_extractor=custom_output_extractor,
-        is_enabled=is_enabled,
-        parameters=parameters,
-        on_stream=on_stream,
-        failure_error_function=failure_error_function,
-    )
+    return make_agent_tool(agent.name or "agent", run, as_tool, options)
 
 
 def _state(agent: Any, task: str, *, typed: bool) -> dict[str, Any]:

@@ -7,9 +7,9 @@ import contextlib
 import json
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, cast, overload
+from typing import TYPE_CHECKING, Any, Unpack, cast, overload
 
-from agents_tools.export._optional_import import missing_extra
+from agents_tools._package import missing_extra
 
 try:
     from llama_index.core.agent.workflow import AgentOutput, AgentStream, ToolCall, ToolCallResult
@@ -39,6 +39,7 @@ from agents_tools.errors import MaxTurnsExceeded, UserTypeError
 from agents_tools.export._agent_adapter import (
     AgentEvent,
     AgentPaused,
+    AgentToolOptions,
     CallEnded,
     CallStarted,
     FinalAnswer,
@@ -66,7 +67,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
     from agents_tools.classes.base_tool import BaseTool as ClassTool
-    from agents_tools.events.base import Event as ToolEvent
     from agents_tools.tool.context import ToolContext
     from agents_tools.tool.declaration import CallOutcome
     from agents_tools.tool.tool import FunctionTool
@@ -146,34 +146,18 @@ def from_llama_index(tool: Any, *, failure_error_function: Any = DEFAULT) -> Any
 def as_tool(
     agent: Any,
     *,
-    tool_name: str | None = None,
-    tool_description: str | None = None,
-    streaming: bool = False,
-    enable_bracketing: bool = True,
-    custom_output_extractor: Callable[[Any], Any] | None = None,
-    is_enabled: Any = True,
     max_turns: int | None = None,
-    parameters: Any = None,
-    on_stream: Callable[[ToolEvent], Any] | None = None,
-    failure_error_function: Any = DEFAULT,
+    **options: Unpack[AgentToolOptions[Any]],
 ) -> FunctionTool[..., Any]:
     """Create a tool that runs an agent or an `AgentWorkflow`. It forgets earlier calls.
 
     Args:
         agent: The agent: an object with `run(user_msg=...)`.
-        tool_name: The name of the tool; derived from the agent's name by default.
-        tool_description: The description for models; the agent's description by default.
-        streaming: Whether the events of the agent appear in the caller's stream.
-        enable_bracketing: Whether the start and end events of a call appear there.
-        custom_output_extractor: Creates the output from the framework's result; sync or async.
-        is_enabled: Whether agents offer the tool.
         max_turns: The maximum number of model requests; the framework's default if not given.
-        parameters: The type of its input; a single string `input` by default.
-        on_stream: Called with each event of the agent; sync or async.
-        failure_error_function: Creates the error message for the model; `None` raises the error.
+        **options: See `agents_tools.export.AgentToolOptions`.
 
     Raises:
-        UserError: The name is invalid, or `parameters` has no JSON Schema.
+        UserError: An option is unknown or invalid, or `parameters` has no JSON Schema.
     """
     name = getattr(agent, "name", None) or "agent"
     limits: dict[str, Any] = {} if max_turns is None else {"max_iterations": max_turns}
@@ -204,17 +188,7 @@ def as_tool(
         yield FinalAnswer(result.structured_response or str(result.response.content or ""), result)
 
     return make_agent_tool(
-        name,
-        run,
-        tool_name=tool_name,
-        tool_description=tool_description or getattr(agent, "description", None),
-        streaming=streaming,
-        enable_bracketing=enable_bracketing,
-        custom_output_extractor=custom_output_extractor,
-        is_enabled=is_enabled,
-        parameters=parameters,
-        on_stream=on_stream,
-        failure_error_function=failure_error_function,
+        name, run, as_tool, options, description=getattr(agent, "description", None)
     )
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, cast, overload
+from typing import TYPE_CHECKING, Any, Unpack, cast, overload
 
-from agents_tools.export._optional_import import missing_extra
+from agents_tools._package import missing_extra
 
 try:
     from agents import FunctionTool as ForeignTool, RunContextWrapper as ForeignContext, Runner
@@ -40,6 +40,7 @@ from agents_tools.events.kinds import AgentUpdatedStreamEvent
 from agents_tools.export._agent_adapter import (
     AgentEvent,
     AgentPaused,
+    AgentToolOptions,
     CallEnded,
     CallStarted,
     FinalAnswer,
@@ -50,18 +51,15 @@ from agents_tools.export._agent_adapter import (
 from agents_tools.export._approval import needs_decision, with_decision
 from agents_tools.export._export_tool import call_tool, data_url, describe_block, export_tools
 from agents_tools.export._import_tool import import_tool, import_tools, media_block
-from agents_tools.tool.failure import DEFAULT
 from agents_tools.tool.run_context import RunContextWrapper
-from agents_tools.tool.tool import FunctionTool
 from agents_tools.wire.project import project
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+    from collections.abc import AsyncGenerator, Iterable, Sequence
 
     from agents import Agent, RunResultStreaming
 
     from agents_tools.classes.base_tool import BaseTool
-    from agents_tools.events.base import Event
     from agents_tools.tool.context import ToolContext
     from agents_tools.tool.tool import FunctionTool
     from agents_tools.wire.project import Projection
@@ -278,42 +276,26 @@ def _from_foreign_block(block: ForeignText | ForeignImage | ForeignFile) -> Cont
 def as_tool(
     agent: Agent[Any],
     *,
-    tool_name: str | None = None,
-    tool_description: str | None = None,
-    streaming: bool = False,
-    enable_bracketing: bool = True,
-    custom_output_extractor: Callable[[RunResultStreaming], Any] | None = None,
-    is_enabled: Any = True,
     max_turns: int | None = None,
     run_config: Any = None,
-    parameters: Any = None,
-    on_stream: Callable[[Event], Any] | None = None,
-    failure_error_function: Any = DEFAULT,
+    **options: Unpack[AgentToolOptions[RunResultStreaming]],
 ) -> FunctionTool[..., Any]:
     """Create a tool that runs an agent of the OpenAI Agents SDK.
 
     Args:
         agent: The agent.
-        tool_name: The name of the tool; derived from the agent's name by default.
-        tool_description: The description for models.
-        streaming: Whether the events of the agent appear in the caller's stream.
-        enable_bracketing: Whether the start and end events of a call appear there.
-        custom_output_extractor: Creates the output from the framework's result; sync or async.
-        is_enabled: Whether agents offer the tool.
         max_turns: The maximum number of model requests; the framework's default if not given.
         run_config: The SDK's `RunConfig`.
-        parameters: The type of its input; a single string `input` by default.
-        on_stream: Called with each event of the agent; sync or async.
-        failure_error_function: Creates the error message for the model; `None` raises the error.
+        **options: See `agents_tools.export.AgentToolOptions`.
 
     Raises:
-        UserError: The name is invalid, or `parameters` has no JSON Schema.
+        UserError: An option is unknown or invalid, or `parameters` has no JSON Schema.
     """
-    options: dict[str, Any] = {} if max_turns is None else {"max_turns": max_turns}
+    limits: dict[str, Any] = {} if max_turns is None else {"max_turns": max_turns}
 
     async def run(task: str, context: ToolContext[Any], usage: Usage) -> AsyncGenerator[AgentEvent]:
         result = Runner.run_streamed(
-            agent, task, context=context.context, run_config=run_config, **options
+            agent, task, context=context.context, run_config=run_config, **limits
         )
         events: Any = result.stream_events()
         try:
@@ -329,19 +311,7 @@ def as_tool(
         else:
             yield FinalAnswer(result.final_output, result)
 
-    return make_agent_tool(
-        agent.name,
-        run,
-        tool_name=tool_name,
-        tool_description=tool_description,
-        streaming=streaming,
-        enable_bracketing=enable_bracketing,
-        custom_output_extractor=custom_output_extractor,
-        is_enabled=is_enabled,
-        parameters=parameters,
-        on_stream=on_stream,
-        failure_error_function=failure_error_function,
-    )
+    return make_agent_tool(agent.name, run, as_tool, options)
 
 
 async def _stop(result: RunResultStreaming, events: Any) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, cast, overload
+from typing import TYPE_CHECKING, Any, Unpack, cast, overload
 
-from agents_tools.export._optional_import import missing_extra
+from agents_tools._package import missing_extra
 
 try:
     from pydantic_ai import (
@@ -55,6 +55,7 @@ from agents_tools.errors import ToolError
 from agents_tools.export._agent_adapter import (
     AgentEvent,
     AgentPaused,
+    AgentToolOptions,
     CallEnded,
     CallStarted,
     FinalAnswer,
@@ -74,20 +75,17 @@ from agents_tools.export._export_tool import (
     stream_call,
 )
 from agents_tools.export._import_tool import forward_event, import_tool, import_tools, media_block
-from agents_tools.tool.failure import DEFAULT
 from agents_tools.tool.run_context import RunContextWrapper
-from agents_tools.tool.tool import FunctionTool
 from agents_tools.toolset.catalog import is_enabled
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+    from collections.abc import AsyncGenerator, Iterable, Sequence
 
     from pydantic_ai import AgentRunResult
     from pydantic_ai.agent import AbstractAgent
     from pydantic_ai.tools import ToolDefinition
 
     from agents_tools.classes.base_tool import BaseTool
-    from agents_tools.events.base import Event
     from agents_tools.tool.context import ToolContext
     from agents_tools.tool.declaration import CallOutcome
     from agents_tools.tool.tool import FunctionTool
@@ -371,34 +369,18 @@ def _as_block(item: Any) -> Any:
 def as_tool(
     agent: AbstractAgent[Any, Any],
     *,
-    tool_name: str | None = None,
-    tool_description: str | None = None,
-    streaming: bool = False,
-    enable_bracketing: bool = True,
-    custom_output_extractor: Callable[[AgentRunResult[Any]], Any] | None = None,
-    is_enabled: Any = True,
     max_turns: int | None = None,
-    parameters: Any = None,
-    on_stream: Callable[[Event], Any] | None = None,
-    failure_error_function: Any = DEFAULT,
+    **options: Unpack[AgentToolOptions[AgentRunResult[Any]]],
 ) -> FunctionTool[..., Any]:
     """Create a tool that runs an agent of Pydantic AI. Its dependencies are the run's `context`.
 
     Args:
         agent: The agent.
-        tool_name: The name of the tool; derived from the agent's name by default.
-        tool_description: The description for models.
-        streaming: Whether the events of the agent appear in the caller's stream.
-        enable_bracketing: Whether the start and end events of a call appear there.
-        custom_output_extractor: Creates the output from the framework's result; sync or async.
-        is_enabled: Whether agents offer the tool.
         max_turns: The maximum number of model requests; the framework's default if not given.
-        parameters: The type of its input; a single string `input` by default.
-        on_stream: Called with each event of the agent; sync or async.
-        failure_error_function: Creates the error message for the model; `None` raises the error.
+        **options: See `agents_tools.export.AgentToolOptions`.
 
     Raises:
-        UserError: The name is invalid, or `parameters` has no JSON Schema.
+        UserError: An option is unknown or invalid, or `parameters` has no JSON Schema.
     """
     limits = None if max_turns is None else UsageLimits(request_limit=max_turns)
 
@@ -415,19 +397,7 @@ def as_tool(
         finally:
             usage.add(_usage(used))
 
-    return make_agent_tool(
-        agent.name or "agent",
-        run,
-        tool_name=tool_name,
-        tool_description=tool_description,
-        streaming=streaming,
-        enable_bracketing=enable_bracketing,
-        custom_output_extractor=custom_output_extractor,
-        is_enabled=is_enabled,
-        parameters=parameters,
-        on_stream=on_stream,
-        failure_error_function=failure_error_function,
-    )
+    return make_agent_tool(agent.name or "agent", run, as_tool, options)
 
 
 def _convert(event: Any) -> list[AgentEvent]:

@@ -10,9 +10,9 @@ import json
 import threading
 from contextvars import Context, copy_context
 from keyword import iskeyword
-from typing import TYPE_CHECKING, Any, cast, overload
+from typing import TYPE_CHECKING, Any, Unpack, cast, overload
 
-from agents_tools.export._optional_import import missing_extra
+from agents_tools._package import missing_extra
 
 try:
     from PIL import Image  # type: ignore[import-not-found, unused-ignore]
@@ -36,6 +36,7 @@ from agents_tools.content.usage import Usage
 from agents_tools.errors import ToolCancelledError, ToolError, UserTypeError, UserValueError
 from agents_tools.export._agent_adapter import (
     AgentEvent,
+    AgentToolOptions,
     CallEnded,
     CallStarted,
     FinalAnswer,
@@ -59,10 +60,9 @@ from agents_tools.tool.context import current_context
 from agents_tools.tool.failure import DEFAULT
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Generator
+    from collections.abc import AsyncGenerator, Generator
 
     from agents_tools.classes.base_tool import BaseTool
-    from agents_tools.events.base import Event
     from agents_tools.tool.context import ToolContext
     from agents_tools.tool.declaration import CallOutcome
     from agents_tools.tool.tool import FunctionTool
@@ -134,16 +134,8 @@ def from_smolagents(tool: Any, *, failure_error_function: Any = DEFAULT) -> Any:
 def as_tool(
     agent: Any,
     *,
-    tool_name: str | None = None,
-    tool_description: str | None = None,
-    streaming: bool = False,
-    enable_bracketing: bool = True,
-    custom_output_extractor: Callable[[Any], Any] | None = None,
-    is_enabled: Any = True,
     max_turns: int | None = None,
-    parameters: Any = None,
-    on_stream: Callable[[Event], Any] | None = None,
-    failure_error_function: Any = DEFAULT,
+    **options: Unpack[AgentToolOptions[Any]],
 ) -> FunctionTool[..., Any]:
     """Create a tool that runs an agent of smolagents. Its calls run one by one in a thread.
 
@@ -152,19 +144,12 @@ def as_tool(
 
     Args:
         agent: The agent.
-        tool_name: The name of the tool; derived from the agent's name by default.
-        tool_description: The description for models; the agent's description by default.
-        streaming: Whether the events of the agent appear in the caller's stream.
-        enable_bracketing: Whether the start and end events of a call appear there.
-        custom_output_extractor: Creates the output from the framework's last step; sync or async.
-        is_enabled: Whether agents offer the tool.
         max_turns: The maximum number of steps; that of the agent by default.
-        parameters: The type of its input; a single string `input` by default.
-        on_stream: Called with each event of the agent; sync or async.
-        failure_error_function: Creates the error message for the model; `None` raises the error.
+        **options: See `agents_tools.export.AgentToolOptions`. A `custom_output_extractor` receives
+            the framework's last step.
 
     Raises:
-        UserError: The name is invalid, or `parameters` has no JSON Schema.
+        UserError: An option is unknown or invalid, or `parameters` has no JSON Schema.
     """
 
     async def run(
@@ -176,17 +161,7 @@ def as_tool(
                 yield event
 
     return make_agent_tool(
-        agent.name or "agent",
-        run,
-        tool_name=tool_name,
-        tool_description=tool_description or agent.description,
-        streaming=streaming,
-        enable_bracketing=enable_bracketing,
-        custom_output_extractor=custom_output_extractor,
-        is_enabled=is_enabled,
-        parameters=parameters,
-        on_stream=on_stream,
-        failure_error_function=failure_error_function,
+        agent.name or "agent", run, as_tool, options, description=agent.description
     )
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
-from agents_tools.export._optional_import import missing_extra
+from agents_tools._package import missing_extra
 
 try:
     from strands.types.tools import AgentTool
@@ -12,22 +12,20 @@ except ImportError as error:
     raise missing_extra("agents_tools.export.strands", "strands", error) from error
 
 from agents_tools.errors import UserValueError
-from agents_tools.export._agent_adapter import make_agent_tool
+from agents_tools.export._agent_adapter import AgentToolOptions, make_agent_tool
 from agents_tools.export._export_tool import Tools, export_tools
 from agents_tools.export._import_tool import import_tools
 from agents_tools.export._strands_agents import agent_runner
 from agents_tools.export._strands_export import StrandsFunctionTool
 from agents_tools.export._strands_import import from_foreign_tool
-from agents_tools.tool.failure import DEFAULT
-from agents_tools.tool.tool import FunctionTool
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from strands import Agent
 
-    from agents_tools.events.base import Event
     from agents_tools.tool.tool import FunctionTool
+
 
 __all__ = ["as_tool", "from_strands", "to_strands"]
 
@@ -85,40 +83,24 @@ def from_strands(tool: object, *, invocation_state: Mapping[str, Any] | None = N
 def as_tool(
     agent: Agent,
     *,
-    tool_name: str | None = None,
-    tool_description: str | None = None,
-    streaming: bool = False,
-    enable_bracketing: bool = True,
-    custom_output_extractor: Callable[[Any], Any] | None = None,
-    is_enabled: Any = True,
     max_turns: int | None = None,
-    parameters: Any = None,
-    on_stream: Callable[[Event], Any] | None = None,
-    failure_error_function: Any = DEFAULT,
     preserve_context: bool = False,
     invocation_state: Mapping[str, Any] | None = None,
+    **options: Unpack[AgentToolOptions[Any]],
 ) -> FunctionTool[..., Any]:
     """Create a tool that runs an agent of Strands. Its calls run one after the other.
 
     Args:
         agent: The agent.
-        tool_name: The name of the tool; derived from the agent's name by default.
-        tool_description: The description for models; the agent's description by default.
-        streaming: Whether the events of the agent appear in the caller's stream.
-        enable_bracketing: Whether the start and end events of a call appear there.
-        custom_output_extractor: Creates the output from the framework's result; sync or async.
-        is_enabled: Whether agents offer the tool.
         max_turns: The maximum number of model requests; unlimited by default.
-        parameters: The type of its input; a single string `input` by default.
-        on_stream: Called with each event of the agent; sync or async.
-        failure_error_function: Creates the error message for the model; `None` raises the error.
         preserve_context: Whether the agent remembers earlier calls. Otherwise each call starts
             with the messages that the agent has when the tool is created.
         invocation_state: The state that the agent's own tools get.
+        **options: See `agents_tools.export.AgentToolOptions`.
 
     Raises:
-        UserError: The name is invalid, `parameters` has no JSON Schema, or the agent has a session
-            manager and `preserve_context` is false.
+        UserError: An option is unknown or invalid, `parameters` has no JSON Schema, or the agent
+            has a session manager and `preserve_context` is false.
     """
     if not preserve_context and getattr(agent, "_session_manager", None) is not None:
         raise UserValueError(
@@ -130,13 +112,7 @@ def as_tool(
         agent_runner(
             agent, max_turns, preserve_context=preserve_context, invocation_state=invocation_state
         ),
-        tool_name=tool_name,
-        tool_description=tool_description or agent.description,
-        streaming=streaming,
-        enable_bracketing=enable_bracketing,
-        custom_output_extractor=custom_output_extractor,
-        is_enabled=is_enabled,
-        parameters=parameters,
-        on_stream=on_stream,
-        failure_error_function=failure_error_function,
+        as_tool,
+        options,
+        description=agent.description,
     )

@@ -18,6 +18,7 @@ from agents_tools.errors import UserError, UserTypeError, UserValueError
 from agents_tools.mcp._command_audit import ConfigFinding, findings_of_command
 from agents_tools.text.json_limits import check_bounds
 from agents_tools.text.secrets import guard_logs, mask
+from agents_tools.tool.options import check_option_names
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -259,12 +260,8 @@ def server_config(name: str, transport: str | None = None, **connection: Any) ->
     Raises:
         UserError: A field is unknown, invalid or missing.
     """
-    known = {one.name for one in fields(MCPServerConfig)}
-    for key in connection:
-        if key not in known:
-            matches = difflib.get_close_matches(key, known, n=1)
-            hint = f" Did you mean {matches[0]!r}?" if matches else ""
-            raise UserTypeError(f"MCP server {name!r} has an unknown option {key!r}.{hint}")
+    known = [one.name for one in fields(MCPServerConfig)]
+    check_option_names(f"MCP server {name!r}", connection, known)
     values = dict(connection)
     values["transport"] = _transport(name, transport, values)
     for key in ("args", "inherit_env", "allow", "deny"):

@@ -13,9 +13,7 @@ from agents_tools._package import missing_extra
 try:
     import anthropic
 except ImportError as error:
-    raise missing_extra(
-        "An Anthropic model", "pip install 'agents-tools[anthropic]'", error
-    ) from error
+    raise missing_extra("An Anthropic model", "anthropic", error) from error
 
 from agents_tools.errors import (
     ModelError,

@@ -12,7 +12,7 @@ from agents_tools._package import missing_extra
 try:
     from openai.types.chat import ChatCompletion
 except ImportError as error:
-    raise missing_extra("An OpenAI model", "pip install 'agents-tools[openai]'", error) from error
+    raise missing_extra("An OpenAI model", "openai", error) from error
 
 from agents_tools.agents.model import (
     ModelResponse,

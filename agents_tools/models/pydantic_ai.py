@@ -18,9 +18,7 @@ try:
     from pydantic_ai.output import OutputObjectDefinition
     from pydantic_ai.tools import ToolDefinition
 except ImportError as error:
-    raise missing_extra(
-        "A Pydantic AI model", "pip install 'agents-tools[pydantic-ai]'", error
-    ) from error
+    raise missing_extra("A Pydantic AI model", "pydantic-ai", error) from error
 from pydantic_core import to_jsonable_python
 
 from agents_tools.agents.model import (

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
         set_default_tool_error_function as set_default_tool_error_function,
     )
     from agents_tools.tool.flatten import function_tools as function_tools
+    from agents_tools.tool.options import (
+        StreamingToolOptions as StreamingToolOptions,
+        ToolOptions as ToolOptions,
+    )
     from agents_tools.tool.question import Question as Question
     from agents_tools.tool.reporting import (
         artifact as artifact,
@@ -49,6 +53,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "question": ("Question",),
         "reporting": ("artifact", "notify", "progress", "track"),
         "decorators": ("function_tool", "streaming_tool"),
+        "options": ("StreamingToolOptions", "ToolOptions"),
         "declaration": ("CallOutcome", "Decision", "ToolAnnotations", "ToolOrigin"),
     },
 )

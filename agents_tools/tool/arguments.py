@@ -8,7 +8,7 @@ from typing import Any
 
 from agents_tools.errors import UserTypeError, UserValueError
 
-__all__ = ["arguments_to_json", "parse_arguments"]
+__all__ = ["arguments_to_json", "encode_arguments", "parse_arguments"]
 
 
 def arguments_to_json(name: str, arguments: Any, keywords: Mapping[str, Any]) -> str:
@@ -35,14 +35,28 @@ def arguments_to_json(name: str, arguments: Any, keywords: Mapping[str, Any]) ->
             f"{type(arguments).__name__}."
         )
     values = {**typing.cast("Mapping[str, Any]", arguments or {}), **keywords}
+    remedy = "To pass Python objects, call the function itself: `tool(...)`."
+    return encode_arguments(values, f"of tool {name!r}", remedy)
+
+
+def encode_arguments(arguments: Mapping[str, Any], source: str, remedy: str) -> str:
+    """Return arguments as JSON text.
+
+    Args:
+        arguments: The arguments.
+        source: The source of the arguments, for the error message.
+        remedy: The last sentence of the error message.
+
+    Raises:
+        UserError: An argument cannot be converted to JSON.
+    """
     from pydantic_core import to_json
 
     try:
-        return to_json(values, inf_nan_mode="constants").decode()
+        return to_json(arguments, inf_nan_mode="constants").decode()
     except Exception as error:
         raise UserValueError(
-            f"The arguments of tool {name!r} cannot be converted to JSON ({error}). "
-            "To pass Python objects, call the function itself: `tool(...)`."
+            f"The arguments {source} cannot be converted to JSON ({error}). {remedy}"
         ) from error
 
 

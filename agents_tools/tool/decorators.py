@@ -6,14 +6,19 @@ import sys
 import types
 import typing
 from time import perf_counter
-from typing import Any, ParamSpec, TypeVar, overload
+from typing import Any, ParamSpec, TypeVar, Unpack, overload
 
 from agents_tools.errors import ToolStreamError, UserTypeError
 from agents_tools.schema.callables import EMPTY, caller_names, implementation, name_of
 from agents_tools.text.secrets import guard_logs
 from agents_tools.tool.failure import DEFAULT
 from agents_tools.tool.naming import check_tool_name
-from agents_tools.tool.options import check_options
+from agents_tools.tool.options import (
+    StreamingToolOptions,
+    ToolOptions,
+    check_option_names,
+    check_options,
+)
 from agents_tools.tool.tool import FunctionTool
 
 if typing.TYPE_CHECKING:
@@ -40,35 +45,13 @@ R = TypeVar("R")
 def function_tool(
     func: Callable[P, R],
     /,
-    *,
-    name_override: str | None = None,
-    description_override: str | None = None,
-    docstring_style: DocstringStyle | None = None,
-    use_docstring_info: bool = True,
-    failure_error_function: FailureErrorFunction | None = ...,
-    strict_mode: bool = True,
-    is_enabled: IsEnabled = True,
-    annotations: ToolAnnotations | None = None,
-    output_schema: bool = True,
-    run_in_thread: bool = True,
-    metadata: Mapping[str, Any] | None = None,
+    **options: Unpack[ToolOptions],
 ) -> FunctionTool[P, R]: ...
 @overload
 def function_tool(
     func: None = None,
     /,
-    *,
-    name_override: str | None = None,
-    description_override: str | None = None,
-    docstring_style: DocstringStyle | None = None,
-    use_docstring_info: bool = True,
-    failure_error_function: FailureErrorFunction | None = ...,
-    strict_mode: bool = True,
-    is_enabled: IsEnabled = True,
-    annotations: ToolAnnotations | None = None,
-    output_schema: bool = True,
-    run_in_thread: bool = True,
-    metadata: Mapping[str, Any] | None = None,
+    **options: Unpack[ToolOptions],
 ) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
 def function_tool(
     func: Callable[..., Any] | None = None,
@@ -124,75 +107,38 @@ def function_tool(
     Raises:
         UserError: The callable cannot be a tool; the message says how to fix it.
     """  # noqa: D214 - the example has a docstring with a section of its own
-    frame = _caller()  # postponed annotations can name its local classes
-
-    def decorate(func: Callable[..., Any]) -> FunctionTool[..., Any]:
-        return _declare(
-            func,
-            stream=False,
-            frame=frame,
-            name_override=name_override,
-            description_override=description_override,
-            docstring_style=docstring_style,
-            use_docstring_info=use_docstring_info,
-            failure_error_function=failure_error_function,
-            strict_mode=strict_mode,
-            is_enabled=is_enabled,
-            annotations=annotations,
-            output_schema=output_schema,
-            run_in_thread=run_in_thread,
-            metadata=metadata,
-        )
-
-    return decorate if func is None else decorate(func)
+    options: ToolOptions = {
+        "name_override": name_override,
+        "description_override": description_override,
+        "docstring_style": docstring_style,
+        "use_docstring_info": use_docstring_info,
+        "failure_error_function": failure_error_function,
+        "strict_mode": strict_mode,
+        "is_enabled": is_enabled,
+        "annotations": annotations,
+        "output_schema": output_schema,
+        "run_in_thread": run_in_thread,
+        "metadata": metadata,
+    }
+    return _decorate(func, options, stream=False)
 
 
 @overload
 def streaming_tool(
     func: Callable[P, AsyncIterator[Any] | Iterator[Any]],
     /,
-    *,
-    name_override: str | None = None,
-    description_override: str | None = None,
-    docstring_style: DocstringStyle | None = None,
-    use_docstring_info: bool = True,
-    failure_error_function: FailureErrorFunction | None = ...,
-    strict_mode: bool = True,
-    is_enabled: IsEnabled = True,
-    enable_bracketing: bool = True,
-    annotations: ToolAnnotations | None = None,
-    metadata: Mapping[str, Any] | None = None,
+    **options: Unpack[StreamingToolOptions],
 ) -> FunctionTool[P, Any]: ...
 @overload
 def streaming_tool(
     func: None = None,
     /,
-    *,
-    name_override: str | None = None,
-    description_override: str | None = None,
-    docstring_style: DocstringStyle | None = None,
-    use_docstring_info: bool = True,
-    failure_error_function: FailureErrorFunction | None = ...,
-    strict_mode: bool = True,
-    is_enabled: IsEnabled = True,
-    enable_bracketing: bool = True,
-    annotations: ToolAnnotations | None = None,
-    metadata: Mapping[str, Any] | None = None,
+    **options: Unpack[StreamingToolOptions],
 ) -> Callable[[Callable[P, Any]], FunctionTool[P, Any]]: ...
 def streaming_tool(
     func: Callable[..., Any] | None = None,
     /,
-    *,
-    name_override: str | None = None,
-    description_override: str | None = None,
-    docstring_style: DocstringStyle | None = None,
-    use_docstring_info: bool = True,
-    failure_error_function: FailureErrorFunction | None = DEFAULT,
-    strict_mode: bool = True,
-    is_enabled: IsEnabled = True,
-    enable_bracketing: bool = True,
-    annotations: ToolAnnotations | None = None,
-    metadata: Mapping[str, Any] | None = None,
+    **options: Unpack[StreamingToolOptions],
 ) -> Any:
     """Create a tool from a generator that yields events while it works.
 
@@ -212,45 +158,26 @@ def streaming_tool(
 
     Args:
         func: An async generator function, or a sync one, which runs in a worker thread.
-        name_override: As in `function_tool`.
-        description_override: As in `function_tool`.
-        docstring_style: As in `function_tool`.
-        use_docstring_info: As in `function_tool`.
-        failure_error_function: As in `function_tool`.
-        strict_mode: As in `function_tool`.
-        is_enabled: As in `function_tool`.
-        enable_bracketing: Whether the call emits a start and an end event around those of the tool.
-        annotations: As in `function_tool`.
-        metadata: As in `function_tool`.
+        **options: The options of `function_tool`, except `output_schema` and `run_in_thread`. In
+            addition, `enable_bracketing`: whether the call emits a start and an end event around
+            those of the tool, as it does by default.
 
     Raises:
-        UserError: The callable is not a generator function, or cannot be a tool.
+        UserError: The callable is not a generator function, or an option is unknown or invalid.
     """
-    frame = _caller()  # postponed annotations can name its local classes
+    check_option_names("streaming_tool(...)", options, StreamingToolOptions.__annotations__)
+    return _decorate(func, options, stream=True)
+
+
+def _decorate(func: Callable[..., Any] | None, options: Mapping[str, Any], *, stream: bool) -> Any:
+    """Return the tool, or the decorator that creates it."""
+    # The caller of the public decorator: postponed annotations can name its local classes.
+    frame = sys._getframe(2)  # pyright: ignore[reportPrivateUsage] # `inspect` costs its import
 
     def decorate(func: Callable[..., Any]) -> FunctionTool[..., Any]:
-        return _declare(
-            func,
-            stream=True,
-            frame=frame,
-            name_override=name_override,
-            description_override=description_override,
-            docstring_style=docstring_style,
-            use_docstring_info=use_docstring_info,
-            failure_error_function=failure_error_function,
-            strict_mode=strict_mode,
-            is_enabled=is_enabled,
-            enable_bracketing=enable_bracketing,
-            annotations=annotations,
-            metadata=metadata,
-        )
+        return _declare(func, stream=stream, frame=frame, **options)
 
     return decorate if func is None else decorate(func)
-
-
-def _caller() -> types.FrameType:
-    """Return the frame that calls the decorator."""
-    return sys._getframe(2)  # pyright: ignore[reportPrivateUsage] # `inspect` costs its import
 
 
 def _declare(
@@ -258,15 +185,15 @@ def _declare(
     *,
     stream: bool,
     frame: types.FrameType | None,
-    name_override: str | None,
-    description_override: str | None,
-    docstring_style: DocstringStyle | None,
-    use_docstring_info: bool,
-    failure_error_function: Any,
-    strict_mode: bool,
-    is_enabled: IsEnabled,
-    annotations: ToolAnnotations | None,
-    metadata: Mapping[str, Any] | None,
+    name_override: str | None = None,
+    description_override: str | None = None,
+    docstring_style: DocstringStyle | None = None,
+    use_docstring_info: bool = True,
+    failure_error_function: Any = DEFAULT,
+    strict_mode: bool = True,
+    is_enabled: IsEnabled = True,
+    annotations: ToolAnnotations | None = None,
+    metadata: Mapping[str, Any] | None = None,
     output_schema: bool = False,
     run_in_thread: bool = True,
     enable_bracketing: bool = True,

@@ -2,13 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, cast
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from agents_tools.errors import UserTypeError
 from agents_tools.tool.failure import DEFAULT
 
-__all__ = ["check_options"]
+if TYPE_CHECKING:
+    from agents_tools.schema.docstring import DocstringStyle
+    from agents_tools.tool.declaration import FailureErrorFunction, IsEnabled, ToolAnnotations
+
+__all__ = ["StreamingToolOptions", "ToolOptions", "check_option_names", "check_options"]
+
+
+class _SharedOptions(TypedDict, total=False):
+    name_override: str | None
+    description_override: str | None
+    docstring_style: DocstringStyle | None
+    use_docstring_info: bool
+    failure_error_function: FailureErrorFunction | None
+    strict_mode: bool
+    is_enabled: IsEnabled
+    annotations: ToolAnnotations | None
+    metadata: Mapping[str, Any] | None
+
+
+class ToolOptions(_SharedOptions, total=False):
+    """The options of `function_tool`, for functions that pass them on."""
+
+    output_schema: bool
+    run_in_thread: bool
+
+
+class StreamingToolOptions(_SharedOptions, total=False):
+    """The options of `streaming_tool`, for functions that pass them on."""
+
+    enable_bracketing: bool
+
 
 _DOCSTRING_STYLES = ("google", "numpy", "sphinx")
 
@@ -68,3 +98,23 @@ def check_options(name: str, **options: object) -> None:
             raise UserTypeError(
                 f"Tool {name!r}: option {option}= expects {expected}, got {value!r:.60}."
             )
+
+
+def check_option_names(owner: str, names: Iterable[str], known: Iterable[str]) -> None:
+    """Raise an error for the first unknown option, with the most similar known option.
+
+    Args:
+        owner: The function or object that has the options.
+        names: The names that the caller wrote.
+        known: The names of all options.
+
+    Raises:
+        UserError: An option is unknown.
+    """
+    known = tuple(dict.fromkeys(known))
+    for name in names:
+        if name not in known:
+            from agents_tools.events.field_types import nearest_name
+
+            hint = nearest_name(name, known) or f" Its options: {', '.join(known)}."
+            raise UserTypeError(f"{owner} has no option {name!r}.{hint}")

@@ -14,10 +14,11 @@ if TYPE_CHECKING:
         sse as sse,
         vercel as vercel,
     )
+    from agents_tools.ui._app_limits import AppLimits as AppLimits
 
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
-    {},
+    {"_app_limits": ("AppLimits",)},
     submodules=(
         "ag_ui",
         "console",

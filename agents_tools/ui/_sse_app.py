@@ -45,7 +45,6 @@ _FIELDS = ("input", "tool", "arguments", "run_id", "thread_id")
 _MAX_LISTED = 100
 _CACHED_FRAMES = 1_024
 _MAX_CACHED_FRAME = 4_096
-_LISTENER = ("host", "max_body", "max_concurrency", "body_timeout", "required_scopes")
 _RUNS = ("keep_runs", "keep_for", "max_running", "secrets")
 
 
@@ -65,10 +64,10 @@ class SseApp(AsgiApp):
         allowed_hosts: Sequence[str],
         allowed_origins: Sequence[str],
         runs: RunManager | None,
-        max_turns: int | None = 10,
+        max_turns: int | None,
+        listener: Mapping[str, Any],
         **options: Any,
     ) -> None:
-        listener = {name: options.pop(name) for name in _LISTENER if name in options}
         self.runs = runs_for(runs, **options)
         self._agent = target if isinstance(target, Agent) else None
         self._tools = _tools_of(target)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from agents_tools.ui._frames import frame_of
 from agents_tools.ui.ndjson import event_of
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from agents_tools.server.asgi import HttpRequest
     from agents_tools.server.http_security import TokenVerifier
     from agents_tools.server.run_manager import OnDisconnect, RunManager, Target
+    from agents_tools.ui._app_limits import AppLimits
     from agents_tools.ui._sse_app import SseApp
 
 __all__ = ["CONTENT_TYPE", "app", "decode", "encode"]
@@ -38,7 +39,8 @@ def app(
     context: Callable[[HttpRequest], Any] | None = None,
     errors: Literal["hide", "show"] = "hide",
     runs: RunManager | None = None,
-    **limits: object,
+    max_turns: int | None = 10,
+    **limits: Unpack[AppLimits],
 ) -> SseApp:
     """Create an ASGI app that serves an agent or tools, for uvicorn, Starlette or FastAPI.
 
@@ -61,15 +63,16 @@ def app(
         errors: How clients see exceptions other than `ToolError` and those of the library: `hide`
             sends the type and an id to search for in the log, `show` sends the message.
         runs: A shared `RunManager`. Close it yourself; by default the app has its own.
-        **limits: `max_body`, `max_concurrency`, `body_timeout`, `required_scopes` and `host` of the
-            listener; `max_turns` of each run; `keep_runs`, `keep_for`, `max_running` and `secrets`
-            of `RunManager`.
+        max_turns: The largest number of model calls in one run.
+        **limits: See `agents_tools.ui.AppLimits`.
 
     Raises:
         UserError: An argument is invalid.
     """
+    from agents_tools.ui._app_limits import split_limits
     from agents_tools.ui._sse_app import SseApp
 
+    listener, limits_of_runs = split_limits("sse.app", app, limits)
     return SseApp(
         target,
         store=store,
@@ -82,7 +85,9 @@ def app(
         context=context,
         errors=errors,
         runs=runs,
-        **cast("dict[str, Any]", limits),
+        max_turns=max_turns,
+        listener=listener,
+        **limits_of_runs,
     )
 
 

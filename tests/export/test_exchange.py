@@ -263,7 +263,7 @@ async def test_tool_that_answers_for_nothing_raises_into_the_framework() -> None
 
 async def test_arguments_without_a_json_form_are_the_fault_of_the_framework() -> None:
     """Whoever debugs it is told that the tool was never called."""
-    with pytest.raises(UserError, match="from the framework cannot be serialized to JSON"):
+    with pytest.raises(UserError, match="from the framework cannot be converted to JSON"):
         await call_tool(count, {"upto": object()})
 
 

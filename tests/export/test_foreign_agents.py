@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import pytest
@@ -23,6 +25,7 @@ from agents_tools import (
     Usage,
     function_tool,
 )
+from agents_tools.errors import UserTypeError
 from agents_tools.testing import ScriptedModel, call_tool, check_events, tool_call
 
 if TYPE_CHECKING:
@@ -365,6 +368,29 @@ def _waits_in_langgraph() -> FunctionTool[..., Any]:
         return {"messages": [("ai", interrupt("launch?"))]}
 
     return _graph_tool({"ask": ask}, streaming=True, remembers=True)
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ({"tool_nmae": "x"}, r"as_tool(...) has no option 'tool_nmae'. Did you mean 'tool_name'?"),
+        ({"max_turn": 3}, r"as_tool(...) has no option 'max_turn'. Did you mean 'max_turns'?"),
+        ({"colour": "red"}, r"as_tool(...) has no option 'colour'. Its options: tool_name, "),
+        ({"is_enabled": "no"}, "option is_enabled= expects a boolean, or a function of"),
+        ({"failure_error_function": 1}, "option failure_error_function= expects a function of"),
+    ],
+    ids=lambda option: next(iter(option)) if isinstance(option, dict) else "",
+)
+@pytest.mark.parametrize("framework", ["langgraph", "openai_agents", "pydantic_ai"])
+def test_a_wrong_option_raises_where_the_tool_is_created(
+    framework: str, option: dict[str, Any], message: str
+) -> None:
+    as_tool = importlib.import_module(f"agents_tools.export.{framework}").as_tool
+    with pytest.raises(UserTypeError) as caught:
+        as_tool(SimpleNamespace(name="scout", description=None), **option)
+    assert message in str(caught.value)
+    if "as_tool" in message:
+        assert str(caught.value).startswith(f"agents_tools.export.{framework}.as_tool(...) has")
 
 
 @pytest.mark.parametrize(

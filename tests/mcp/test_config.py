@@ -662,7 +662,7 @@ async def test_servers_that_are_added_in_code_are_checked_as_well() -> None:
     assert manager.get_server_names() == []
     assert texts == snapshot(
         {
-            "typo": "MCP server 'box' has an unknown option 'comand'. Did you mean 'command'?",
+            "typo": "MCP server 'box' has no option 'comand'. Did you mean 'command'?",
             "nothing": 'MCP server \'box\' requires "command" (a program to start) or "url" (an address).',
             "command as a list": "MCP server 'box': 'command' expects a string, got a list.",
             "transport": "MCP server 'box': 'transport' expects 'stdio', 'http', 'sse' or 'memory', got 'ftp'.",

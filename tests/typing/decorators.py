@@ -39,6 +39,16 @@ async def stream(a: int):  # type: ignore[no-untyped-def]
     yield a
 
 
+@streaming_tool(name_override="bare", enable_bracketing=False)
+async def bare(a: int):  # type: ignore[no-untyped-def]
+    yield a
+
+
+assert_type(bare.name, str)
+function_tool(run_in_thread="no")  # type: ignore[call-overload] # pyright: ignore[reportArgumentType, reportCallIssue]
+streaming_tool(output_schema=False)  # type: ignore[call-overload] # pyright: ignore[reportCallIssue]
+
+
 @function_tool
 async def later(a: int) -> list[str]:
     return [str(a)]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, assert_type
 
 from agents_tools import FunctionTool, function_tool
 from agents_tools.export import (
+    AgentToolOptions,
     from_langchain,
     from_openai_agents,
     from_pydantic_ai,
@@ -15,9 +16,10 @@ from agents_tools.export import (
     to_openai_sdk,
     to_pydantic_ai,
 )
+from agents_tools.export.openai_agents import as_tool
 
 if TYPE_CHECKING:
-    from agents import FunctionTool as AgentsTool
+    from agents import Agent as ForeignAgent, FunctionTool as AgentsTool, RunResultStreaming
     from anthropic.lib.tools import BetaAsyncBuiltinFunctionTool, BetaBuiltinFunctionTool
     from langchain_core.tools import BaseTool as LangChainTool
     from openai.lib.responses_tool_runner import AsyncRegisteredFunction, RegisteredFunction
@@ -52,3 +54,19 @@ def check_in(langchain: LangChainTool, agents: AgentsTool, pydantic: PydanticToo
     assert_type(from_openai_agents([agents]), list[FunctionTool[..., Any]])
     assert_type(from_pydantic_ai(pydantic), FunctionTool[..., Any])
     assert_type(from_pydantic_ai([pydantic]), list[FunctionTool[..., Any]])
+
+
+def _last(result: RunResultStreaming) -> str:
+    return str(result.final_output)
+
+
+def _size(text: str) -> int:
+    return len(text)
+
+
+def check_agents(agent: ForeignAgent[Any]) -> None:
+    options: AgentToolOptions[Any] = {"streaming": True, "custom_output_extractor": _last}
+    assert_type(as_tool(agent, max_turns=3, **options), FunctionTool[..., Any])
+    as_tool(agent, custom_output_extractor=_size)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+    as_tool(agent, tool_nmae="x")  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
+    as_tool(agent, streaming="yes")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]

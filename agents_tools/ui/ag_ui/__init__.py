@@ -6,7 +6,7 @@ events, and `AgUiEncoder` encodes single events. Protocol versions 1.0 and 0.x a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from agents_tools.server.safe_json import written
 from agents_tools.ui.ag_ui.encoder import PROTOCOL_VERSION, AgUiEncoder
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from agents_tools.server.asgi import HttpRequest
     from agents_tools.server.http_security import TokenVerifier
     from agents_tools.server.run_manager import OnDisconnect, RunManager
+    from agents_tools.ui._app_limits import AppLimits
     from agents_tools.ui.ag_ui.asgi_app import AgUiApp
     from agents_tools.ui.ag_ui.frames import Version
     from agents_tools.ui.ag_ui.messages import Frame
@@ -46,7 +47,7 @@ def app(
     client_tools: bool = True,
     client_instructions: bool = False,
     max_turns: int | None = 10,
-    **limits: object,
+    **limits: Unpack[AppLimits],
 ) -> AgUiApp:
     """Create an ASGI app that serves an agent to AG-UI clients.
 
@@ -76,14 +77,15 @@ def app(
         client_instructions: Whether messages with the role system or developer are accepted from
             clients. Otherwise they are ignored.
         max_turns: The largest number of model calls in one run.
-        **limits: `max_body`, `max_concurrency`, `body_timeout`, `required_scopes` and `host` of the
-            listener; `keep_runs`, `keep_for`, `max_running` and `secrets` of `RunManager`.
+        **limits: See `agents_tools.ui.AppLimits`.
 
     Raises:
         UserError: An argument is invalid.
     """
+    from agents_tools.ui._app_limits import split_limits
     from agents_tools.ui.ag_ui.asgi_app import AgUiApp
 
+    listener, limits_of_runs = split_limits("ag_ui.app", app, limits)
     return AgUiApp(
         agent,
         version=version,
@@ -100,7 +102,8 @@ def app(
         client_tools=client_tools,
         client_instructions=client_instructions,
         max_turns=max_turns,
-        **limits,
+        listener=listener,
+        **limits_of_runs,
     )
 
 

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 __all__ = ["AgUiApp"]
 
-_LISTENER = ("host", "max_body", "max_concurrency", "body_timeout", "required_scopes")
 _KEY = "ag_ui"
 _FINAL = frozenset({"CUSTOM", "RUN_ERROR", "RUN_FINISHED"})
 """The types of frames at the end of a run that are not part of the messages."""
@@ -85,6 +84,7 @@ class AgUiApp(AsgiApp):
         client_tools: bool,
         client_instructions: bool,
         max_turns: int | None,
+        listener: Mapping[str, Any],
         **options: Any,
     ) -> None:
         if not isinstance(agent, Agent):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -93,7 +93,6 @@ class AgUiApp(AsgiApp):
             raise UserValueError(
                 f"ag_ui.app(version=): expected '1.0', '0.x' or None, got {version!r:.60}."
             )
-        listener = {name: options.pop(name) for name in _LISTENER if name in options}
         self.runs = runs_for(runs, **options)
         self.runs.offer(agent, max_turns=max_turns)
         self._agent = agent

@@ -6,7 +6,7 @@ import asyncio
 import time
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
 
 from agents_tools.agents.agent import Agent
 from agents_tools.errors import UserTypeError, UserValueError
@@ -19,6 +19,7 @@ from agents_tools.server.asgi import (
     shown,
 )
 from agents_tools.server.run_manager import ActiveRun, OnDisconnect, RunManager, Verdict, runs_for
+from agents_tools.ui._app_limits import AppLimits, split_limits
 from agents_tools.ui.vercel.encoder import VERSIONS, VercelEncoder
 from agents_tools.ui.vercel.messages import items_of, parse_request
 from agents_tools.ui.vercel.text import DONE, HEADERS, frame
@@ -38,7 +39,9 @@ if TYPE_CHECKING:
 __all__ = ["app", "frames_of"]
 
 _KEY: Final = "vercel"
-_LISTENER: Final = ("max_concurrency", "body_timeout", "required_scopes")
+_MAX_BODY: Final = 16 << 20
+"""The largest body of a request in bytes: a chat with its images."""
+
 _PAUSE: Final = 0.05
 """The seconds without an event after which the encoder sends what it holds back."""
 
@@ -55,16 +58,14 @@ def app(
     store: EventStore | None = None,
     on_disconnect: OnDisconnect | None = None,
     heartbeat: float | None = 15.0,
-    host: str = "127.0.0.1",
     auth: str | TokenVerifier | None = None,
     allowed_hosts: Sequence[str] = (),
     allowed_origins: Sequence[str] = (),
-    max_body: int = 16 << 20,
     run_config: RunConfig | None = None,
     context: Callable[[HttpRequest], Any] | None = None,
     errors: Literal["hide", "show"] = "hide",
     runs: RunManager | None = None,
-    **limits: Any,
+    **limits: Unpack[AppLimits],
 ) -> AsgiApp:
     """Create an ASGI application for `useChat` of the Vercel AI SDK.
 
@@ -86,23 +87,21 @@ def app(
         on_disconnect: What happens to a run when its last page disconnects: `cancel`, or `detach`
             to continue. The default is `detach` with a store, `cancel` otherwise.
         heartbeat: The seconds without data after which a comment is sent; `None` to send none.
-        host: The address that the server listens on. Addresses other than loopback need `auth`.
         auth: A bearer token or a token verifier.
         allowed_hosts: Accepted values of the Host header, besides loopback.
         allowed_origins: Origins of other web pages that can call the app.
-        max_body: The largest body of a request in bytes: a chat with its images.
         run_config: The settings of the runs.
         context: Returns the application's object for tools from the request; sync or async.
         errors: Whether the page gets all messages of errors (`show`) or the library's only.
         runs: A shared `RunManager`. Close it yourself; by default the app has its own.
-        **limits: `max_concurrency`, `body_timeout` and `required_scopes` of the listener;
-            `keep_runs`, `keep_for`, `max_running` and `secrets` of `RunManager`.
+        **limits: See `agents_tools.ui.AppLimits`.
 
     Raises:
         UserError: An argument is invalid.
     """
     _check_arguments(agent, version)
-    listener = {name: limits.pop(name) for name in _LISTENER if name in limits}
+    listener, limits_of_runs = split_limits("vercel.app", app, limits)
+    listener.setdefault("max_body", _MAX_BODY)
     manager = runs_for(
         runs,
         store=store,
@@ -110,7 +109,7 @@ def app(
         run_config=run_config,
         context=context,
         errors=errors,
-        **limits,
+        **limits_of_runs,
     )
     manager.offer(agent, max_turns=max_turns)
     chats = _Chats(agent, manager, version, preliminary, max_turns, heartbeat)
@@ -118,11 +117,9 @@ def app(
         chats.routes(),
         on_start=manager.restore if runs is None else None,
         on_stop=manager.aclose if runs is None else None,
-        host=host,
         auth=auth,
         allowed_hosts=allowed_hosts,
         allowed_origins=allowed_origins,
-        max_body=max_body,
         name="vercel.app",
         **listener,
     )
