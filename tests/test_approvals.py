@@ -27,6 +27,7 @@ from agents_tools import (
     RunResult,
     RunResultStreaming,
     ToolApprovalItem,
+    ToolCallItem,
     ToolCallOutputItem,
     ToolContext,
     ToolDeniedError,
@@ -451,6 +452,23 @@ async def test_a_state_that_was_used_runs_nothing_that_has_an_answer() -> None:
     done = await Runner.run(one, state)
     await Runner.run(one, through_json(done.to_state()))
     assert ship.sent == [1]
+
+
+async def test_an_approved_call_runs_although_an_earlier_call_had_its_id() -> None:
+    """Some providers number the calls of each turn; the earlier output is not its output."""
+    ship = Ship()
+    one = agent(tool_call("ship", order=2), "x", tools=[ship.tool])
+    state = (await Runner.run(one, "Go.")).to_state()
+    waiting = state.interruptions[0]
+    state.history[:0] = [
+        ToolCallItem(call_id=waiting.call_id, name="ship", arguments='{"order": 1}'),
+        ToolCallOutputItem(call_id=waiting.call_id, name="ship", output="sent 1"),
+    ]
+    state.input_count += 2
+    state.approve(waiting)
+    done = await Runner.run(one, through_json(state))
+    assert ship.sent == [2]
+    assert outputs(done) == [("ok", "sent 2")]
 
 
 async def test_an_approved_call_that_is_cancelled_is_answered_and_not_run_again() -> None:

@@ -292,6 +292,16 @@ async def test_policies_stack_and_the_outer_one_sees_the_inner_ones_errors() -> 
     assert len(calls) == 1
 
 
+async def test_max_delay_also_bounds_a_backoff_function() -> None:
+    """The documentation of `max_delay` names no exception."""
+    tool, attempts = failing(1, OSError("flaky"))
+    retried = retry(2, backoff=lambda attempt: 3600, max_delay=0.01)(tool)
+    async with listen() as events:
+        assert await timeout(30)(retried).invoke() == "done"
+    assert attempts == [1, 2]
+    assert [event.delay for event in events if isinstance(event, ToolAttemptEvent)] == [0.01]
+
+
 async def test_a_retry_does_not_wait_past_the_deadline() -> None:
     """Nobody would see the result."""
     tool, attempts = failing(9, OSError("flaky"))

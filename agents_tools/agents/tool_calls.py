@@ -123,11 +123,16 @@ class TurnCalls:
         self.load_history(state.history)
 
     def load_history(self, history: Sequence[Item]) -> None:
-        """Load the calls and outputs of an earlier conversation."""
+        """Load the calls and outputs of an earlier conversation.
+
+        Some providers number the calls of each turn, so that ids repeat. An id then stands for the
+        last call that has it, and only an output after that call is its output.
+        """
         for item in history:
             if isinstance(item, ToolCallItem):
+                self._outputs.pop(item.call_id, None)
+                self._calls.pop(item.call_id, None)  # the order is that of the last calls
                 self._calls[item.call_id] = item
-                self._outputs.pop(item.call_id, None)  # a reused id needs an output again
             elif isinstance(item, ToolCallOutputItem):
                 self._outputs[item.call_id] = item
 

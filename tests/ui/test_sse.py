@@ -320,7 +320,7 @@ def test_what_cannot_be_served_is_refused() -> None:
     with pytest.raises(UserError, match="errors="):
         sse.app([add], errors="all")  # type: ignore[arg-type]
     with pytest.raises(UserError, match="max_runing"):
-        sse.app([add], max_runing=3)
+        sse.app([add], max_runing=3)  # type: ignore[call-arg]
     with pytest.raises(UserError, match="on_disconnect= is an option of the Runs"):
         sse.app([add], on_disconnect="cancel", runs=RunManager())
 
