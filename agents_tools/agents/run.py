@@ -364,9 +364,9 @@ class Run:
 
     async def _run(self) -> RunResult[Any]:
         toolbox = await self._open()
-        open_calls = self.calls.open_calls(toolbox)
-        if open_calls:
-            final = await self._finish_open_calls(open_calls, toolbox)
+        unfinished = self.calls.unfinished_calls(toolbox)
+        if unfinished:
+            final = await self._finish_open_calls(unfinished, toolbox)
             if final is not None:
                 return await self._finish(final)
         while not self.calls.is_waiting:

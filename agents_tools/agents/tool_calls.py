@@ -136,7 +136,7 @@ class TurnCalls:
             elif isinstance(item, ToolCallOutputItem):
                 self._outputs[item.call_id] = item
 
-    def open_calls(self, toolbox: Toolbox) -> list[PendingToolCall]:
+    def unfinished_calls(self, toolbox: Toolbox) -> list[PendingToolCall]:
         """Return the calls of the loaded history that have no output."""
         calls = [
             PendingToolCall(item, toolbox)
@@ -232,7 +232,10 @@ class TurnCalls:
                         records.pop(call_id, None)
 
     def _with_unique_id(self, item: ToolCallItem) -> ToolCallItem:
-        """Return a call with an id of its own; some models send no id, or send one twice."""
+        """Return a call with an id of its own; some models send no id, or send one twice.
+
+        Calls of the loaded history keep their ids.
+        """
         wanted = item.call_id or f"call_{uuid.uuid4().hex[:16]}"
         call_id, number = wanted, 2
         while call_id in self._calls or call_id in self._reserved:

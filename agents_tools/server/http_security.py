@@ -60,6 +60,7 @@ _HEADERS = (
     b"authorization, content-type, last-event-id, mcp-method, mcp-name, mcp-protocol-version, "
     b"mcp-session-id, prefer"
 )
+_EXPOSED_HEADERS = b"location, mcp-session-id, retry-after, www-authenticate"
 
 
 class TokenVerifier(Protocol):
@@ -498,7 +499,7 @@ class _Response:
         if message["type"] == "http.response.start":
             self._begun = True
             if self.origin is not None:
-                message = {**message, "headers": _readable(message, self.origin)}
+                message = {**message, "headers": _with_cors_headers(message, self.origin)}
         await self._send(message)
 
 
@@ -595,7 +596,7 @@ def _too_large(limits: ListenerLimits) -> RequestRefused:
     )
 
 
-def _readable(message: Mapping[str, Any], origin: str) -> list[tuple[bytes, bytes]]:
+def _with_cors_headers(message: Mapping[str, Any], origin: str) -> list[tuple[bytes, bytes]]:
     """Return the headers of a response, with those that let one origin read it."""
     kept = [
         (key, value)
@@ -605,10 +606,7 @@ def _readable(message: Mapping[str, Any], origin: str) -> list[tuple[bytes, byte
     return [
         *kept,
         (b"access-control-allow-origin", origin.encode("latin-1")),
-        (
-            b"access-control-expose-headers",
-            b"location, mcp-session-id, retry-after, www-authenticate",
-        ),
+        (b"access-control-expose-headers", _EXPOSED_HEADERS),
         (b"vary", b"Origin"),
     ]
 
