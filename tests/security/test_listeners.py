@@ -293,7 +293,7 @@ async def test_an_app_without_auth_serves_this_machine_alone(name: str) -> None:
 @pytest.mark.requirement("S3")
 async def test_a_server_over_http_needs_a_token() -> None:
     """That every program of the machine may call has to be said."""
-    needed = r"auth= a token .*auth=False"
+    needed = r"requires a token.*auth=False"
     with pytest.raises(UserError, match=needed):
         await asyncio.to_thread(serve, [add], "http", port=0)
     with pytest.raises(UserError, match=needed):
