@@ -639,19 +639,21 @@ BROKEN: dict[str, tuple[Any, str]] = {
 @pytest.mark.parametrize("case", BROKEN)
 async def test_an_unreadable_state_is_refused(case: str) -> None:
     """States come from a store or a network and can hold anything."""
-    given, message = BROKEN[case]
-    if isinstance(given, dict):
+    broken_state, message = BROKEN[case]
+    if isinstance(broken_state, dict):
         ship = Ship()
         one = agent(tool_call("ship", order=1), tools=[ship.tool])
         data = (await Runner.run(one, "Go.")).to_state().to_dict()
         pending = data["pending"][0]
-        if given.get("pending") == "decision":
-            given = {"pending": [{**pending, "decision": {"approved": "yes"}}]}
-        elif given.get("pending") == "arguments":
-            given = {"pending": [{**pending, "decision": {"approved": True, "arguments": 5}}]}
-        given = json.dumps({**data, **given})
+        if broken_state.get("pending") == "decision":
+            broken_state = {"pending": [{**pending, "decision": {"approved": "yes"}}]}
+        elif broken_state.get("pending") == "arguments":
+            broken_state = {
+                "pending": [{**pending, "decision": {"approved": True, "arguments": 5}}]
+            }
+        broken_state = json.dumps({**data, **broken_state})
     with pytest.raises(UserError) as caught:
-        RunState.from_json(given)
+        RunState.from_json(broken_state)
     if message:
         assert str(caught.value) == message
 

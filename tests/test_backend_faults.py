@@ -178,9 +178,9 @@ async def test_closing_an_event_loop_releases_its_worker(tmp_path: Path) -> None
 
             loop.run_until_complete(watch())
             loop.close()
-            kept.append(events)
+            open_streams.append(events)
 
-        kept: list[Any] = []
+        open_streams: list[Any] = []
         await asyncio.to_thread(leave)
         async with asyncio.timeout(30):
             assert await run_on(backend)(tools.add).invoke(a=1, b=2) == 3
@@ -280,11 +280,11 @@ async def test_isolate_works_with_all_other_policies(
     log = tmp_path / "log"
     arguments = json.dumps({"log": str(log)})
     moved = run_on(backend)(hostile.try_again)
-    heard: list[Event] = []
+    emitted: list[Event] = []
     tool = policies.retry(5, backoff=0, on=ConnectionError)(policies.timeout(20)(moved))
-    outcome = await tool.call(ToolContext(tool_call_id="c", emit=heard.append), arguments)
+    outcome = await tool.call(ToolContext(tool_call_id="c", emit=emitted.append), arguments)
     assert outcome.value == "attempt 3"
-    said = [one for one in heard if one.type == "notify_stream_event" and len(one.path) == 1]
+    said = [one for one in emitted if one.type == "notify_stream_event" and len(one.path) == 1]
     assert [getattr(one, "data", "") for one in said] == ["attempt 1", "attempt 2", "attempt 3"]
     log.unlink()
     cached = policies.limit(concurrent=1)(
@@ -313,11 +313,11 @@ async def test_a_custom_policy_can_run_the_body_again(tmp_path: Path) -> None:
     for again in (tool, policies.retry(2, backoff=0, on=ConnectionError)(tool)):
         log = tmp_path / again.name / str(id(again))
         log.parent.mkdir(exist_ok=True)
-        heard: list[Event] = []
+        emitted: list[Event] = []
         arguments = json.dumps({"message": "no", "log": str(log)})
-        outcome = await again.call(ToolContext(emit=heard.append), arguments)
+        outcome = await again.call(ToolContext(emit=emitted.append), arguments)
         assert outcome.value == "third time lucky"
-        assert [one.type for one in heard] == ["tool_stream_start_event", "tool_stream_end_event"]
+        assert [one.type for one in emitted] == ["tool_stream_start_event", "tool_stream_end_event"]
 
 
 async def test_agents_and_nested_tools_use_workers(backend: ProcessBackend) -> None:

@@ -327,7 +327,7 @@ async def test_an_interrupt_that_raises_does_not_swallow_the_cancellation() -> N
 
 async def test_interrupt_never_blocks_the_loop() -> None:
     """A slow `interrupt()` runs in a thread."""
-    started, release, told = threading.Event(), threading.Event(), threading.Event()
+    started, release, interrupted = threading.Event(), threading.Event(), threading.Event()
     threads: list[threading.Thread] = []
 
     class Stuck(ToolExecutor[Count, Any]):
@@ -339,7 +339,7 @@ async def test_interrupt_never_blocks_the_loop() -> None:
         def interrupt(self) -> None:
             threads.append(threading.current_thread())
             release.set()
-            told.set()
+            interrupted.set()
 
     tool = tool_of(executor=Stuck()).as_function_tool()
     task = asyncio.create_task(tool.call(None, "{}"))
@@ -347,7 +347,7 @@ async def test_interrupt_never_blocks_the_loop() -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert await asyncio.to_thread(told.wait, BOUND)
+    assert await asyncio.to_thread(interrupted.wait, BOUND)
     assert threads[0] is not threading.current_thread()
 
 
@@ -484,10 +484,10 @@ def test_an_object_that_is_not_a_tool_is_refused_with_a_remedy() -> None:
 def test_a_listener_can_change_the_registry() -> None:
     """Registering, unregistering and unsubscribing inside a listener work."""
     registry = ToolRegistry()
-    heard: list[tuple[str, ...]] = []
+    recorded: list[tuple[str, ...]] = []
 
     def listen(change: Any) -> None:
-        heard.append(change.added or change.removed)
+        recorded.append(change.added or change.removed)
         if change.added == ("plain",):
             registry.register(tool_of())
             registry.unregister("count")
@@ -496,7 +496,7 @@ def test_a_listener_can_change_the_registry() -> None:
     end = registry.subscribe(listen)
     registry.register(plain)
     registry.unregister("plain")
-    assert heard == [("plain",), ("count",), ("count",)]
+    assert recorded == [("plain",), ("count",), ("count",)]
     assert registry.get_tool_names() == []
 
 
@@ -583,16 +583,16 @@ def test_a_conversation_that_cannot_start_leaves_nothing_open(tmp_path: Path) ->
 def test_a_callback_that_raises_is_logged_and_the_others_are_called(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    heard: list[Any] = []
+    recorded: list[Any] = []
 
     def fail(event: Any) -> None:
         raise RuntimeError("deaf")
 
-    talk = start_conversation(["hello"], workspace=tmp_path, callbacks=[fail, heard.append])
+    talk = start_conversation(["hello"], workspace=tmp_path, callbacks=[fail, recorded.append])
     talk.send_message("hi")
     with caplog.at_level(logging.ERROR):
         talk.run()
-    assert len(heard) == 2
+    assert len(recorded) == 2
     assert "A callback failed" in caplog.text
 
 

@@ -271,7 +271,7 @@ class MyTool(BaseTool):
 
 @pytest.mark.requirement("C17", "C38")
 def test_the_custom_tool_program_runs() -> None:
-    """The default registry takes the tool beside the built-in ones."""
+    """The default registry accepts the tool next to the built-in ones."""
     registry = create_default_registry()
     registry.register(MyTool())
     names = registry.get_tool_names()

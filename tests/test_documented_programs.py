@@ -204,8 +204,8 @@ async def test_errors_are_reported_replaced_or_raised_as_documented() -> None:
     def own(ctx: RunContextWrapper[Any], error: Exception) -> str:
         return f"my own words: {error}"
 
-    told = function_tool(fails)
-    assert "no such thing" in await told.on_invoke_tool(None, "{}")
+    reported = function_tool(fails)
+    assert "no such thing" in await reported.on_invoke_tool(None, "{}")
     replaced = function_tool(failure_error_function=own)(fails)
     assert await replaced.on_invoke_tool(None, "{}") == "my own words: no such thing"
     raising = function_tool(failure_error_function=None)(fails)

@@ -290,7 +290,7 @@ def assert_helpful(error: BaseException | None, text: str, name: str) -> None:
 @pytest.mark.scaled
 @pytest.mark.requirement("F1")
 @pytest.mark.timeout(600 if IS_FULL else 60)
-async def test_f01_every_text_of_the_corpus_gives_a_result_or_a_helpful_error() -> None:
+async def test_f01_every_text_of_the_corpus_returns_a_result_or_a_helpful_error() -> None:
     """A model can send any text; it must not crash the caller or get a useless message."""
     # Bug 3: a repeated key beside an argument that is decoded is accepted.
     wrong: list[str] = []
@@ -441,7 +441,7 @@ async def test_f03_invalid_json_is_refused_with_a_specific_reason(text: str, rea
         ('{"a": 1', "incomplete"),
     ],
 )
-async def test_f03_a_raw_schema_gives_the_same_reasons(text: str, reason: str) -> None:
+async def test_f03_a_raw_schema_reports_the_same_reasons(text: str, reason: str) -> None:
     """Remote tools are called by the same models."""
     # Bug 30: `SchemaReader` does not use `_syntax_error`; 1e999 is accepted.
     tool = raw_tool({"type": "object", "properties": {"a": {}}})
@@ -721,12 +721,12 @@ async def test_f09_any_exception_of_a_tool_is_a_tool_error(
     """One tool must never end the run, the loop or the process of all the others."""
     tool = tool_that_raises(make, kind)
     for shaped in (tool, timeout(5)(tool), retry(2, backoff=0)(tool)):
-        beside = asyncio.create_task(probe.on_invoke_tool(None, TEXT))
+        parallel_call = asyncio.create_task(probe.on_invoke_tool(None, TEXT))
         outcome = (await call_tool(shaped)).outcome
         assert outcome.status == "tool_error"
         assert type(make()).__name__ in outcome.output
         assert isinstance(await shaped.on_invoke_tool(None, "{}"), str)
-        assert (await beside).startswith("1text")
+        assert (await parallel_call).startswith("1text")
 
 
 @pytest.mark.requirement("F10")
@@ -982,7 +982,7 @@ RESULTS: dict[str, tuple[Callable[[], Any], str]] = {
 @pytest.mark.parametrize("name", RESULTS)
 async def test_f20_any_result_becomes_an_output_or_an_error(name: str, kind: str) -> None:
     """A tool can return anything; the run continues, and the output can be encoded as UTF-8."""
-    # Bug 18: a lone surrogate in a text goes through and breaks whoever encodes it.
+    # Bug 18: a lone surrogate in a text goes through and breaks any UTF-8 encoder.
     make, status = RESULTS[name]
 
     def sync() -> Any:
@@ -1360,9 +1360,9 @@ async def test_s29_a_huge_result_is_truncated_and_the_full_text_emitted(kind: st
     blocks = [ToolOutputText(done.output)] if isinstance(done.output, str) else done.output
     shown = "".join(block.text for block in blocks if isinstance(block, ToolOutputText))
     assert len(shown) <= 256 * 1024
-    kept = [event for event in done.events if isinstance(event, ToolArtifactEvent)]
-    assert len(kept) == 1
-    assert len(kept[0].data or "") >= 9_000_000
+    artifacts = [event for event in done.events if isinstance(event, ToolArtifactEvent)]
+    assert len(artifacts) == 1
+    assert len(artifacts[0].data or "") >= 9_000_000
 
 
 @pytest.mark.requirement("S29")
@@ -2080,8 +2080,8 @@ async def test_s18_a_prompt_injection_in_a_result_approves_nothing() -> None:
     outputs = [item for item in result.to_input_list() if "output" in item]
     assert [item["server"] for item in outputs] == ["far", "far"]
     assert RunState.from_json(result.to_state().to_json()).standing == {}
-    kept = [item_from_dict(item) for item in outputs]
-    assert [getattr(item, "server", None) for item in kept] == ["far", "far"]
+    artifacts = [item_from_dict(item) for item in outputs]
+    assert [getattr(item, "server", None) for item in artifacts] == ["far", "far"]
 
 
 RESERVED: dict[str, Any] = {
@@ -2227,8 +2227,8 @@ async def test_f42_a_cancel_does_not_split_a_session_write() -> None:
     log.free.set()
     async for _ in run.stream_events():
         pass
-    kept = [event.name for event in log.events if isinstance(event, RunItemStreamEvent)]
-    assert kept == ["tool_called", "tool_output"]
+    artifacts = [event.name for event in log.events if isinstance(event, RunItemStreamEvent)]
+    assert artifacts == ["tool_called", "tool_output"]
     result = await Runner.run(_Book("x").agent, "?", session=log)
     assert result.to_input_list()[:3] == run.to_input_list()
 

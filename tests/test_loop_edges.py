@@ -127,34 +127,34 @@ async def test_an_early_call_ends_with_the_run() -> None:
 
 async def test_a_model_request_contains_the_output_schema() -> None:
     """Providers use it for structured output; without a type the output is plain text."""
-    told: list[Any] = []
+    collected: list[Any] = []
 
     async def answer(request: ModelRequest) -> list[Any]:
-        told.append(request.output)
+        collected.append(request.output)
         return [MessageOutputItem(text='{"response": 4}')]
 
     await Runner.run(Agent("A", model=ScriptModel(answer)), "go")
     await Runner.run(Agent("A", model=ScriptModel(answer), output_type=int), "go")
-    assert told[0] is None
-    assert told[1].schema["properties"]["response"]["type"] == "integer"
+    assert collected[0] is None
+    assert collected[1].schema["properties"]["response"]["type"] == "integer"
 
 
 async def test_input_messages_are_emitted_with_their_source() -> None:
     """Only user messages have the source USER: a UI shows them on the other side."""
-    given = [
+    messages = [
         {"role": "system", "content": "Be short."},
         {"role": "user", "content": "Hello"},
         {"role": "developer", "content": "Be kind."},
     ]
-    result = Runner.run_streamed(Agent("A", model=ScriptedModel(["Hi"])), given)
+    result = Runner.run_streamed(Agent("A", model=ScriptedModel(["Hi"])), messages)
     events = [event async for event in result.stream_events()]
-    granted = [event for event in events if isinstance(event, MessageEvent)]
-    assert [(event.role, event.source) for event in granted] == [
+    message_events = [event for event in events if isinstance(event, MessageEvent)]
+    assert [(event.role, event.source) for event in message_events] == [
         ("system", EventSource.AGENT),
         ("user", EventSource.USER),
         ("system", EventSource.AGENT),
     ]
-    assert all(event.timestamp > 0 for event in granted)
+    assert all(event.timestamp > 0 for event in message_events)
 
 
 async def test_a_run_cancelled_while_ending_emits_its_end_event() -> None:
@@ -503,18 +503,18 @@ async def test_an_interrupted_call_of_a_resumable_run_gets_no_output(
 ) -> None:
     """Otherwise one call would get two answers: that it was cancelled, and that it is lost."""
     tool = BlockingTool()
-    told: list[str] = []
+    collected: list[str] = []
 
     async with contextlib.aclosing(LocalDurableStore(tmp_path / "runs.db")) as store:
         for config in (RunConfig(), RunConfig(durable=store)):
-            told.clear()
+            collected.clear()
             tool.entered.clear()
             agent = Agent("A", model=ScriptedModel([tool_call("look")]), tools=[tool.tool])
             run = Runner.run_streamed(agent, "go", run_config=config)
 
             def note(event: Any) -> None:
                 if isinstance(event, RunItemStreamEvent) and event.name == "tool_output":
-                    told.append(event.item["status"])
+                    collected.append(event.item["status"])
 
             async def listen(run: Any = run, note: Any = note) -> None:
                 async for event in run.stream_events():
@@ -524,7 +524,7 @@ async def test_an_interrupted_call_of_a_resumable_run_gets_no_output(
             await asyncio.wait_for(tool.entered.wait(), WITHIN)
             run.cancel()
             await asyncio.wait({listening}, timeout=WITHIN)
-            assert told == ([] if config.durable is not None else ["cancelled"])
+            assert collected == ([] if config.durable is not None else ["cancelled"])
 
 
 async def test_annotations_of_a_server_do_not_allow_early_or_repeated_calls(

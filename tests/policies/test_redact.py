@@ -293,21 +293,21 @@ async def test_matches_across_deltas_are_redacted() -> None:
 
 async def test_long_texts_are_still_streamed() -> None:
     """Only the end is held back."""
-    heard: list[int] = []
+    lengths: list[int] = []
 
     @redact(CARD)
     @function_tool
     async def write(ctx: ToolContext[Any]) -> str:
         for count in range(100):
             ctx.notify("x" * 10, is_delta=True)
-            heard.append(sum(len(event.data) for event in events if hasattr(event, "data")))
+            lengths.append(sum(len(event.data) for event in events if hasattr(event, "data")))
             del count
         return "done"
 
     events: list[Any] = []
     context = ToolContext[Any](emit=events.append)
     await write.call(context, "{}")
-    assert heard[50] >= 500 - WINDOW
+    assert lengths[50] >= 500 - WINDOW
     assert sum(len(event.data) for event in events if hasattr(event, "data")) == 1_000
 
 

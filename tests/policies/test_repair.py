@@ -127,11 +127,11 @@ async def test_a_repair_is_reported_as_an_event_and_in_the_metadata() -> None:
         "notify_stream_event",
         "tool_stream_end_event",
     ]
-    start, said, _ = events
+    start, note, _ = events
     assert isinstance(start, ToolStreamStartEvent)
     assert start.input_args == {"path": "/home/x"}
-    assert isinstance(said, NotifyStreamEvent)
-    assert (said.level, said.tag) == ("warning", "repaired_arguments")
+    assert isinstance(note, NotifyStreamEvent)
+    assert (note.level, note.tag) == ("warning", "repaired_arguments")
     assert outcome.metadata == {"agents_tools": {"repaired_arguments": '{"path": "/home/x",}'}}
 
 
@@ -185,9 +185,9 @@ def test_the_python_repr_of_a_value_is_repaired(value: dict[str, Any]) -> None:
     import ast
     import json
 
-    mended = _repaired(repr(value), _load_repair(strict=True), strict=True)
-    if mended is not None:
-        assert json.loads(mended) == ast.literal_eval(repr(value))
+    repaired = _repaired(repr(value), _load_repair(strict=True), strict=True)
+    if repaired is not None:
+        assert json.loads(repaired) == ast.literal_eval(repr(value))
 
 
 @given(
